@@ -1,7 +1,8 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-/// Every target of ours: Swift 6 language mode, `any` spelled out, imports said where they are used, warnings as errors.
+/// Every target of ours: Swift 6 language mode, `any` spelled out, imports said where they are used, warnings as
+/// errors.
 let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
   .enableUpcomingFeature("MemberImportVisibility"),
@@ -51,25 +52,31 @@ struct CompiledIn {
   ///   - leavesOut: what it does not embed of the files that are no sources.
   ///   - testsUse: what its tests depend on besides all that.
   init(
-    _ name: String, uses: [Target.Dependency] = [], shim: (name: String, library: String)? = nil, leavesOut: [String] = [],
+    _ name: String, uses: [Target.Dependency] = [], shim: (name: String, library: String)? = nil,
+    leavesOut: [String] = [],
     testsUse: [Target.Dependency] = []
   ) {
     dependency = .byName(name: name)
     let folder = "Plugins/\(name)"
     let shims = [shim].compactMap { $0 }
     targets =
-      shims.map { .target(name: $0.name, path: "\(folder)/\($0.name)", linkerSettings: [.linkedLibrary($0.library)]) } + [
+      shims.map { .target(name: $0.name, path: "\(folder)/\($0.name)", linkerSettings: [.linkedLibrary($0.library)]) }
+      + [
         .target(
           name: name, dependencies: ["MoongateSDK"] + shims.map { .byName(name: $0.name) } + uses, path: folder,
-          exclude: ["README.md", "Tests"] + shims.map(\.name) + leavesOut, packageAccess: false, swiftSettings: strict, plugins: ["EmbedFiles"]),
+          exclude: ["README.md", "Tests"] + shims.map(\.name) + leavesOut, packageAccess: false, swiftSettings: strict,
+          plugins: ["EmbedFiles"]),
         .testTarget(
-          name: "\(name)Tests", dependencies: ["MoongateSDK", "MoongateConformance", .byName(name: name)] + uses + testsUse, path: "\(folder)/Tests",
+          name: "\(name)Tests",
+          dependencies: ["MoongateSDK", "MoongateConformance", .byName(name: name)] + uses + testsUse,
+          path: "\(folder)/Tests",
           packageAccess: false, swiftSettings: strict),
       ]
   }
 }
 
-/// The compiled-in providers, a line each; Sources/moongate/Composition/Providers.swift lists them in the order in which they are offered.
+/// The compiled-in providers, a line each; Sources/moongate/Composition/Providers.swift lists them in the order in
+/// which they are offered.
 let providers = [
   CompiledIn("PhoneOTP", shim: ("CPhoneNumber", library: "phonenumber")),
   CompiledIn("EmailCode"),
@@ -80,9 +87,11 @@ let providers = [
   CompiledIn("TOTP", uses: [crypto], leavesOut: ["subject.json"]),
 ]
 
-/// What the packaging targets of the Makefile tell a build about itself, for `moongate --version`. Other builds tell nothing, so a new commit rebuilds nothing.
+/// What the packaging targets of the Makefile tell a build about itself, for `moongate --version`. Other builds tell
+/// nothing, so a new commit rebuilds nothing.
 let buildFacts: [CSetting] = ["MOONGATE_COMMIT", "MOONGATE_SWIFT", "MOONGATE_NIO_SSL"].compactMap { name in
-  guard let value = Context.environment[name], !value.isEmpty, value.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || ".-".contains($0)) })
+  guard let value = Context.environment[name], !value.isEmpty,
+    value.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || ".-".contains($0)) })
   else {
     return nil
   }
@@ -122,33 +131,44 @@ let package = Package(
     // Who may import whom is in this list; `make test` builds with the explicit-import check, so it holds.
     .target(name: "MoongateSDK", swiftSettings: strict),
     // What a target has besides its sources is compiled in, as `PackageResources`.
-    .plugin(name: "EmbedFiles", capability: .buildTool, dependencies: ["embed-files"], path: "Sources/EmbedFiles/Plugin"),
+    .plugin(
+      name: "EmbedFiles", capability: .buildTool, dependencies: ["embed-files"], path: "Sources/EmbedFiles/Plugin"),
     .executableTarget(name: "embed-files", path: "Sources/EmbedFiles/Tool", swiftSettings: strict),
     // The provider suite: as a stranger's tests see it, so it sees what a provider sees.
     .target(name: "MoongateConformance", dependencies: ["MoongateSDK"], packageAccess: false, swiftSettings: strict),
     .target(
-      name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging, tracing], exclude: ["README.md", "FlowRules/flow.mermaid"],
+      name: "MoongateCore", dependencies: ["MoongateSDK", "CArgon2", crypto, logging, tracing],
+      exclude: ["README.md", "FlowRules/flow.mermaid"],
       swiftSettings: strict),
     .target(name: "CSpawn"),
     .target(name: "CLinux"),
     .target(
       name: "CVersions", cSettings: buildFacts,
       linkerSettings: ["lua5.4", "sqlite3", "crypto", "pq", "curl", "z", "qrencode"].map { .linkedLibrary($0) }),
-    .target(name: "MoongateExec", dependencies: ["MoongateSDK", "CSpawn", logging], exclude: ["README.md"], swiftSettings: strict),
+    .target(
+      name: "MoongateExec", dependencies: ["MoongateSDK", "CSpawn", logging], exclude: ["README.md"],
+      swiftSettings: strict),
     .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2"), .linkedLibrary("crypt")]),
     .target(name: "CLua", linkerSettings: [.linkedLibrary("lua5.4")]),
-    .target(name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", crypto, logging], swiftSettings: strict),
-    .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),
     .target(
-      name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", "CPostgres", grdb, sqlite, crypto, logging], exclude: ["README.md"],
+      name: "MoongatePolicy", dependencies: ["MoongateSDK", "MoongateCore", "CLua", "CLinux", crypto, logging],
+      swiftSettings: strict),
+    .target(
+      name: "CPostgres", linkerSettings: [.linkedLibrary("pq"), .linkedLibrary("ssl"), .linkedLibrary("crypto")]),
+    .target(
+      name: "MoongateStore", dependencies: ["MoongateSDK", "MoongateCore", "CPostgres", grdb, sqlite, crypto, logging],
+      exclude: ["README.md"],
       swiftSettings: strict),
     .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
     .target(
-      name: "MoongateDelivery", dependencies: ["MoongateSDK", "MoongateCore", "CCurl", httpClient, nioCore, nioHTTP1, logging], swiftSettings: strict),
+      name: "MoongateDelivery",
+      dependencies: ["MoongateSDK", "MoongateCore", "CCurl", httpClient, nioCore, nioHTTP1, logging],
+      swiftSettings: strict),
     .target(
       name: "MoongateProxy",
       dependencies: [
-        "MoongateSDK", "MoongateCore", http2, hpack, metrics, nioCore, nioPosix, nioTLS, nioHTTPTypes, nioSSL, httpTypes, crypto, logging, tracing,
+        "MoongateSDK", "MoongateCore", http2, hpack, metrics, nioCore, nioPosix, nioTLS, nioHTTPTypes, nioSSL,
+        httpTypes, crypto, logging, tracing,
       ],
       swiftSettings: strict),
     .target(name: "CQRCode", linkerSettings: [.linkedLibrary("qrencode")]),
@@ -157,37 +177,46 @@ let package = Package(
     .target(
       name: "MoongateHTTP",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateProxy", "CQRCode", "CZlib", hummingbird, hummingbirdCore, mustache, nioCore, nioPosix, nioExtras,
+        "MoongateSDK", "MoongateCore", "MoongateProxy", "CQRCode", "CZlib", hummingbird, hummingbirdCore, mustache,
+        nioCore, nioPosix, nioExtras,
         nioHTTPTypes, httpTypes, crypto, logging, lifecycle, tracing,
       ],
       exclude: ["Pages/Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
     .target(
-      name: "MoongateMockGoogle", dependencies: ["MoongateSDK", hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
-    // The command, for `moongate` and for programs that have providers of their own. Its rules of import are those of `moongate`.
+      name: "MoongateMockGoogle",
+      dependencies: ["MoongateSDK", hummingbird, httpTypes, nioCore, jwt, crypto, cryptoExtras], swiftSettings: strict),
+    // The command, for `moongate` and for programs that have providers of their own. Its rules of import are those of
+    // `moongate`.
     .target(
       name: "MoongateCommand",
       dependencies: [
-        "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery", "MoongateProxy", "MoongateHTTP",
+        "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateDelivery",
+        "MoongateProxy", "MoongateHTTP",
         "MoongateMockGoogle", "MoongateExec", "CLinux", "CSpawn", "CMalloc",
         "CVersions", jwt, arguments, lifecycle, unixSignals, logging, hummingbird,
         hummingbirdCore, nioCore, nioPosix, nioSSL, metrics, tracing,
       ] + providers.map(\.dependency),
       path: "Sources/moongate", exclude: ["Main", "Templates"], swiftSettings: strict, plugins: ["EmbedFiles"]),
-    .executableTarget(name: "moongate", dependencies: ["MoongateCommand"], path: "Sources/moongate/Main", swiftSettings: strict),
-    .executableTarget(name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),
+    .executableTarget(
+      name: "moongate", dependencies: ["MoongateCommand"], path: "Sources/moongate/Main", swiftSettings: strict),
+    .executableTarget(
+      name: "demo-service", dependencies: [hummingbird, httpTypes, logging, arguments], swiftSettings: strict),
 
     .target(
       name: "MoongateTesting",
       dependencies: [
-        "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongateStore", "MoongatePolicy", "MoongateDelivery", crypto, logging,
+        "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongateStore", "MoongatePolicy", "MoongateDelivery",
+        crypto, logging,
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "MoongateConformanceTests", dependencies: ["MoongateSDK", "MoongateConformance"], packageAccess: false, swiftSettings: strict),
+      name: "MoongateConformanceTests", dependencies: ["MoongateSDK", "MoongateConformance"], packageAccess: false,
+      swiftSettings: strict),
     .testTarget(name: "ArchitectureTests", path: "Tests/Architecture", swiftSettings: strict),
     .testTarget(name: "CLuaTests", dependencies: ["CLua"], swiftSettings: strict),
     .testTarget(
-      name: "MoongateCoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", crypto, logging, tracing],
+      name: "MoongateCoreTests",
+      dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", crypto, logging, tracing],
       swiftSettings: strict),
     .testTarget(
       name: "MoongatePolicyTests",
@@ -202,30 +231,37 @@ let package = Package(
         "MoongateSDK", "MoongateCore", "MoongatePolicy", "MoongateStore", "MoongateTesting",
       ] + providers.map(\.dependency),
       path: "Tests/ExhaustivePlay", exclude: ["Command"], swiftSettings: strict),
-    .executableTarget(name: "prove", dependencies: ["ExhaustivePlay"], path: "Tests/ExhaustivePlay/Command", swiftSettings: strict),
+    .executableTarget(
+      name: "prove", dependencies: ["ExhaustivePlay"], path: "Tests/ExhaustivePlay/Command", swiftSettings: strict),
     // What policies cost, beside Lua without us: `make bench`.
     .target(name: "CBareLua", path: "Tests/Bench/CBareLua", linkerSettings: [.linkedLibrary("lua5.4")]),
     .executableTarget(
-      name: "policy-bench", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "CBareLua"], path: "Tests/Bench/Policy",
+      name: "policy-bench", dependencies: ["MoongateSDK", "MoongateCore", "MoongatePolicy", "CBareLua"],
+      path: "Tests/Bench/Policy",
       swiftSettings: strict),
     // A provider that is another program, beside the same one in process: `make bench-exec`.
     .executableTarget(
-      name: "exec-bench", dependencies: ["MoongateSDK", "MoongateExec", logging], path: "Tests/Bench/Exec", exclude: ["word.py"],
+      name: "exec-bench", dependencies: ["MoongateSDK", "MoongateExec", logging], path: "Tests/Bench/Exec",
+      exclude: ["word.py"],
       swiftSettings: strict),
     // PIN checks, beside bare libargon2: `make bench-hash`.
     .executableTarget(
-      name: "hash-bench", dependencies: ["MoongateSDK", "MoongateCore", "CArgon2"], path: "Tests/Bench/Hash", swiftSettings: strict),
+      name: "hash-bench", dependencies: ["MoongateSDK", "MoongateCore", "CArgon2"], path: "Tests/Bench/Hash",
+      swiftSettings: strict),
     // Is killed by the store's tests, again and again.
     .executableTarget(
-      name: "store-writer", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting"], path: "Tests/StoreWriter",
+      name: "store-writer", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting"],
+      path: "Tests/StoreWriter",
       swiftSettings: strict),
     .testTarget(
-      name: "MoongateStoreTests", dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", "store-writer", grdb],
+      name: "MoongateStoreTests",
+      dependencies: ["MoongateSDK", "MoongateCore", "MoongateStore", "MoongateTesting", "store-writer", grdb],
       swiftSettings: strict),
     .testTarget(
       name: "MoongateProxyTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", http2, hpack, metrics, nioCore, nioPosix, nioTLS, nioEmbedded, nioHTTP1,
+        "MoongateSDK", "MoongateCore", "MoongateProxy", "MoongateTesting", http2, hpack, metrics, nioCore, nioPosix,
+        nioTLS, nioEmbedded, nioHTTP1,
         nioHTTPTypes,
         httpTypes, crypto, logging,
       ],
@@ -233,8 +269,10 @@ let package = Package(
     .testTarget(
       name: "MoongateHTTPTests",
       dependencies: [
-        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore", "MoongateDelivery",
-        "MoongateMockGoogle", crypto, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"), httpTypes, nioCore, nioPosix,
+        "MoongateSDK", "MoongateCore", "MoongateHTTP", "MoongateProxy", "MoongateTesting", "MoongateStore",
+        "MoongateDelivery",
+        "MoongateMockGoogle", crypto, hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird"),
+        httpTypes, nioCore, nioPosix,
         nioEmbedded, logging,
       ] + providers.map(\.dependency),
       swiftSettings: strict),
@@ -246,16 +284,19 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "MoongateExecTests", dependencies: ["MoongateSDK", "MoongateExec", "MoongateTesting", logging], swiftSettings: strict),
+      name: "MoongateExecTests", dependencies: ["MoongateSDK", "MoongateExec", "MoongateTesting", logging],
+      swiftSettings: strict),
     .testTarget(
       name: "moongateTests",
       dependencies: [
-        "MoongateCommand", "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateHTTP", "MoongateTesting", nioCore,
+        "MoongateCommand", "MoongateSDK", "MoongateConformance", "MoongateCore", "MoongatePolicy", "MoongateHTTP",
+        "MoongateTesting", nioCore,
         nioPosix, logging,
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "MoongateMockGoogleTests", dependencies: ["MoongateMockGoogle", hummingbird, httpTypes, nioCore, crypto], swiftSettings: strict),
+      name: "MoongateMockGoogleTests", dependencies: ["MoongateMockGoogle", hummingbird, httpTypes, nioCore, crypto],
+      swiftSettings: strict),
     .testTarget(name: "MoongateSDKTests", dependencies: ["MoongateSDK"], swiftSettings: strict),
   ] + providers.flatMap(\.targets),
   cxxLanguageStandard: .cxx17

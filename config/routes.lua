@@ -1,5 +1,5 @@
--- Which requests go where, and what they need. The first route that matches wins; what matches none is 404. Nothing is open
--- that does not say so.
+-- Which requests go where, and what they need. The first route that matches wins; what matches none is 404. Nothing is
+-- open that does not say so.
 --
 --   path       a pattern: * is within one segment, ** is any number of segments (/x/** covers /x), all else literal
 --   host       an exact name in lower case; without it, every host
@@ -7,8 +7,8 @@
 --   to         an upstream (scheme, host, port), or a list that is tried in turn
 --   allow      true: open to all, signed in or not
 --   flow       where someone without a session is led; "login" unless said otherwise
---   require    { group = "ops" }, { passed = "phone_otp", within = "5m" } or { email_verified = true }; a group together with either
---   tokens     takes tokens of programs too: true, { "ci" } or { personal = true }
+--   require    { group = "ops" }, { passed = "phone_otp", within = "5m" } or { email_verified = true }; a group
+--   together with either tokens     takes tokens of programs too: true, { "ci" } or { personal = true }
 --   decide     a function of facts, asked for each request: allow, deny "reason" or require_also "provider"
 --   timeout    the longest silence of the upstream; "30s" unless said otherwise
 --   websocket  true lets upgrades through

@@ -42,7 +42,11 @@ def italic(text):
 def shown(arguments):
     """What a command takes; every command has these two, and moongate(1) tells them once."""
     everywhere = {"help", "version"}
-    return [one for one in arguments or [] if one.get("shouldDisplay", True) and not everywhere & {name["name"] for name in one.get("names") or []}]
+    return [
+        one
+        for one in arguments or []
+        if one.get("shouldDisplay", True) and not everywhere & {name["name"] for name in one.get("names") or []}
+    ]
 
 
 def spelling(name):
@@ -64,7 +68,9 @@ def usage(argument):
     if argument["kind"] == "positional":
         text = italic(value(argument))
     else:
-        text = bold(spelling(argument["preferredName"])) + (" " + italic(value(argument)) if argument["kind"] == "option" else "")
+        text = bold(spelling(argument["preferredName"])) + (
+            " " + italic(value(argument)) if argument["kind"] == "option" else ""
+        )
     text = f"[{text}]" if argument["isOptional"] else text
     return text + ("..." if argument["isRepeating"] else "")
 
@@ -101,7 +107,11 @@ def synopsis(words, command):
 def children(command):
     # The library lists a help command of its own beside ours.
     own = ("help", "Show subcommand help information.")
-    return [one for one in command.get("subcommands") or [] if (one["commandName"], one.get("abstract")) != own and one.get("shouldDisplay", True)]
+    return [
+        one
+        for one in command.get("subcommands") or []
+        if (one["commandName"], one.get("abstract")) != own and one.get("shouldDisplay", True)
+    ]
 
 
 def about(command):
@@ -122,7 +132,10 @@ def below(words, command):
 
 def header(name, abstract, version, date):
     return [
-        f'.TH "{roff(name.upper())}" "1" "{date}" "Moongate {version}" "Moongate"', ".nh", ".ad l", ".SH NAME",
+        f'.TH "{roff(name.upper())}" "1" "{date}" "Moongate {version}" "Moongate"',
+        ".nh",
+        ".ad l",
+        ".SH NAME",
         f"{roff(name)} \\- {roff(abstract.rstrip('.'))}",
     ]
 
@@ -136,7 +149,11 @@ def table(title, rows):
 
 def page(command, version, date):
     words = ["moongate", command["commandName"]]
-    lines = header("-".join(words), command.get("abstract", ""), version, date) + [".SH SYNOPSIS"] + synopsis(words, command)
+    lines = (
+        header("-".join(words), command.get("abstract", ""), version, date)
+        + [".SH SYNOPSIS"]
+        + synopsis(words, command)
+    )
     lines += [".SH DESCRIPTION"] + "\n.PP\n".join(about(command)).splitlines()
     options = arguments(command)
     lines += [".SH OPTIONS"] + options if options else []
@@ -148,7 +165,13 @@ def page(command, version, date):
 
 def overview(command, version, date):
     lines = header("moongate", command["abstract"], version, date)
-    lines += [".SH SYNOPSIS", ".PP", f"{bold('moongate')} {italic('COMMAND')} ...", ".PP", f"{bold('moongate')} {bold('--version')}"]
+    lines += [
+        ".SH SYNOPSIS",
+        ".PP",
+        f"{bold('moongate')} {italic('COMMAND')} ...",
+        ".PP",
+        f"{bold('moongate')} {bold('--version')}",
+    ]
     lines += [".SH DESCRIPTION"] + "\n.PP\n".join(about(command)).splitlines() + [".SH COMMANDS"]
     for child in children(command):
         lines += [".TP", f".BR {roff('moongate-' + child['commandName'])} (1)", roff(child.get("abstract", ""))]

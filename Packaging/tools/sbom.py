@@ -16,7 +16,11 @@ import sys
 import uuid
 
 # By what a licence's file begins with.
-LICENCES = [("Apache License", "Apache-2.0"), ("MIT License", "MIT"), ("Permission is hereby granted, free of charge", "MIT")]
+LICENCES = [
+    ("Apache License", "Apache-2.0"),
+    ("MIT License", "MIT"),
+    ("Permission is hereby granted, free of charge", "MIT"),
+]
 # Others that a package brings along: what is compiled in, and whose licence is in it.
 BUNDLED = {"swift-nio-ssl": "BoringSSL", "swift-crypto": "BoringSSL", "swift-nio-extras": "zlib"}
 
@@ -95,8 +99,14 @@ def component(kind, name, version, purl, **more):
 def swift_component(identity, location, version, revision, checkout):
     address = location.removeprefix("https://").removesuffix(".git")
     made = component(
-        "library", identity, version, f"pkg:swift/{address}@{version}", licenses=[{"license": {"id": licence(checkout)}}],
-        externalReferences=[{"type": "vcs", "url": location}], properties=[{"name": "moongate:commit", "value": revision}])
+        "library",
+        identity,
+        version,
+        f"pkg:swift/{address}@{version}",
+        licenses=[{"license": {"id": licence(checkout)}}],
+        externalReferences=[{"type": "vcs", "url": location}],
+        properties=[{"name": "moongate:commit", "value": revision}],
+    )
     if identity in BUNDLED:
         made["properties"].append({"name": "moongate:bundles", "value": BUNDLED[identity]})
     return made
@@ -108,25 +118,58 @@ def document(scratch, binary):
     root, edges = graph(str(scratch))
     swift_packages = {
         identity: swift_component(identity, location, number, revision, scratch / "checkouts" / folder)
-        for identity, location, number, revision, folder in packages(scratch / "workspace-state.json") if identity in edges}
+        for identity, location, number, revision, folder in packages(scratch / "workspace-state.json")
+        if identity in edges
+    }
     _, swift = runtime()
     toolchain = component(
-        "library", "swift", swift, f"pkg:generic/swift@{swift}", description="Swift's runtime, Foundation, Dispatch and ICU, linked in",
-        licenses=[{"license": {"id": "Apache-2.0"}}])
+        "library",
+        "swift",
+        swift,
+        f"pkg:generic/swift@{swift}",
+        description="Swift's runtime, Foundation, Dispatch and ICU, linked in",
+        licenses=[{"license": {"id": "Apache-2.0"}}],
+    )
     system = {}
     for file, package, number in libraries(binary):
-        made = system.setdefault(package, component("library", package, number, f"pkg:deb/debian/{package}@{number}", properties=[]))
+        made = system.setdefault(
+            package, component("library", package, number, f"pkg:deb/debian/{package}@{number}", properties=[])
+        )
         made["properties"].append({"name": "moongate:file", "value": file})
-    own = component("application", "moongate", version, f"pkg:generic/moongate@{version}", licenses=[{"license": {"id": "Apache-2.0"}}])
+    own = component(
+        "application",
+        "moongate",
+        version,
+        f"pkg:generic/moongate@{version}",
+        licenses=[{"license": {"id": "Apache-2.0"}}],
+    )
     refs = {identity: one["bom-ref"] for identity, one in swift_packages.items()}
-    tree = [{"ref": own["bom-ref"], "dependsOn": sorted([refs[one] for one in edges[root]] + [toolchain["bom-ref"]] + [one["bom-ref"] for one in system.values()])}]
-    tree += [{"ref": refs[identity], "dependsOn": sorted(refs[one] for one in edges[identity])} for identity in sorted(refs)]
+    tree = [
+        {
+            "ref": own["bom-ref"],
+            "dependsOn": sorted(
+                [refs[one] for one in edges[root]]
+                + [toolchain["bom-ref"]]
+                + [one["bom-ref"] for one in system.values()]
+            ),
+        }
+    ]
+    tree += [
+        {"ref": refs[identity], "dependsOn": sorted(refs[one] for one in edges[identity])} for identity in sorted(refs)
+    ]
     tree += [{"ref": one["bom-ref"], "dependsOn": []} for one in [toolchain, *system.values()]]
     components = sorted([*swift_packages.values(), toolchain, *system.values()], key=lambda one: one["bom-ref"])
-    moment = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), datetime.timezone.utc).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
     made = {
-        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json", "bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
-        "metadata": {"timestamp": moment, "component": own}, "components": components, "dependencies": tree,
+        "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"timestamp": moment, "component": own},
+        "components": components,
+        "dependencies": tree,
     }
     # The same content has the same number.
     digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).digest()
@@ -139,7 +182,9 @@ def licences(scratch):
     parts = ["The program contains these packages.\n"]
     for identity, location, version, _, folder in packages(scratch / "workspace-state.json"):
         for file in notices(scratch / "checkouts" / folder):
-            parts.append(f"{'=' * 78}\n{identity} {version}, {location}: {file.name}\n{'=' * 78}\n{file.read_text(errors='replace').strip()}\n")
+            parts.append(
+                f"{'=' * 78}\n{identity} {version}, {location}: {file.name}\n{'=' * 78}\n{file.read_text(errors='replace').strip()}\n"
+            )
     folder, version = runtime()
     for file in sorted(folder.glob("share/swift/LICENSE*")):
         parts.append(f"{'=' * 78}\nSwift {version}\n{'=' * 78}\n{file.read_text(errors='replace').strip()}\n")

@@ -53,7 +53,8 @@ class Chat:
     def send(self, email, text):
         """Sends a direct message from the bot to the person with this address."""
         person = self.call("GET", "users/email/" + urllib.parse.quote(email, safe=""))
-        # Attack: an address that the chat never verified, typed into an attacker's profile, would get the codes of its owner.
+        # Attack: an address that the chat never verified, typed into an attacker's profile, would get the codes of its
+        # owner.
         if person.get("email", "").lower() != email or not person.get("email_verified", False) or person.get("delete_at"):
             raise Fault("the chat has not verified this address, or its owner has left")
         channel = self.call("POST", "channels/direct", [self.bot, person["id"]])

@@ -2,15 +2,18 @@ import MoongateSDK
 
 /// Proves an email address by a code sent to it.
 ///
-/// It owns the mail; what an address is, is the SDK's (`EmailAddress`). Codes, tries, timers and accounts are the core's.
+/// It owns the mail; what an address is, is the SDK's (`EmailAddress`). Codes, tries, timers and accounts are the
+/// core's.
 public struct EmailCode: CodeProvider {
   /// What it declares: `begin` takes `email`; gateway.lua says how mail leaves.
   public let descriptor: ProviderDescriptor
 
   /// What its words are in other languages; each is a file of `words/`.
   private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
+    ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
+    ("ta", PackageResources.ta_words),
     ("te", PackageResources.te_words),
   ]
 
@@ -20,7 +23,9 @@ public struct EmailCode: CodeProvider {
       beginFields: [InputField(name: "email", kind: .email)],
       submitFields: [InputField(name: "code", kind: .digits)],
       settings: [
-        SettingField(name: "mail", kind: .messages(.mail), isRequired: true, help: "How mail leaves: outbox() keeps it for the demo.")
+        SettingField(
+          name: "mail", kind: .messages(.mail), isRequired: true,
+          help: "How mail leaves: outbox() keeps it for the demo.")
       ],
       policy: PolicySource(file: "Plugins/EmailCode/policy.lua", bytes: PackageResources.policy_lua),
       flows: [
@@ -39,10 +44,12 @@ public struct EmailCode: CodeProvider {
   public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try input.email() }
 
   /// Sends the mail. The code is not in its subject, which shows on locked screens.
-  public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
+  public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault)
+  {
     try await tools.send(
       Message(
         channel: .mail, to: identifier.value, subject: code.said("Your {service} verification code"),
-        text: code.text + "\n\n" + code.said("If you did not ask for it, ignore this mail and tell the code to nobody."), code: code.code))
+        text: code.text + "\n\n"
+          + code.said("If you did not ask for it, ignore this mail and tell the code to nobody."), code: code.code))
   }
 }

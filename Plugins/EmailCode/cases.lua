@@ -1,5 +1,6 @@
--- What holds of the flows that come with codes by mail, whatever the numbers of its policy are. `moongate check` plays these cases while gateway.lua configures
--- the provider and config/tests/ has no email_code.lua. All of these flows begin with a session of the case's account.
+-- What holds of the flows that come with codes by mail, whatever the numbers of its policy are. `moongate check` plays
+-- these cases while gateway.lua configures the provider and config/tests/ has no email_code.lua. All of these flows
+-- begin with a session of the case's account.
 return tests {
   case "a claimed address is verified by its own code, once" {
     phone "+919999999999", email "asha@example.com", account { email_verified = false },

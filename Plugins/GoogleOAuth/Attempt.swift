@@ -40,6 +40,7 @@ enum SafeCompare {
   /// Takes the same time whatever differs.
   static func equal(_ left: String, _ right: String) -> Bool {
     let key = SymmetricKey(size: .bits256)
-    return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key) == HMAC<SHA256>.authenticationCode(for: Data(right.utf8), using: key)
+    return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key)
+      == HMAC<SHA256>.authenticationCode(for: Data(right.utf8), using: key)
   }
 }

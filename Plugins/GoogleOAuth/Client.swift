@@ -13,7 +13,9 @@ struct Client: Sendable {
   /// - Throws: the setting that is missing.
   init(_ settings: StepSettings) throws {
     guard let id = settings.text("client_id"), !id.isEmpty else { throw OAuthFault.setting("client_id") }
-    guard let secret = settings.secret("client_secret"), !secret.isEmpty else { throw OAuthFault.setting("client_secret") }
+    guard let secret = settings.secret("client_secret"), !secret.isEmpty else {
+      throw OAuthFault.setting("client_secret")
+    }
     issuer = settings.text("issuer") ?? Self.google
     self.id = id
     self.secret = secret

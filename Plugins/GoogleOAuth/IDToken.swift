@@ -8,7 +8,8 @@ struct IDToken: Sendable {
   static let longest = 16 * 1024
 
   let text: String
-  /// `RS256` or `ES256`, and nothing else: `none`, and HS256 with the public key as its secret, are the classic forgeries.
+  /// `RS256` or `ES256`, and nothing else: `none`, and HS256 with the public key as its secret, are the classic
+  /// forgeries.
   let algorithm: String
   let keyID: String?
 
@@ -21,8 +22,10 @@ struct IDToken: Sendable {
   /// nil where it is no token that could be good.
   init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard text.utf8.count <= Self.longest, parts.count == 3, let head = Base64URL.decode(String(parts[0])), Base64URL.decode(String(parts[1])) != nil,
-      let signature = Base64URL.decode(String(parts[2])), !signature.isEmpty, let header = try? JSONDecoder().decode(Header.self, from: Data(head)),
+    guard text.utf8.count <= Self.longest, parts.count == 3, let head = Base64URL.decode(String(parts[0])),
+      Base64URL.decode(String(parts[1])) != nil,
+      let signature = Base64URL.decode(String(parts[2])), !signature.isEmpty,
+      let header = try? JSONDecoder().decode(Header.self, from: Data(head)),
       // What a header calls critical must be understood (RFC 7515 section 4.1.11), and nothing is.
       ["RS256", "ES256"].contains(header.alg), header.crit == nil
     else { return nil }
@@ -102,7 +105,8 @@ struct IDTokenClaims: JWTPayload {
   }
 
   func encode(to encoder: any Encoder) throws {
-    throw EncodingError.invalidValue(self, EncodingError.Context(codingPath: [], debugDescription: "an ID token is only read here"))
+    throw EncodingError.invalidValue(
+      self, EncodingError.Context(codingPath: [], debugDescription: "an ID token is only read here"))
   }
 
   /// Nothing to do here: what is to be compared with is not at hand.
@@ -129,12 +133,14 @@ struct IDTokenExpectation {
     // Attack: a token that another site got for this person, brought here. All of its audiences must be ours.
     guard !claims.audiences.isEmpty, claims.audiences.allSatisfy(parties.contains) else { return false }
     guard claims.authorizedParty.map(parties.contains) ?? (claims.audiences.count == 1) else { return false }
-    guard now < claims.expiresAt + Self.leeway, claims.issuedAt <= now + Self.leeway, claims.issuedAt < claims.expiresAt else { return false }
+    guard now < claims.expiresAt + Self.leeway, claims.issuedAt <= now + Self.leeway, claims.issuedAt < claims.expiresAt
+    else { return false }
     // Attack: a token from before this step. None that answers it can be older.
     guard claims.issuedAt >= begun - Self.leeway, claims.notBefore ?? 0 <= now + Self.leeway else { return false }
     // Attack: a token of another step, of this person or another (replay, injection).
     guard let nonce = claims.nonce, SafeCompare.equal(nonce, attempt.nonce) else { return false }
     // At most 255 characters of ASCII (section 2).
-    return !claims.subject.isEmpty && claims.subject.utf8.count <= 255 && claims.subject.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
+    return !claims.subject.isEmpty && claims.subject.utf8.count <= 255
+      && claims.subject.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
   }
 }

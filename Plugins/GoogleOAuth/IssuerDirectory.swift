@@ -30,7 +30,8 @@ actor IssuerDirectory {
     var fetchingKeys: Fetch<KeySet>?
   }
 
-  /// A fetch for all who wait for it. Whoever is cancelled waits no longer; when nobody does, it ends. The directory's alone.
+  /// A fetch for all who wait for it. Whoever is cancelled waits no longer; when nobody does, it ends. The directory's
+  /// alone.
   private final class Fetch<Value: Sendable> {
     let task: Task<Value, any Error>
     var waiting = 0
@@ -106,7 +107,9 @@ actor IssuerDirectory {
       relay.cancel()
       fetch.waiting -= 1
       // It has answered, or nobody is there any more to hear it.
-      if fetch.waiting == 0 || !Task.isCancelled, entries[issuer]?[keyPath: place] === fetch { entries[issuer]?[keyPath: place] = nil }
+      if fetch.waiting == 0 || !Task.isCancelled, entries[issuer]?[keyPath: place] === fetch {
+        entries[issuer]?[keyPath: place] = nil
+      }
       if fetch.waiting == 0 { task.cancel() }
     }
     for try await value in answers { return value }

@@ -33,7 +33,9 @@ struct IssuerMetadata: Sendable, Equatable {
       throw .provider("the discovery document of \(issuer) cannot be read")
     }
     // Attack: a document of another issuer at this address (section 4.3: the two must be identical).
-    guard document.issuer == issuer else { throw .provider("the discovery document of \(issuer) says that it is \(document.issuer)") }
+    guard document.issuer == issuer else {
+      throw .provider("the discovery document of \(issuer) says that it is \(document.issuer)")
+    }
     for address in [document.authorizationEndpoint, document.tokenEndpoint, document.jwksUri] {
       guard Self.isSafe(address) else { throw .provider("\(issuer) names the address \(address), which is not https") }
     }
@@ -51,7 +53,9 @@ struct IssuerMetadata: Sendable, Equatable {
 
   /// https, or http to this machine.
   private static func isSafe(_ address: String) -> Bool {
-    guard let url = URLComponents(string: address), let host = url.host, !host.isEmpty, url.user == nil, url.fragment == nil else { return false }
+    guard let url = URLComponents(string: address), let host = url.host, !host.isEmpty, url.user == nil,
+      url.fragment == nil
+    else { return false }
     return url.scheme == "https" || (url.scheme == "http" && ["localhost", "127.0.0.1", "[::1]", "::1"].contains(host))
   }
 }

@@ -64,11 +64,14 @@ struct KeySet: Sendable {
 
   /// - Throws: where it is no key set at all.
   init(_ bytes: [UInt8], of issuer: String) throws(OAuthFault) {
-    guard let document = try? JSONDecoder().decode(Document.self, from: Data(bytes)) else { throw .provider("the keys of \(issuer) cannot be read") }
+    guard let document = try? JSONDecoder().decode(Document.self, from: Data(bytes)) else {
+      throw .provider("the keys of \(issuer) cannot be read")
+    }
     keys = document.keys.prefix(Self.most).compactMap(\.key)
   }
 
-  /// The key that a token names; where it names none, the only one of its algorithm (OpenID Connect Core 1.0 section 10.1).
+  /// The key that a token names; where it names none, the only one of its algorithm (OpenID Connect Core 1.0 section
+  /// 10.1).
   func key(for token: IDToken) -> Key? {
     let fitting = keys.filter { $0.algorithm == token.algorithm }
     guard let id = token.keyID else { return fitting.count == 1 ? fitting[0] : nil }

@@ -19,9 +19,12 @@ struct TokenExchange {
   /// - Throws: `OAuthFault` where the provider does not answer, or does not accept us.
   func redeem(_ code: String, _ attempt: Attempt) async throws(OAuthFault) -> String? {
     var fields = [
-      ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", attempt.redirect), ("code_verifier", attempt.verifier),
+      ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", attempt.redirect),
+      ("code_verifier", attempt.verifier),
     ]
-    var headers = [(name: "Accept", value: "application/json"), (name: "Content-Type", value: "application/x-www-form-urlencoded")]
+    var headers = [
+      (name: "Accept", value: "application/json"), (name: "Content-Type", value: "application/x-www-form-urlencoded"),
+    ]
     if metadata.takesBasic {
       // Both are form-encoded first (RFC 6749 section 2.3.1).
       let pair = PercentEncoding.encode(client.id) + ":" + PercentEncoding.encode(client.secret)
@@ -31,7 +34,9 @@ struct TokenExchange {
     }
     let answer: WebAnswer
     do {
-      answer = try await web.send(WebRequest(method: "POST", url: metadata.token, headers: headers, body: Array(PercentEncoding.form(fields).utf8)))
+      answer = try await web.send(
+        WebRequest(
+          method: "POST", url: metadata.token, headers: headers, body: Array(PercentEncoding.form(fields).utf8)))
     } catch {
       throw .provider("\(metadata.token): \(error.reason)")
     }
@@ -46,7 +51,9 @@ struct TokenExchange {
     let error = (try? decoder.decode(Problem.self, from: Data(answer.body)))?.error
     if answer.status == 400, error == "invalid_grant" { return nil }
     // From the closed list of RFC 6749 section 5.2, so that nothing of the provider's gets into a log.
-    let known: [String] = ["invalid_client", "invalid_request", "unauthorized_client", "unsupported_grant_type", "invalid_scope"]
+    let known: [String] = [
+      "invalid_client", "invalid_request", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
+    ]
     let told = error.map { known.contains($0) ? " \($0)" : "" } ?? ""
     throw .provider("\(metadata.token) answers \(answer.status)\(told)")
   }

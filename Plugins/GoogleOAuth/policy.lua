@@ -1,5 +1,5 @@
--- The defaults of signing in by Google. The operator's config/policies/google_oauth.lua replaces the fields that it names
--- (`limits` as a whole). There is no secret here to be guessed: the limits are against floods.
+-- The defaults of signing in by Google. The operator's config/policies/google_oauth.lua replaces the fields that it
+-- names (`limits` as a whole). There is no secret here to be guessed: the limits are against floods.
 return policy "google_oauth" {
   limits = {
     begin_ip    = { on = "begin",  per = "ip",   max = 60, window = "1h" },

@@ -2,16 +2,18 @@ import MoongateSDK
 
 /// Proves a PIN of six digits that the person has chosen, and lets them choose, change and remove it.
 ///
-/// It owns what a PIN is and which ones are too weak. What a step is for comes from the core (`StepPurpose`); counters and
-/// locks are the core's, and so are the threads on which hashing is done.
+/// It owns what a PIN is and which ones are too weak. What a step is for comes from the core (`StepPurpose`); counters
+/// and locks are the core's, and so are the threads on which hashing is done.
 public struct PIN: FullProvider {
   /// What it declares: `begin` takes nothing; `submit` takes `pin`, `new_pin` or both, by what the step is for.
   public let descriptor: ProviderDescriptor
 
   /// What its words are in other languages; each is a file of `words/`.
   private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
+    ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
+    ("ta", PackageResources.ta_words),
     ("te", PackageResources.te_words),
   ]
 
@@ -22,7 +24,9 @@ public struct PIN: FullProvider {
     descriptor = ProviderDescriptor(
       name: "pin", beginFields: [],
       // By what the step is for: one of them, or both.
-      submitFields: [Self.pin, InputField(name: Self.newPIN.name, kind: .digits, length: PINDigits.length, isRequired: false)], settings: [],
+      submitFields: [
+        Self.pin, InputField(name: Self.newPIN.name, kind: .digits, length: PINDigits.length, isRequired: false),
+      ], settings: [],
       policy: PolicySource(file: "Plugins/PIN/policy.lua", bytes: PackageResources.policy_lua),
       flows: [
         PolicySource(file: "Plugins/PIN/flows/pin_set.lua", bytes: PackageResources.pin_set_lua),
@@ -38,14 +42,18 @@ public struct PIN: FullProvider {
         Outcome(.alreadySet, "There is a passcode already. Change it instead.", isFailure: false),
       ],
       words: StepWords(
-        title: "Your passcode", name: "Passcode", instruction: "Six digits.", labels: ["pin": "Passcode", "new_pin": "New passcode"],
-        page: ["done_set": "Passcode saved.", "done_change": "Passcode changed.", "done_disable": "Passcode turned off."],
+        title: "Your passcode", name: "Passcode", instruction: "Six digits.",
+        labels: ["pin": "Passcode", "new_pin": "New passcode"],
+        page: [
+          "done_set": "Passcode saved.", "done_change": "Passcode changed.", "done_disable": "Passcode turned off.",
+        ],
         notices: [
           .set: FactorNotice(subject: "Passcode set", event: "A passcode was set for your account"),
           .change: FactorNotice(subject: "Passcode changed", event: "The passcode of your account was changed"),
           .disable: FactorNotice(subject: "Passcode turned off", event: "The passcode of your account was turned off"),
         ], translations: Self.translations),
-      presentation: .digitPad(count: PINDigits.length, current: Self.pin.name, new: Self.newPIN.name), page: "pin", role: .keepsFactor)
+      presentation: .digitPad(count: PINDigits.length, current: Self.pin.name, new: Self.newPIN.name), page: "pin",
+      role: .keepsFactor)
   }
 
   /// What the step asks for.
@@ -63,9 +71,11 @@ public struct PIN: FullProvider {
       let digits = try PINDigits(try input.text(field.name), field: field.name)
       guard field.name == Self.newPIN.name else { continue }
       let phones = step.account?.identifiers.filter { $0.kind == .phone }.map(\.value) ?? []
-      // Which rule it was is not said: whoever is told which of a stranger's PINs are refused learns the stranger's number from it.
+      // Which rule it was is not said: whoever is told which of a stranger's PINs are refused learns the stranger's
+      // number from it.
       guard !WeakPIN.isWeak(digits, phones: phones) else {
-        throw InputProblem(field: field.name, reason: .weakPIN, detail: "This passcode is too easy to guess. Choose another.")
+        throw InputProblem(
+          field: field.name, reason: .weakPIN, detail: "This passcode is too easy to guess. Choose another.")
       }
     }
   }
@@ -81,13 +91,18 @@ public struct PIN: FullProvider {
     guard let hasher = step.tools.hasher else { throw PINFault.noHasher }
     if let obstacle = try Self.obstacle(step) { return obstacle }
     guard step.account != nil else { throw PINFault.noAccount }
-    // Attack: two flows that were begun while there was none, or one that sets beside one that changes, each with a PIN of its own: the later
-    // would overwrite what the earlier one made. Of all that were judged by one record, one completes.
-    if step.purpose == .set { return .proved(Proof(record: .replaceOnce(try await Self.record(of: input, by: hasher)))) }
+    // Attack: two flows that were begun while there was none, or one that sets beside one that changes, each with a PIN
+    // of its own: the later would overwrite what the earlier one made. Of all that were judged by one record, one
+    // completes.
+    if step.purpose == .set {
+      return .proved(Proof(record: .replaceOnce(try await Self.record(of: input, by: hasher))))
+    }
 
     let current = try PINDigits(try input.text(Self.pin.name), field: Self.pin.name)
     let stored = try step.account?.record.map(PINRecord.init(bytes:))
-    guard case .right(let rehashed) = try await hasher.verify(current.bytes, against: stored?.hash) else { return .refused(.invalidPIN) }
+    guard case .right(let rehashed) = try await hasher.verify(current.bytes, against: stored?.hash) else {
+      return .refused(.invalidPIN)
+    }
     switch step.purpose {
     case .prove: return .proved(Proof(record: rehashed.map { .replace(PINRecord(hash: $0).bytes) } ?? .keep))
     case .disable: return .proved(Proof(record: .remove))

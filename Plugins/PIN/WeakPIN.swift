@@ -1,5 +1,5 @@
-/// PINs that are guessed first. A rule, not a list: what people choose are repeats, runs, pairs, lines on the keypad, dates,
-/// and their own number.
+/// PINs that are guessed first. A rule, not a list: what people choose are repeats, runs, pairs, lines on the keypad,
+/// dates, and their own number.
 enum WeakPIN {
   /// How many of the million are refused to everybody; a test counts them.
   static let refused = 98_559
@@ -7,10 +7,12 @@ enum WeakPIN {
   /// - Parameter phones: the person's own numbers, in E.164.
   static func isWeak(_ pin: PINDigits, phones: [String] = []) -> Bool {
     let digits = pin.digits
-    return isRepetitive(digits) || isRun(digits) || isKeypadLine(digits) || isDate(digits) || phones.contains { isPart(digits, of: $0) }
+    return isRepetitive(digits) || isRun(digits) || isKeypadLine(digits) || isDate(digits)
+      || phones.contains { isPart(digits, of: $0) }
   }
 
-  /// Four of a digit in a row, five of it anywhere, two digits in all, halves or thirds that repeat or mirror each other, pairs.
+  /// Four of a digit in a row, five of it anywhere, two digits in all, halves or thirds that repeat or mirror each
+  /// other, pairs.
   private static func isRepetitive(_ pin: [UInt8]) -> Bool {
     let counts = pin.reduce(into: [Int](repeating: 0, count: 10)) { $0[Int($1)] += 1 }
     if counts.contains(where: { $0 >= 5 }) || counts.count(where: { $0 > 0 }) <= 2 { return true }
@@ -31,7 +33,9 @@ enum WeakPIN {
 
   /// Lines of three keys, row, column or diagonal, in either direction.
   private static let lines: Set<[UInt8]> = {
-    let lines: [[UInt8]] = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 4, 7], [2, 5, 8], [3, 6, 9], [1, 5, 9], [3, 5, 7], [5, 8, 0]]
+    let lines: [[UInt8]] = [
+      [1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 4, 7], [2, 5, 8], [3, 6, 9], [1, 5, 9], [3, 5, 7], [5, 8, 0],
+    ]
     return Set(lines + lines.map { $0.reversed() })
   }()
 
@@ -41,7 +45,8 @@ enum WeakPIN {
     return (0...2).contains { start in [[2, 5, 8, 0], [0, 8, 5, 2]].contains(Array(pin[start..<start + 4])) }
   }
 
-  /// A day with a year of two digits, in any of the orders that people write, or a month with a year of the last or this century.
+  /// A day with a year of two digits, in any of the orders that people write, or a month with a year of the last or
+  /// this century.
   private static func isDate(_ pin: [UInt8]) -> Bool {
     let first = Int(pin[0]) * 10 + Int(pin[1])
     let second = Int(pin[2]) * 10 + Int(pin[3])

@@ -1,5 +1,6 @@
--- What holds of the flows that come with the PIN, whatever the numbers of its policy are. `moongate check` plays these cases while gateway.lua configures
--- the provider and config/tests/ has no pin.lua. All of these flows begin with a session of the case's account.
+-- What holds of the flows that come with the PIN, whatever the numbers of its policy are. `moongate check` plays these
+-- cases while gateway.lua configures the provider and config/tests/ has no pin.lua. All of these flows begin with a
+-- session of the case's account.
 return tests {
   case "a PIN is chosen, entered and changed" {
     phone "+919999999999", account {},
@@ -12,8 +13,10 @@ return tests {
 
   case "one that is easy to guess is refused, and says nothing of the current one" {
     phone "+919999999999", account { pin = "739154" },
-    flow "pin_change", enter { pin = "739155", new_pin = "123456" }, expect { status = 422, code = "weak_pin", field = "new_pin" },
-    flow "pin_change", enter { pin = "739154", new_pin = "999999" }, expect { status = 422, code = "weak_pin", field = "new_pin" },
+    flow "pin_change", enter { pin = "739155", new_pin = "123456" },
+      expect { status = 422, code = "weak_pin", field = "new_pin" },
+    flow "pin_change", enter { pin = "739154", new_pin = "999999" },
+      expect { status = 422, code = "weak_pin", field = "new_pin" },
   },
 
   case "what is not six digits is no try" {

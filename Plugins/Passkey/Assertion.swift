@@ -2,8 +2,8 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// The answer to `navigator.credentials.get()`, judged by the steps of "Verifying an Authentication Assertion" (Web Authentication, Level 3, section 7.2). The numbers
-/// in the comments are that section's.
+/// The answer to `navigator.credentials.get()`, judged by the steps of "Verifying an Authentication Assertion" (Web
+/// Authentication, Level 3, section 7.2). The numbers in the comments are that section's.
 struct Assertion {
   /// `AuthenticationResponseJSON` (section 5.1.8), as far as it is read here.
   struct Response: Decodable {
@@ -42,13 +42,17 @@ struct Assertion {
   /// - Throws: the step that it failed.
   func judge(_ text: String) throws(CeremonyFault) -> Verdict {
     // 3.
-    guard let answer = try? JSONDecoder().decode(Response.self, from: Data(text.utf8)), answer.type == "public-key", answer.id == answer.rawId,
+    guard let answer = try? JSONDecoder().decode(Response.self, from: Data(text.utf8)), answer.type == "public-key",
+      answer.id == answer.rawId,
       let rawID = Base64URL.decode(answer.rawId), let clientBytes = Base64URL.decode(answer.response.clientDataJSON),
-      let dataBytes = Base64URL.decode(answer.response.authenticatorData), let signature = Base64URL.decode(answer.response.signature)
+      let dataBytes = Base64URL.decode(answer.response.authenticatorData),
+      let signature = Base64URL.decode(answer.response.signature)
     else { throw .response }
     // 5 and 6. All credentials of the account were asked for, so one that is in its record was.
     guard var credential = record[rawID] else { throw .notAllowed }
-    if let handle = answer.response.userHandle, !handle.isEmpty, Base64URL.decode(handle) != Array(account.utf8) { throw .userHandle }
+    if let handle = answer.response.userHandle, !handle.isEmpty, Base64URL.decode(handle) != Array(account.utf8) {
+      throw .userHandle
+    }
     // 8 to 14.
     guard let client = ClientData(clientBytes) else { throw .clientData }
     if let fault = client.fault(type: "webauthn.get", challenge: challenge, site: site) { throw fault }
@@ -69,6 +73,7 @@ struct Assertion {
     credential.signCount = max(credential.signCount, data.signCount)
     credential.isBackedUp = data.flags.contains(.backedUp)
     credential.usedAt = now
-    return Verdict(credential: credential, isUserVerified: data.flags.contains(.verified), isPerhapsCloned: isPerhapsCloned)
+    return Verdict(
+      credential: credential, isUserVerified: data.flags.contains(.verified), isPerhapsCloned: isPerhapsCloned)
   }
 }

@@ -42,7 +42,8 @@ struct Attestation {
     guard rules.roots != nil else { throw .format }
     guard let certificate = AttestationCertificate(x5c), let algorithm = statement[.text("alg")]?.integer,
       let signature = statement[.text("sig")]?.bytes,
-      certificate.isSignature(signature, of: authenticatorData + clientDataHash, algorithm: algorithm), certificate.isOfModel(aaguid)
+      certificate.isSignature(signature, of: authenticatorData + clientDataHash, algorithm: algorithm),
+      certificate.isOfModel(aaguid)
     else { throw .attestation }
     return certificate
   }

@@ -1,7 +1,8 @@
 import SwiftASN1
 import X509
 
-/// The certificate of an authenticator's manufacturer in a packed attestation statement (Web Authentication, Level 3, sections 8.2 and 8.2.1).
+/// The certificate of an authenticator's manufacturer in a packed attestation statement (Web Authentication, Level 3,
+/// sections 8.2 and 8.2.1).
 struct AttestationCertificate {
   /// The most certificates that a statement may have, the authenticator's own first.
   static let longestChain = 5
@@ -27,12 +28,16 @@ struct AttestationCertificate {
 
   /// Whether the authenticator's certificate is of the form that section 8.2.1 demands, for this model.
   func isOfModel(_ aaguid: [UInt8]) -> Bool {
-    guard leaf.version == .v3, case .notCertificateAuthority? = try? leaf.extensions.basicConstraints else { return false }
+    guard leaf.version == .v3, case .notCertificateAuthority? = try? leaf.extensions.basicConstraints else {
+      return false
+    }
     let subject = leaf.subject.flatMap { Array($0) }
     let has = { (type: ASN1ObjectIdentifier) in subject.contains { $0.type == type && !"\($0.value)".isEmpty } }
     // Country, organization, common name; the unit has one value.
     guard has([2, 5, 4, 6]), has([2, 5, 4, 10]), has([2, 5, 4, 3]) else { return false }
-    guard subject.filter({ $0.type == [2, 5, 4, 11] }).map({ "\($0.value)" }) == ["Authenticator Attestation"] else { return false }
+    guard subject.filter({ $0.type == [2, 5, 4, 11] }).map({ "\($0.value)" }) == ["Authenticator Attestation"] else {
+      return false
+    }
     guard let model = leaf.extensions[oid: Self.modelExtension] else { return true }
     // An octet string of 16 bytes.
     return !model.critical && Array(model.value) == [0x04, 0x10] + aaguid
@@ -41,20 +46,26 @@ struct AttestationCertificate {
   /// Whether the authenticator's certificate signed the message.
   /// - Parameter algorithm: COSE's number.
   func isSignature(_ signature: [UInt8], of message: [UInt8], algorithm: Int64) -> Bool {
-    let names: [Int64: Certificate.SignatureAlgorithm] = [-7: .ecdsaWithSHA256, -8: .ed25519, -257: .sha256WithRSAEncryption]
+    let names: [Int64: Certificate.SignatureAlgorithm] = [
+      -7: .ecdsaWithSHA256, -8: .ed25519, -257: .sha256WithRSAEncryption,
+    ]
     guard let name = names[algorithm] else { return false }
     return leaf.publicKey.isValidSignature(signature, for: message, signatureAlgorithm: name)
   }
 
   /// Whether the chain leads to one of the roots.
   ///
-  /// Attack: a certificate that somebody has made for the model of a manufacturer. Its form is right, and nobody whom the operator trusts has signed it.
+  /// Attack: a certificate that somebody has made for the model of a manufacturer. Its form is right, and nobody whom
+  /// the operator trusts has signed it.
   /// - Parameter pem: the roots, as the operator's file has them.
   /// - Throws: if the roots cannot be read.
   func isTrusted(byRoots pem: String) async throws -> Bool {
     let roots = try PEMDocument.parseMultiple(pemString: pem).map { try Certificate(pemDocument: $0) }
     var verifier = Verifier(rootCertificates: CertificateStore(roots)) { RFC5280Policy() }
-    if case .validCertificate = await verifier.validate(leaf: leaf, intermediates: CertificateStore(chain.dropFirst())) { return true }
+    if case .validCertificate = await verifier.validate(leaf: leaf, intermediates: CertificateStore(chain.dropFirst()))
+    {
+      return true
+    }
     return false
   }
 }

@@ -22,7 +22,8 @@ enum CBORFault: Error, Equatable {
   case short
   /// A length or number is not in its shortest form, or larger than any that can be meant.
   case number
-  /// An item that authenticators do not write: an indefinite length, a tag, a floating-point number, an unassigned simple value.
+  /// An item that authenticators do not write: an indefinite length, a tag, a floating-point number, an unassigned
+  /// simple value.
   case unsupported
   /// A text that is not UTF-8.
   case text
@@ -32,10 +33,12 @@ enum CBORFault: Error, Equatable {
   case depth
 }
 
-/// Reads the CTAP2 canonical form of CBOR (Client to Authenticator Protocol, section "Message Encoding"), strictly: definite lengths, shortest numbers, no tags, no
-/// floating-point numbers. The order of a map's keys is not judged, since some clients put an attestation object together without sorting it.
+/// Reads the CTAP2 canonical form of CBOR (Client to Authenticator Protocol, section "Message Encoding"), strictly:
+/// definite lengths, shortest numbers, no tags, no floating-point numbers. The order of a map's keys is not judged,
+/// since some clients put an attestation object together without sorting it.
 ///
-/// Attack: what an authenticator says is anybody's bytes. Lengths are held against the bytes that are left before anything is allocated, and the depth is bounded.
+/// Attack: what an authenticator says is anybody's bytes. Lengths are held against the bytes that are left before
+/// anything is allocated, and the depth is bounded.
 struct CBORReader {
   /// Of an attestation object: the object, its statement, the certificates in it. One more for what extensions answer.
   private static let deepest = 5

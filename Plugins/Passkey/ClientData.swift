@@ -2,7 +2,8 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// What the browser signs along: the ceremony, its challenge and where it ran (Web Authentication, Level 3, section 5.8.1).
+/// What the browser signs along: the ceremony, its challenge and where it ran (Web Authentication, Level 3, section
+/// 5.8.1).
 struct ClientData {
   private struct Collected: Decodable {
     struct TokenBinding: Decodable { let status: String }
@@ -33,7 +34,8 @@ struct ClientData {
     if collected.type != type { return .type }
     if collected.challenge != Base64URL.encode(challenge) { return .challenge }
     if !site.origins.contains(collected.origin) { return .origin }
-    // Attack: the page is framed by another site, which covers it and lets the person confirm something else. Our pages are never framed.
+    // Attack: the page is framed by another site, which covers it and lets the person confirm something else. Our pages
+    // are never framed.
     if collected.crossOrigin == true || collected.topOrigin != nil { return .crossOrigin }
     // Level 3 has no token binding. A client that negotiated one signed what cannot be verified here.
     if collected.tokenBinding?.status == "present" { return .tokenBinding }
@@ -41,7 +43,8 @@ struct ClientData {
   }
 }
 
-/// The step of a ceremony that its answer failed, for the operator's log. The person reads one sentence for all of them.
+/// The step of a ceremony that its answer failed, for the operator's log. The person reads one sentence for all of
+/// them.
 enum CeremonyFault: String, Error, Equatable {
   case response = "the answer is of another kind of ceremony"
   case clientData = "the client data cannot be read"

@@ -49,7 +49,9 @@ struct Options {
   }
 
   /// Of `navigator.credentials.get()`.
-  static func request(_ challenge: [UInt8], _ site: Site, _ rules: Rules, allowing record: PasskeyRecord?) throws -> String {
+  static func request(_ challenge: [UInt8], _ site: Site, _ rules: Rules, allowing record: PasskeyRecord?) throws
+    -> String
+  {
     try text(
       Request(
         challenge: Base64URL.encode(challenge), timeout: rules.lifetime, rpId: site.id,
@@ -58,13 +60,16 @@ struct Options {
   }
 
   /// Of `navigator.credentials.create()`.
-  static func creation(_ challenge: [UInt8], _ site: Site, _ rules: Rules, for account: StepAccount, having record: PasskeyRecord?) throws -> String {
+  static func creation(
+    _ challenge: [UInt8], _ site: Site, _ rules: Rules, for account: StepAccount, having record: PasskeyRecord?
+  ) throws -> String {
     let name = account.identifiers.first?.display ?? account.id
     return try text(
       Creation(
         rp: Creation.Party(id: site.id, name: site.name),
         user: Creation.User(
-          id: Base64URL.encode(account.id.utf8), name: name, displayName: account.names.isEmpty ? name : account.names.joined(separator: " ")),
+          id: Base64URL.encode(account.id.utf8), name: name,
+          displayName: account.names.isEmpty ? name : account.names.joined(separator: " ")),
         challenge: Base64URL.encode(challenge), timeout: rules.lifetime,
         excludeCredentials: (record?.credentials ?? []).map(Descriptor.init),
         authenticatorSelection: Creation.Selection(

@@ -2,41 +2,51 @@ import MoongateSDK
 
 extension Passkey {
   private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
+    ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
+    ("ta", PackageResources.ta_words),
     ("te", PackageResources.te_words),
   ]
 
   static var declaration: ProviderDescriptor {
     ProviderDescriptor(
-      name: "passkey", beginFields: [HeldItem.field], submitFields: [credential, name, InputField(name: removed, kind: .text, isRequired: false)],
+      name: "passkey", beginFields: [HeldItem.field],
+      submitFields: [credential, name, InputField(name: removed, kind: .text, isRequired: false)],
       settings: [
         SettingField(
           name: "rp_id", kind: .text, isRequired: false,
           help: "The domain that passkeys are for: the host of public_url, which is the default, or a domain above it."),
-        SettingField(name: "rp_name", kind: .text, isRequired: false, help: "What devices call the site.", standard: "Moongate"),
+        SettingField(
+          name: "rp_name", kind: .text, isRequired: false, help: "What devices call the site.", standard: "Moongate"),
         SettingField(
           name: "origins", kind: .list, isRequired: false,
-          help: "Further origins whose pages or apps may use the passkeys, such as https://app.example.com or android:apk-key-hash:….", standard: []),
+          help:
+            "Further origins whose pages or apps may use the passkeys, such as https://app.example.com or android:apk-key-hash:….",
+          standard: []),
         SettingField(
           name: "user_verification", kind: .choice(Rules.UserVerification.allCases.map(\.rawValue)), isRequired: false,
           help: "Whether the device asks for its PIN or a fingerprint.", standard: "required"),
         SettingField(
           name: "attestation", kind: .choice(Rules.Attestation.allCases.map(\.rawValue)), isRequired: false,
-          help: "packed accepts a passkey only with a packed attestation that verifies; none accepts every passkey.", standard: "none"),
+          help: "packed accepts a passkey only with a packed attestation that verifies; none accepts every passkey.",
+          standard: "none"),
         SettingField(
           name: "attestation_roots", kind: .file, isRequired: false,
           help:
             "Certificates of manufacturers in PEM. With it, attestation = \"packed\" accepts only authenticators whose certificates lead to one of them."
         ),
         SettingField(
-          name: "timeout", kind: .number(15...120), isRequired: false, help: "How many seconds the person has to use the passkey.", standard: 120),
+          name: "timeout", kind: .number(15...120), isRequired: false,
+          help: "How many seconds the person has to use the passkey.", standard: 120),
         SettingField(
-          name: "aaguids", kind: .list, isRequired: false, help: "The models of authenticators that are accepted, as UUIDs; empty accepts all.",
+          name: "aaguids", kind: .list, isRequired: false,
+          help: "The models of authenticators that are accepted, as UUIDs; empty accepts all.",
           standard: []),
         SettingField(
           name: "counter", kind: .choice(Rules.Counter.allCases.map(\.rawValue)), isRequired: false,
-          help: "What happens when a signature counter does not go up, as that of a copied authenticator: warn logs it, refuse refuses the passkey.",
+          help:
+            "What happens when a signature counter does not go up, as that of a copied authenticator: warn logs it, refuse refuses the passkey.",
           standard: "warn"),
       ],
       policy: PolicySource(file: "Plugins/Passkey/policy.lua", bytes: PackageResources.policy_lua),
@@ -67,7 +77,8 @@ extension Passkey {
           "done_set": "Passkey added.", "done_change": "Passkey saved.", "done_disable": "Passkey removed.",
           "ceremony_known": "This device has a passkey of this account already.",
           "change_item": "Rename",
-          "offer_help": "Next time you sign in with your fingerprint, your face or the PIN of your device, and no code is sent.",
+          "offer_help":
+            "Next time you sign in with your fingerprint, your face or the PIN of your device, and no code is sent.",
         ],
         notices: [
           .set: FactorNotice(subject: "Passkey added", event: "A passkey was added to your account"),

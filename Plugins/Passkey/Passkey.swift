@@ -1,9 +1,10 @@
 import MoongateSDK
 
-/// Passkeys: credentials of Web Authentication (Level 3). It registers them, proves them, and lets the person name and remove them.
+/// Passkeys: credentials of Web Authentication (Level 3). It registers them, proves them, and lets the person name and
+/// remove them.
 ///
-/// It owns what an authenticator's answer must be and which credentials an account has. What a step is for comes from the core (`StepPurpose`); counters and locks are
-/// the core's. See README.md for the rules and the attacks.
+/// It owns what an authenticator's answer must be and which credentials an account has. What a step is for comes from
+/// the core (`StepPurpose`); counters and locks are the core's. See README.md for the rules and the attacks.
 public struct Passkey: FullProvider {
   public let descriptor: ProviderDescriptor
 
@@ -21,10 +22,13 @@ public struct Passkey: FullProvider {
   static let gone: RefusalReason = "passkey_gone"
 
   /// What policies read of the passkey that was used: `f.passkey.uv` and so on.
-  static let isUserVerified = FactField(name: "uv", kind: .flag, help: "whether the device verified the person, by its PIN or a fingerprint")
-  static let isBackedUp = FactField(name: "backed_up", kind: .flag, help: "whether the passkey is synced to other devices")
+  static let isUserVerified = FactField(
+    name: "uv", kind: .flag, help: "whether the device verified the person, by its PIN or a fingerprint")
+  static let isBackedUp = FactField(
+    name: "backed_up", kind: .flag, help: "whether the passkey is synced to other devices")
   static let model = FactField(
-    name: "aaguid", kind: .text, help: "the model of the authenticator as a UUID; the device's own word without attestation")
+    name: "aaguid", kind: .text,
+    help: "the model of the authenticator as a UUID; the device's own word without attestation")
 
   public init() { descriptor = Self.declaration }
 
@@ -32,7 +36,8 @@ public struct Passkey: FullProvider {
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
     guard let text = try input.optionalText(Self.credential.name) else { return }
     guard Answer.isOne(text) else {
-      throw InputProblem(field: Self.credential.name, reason: .invalidInput, detail: "This is no answer of a browser's credential API.")
+      throw InputProblem(
+        field: Self.credential.name, reason: .invalidInput, detail: "This is no answer of a browser's credential API.")
     }
   }
 
@@ -62,7 +67,8 @@ public struct Passkey: FullProvider {
   /// Judges what the browser answered, or what the person chose.
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     let state = try PasskeyState(bytes: step.state)
-    // Attack: the challenge of a sign-in is answered in a flow that makes or removes a passkey. The core seals the state for its flow; the purpose holds it within.
+    // Attack: the challenge of a sign-in is answered in a flow that makes or removes a passkey. The core seals the
+    // state for its flow; the purpose holds it within.
     guard state.purpose == step.purpose.rawValue else { throw PasskeyFault.otherPurpose }
     let held = try step.account?.record.map(PasskeyRecord.init(bytes:))
     if let made = state.made { return try named(made, input, held) }
@@ -74,7 +80,9 @@ public struct Passkey: FullProvider {
   // MARK: what an account has
 
   /// The account's passkeys, in the order in which they were added.
-  public func holdings(in record: [UInt8]) throws -> [HeldItem] { try PasskeyRecord(bytes: record).credentials.map(\.item) }
+  public func holdings(in record: [UInt8]) throws -> [HeldItem] {
+    try PasskeyRecord(bytes: record).credentials.map(\.item)
+  }
 
   // MARK: what a round shows
 
@@ -93,12 +101,17 @@ public struct Passkey: FullProvider {
   private func creation(_ step: StepContext, _ held: PasskeyRecord?) throws -> StepAnswer.Round {
     guard let account = step.account else { throw PasskeyFault.noAccount }
     let challenge = step.tools.randomBytes(32)
-    let options = try Options.creation(challenge, try site(step), Rules(step.tools.settings), for: account, having: held)
-    return .ask([Self.credential], state: try state(step, challenge: challenge).bytes, showing: [.ceremony(.create, options: options)])
+    let options = try Options.creation(
+      challenge, try site(step), Rules(step.tools.settings), for: account, having: held)
+    return .ask(
+      [Self.credential], state: try state(step, challenge: challenge).bytes,
+      showing: [.ceremony(.create, options: options)])
   }
 
-  /// - Parameter item: the passkey that the step is about, where that was chosen before; any of the account's proves who asks.
-  private func request(_ step: StepContext, _ held: PasskeyRecord?, for item: String? = nil) throws -> StepAnswer.Round {
+  /// - Parameter item: the passkey that the step is about, where that was chosen before; any of the account's proves
+  ///   who asks.
+  private func request(_ step: StepContext, _ held: PasskeyRecord?, for item: String? = nil) throws -> StepAnswer.Round
+  {
     let challenge = step.tools.randomBytes(32)
     let options = try Options.request(challenge, try site(step), Rules(step.tools.settings), allowing: held)
     var state = state(step, challenge: challenge)
@@ -125,7 +138,9 @@ public struct Passkey: FullProvider {
     let choices = held.credentials.map { InputChoice(value: $0.id, label: $0.line) } + all
     return .ask(
       [InputField(name: Self.removed, kind: .choice, choices: choices)], state: try state.bytes,
-      showing: [.text("Choose the passkey to remove. Each has the day on which it was added and the day of its last use.")])
+      showing: [
+        .text("Choose the passkey to remove. Each has the day on which it was added and the day of its last use.")
+      ])
   }
 
   // MARK: judging
@@ -136,9 +151,12 @@ public struct Passkey: FullProvider {
     case answered(StepAnswer)
   }
 
-  private func admit(_ state: PasskeyState, _ input: ProviderInput, _ step: StepContext, else next: () throws -> StepAnswer.Round) throws -> Admission
-  {
-    guard let challenge = state.challenge.flatMap(Base64URL.decode), let deadline = state.deadline else { throw PasskeyFault.noChallenge }
+  private func admit(
+    _ state: PasskeyState, _ input: ProviderInput, _ step: StepContext, else next: () throws -> StepAnswer.Round
+  ) throws -> Admission {
+    guard let challenge = state.challenge.flatMap(Base64URL.decode), let deadline = state.deadline else {
+      throw PasskeyFault.noChallenge
+    }
     let answer: String
     do throws(InputProblem) {
       try check(step, input)
@@ -150,7 +168,9 @@ public struct Passkey: FullProvider {
     return .judged(challenge: challenge, answer: answer)
   }
 
-  private func create(_ state: PasskeyState, _ input: ProviderInput, _ held: PasskeyRecord?, _ step: StepContext) async throws -> StepAnswer {
+  private func create(_ state: PasskeyState, _ input: ProviderInput, _ held: PasskeyRecord?, _ step: StepContext)
+    async throws -> StepAnswer
+  {
     let next = { try creation(step, held) }
     switch try admit(state, input, step, else: next) {
     case .answered(let answer): return answer
@@ -171,7 +191,8 @@ public struct Passkey: FullProvider {
           showing: [.text("Your passkey is ready. Give it a name by which you will know it, or leave the name empty.")])
       case .failure(let fault):
         step.tools.log.notice("a passkey was not registered", ["because": fault.rawValue])
-        return .refused([.format, .attestation, .model].contains(fault) ? Self.notAccepted : Self.invalid, then: try next())
+        return .refused(
+          [.format, .attestation, .model].contains(fault) ? Self.notAccepted : Self.invalid, then: try next())
       }
     }
   }
@@ -179,7 +200,9 @@ public struct Passkey: FullProvider {
   /// The name of a passkey that was made or is renamed.
   private func named(_ made: Credential, _ input: ProviderInput, _ held: PasskeyRecord?) throws -> StepAnswer {
     var named = made
-    do throws(InputProblem) { if let name = try Self.typedName(in: input) { named.name = name } } catch { return .malformed(error) }
+    do throws(InputProblem) { if let name = try Self.typedName(in: input) { named.name = name } } catch {
+      return .malformed(error)
+    }
     let isHeld = held?.credentials.contains { $0.id == made.id } ?? false
     let others = held?.credentials ?? []
     let all = isHeld ? others.map { $0.id == named.id ? named : $0 } : others + [named]
@@ -210,19 +233,24 @@ public struct Passkey: FullProvider {
     .proved(Proof(record: rest.isEmpty ? .remove : .replaceOnce(try PasskeyRecord(rest).bytes)))
   }
 
-  private func prove(_ state: PasskeyState, _ input: ProviderInput, _ held: PasskeyRecord?, _ step: StepContext) throws -> StepAnswer {
+  private func prove(_ state: PasskeyState, _ input: ProviderInput, _ held: PasskeyRecord?, _ step: StepContext) throws
+    -> StepAnswer
+  {
     let next = { try request(step, held, for: state.item) }
     switch try admit(state, input, step, else: next) {
     case .answered(let answer): return answer
     case .judged(let challenge, let answer):
-      // Attack: an account that is not there, or has no passkey, is refused otherwise than one that has. Its record is as if it were empty.
+      // Attack: an account that is not there, or has no passkey, is refused otherwise than one that has. Its record is
+      // as if it were empty.
       let assertion = Assertion(
         challenge: challenge, site: try site(step), rules: Rules(step.tools.settings), account: step.account?.id ?? "",
         record: held ?? PasskeyRecord([]), now: step.now)
       switch Result(catching: { () throws(CeremonyFault) in try assertion.judge(answer) }) {
       case .success(let verdict):
         guard let held else { return .refused(Self.invalid, then: try next()) }
-        if verdict.isPerhapsCloned { step.tools.log.warning("a passkey's signature counter did not go up: there may be a copy of it") }
+        if verdict.isPerhapsCloned {
+          step.tools.log.warning("a passkey's signature counter did not go up: there may be a copy of it")
+        }
         let updated = held.updating(verdict.credential)
         guard let item = state.item else { return try go(on: verdict, updated, step) }
         // It may have been removed meanwhile, in another tab.
@@ -237,14 +265,16 @@ public struct Passkey: FullProvider {
 
   /// What follows for the passkey that was chosen before another one, or the same, was proved.
   private func go(on chosen: Credential, _ held: PasskeyRecord, _ step: StepContext) throws -> StepAnswer {
-    step.purpose == .disable ? try Self.keeping(held.credentials.filter { $0.id != chosen.id }) : try naming(chosen, step)
+    step.purpose == .disable
+      ? try Self.keeping(held.credentials.filter { $0.id != chosen.id }) : try naming(chosen, step)
   }
 
   /// The round in which a passkey gets another name.
   private func naming(_ credential: Credential, _ step: StepContext) throws -> StepAnswer {
     var state = PasskeyState(purpose: step.purpose.rawValue)
     state.made = credential
-    return .ask([Self.name], state: try state.bytes, showing: [.text("Give this passkey a name by which you will know it.")])
+    return .ask(
+      [Self.name], state: try state.bytes, showing: [.text("Give this passkey a name by which you will know it.")])
   }
 
   /// What follows from a passkey that was proved.
@@ -254,15 +284,17 @@ public struct Passkey: FullProvider {
     case .disable: return try Self.keeping([])
     case .change: return try naming(verdict.credential, step)
     case .prove, .set:
-      // An authenticator that counts proves a copy by it, so of two flows that were judged by one count one completes. Of all others the times are kept where nothing else
-      // has changed.
+      // An authenticator that counts proves a copy by it, so of two flows that were judged by one count one completes.
+      // Of all others the times are kept where nothing else has changed.
       let bytes = try held.bytes
       return .proved(
         Proof(
           facts: [
-            Self.isUserVerified.name: "\(verdict.isUserVerified)", Self.isBackedUp.name: "\(verdict.credential.isBackedUp)",
+            Self.isUserVerified.name: "\(verdict.isUserVerified)",
+            Self.isBackedUp.name: "\(verdict.credential.isBackedUp)",
             Self.model.name: verdict.credential.aaguid,
-          ], record: verdict.credential.signCount > 0 ? .replaceOnce(bytes) : .replace(bytes), isMultiFactor: verdict.isUserVerified))
+          ], record: verdict.credential.signCount > 0 ? .replaceOnce(bytes) : .replace(bytes),
+          isMultiFactor: verdict.isUserVerified))
     }
   }
 }

@@ -59,7 +59,8 @@ struct Credential: Codable, Equatable {
   /// The same for the account page.
   var item: HeldItem {
     HeldItem(
-      id: id, name: name, details: ([AAGUID.make(aaguid)].compactMap(\.self).filter { $0 != name }) + [kind], addedAt: createdAt,
+      id: id, name: name, details: ([AAGUID.make(aaguid)].compactMap(\.self).filter { $0 != name }) + [kind],
+      addedAt: createdAt,
       usedAt: usedAt > createdAt ? usedAt : nil)
   }
 
@@ -70,12 +71,14 @@ struct Credential: Codable, Equatable {
   /// The kind of device, as far as it has told.
   private var kind: String {
     if isBackedUp { return Self.synced }
-    return !transports.contains("internal") && !Set(transports).isDisjoint(with: ["usb", "nfc", "ble", "smart-card"]) ? Self.attached : Self.single
+    return !transports.contains("internal") && !Set(transports).isDisjoint(with: ["usb", "nfc", "ble", "smart-card"])
+      ? Self.attached : Self.single
   }
 
   private static func day(_ time: Int64) -> String {
     // A line does not end inside a date.
-    Date(timeIntervalSince1970: Double(time) / 1000).formatted(.iso8601.year().month().day()).replacing("-", with: "-\u{2060}")
+    Date(timeIntervalSince1970: Double(time) / 1000).formatted(.iso8601.year().month().day()).replacing(
+      "-", with: "-\u{2060}")
   }
 }
 

@@ -12,12 +12,16 @@ enum PublicKey {
   static let algorithms: [Int64] = [-7, -8, -257]
 
   /// Reads a COSE_Key (RFC 9053).
-  /// - Returns: nil for a key of another algorithm, or one that is none: a point off the curve, an RSA modulus shorter than 2,048 bits, an exponent other than 65,537.
+  /// - Returns: nil for a key of another algorithm, or one that is none: a point off the curve, an RSA modulus shorter
+  ///   than 2,048 bits, an exponent other than 65,537.
   init?(cose bytes: [UInt8]) {
-    guard let key = try? CBORReader.read(bytes), let type = key[.integer(1)]?.integer, let algorithm = key[.integer(3)]?.integer else { return nil }
+    guard let key = try? CBORReader.read(bytes), let type = key[.integer(1)]?.integer,
+      let algorithm = key[.integer(3)]?.integer
+    else { return nil }
     switch (type, algorithm) {
     case (2, -7):
-      guard key[.integer(-1)]?.integer == 1, let x = key[.integer(-2)]?.bytes, let y = key[.integer(-3)]?.bytes, x.count == 32, y.count == 32,
+      guard key[.integer(-1)]?.integer == 1, let x = key[.integer(-2)]?.bytes, let y = key[.integer(-3)]?.bytes,
+        x.count == 32, y.count == 32,
         let point = try? P256.Signing.PublicKey(rawRepresentation: x + y)
       else { return nil }
       self = .es256(point)
@@ -27,7 +31,8 @@ enum PublicKey {
       else { return nil }
       self = .eddsa(point)
     case (3, -257):
-      // Attack: an exponent of 1 makes every message its own signature; a short modulus can be factored; a huge one costs the gateway its time.
+      // Attack: an exponent of 1 makes every message its own signature; a short modulus can be factored; a huge one
+      // costs the gateway its time.
       guard let modulus = key[.integer(-1)]?.bytes, let exponent = key[.integer(-2)]?.bytes, exponent == [1, 0, 1],
         (256...512).contains(modulus.count),
         let first = modulus.first, first >= 0x80, let last = modulus.last, last & 1 == 1,
@@ -56,7 +61,8 @@ enum PublicKey {
     case .eddsa(let key): return key.isValidSignature(Data(signature), for: Data(message))
     case .rs256(let key):
       return key.isValidSignature(
-        _RSA.Signing.RSASignature(rawRepresentation: Data(signature)), for: SHA256.hash(data: Data(message)), padding: .insecurePKCS1v1_5)
+        _RSA.Signing.RSASignature(rawRepresentation: Data(signature)), for: SHA256.hash(data: Data(message)),
+        padding: .insecurePKCS1v1_5)
     }
   }
 }

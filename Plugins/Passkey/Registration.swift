@@ -2,8 +2,8 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// The answer to `navigator.credentials.create()`, judged by the steps of "Registering a New Credential" (Web Authentication, Level 3, section 7.1). The numbers in the
-/// comments are that section's.
+/// The answer to `navigator.credentials.create()`, judged by the steps of "Registering a New Credential" (Web
+/// Authentication, Level 3, section 7.1). The numbers in the comments are that section's.
 struct Registration {
   /// `RegistrationResponseJSON` (section 5.1.8), as far as it is read here.
   struct Response: Decodable {
@@ -29,7 +29,8 @@ struct Registration {
 
   struct Verdict {
     let credential: Credential
-    /// The certificates of its attestation, which have to lead to a root of the operator's yet (step 24); nil if there is nothing more to verify.
+    /// The certificates of its attestation, which have to lead to a root of the operator's yet (step 24); nil if there
+    /// is nothing more to verify.
     let certificate: AttestationCertificate?
   }
 
@@ -38,7 +39,8 @@ struct Registration {
   /// - Throws: the step that it failed.
   func judge(_ text: String) throws(CeremonyFault) -> Verdict {
     // 3.
-    guard let answer = try? JSONDecoder().decode(Response.self, from: Data(text.utf8)), answer.type == "public-key", answer.id == answer.rawId,
+    guard let answer = try? JSONDecoder().decode(Response.self, from: Data(text.utf8)), answer.type == "public-key",
+      answer.id == answer.rawId,
       let rawID = Base64URL.decode(answer.rawId), let clientBytes = Base64URL.decode(answer.response.clientDataJSON),
       let objectBytes = Base64URL.decode(answer.response.attestationObject)
     else { throw .response }
@@ -46,7 +48,8 @@ struct Registration {
     guard let client = ClientData(clientBytes) else { throw .clientData }
     if let fault = client.fault(type: "webauthn.create", challenge: challenge, site: site) { throw fault }
     // 12 and 13.
-    guard let object = try? CBORReader.read(objectBytes), let format = object[.text("fmt")]?.text, let statement = object[.text("attStmt")],
+    guard let object = try? CBORReader.read(objectBytes), let format = object[.text("fmt")]?.text,
+      let statement = object[.text("attStmt")],
       case .map(let members) = statement, let dataBytes = object[.text("authData")]?.bytes
     else { throw .attestationObject }
     guard let data = AuthenticatorData(dataBytes), let attested = data.attested else { throw .authenticatorData }
@@ -56,27 +59,32 @@ struct Registration {
     guard let key = PublicKey(cose: attested.key) else { throw .algorithm }
     // 21 to 24.
     let certificate = try Attestation(
-      format: format, statement: statement, isEmpty: members.isEmpty, authenticatorData: dataBytes, clientDataHash: client.hash,
+      format: format, statement: statement, isEmpty: members.isEmpty, authenticatorData: dataBytes,
+      clientDataHash: client.hash,
       aaguid: attested.aaguid
     ).demand(by: key, rules)
     let aaguid = AAGUID.text(attested.aaguid)
     if !rules.aaguids.isEmpty, !rules.aaguids.contains(aaguid) { throw .model }
-    // 25 and 26. Another account's credentials are found by the account that their user handle names, never by their id, so an id that two accounts have leads nobody
-    // into the other's.
+    // 25 and 26. Another account's credentials are found by the account that their user handle names, never by their
+    // id, so an id that two accounts have leads nobody into the other's.
     guard (1...1023).contains(attested.id.count) else { throw .length }
     guard attested.id == rawID else { throw .mismatch }
     if record?[attested.id] != nil { throw .known }
     // 27. Extensions (28) are not asked for, and their outputs are ignored.
     let credential = Credential(
-      id: Base64URL.encode(attested.id), key: Base64URL.encode(attested.key), signCount: data.signCount, name: AAGUID.name(aaguid), createdAt: now,
-      usedAt: now, transports: Self.transports(answer.response.transports ?? []), isBackupEligible: data.flags.contains(.backupEligible),
+      id: Base64URL.encode(attested.id), key: Base64URL.encode(attested.key), signCount: data.signCount,
+      name: AAGUID.name(aaguid), createdAt: now,
+      usedAt: now, transports: Self.transports(answer.response.transports ?? []),
+      isBackupEligible: data.flags.contains(.backupEligible),
       isBackedUp: data.flags.contains(.backedUp), isUserVerified: data.flags.contains(.verified), aaguid: aaguid)
     return Verdict(credential: credential, certificate: certificate)
   }
 
   /// Those that are words; they come back to the browser as hints and nowhere else.
   private static func transports(_ said: [String]) -> [String] {
-    said.prefix(8).filter { (1...32).contains($0.utf8.count) && $0.utf8.allSatisfy { (97...122).contains($0) || $0 == 45 } }
+    said.prefix(8).filter {
+      (1...32).contains($0.utf8.count) && $0.utf8.allSatisfy { (97...122).contains($0) || $0 == 45 }
+    }
   }
 }
 

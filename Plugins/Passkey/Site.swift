@@ -12,7 +12,9 @@ struct Site: Equatable {
 
   /// - Returns: nil where the step was not begun at an address.
   init?(_ step: StepContext) {
-    guard let address = step.callback.flatMap({ URLComponents(string: $0.address) }), let scheme = address.scheme, let host = address.host else {
+    guard let address = step.callback.flatMap({ URLComponents(string: $0.address) }), let scheme = address.scheme,
+      let host = address.host
+    else {
       return nil
     }
     let settings = step.tools.settings

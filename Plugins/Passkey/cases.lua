@@ -1,5 +1,6 @@
--- What holds of the flows that come with passkeys, whatever the numbers of their policy are. `moongate check` plays these cases while gateway.lua configures the
--- provider and config/tests/ has no passkey.lua. The person of a case has a device: right() uses it, and wrong() spoils its answer.
+-- What holds of the flows that come with passkeys, whatever the numbers of their policy are. `moongate check` plays
+-- these cases while gateway.lua configures the provider and config/tests/ has no passkey.lua. The person of a case has
+-- a device: right() uses it, and wrong() spoils its answer.
 return tests {
   case "a passkey that was removed opens nothing" {
     phone "+919999999999", account {},

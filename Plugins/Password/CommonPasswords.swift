@@ -1,4 +1,5 @@
-/// The passwords that are tried first, as a Bloom filter: it tells of each of them that it is one, and of one in five million others too.
+/// The passwords that are tried first, as a Bloom filter: it tells of each of them that it is one, and of one in five
+/// million others too.
 enum CommonPasswords {
   /// How many are in it.
   static let count = 16_293

@@ -2,16 +2,19 @@ import MoongateSDK
 
 /// Proves a password beside an email address, and lets a person choose one at registration and after a code.
 ///
-/// It owns what a password is and which ones are too weak. What a step is for comes from the core (`StepPurpose`), and so
-/// does the account; counters, locks and the threads on which hashing is done are the core's.
+/// It owns what a password is and which ones are too weak. What a step is for comes from the core (`StepPurpose`), and
+/// so does the account; counters, locks and the threads on which hashing is done are the core's.
 public struct Password: FullProvider {
-  /// What it declares: `begin` takes `email`, and where a person registers `first_name` and `last_name`; `submit` takes `password`.
+  /// What it declares: `begin` takes `email`, and where a person registers `first_name` and `last_name`; `submit` takes
+  /// `password`.
   public let descriptor: ProviderDescriptor
 
   /// What its words are in other languages; each is a file of `words/`.
   private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
+    ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
+    ("ta", PackageResources.ta_words),
     ("te", PackageResources.te_words),
   ]
 
@@ -22,18 +25,22 @@ public struct Password: FullProvider {
       name: "password",
       // None is required of every flow: after a code, or in a session, it is known whose password is meant.
       beginFields: [
-        InputField(name: "email", kind: .email, isRequired: false), InputField(name: "first_name", kind: .text, isRequired: false),
+        InputField(name: "email", kind: .email, isRequired: false),
+        InputField(name: "first_name", kind: .text, isRequired: false),
         InputField(name: "last_name", kind: .text, isRequired: false),
       ],
       submitFields: [Self.password], settings: [],
       policy: PolicySource(file: "Plugins/Password/policy.lua", bytes: PackageResources.policy_lua),
       identifierKinds: [.email], hashesSecrets: true,
       outcomes: [
-        Outcome(.invalidPassword, "Incorrect email or password."), Outcome(.alreadySet, "There is a password already.", isFailure: false),
+        Outcome(.invalidPassword, "Incorrect email or password."),
+        Outcome(.alreadySet, "There is a password already.", isFailure: false),
       ], facts: [.emailDomain],
       words: StepWords(
         title: "Your password", name: "Password",
-        labels: ["email": "Email address", "password": "Password", "first_name": "First name", "last_name": "Last name"],
+        labels: [
+          "email": "Email address", "password": "Password", "first_name": "First name", "last_name": "Last name",
+        ],
         notices: [
           .set: FactorNotice(subject: "Password changed", event: "The password of your account was changed"),
           .change: FactorNotice(subject: "Password changed", event: "The password of your account was changed"),
@@ -51,7 +58,8 @@ public struct Password: FullProvider {
     let person = try person(step, input)
     let typed = try TypedPassword(try input.text(Self.password.name), field: Self.password.name)
     guard step.purpose == .set else { return }
-    let emails = ([step.identifier].compactMap(\.self) + (step.account?.identifiers ?? [])).filter { $0.kind == .email }.map(\.value)
+    let emails = ([step.identifier].compactMap(\.self) + (step.account?.identifiers ?? [])).filter { $0.kind == .email }
+      .map(\.value)
     if let sentence = WeakPassword.sentence(typed, emails: emails, names: person.names + (step.account?.names ?? [])) {
       throw InputProblem(field: Self.password.name, reason: .weakPassword, detail: sentence)
     }
@@ -67,7 +75,8 @@ public struct Password: FullProvider {
     }
   }
 
-  /// Compares, or makes the record of a new one. Without an account, or for one without a password, the same work is done for nothing.
+  /// Compares, or makes the record of a new one. Without an account, or for one without a password, the same work is
+  /// done for nothing.
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     do throws(InputProblem) { try check(step, input) } catch { return .malformed(error) }
     if Self.isSetAgain(step) { return .refused(.alreadySet) }
@@ -77,12 +86,15 @@ public struct Password: FullProvider {
     case .set:
       let person = try person(step, input)
       let record = try await hasher.hash(typed.bytes)
-      // Attack: two resets that were begun at once, each with a password of its own. Of all that were judged by one record, one completes.
+      // Attack: two resets that were begun at once, each with a password of its own. Of all that were judged by one
+      // record, one completes.
       return .proved(
         Proof(
-          claimed: [step.identifier].compactMap(\.self), firstName: person.first, lastName: person.last, record: .replaceOnce(Array(record.utf8))))
+          claimed: [step.identifier].compactMap(\.self), firstName: person.first, lastName: person.last,
+          record: .replaceOnce(Array(record.utf8))))
     case .prove:
-      guard case .right(let rehashed) = try await hasher.verify(typed.bytes, against: try Self.hash(of: step.account)) else {
+      guard case .right(let rehashed) = try await hasher.verify(typed.bytes, against: try Self.hash(of: step.account))
+      else {
         return .refused(.invalidPassword)
       }
       return .proved(Proof(record: rehashed.map { .replace(Array($0.utf8)) } ?? .keep))
@@ -92,8 +104,8 @@ public struct Password: FullProvider {
 
   /// Who registers. Elsewhere nobody is asked for names.
   private func person(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) -> Person {
-    // Attack: after a code it is known whom it is about, or, where nobody has the address, it is not: whoever is told then that an email is
-    // missing has learned that.
+    // Attack: after a code it is known whom it is about, or, where nobody has the address, it is not: whoever is told
+    // then that an email is missing has learned that.
     let registers = step.flowPurpose == .register
     guard step.identifier != nil || step.account != nil || (step.purpose == .set && !registers) else {
       throw InputProblem(field: "email", reason: .invalidInput, detail: "email is missing.")
@@ -103,8 +115,8 @@ public struct Password: FullProvider {
     return Person(first: try Person.name("first_name", in: input), last: try Person.name("last_name", in: input))
   }
 
-  /// Attack: a session that was left open makes itself another password. A flow that resets the password has verified the address
-  /// first; a flow that sets one has not asked for the current password.
+  /// Attack: a session that was left open makes itself another password. A flow that resets the password has verified
+  /// the address first; a flow that sets one has not asked for the current password.
   private static func isSetAgain(_ step: StepContext) -> Bool {
     step.purpose == .set && step.flowPurpose == .set && step.account?.record != nil
   }

@@ -14,16 +14,20 @@ struct Person: Equatable {
     self.last = last
   }
 
-  /// A name of the input: it goes into headers, pages and mails, so control characters, and marks that turn the text around it, are refused.
+  /// A name of the input: it goes into headers, pages and mails, so control characters, and marks that turn the text
+  /// around it, are refused.
   static func name(_ field: String, in input: ProviderInput) throws(InputProblem) -> String {
     let scalars = try input.text(field).unicodeScalars
-    let trimmed = scalars.drop(while: \.properties.isWhitespace).reversed().drop(while: \.properties.isWhitespace).reversed()
+    let trimmed = scalars.drop(while: \.properties.isWhitespace).reversed().drop(while: \.properties.isWhitespace)
+      .reversed()
     let isPlain = trimmed.allSatisfy { scalar in
-      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(scalar.properties.generalCategory)
+      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(
+        scalar.properties.generalCategory)
         && !scalar.properties.isBidiControl
     }
     guard (1...longest).contains(trimmed.count), isPlain else {
-      throw InputProblem(field: field, reason: .invalidInput, detail: "Please enter your \(field.replacing("_", with: " ")).")
+      throw InputProblem(
+        field: field, reason: .invalidInput, detail: "Please enter your \(field.replacing("_", with: " ")).")
     }
     return String(String.UnicodeScalarView(trimmed))
   }

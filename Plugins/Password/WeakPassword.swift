@@ -27,7 +27,8 @@ enum WeakPassword {
     return Set((names + joined + addresses).map(core).filter { $0.count >= 3 })
   }
 
-  /// Its letters from the first to the last, without what is between them but letters and digits: `Ada.Lovelace_99!` is `adalovelace`.
+  /// Its letters from the first to the last, without what is between them but letters and digits: `Ada.Lovelace_99!` is
+  /// `adalovelace`.
   private static func core(_ text: String) -> String {
     let trimmed = text.drop { !$0.isLetter }.reversed().drop { !$0.isLetter }.reversed()
     return String(trimmed.filter { $0.isLetter || $0.isNumber })

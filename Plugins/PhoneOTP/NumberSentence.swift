@@ -12,7 +12,9 @@ enum NumberSentence {
   }
 
   /// - Parameter typed: says by its calling code whose number it was meant to be.
-  static func problem(_ problem: NumberingPlan.Problem, typed: TypedNumber, region: NumberingPlan.Region) -> InputProblem {
+  static func problem(_ problem: NumberingPlan.Problem, typed: TypedNumber, region: NumberingPlan.Region)
+    -> InputProblem
+  {
     // No other calling code begins with 91.
     let isIndian = typed.digits.hasPrefix("+") ? typed.digits.hasPrefix("+91") : region.code == "IN"
     return switch problem {
@@ -20,12 +22,15 @@ enum NumberSentence {
     case .tooLong: refused(isIndian: isIndian, "This phone number is too long.")
     // Under three digits there is no number anywhere; saying that it is of no country would mislead.
     case .noNumber where typed.digits.count < 3: refused(isIndian: isIndian, "This phone number is too short.")
-    case .noNumber where typed.digits.hasPrefix("+"): refused(isIndian: isIndian, "This is not a phone number of any country.")
+    case .noNumber where typed.digits.hasPrefix("+"):
+      refused(isIndian: isIndian, "This is not a phone number of any country.")
     case .noNumber: refused(isIndian: isIndian, "This is not a phone number of the chosen country.")
     }
   }
 
   private static func refused(isIndian: Bool, _ otherwise: String) -> InputProblem {
-    InputProblem(field: "phone", reason: .invalidPhone, detail: isIndian ? "Please enter a valid 10-digit mobile number" : otherwise)
+    InputProblem(
+      field: "phone", reason: .invalidPhone,
+      detail: isIndian ? "Please enter a valid 10-digit mobile number" : otherwise)
   }
 }

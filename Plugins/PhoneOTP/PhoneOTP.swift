@@ -2,16 +2,18 @@ import MoongateSDK
 
 /// Proves a phone number by a code sent to it.
 ///
-/// It owns what a number is: reading any spelling into one E.164, formatting while it is typed, and the SMS. Codes, tries,
-/// timers and accounts are the core's.
+/// It owns what a number is: reading any spelling into one E.164, formatting while it is typed, and the SMS. Codes,
+/// tries, timers and accounts are the core's.
 public struct PhoneOTP: CodeProvider, IdentifierFormatting {
   /// What it declares: `begin` takes `phone` and `region`; gateway.lua says how SMS leave.
   public let descriptor: ProviderDescriptor
 
   /// What its words are in other languages; each is a file of `words/`.
   private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
+    ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
+    ("ta", PackageResources.ta_words),
     ("te", PackageResources.te_words),
   ]
 
@@ -21,10 +23,14 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
   public init() {
     descriptor = ProviderDescriptor(
       name: "phone_otp",
-      beginFields: [InputField(name: "phone", kind: .phone), InputField(name: "region", kind: .region, isRequired: false)],
+      beginFields: [
+        InputField(name: "phone", kind: .phone), InputField(name: "region", kind: .region, isRequired: false),
+      ],
       submitFields: [InputField(name: "code", kind: .digits)],
       settings: [
-        SettingField(name: "sms", kind: .messages(.sms), isRequired: true, help: "How SMS leave: outbox() keeps them for the demo.")
+        SettingField(
+          name: "sms", kind: .messages(.sms), isRequired: true, help: "How SMS leave: outbox() keeps them for the demo."
+        )
       ],
       policy: PolicySource(file: "Plugins/PhoneOTP/policy.lua", bytes: PackageResources.policy_lua),
       flows: [
@@ -64,7 +70,8 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
   }
 
   /// Sends the SMS. The domain-bound line stands alone at its end, so that phones fill the code in on our page only.
-  public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
+  public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault)
+  {
     try await tools.send(
       Message(channel: .sms, to: identifier.value, text: code.text + "\n" + code.domainBoundLine, code: code.code))
   }
@@ -76,7 +83,8 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
     }
     let read = try? NumberingPlan.read(number, in: region)
     return IdentifierDraft(
-      formatted: NumberingPlan.format(number, in: region) ?? typed, canonical: read?.e164, isValid: read?.isValid ?? false)
+      formatted: NumberingPlan.format(number, in: region) ?? typed, canonical: read?.e164,
+      isValid: read?.isValid ?? false)
   }
 
   public func knows(region: String) -> Bool { NumberingPlan.Region(region) != nil }
@@ -87,7 +95,9 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
   private static func region(of input: ProviderInput) throws(InputProblem) -> NumberingPlan.Region {
     if let text = try input.optionalText("region") {
       guard let region = NumberingPlan.Region(text) else {
-        throw InputProblem(field: "region", reason: .invalidInput, detail: "Please choose a country: \"region\" is two letters, such as IN.")
+        throw InputProblem(
+          field: "region", reason: .invalidInput,
+          detail: "Please choose a country: \"region\" is two letters, such as IN.")
       }
       return region
     }

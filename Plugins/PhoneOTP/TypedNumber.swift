@@ -1,8 +1,8 @@
 /// What a person typed, reduced to what it dials: ASCII digits, with `+` before them where one was typed.
 ///
 /// An allow-list, so that nothing that libphonenumber's own reader knows besides digits can be reached: extensions
-/// (`;ext=1`, `x1`, `,1`), letters of vanity numbers, `tel:` and `;phone-context=` would each be another spelling of one
-/// phone, or a number that nobody sees.
+/// (`;ext=1`, `x1`, `,1`), letters of vanity numbers, `tel:` and `;phone-context=` would each be another spelling of
+/// one phone, or a number that nobody sees.
 struct TypedNumber: Equatable {
   /// `+919999999999` or `09999999999`.
   let digits: String
@@ -53,7 +53,9 @@ struct TypedNumber: Equatable {
     switch scalar.properties.generalCategory {
     case .decimalNumber:
       // Arabic, Devanagari, full-width and all other scripts' digits stand for the same ten.
-      guard let value = scalar.properties.numericValue, let digit = Int(exactly: value), (0...9).contains(digit) else { return .foreign }
+      guard let value = scalar.properties.numericValue, let digit = Int(exactly: value), (0...9).contains(digit) else {
+        return .foreign
+      }
       return .digit(Character(String(digit)))
     case .spaceSeparator, .dashPunctuation: return .spacing
     // Marks of writing direction come along when a number is copied from a contact; nobody sees them.

@@ -1,5 +1,5 @@
--- What holds of the flow that comes with codes by SMS, whatever the numbers of its policy are. `moongate check` plays these cases while gateway.lua configures
--- the provider and config/tests/ has no phone_otp.lua.
+-- What holds of the flow that comes with codes by SMS, whatever the numbers of its policy are. `moongate check` plays
+-- these cases while gateway.lua configures the provider and config/tests/ has no phone_otp.lua.
 return tests {
   case "a new number replaces the old one" {
     phone "+919999999999", account {},

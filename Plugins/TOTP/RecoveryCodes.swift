@@ -4,7 +4,8 @@ import MoongateSDK
 /// Codes on paper for the day when the app is gone. Each opens once.
 struct RecoveryCodes: Codable, Equatable {
   static let count = 10
-  /// Letters of a code: 5 bits each, so 50 bits; the chance to guess one of ten in a million tries is one in a hundred million.
+  /// Letters of a code: 5 bits each, so 50 bits; the chance to guess one of ten in a million tries is one in a hundred
+  /// million.
   static let length = 10
 
   /// Against tables that were made before.
@@ -18,7 +19,10 @@ struct RecoveryCodes: Codable, Equatable {
     // Seven bytes are 56 bits; the letters behind the tenth are dropped.
     let codes = (0..<count).map { _ in String(Base32.encode(randomBytes(7)).prefix(length)) }
     let salt = randomBytes(16)
-    return (RecoveryCodes(salt: salt, hashes: codes.map { hash(Array($0.utf8), salt) }), codes.map { $0.grouped(by: length / 2, with: "-") })
+    return (
+      RecoveryCodes(salt: salt, hashes: codes.map { hash(Array($0.utf8), salt) }),
+      codes.map { $0.grouped(by: length / 2, with: "-") }
+    )
   }
 
   /// None, for an account that has none: the same work is done for it.

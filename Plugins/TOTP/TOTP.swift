@@ -1,17 +1,21 @@
 import MoongateSDK
 
-/// A time-based one-time password from an authenticator app (RFC 6238), with recovery codes for the day when the app is gone.
+/// A time-based one-time password from an authenticator app (RFC 6238), with recovery codes for the day when the app is
+/// gone.
 ///
-/// The provider knows what a code is (`TimeCode`) and which codes are used up (`TOTPRecord`). The gateway decides what a step is for (`StepPurpose`), counts the
-/// attempts that RFC 4226 section 7.3 asks to limit (policy.lua), and keeps the record sealed. `TOTP+Setup.swift` sets an app up.
+/// The provider knows what a code is (`TimeCode`) and which codes are used up (`TOTPRecord`). The gateway decides what
+/// a step is for (`StepPurpose`), counts the attempts that RFC 4226 section 7.3 asks to limit (policy.lua), and keeps
+/// the record sealed. `TOTP+Setup.swift` sets an app up.
 public struct TOTP: FullProvider {
   /// What it declares: `begin` takes nothing; `submit` takes `code` or, in its place, `recovery_code`.
   public let descriptor: ProviderDescriptor
 
   /// What its words are in other languages; each is a file of `words/`.
   private static let translations: [(tag: String, file: [UInt8])] = [
-    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words), ("de", PackageResources.de_words),
-    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words), ("ta", PackageResources.ta_words),
+    ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
+    ("de", PackageResources.de_words),
+    ("es", PackageResources.es_words), ("fr", PackageResources.fr_words), ("pt", PackageResources.pt_words),
+    ("ta", PackageResources.ta_words),
     ("te", PackageResources.te_words),
   ]
 
@@ -26,10 +30,12 @@ public struct TOTP: FullProvider {
       name: "totp", beginFields: [], submitFields: [Self.code, Self.recoveryCode],
       settings: [
         SettingField(
-          name: "issuer", kind: .text, isRequired: false, help: "What authenticator apps list the account under.", standard: "Moongate"),
+          name: "issuer", kind: .text, isRequired: false, help: "What authenticator apps list the account under.",
+          standard: "Moongate"),
         SettingField(
           name: "drift", kind: .number(0...1), isRequired: false,
-          help: "How many codes before and after the current one are taken, for clocks that are off: 0 or 1.", standard: 1),
+          help: "How many codes before and after the current one are taken, for clocks that are off: 0 or 1.",
+          standard: 1),
       ],
       policy: PolicySource(file: "Plugins/TOTP/policy.lua", bytes: PackageResources.policy_lua),
       flows: [
@@ -39,7 +45,8 @@ public struct TOTP: FullProvider {
       ],
       cases: PolicySource(file: "Plugins/TOTP/cases.lua", bytes: PackageResources.cases_lua),
       identifierKinds: [],
-      // Three of a million codes are right at any time: the current one, the one before and the one after (RFC 6238 section 5.2).
+      // Three of a million codes are right at any time: the current one, the one before and the one after (RFC 6238
+      // section 5.2).
       secretSpace: 1_000_000 / 3,
       outcomes: [
         Outcome(.invalidCode, "This code is not right. Look at the app again."),
@@ -51,7 +58,10 @@ public struct TOTP: FullProvider {
         title: "Authenticator app", instruction: "Enter the six digits that your authenticator app shows.",
         labels: ["code": "Code from the app", "recovery_code": "Use a recovery code"],
         links: [.change: "New recovery codes"],
-        page: ["offer_help": "An app on your phone shows a new code every 30 seconds. When you sign in, you are asked for one."],
+        page: [
+          "offer_help":
+            "An app on your phone shows a new code every 30 seconds. When you sign in, you are asked for one."
+        ],
         translations: Self.translations), presentation: .form, role: .keepsFactor
     )
   }
@@ -75,15 +85,18 @@ public struct TOTP: FullProvider {
   private static func explanation(of purpose: StepPurpose) -> [Shown] {
     switch purpose {
     case .change: [.text("Enter a code of the app. You get ten new recovery codes, and those that you have end.")]
-    case .disable: [.text("Enter a code of the app once more. From then on it is not asked for, and your recovery codes end.")]
+    case .disable:
+      [.text("Enter a code of the app once more. From then on it is not asked for, and your recovery codes end.")]
     case .prove, .set: []
     }
   }
 
-  /// Judges a code. What it proves is a record in which the code is used up (RFC 6238 section 5.2: a code is accepted once).
+  /// Judges a code. What it proves is a record in which the code is used up (RFC 6238 section 5.2: a code is accepted
+  /// once).
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     let state = try TOTPState(bytes: step.state)
-    // The person has seen the recovery codes. Of two such flows one completes: the gateway compares with the record by which the code was judged.
+    // The person has seen the recovery codes. Of two such flows one completes: the gateway compares with the record by
+    // which the code was judged.
     if let pending = state.pendingRecord { return .proved(Proof(record: .replaceOnce(try pending.bytes))) }
     let typed: TypedProof
     do throws(InputProblem) { typed = try TypedProof(input, for: step.purpose) } catch { return .malformed(error) }

@@ -44,7 +44,9 @@ struct TOTPState: Codable {
 
   /// - Parameter bytes: empty for a step that keeps nothing.
   /// - Throws: if the bytes are not a state.
-  init(bytes: [UInt8]) throws { self = bytes.isEmpty ? TOTPState() : try JSONDecoder().decode(Self.self, from: Data(bytes)) }
+  init(bytes: [UInt8]) throws {
+    self = bytes.isEmpty ? TOTPState() : try JSONDecoder().decode(Self.self, from: Data(bytes))
+  }
 
   /// As the gateway seals it.
   var bytes: [UInt8] { get throws { Array(try JSONEncoder().encode(self)) } }

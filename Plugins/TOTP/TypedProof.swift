@@ -12,7 +12,9 @@ enum TypedProof: Equatable {
     let recovery = purpose == .set ? nil : try Self.text(TOTP.recoveryCode.name, input)
     switch (code, recovery) {
     case (let typed?, nil):
-      guard let digits = Self.digits(typed) else { throw Self.problem(TOTP.code.name, "Enter the six digits that your app shows.") }
+      guard let digits = Self.digits(typed) else {
+        throw Self.problem(TOTP.code.name, "Enter the six digits that your app shows.")
+      }
       self = .code(digits)
     case (nil, let typed?):
       guard let letters = RecoveryCodes.read(typed) else {

@@ -84,7 +84,8 @@ static size_t drop(char *bytes, size_t size, size_t items, void *context) {
   return size * items;
 }
 
-static CURLcode set_up(CURL *easy, const ccurl_mail *mail, struct reading *reading, struct curl_slist *to, char *reason) {
+static CURLcode set_up(CURL *easy, const ccurl_mail *mail, struct reading *reading, struct curl_slist *to,
+  char *reason) {
   CURLcode code = CURLE_OK;
 #define SET(option, value) if (code == CURLE_OK) code = curl_easy_setopt(easy, option, value)
   SET(CURLOPT_ERRORBUFFER, reason);
@@ -137,7 +138,9 @@ ccurl_outcome ccurl_send_mail(ccurl_session *session, const ccurl_mail *mail) {
   outcome.error = code;
   // libcurl calls it so when MAIL, RCPT or DATA is refused; and so a greeting, unless the mail has gone before.
   bool has_gone = reading.left < mail->count;
-  outcome.of_this_mail = outcome.reply >= 400 && (code == CURLE_SEND_ERROR || (code == CURLE_WEIRD_SERVER_REPLY && has_gone));
-  if (code != CURLE_OK) snprintf(outcome.reason, sizeof outcome.reason, "%s", reason[0] ? reason : curl_easy_strerror(code));
+  outcome.of_this_mail = outcome.reply >= 400 && (code == CURLE_SEND_ERROR ||
+    (code == CURLE_WEIRD_SERVER_REPLY && has_gone));
+  if (code != CURLE_OK) snprintf(outcome.reason, sizeof outcome.reason, "%s",
+    reason[0] ? reason : curl_easy_strerror(code));
   return outcome;
 }

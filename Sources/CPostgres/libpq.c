@@ -3,7 +3,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 
-// libpq takes a connection's TLS away before it says that it failed: what was found is kept here, where the same thread looks for it.
+// libpq takes a connection's TLS away before it says that it failed: what was found is kept here, where the same thread
+// looks for it.
 static _Thread_local long found;
 
 // Called by OpenSSL when a connection's TLS goes.
@@ -13,8 +14,9 @@ static void note(void *tls, void *value, CRYPTO_EX_DATA *data, int index, long n
 }
 
 __attribute__((constructor)) static void prepare(void) {
-  // OpenSSL takes itself apart when the process exits. Threads of ours that connect then would find it in pieces, and a program that was told to end, or
-  // that says why it cannot start, would end with a crash. Only the first to call OpenSSL can say so.
+  // OpenSSL takes itself apart when the process exits. Threads of ours that connect then would find it in pieces, and a
+  // program that was told to end, or that says why it cannot start, would end with a crash. Only the first to call
+  // OpenSSL can say so.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   SSL_get_ex_new_index(0, NULL, NULL, NULL, note);
 }

@@ -76,7 +76,8 @@ static int await_start(int report, pid_t pid, int *step) {
 }
 
 static void become(
-  const char *path, char *const arguments[], char *const environment[], const char *folder, int input, int output, int errors, int report,
+  const char *path, char *const arguments[], char *const environment[], const char *folder, int input, int output,
+    int errors, int report,
   pid_t parent) {
   reset_signals();
   setpgid(0, 0);
@@ -88,7 +89,8 @@ static void become(
   // Attack: a crash that writes codes and secrets to a file.
   struct rlimit limit = {0, 0};
   setrlimit(RLIMIT_CORE, &limit);
-  // The gateway's own limit is raised for its connections; programs that close "all" descriptors one by one would take minutes.
+  // The gateway's own limit is raised for its connections; programs that close "all" descriptors one by one would take
+  // minutes.
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 1024) {
     limit.rlim_cur = 1024;
     setrlimit(RLIMIT_NOFILE, &limit);
@@ -99,7 +101,8 @@ static void become(
   input = fcntl(input, F_DUPFD_CLOEXEC, 10);
   output = fcntl(output, F_DUPFD_CLOEXEC, 10);
   errors = fcntl(errors, F_DUPFD_CLOEXEC, 10);
-  if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0 || dup3(report, 3, O_CLOEXEC) < 0) fail(report, STEP_DESCRIPTORS);
+  if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0 || dup3(report, 3, O_CLOEXEC) < 0) fail(report,
+    STEP_DESCRIPTORS);
   close_from(4);
   if (chdir(folder) != 0) fail(3, STEP_FOLDER);
   execve(path, arguments, environment);
@@ -112,11 +115,13 @@ static void close_both(int pair[2]) {
 }
 
 int cspawn_start(
-  const char *path, char *const arguments[], char *const environment[], const char *folder, cspawn_child *child, const char **step) {
+  const char *path, char *const arguments[], char *const environment[], const char *folder, cspawn_child *child,
+    const char **step) {
   int input[2] = {-1, -1}, output[2] = {-1, -1}, errors[2] = {-1, -1}, report[2] = {-1, -1};
   *step = step_names[STEP_DESCRIPTORS];
   int code = 0;
-  if (pipe2(input, O_CLOEXEC) || pipe2(output, O_CLOEXEC) || pipe2(errors, O_CLOEXEC) || pipe2(report, O_CLOEXEC)) code = errno;
+  if (pipe2(input, O_CLOEXEC) || pipe2(output, O_CLOEXEC) || pipe2(errors, O_CLOEXEC) ||
+    pipe2(report, O_CLOEXEC)) code = errno;
   pid_t parent = getpid(), pid = -1;
   if (code == 0) {
     pid = fork_without_handlers();
@@ -147,7 +152,8 @@ int cspawn_start(
 }
 
 static void become_successor(
-  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors, int report) {
+  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors,
+    int report) {
   reset_signals();
   int moved[MOST_HANDED];
   // Out of the way first: each of them may stand where another one goes.
@@ -163,7 +169,8 @@ static void become_successor(
 }
 
 int cspawn_start_successor(
-  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors, pid_t *pid) {
+  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors,
+    pid_t *pid) {
   int report[2], step;
   if (count > MOST_HANDED) return EINVAL;
   if (pipe2(report, O_CLOEXEC) != 0) return errno;

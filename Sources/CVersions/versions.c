@@ -30,7 +30,8 @@ const char *const cversions_nio_ssl = MOONGATE_NIO_SSL;
 // liblua exports its banner; its functions tell 504 only.
 extern const char lua_ident[];
 
-static void copy_version(char *to, const char *text) { snprintf(to, sizeof((cversions_library *)0)->version, "%s", text); }
+static void copy_version(char *to, const char *text) { snprintf(to, sizeof((cversions_library *)0)->version, "%s",
+  text); }
 
 static void lua_release(char *to) {
   const char *begin = strstr(lua_ident, "Lua 5");

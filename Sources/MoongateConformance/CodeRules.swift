@@ -8,16 +8,22 @@ struct CodeRules: Sendable {
   private static let code = "805213"
   private static let otherCode = "117746"
   private static let message = CodeMessage(
-    code: code, text: "\(code) is your Moongate verification code", domainBoundLine: "@auth.example.com #\(code)", service: "Moongate")
+    code: code, text: "\(code) is your Moongate verification code", domainBoundLine: "@auth.example.com #\(code)",
+    service: "Moongate")
 
   func run() async {
     let core = "the core makes, keeps and compares the codes"
     harness.passesOver(
-      .proof, .rounds, .expiry, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing, .upgrade, .outcomes, .unknown, .timing,
+      .proof, .rounds, .expiry, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing, .upgrade, .outcomes,
+      .unknown, .timing,
       because: core)
-    let identifier = await IdentifierRules(harness: harness) { [provider] input throws(InputProblem) in try provider.readIdentifier(input) }.run()
+    let identifier = await IdentifierRules(harness: harness) { [provider] input throws(InputProblem) in
+      try provider.readIdentifier(input)
+    }.run()
     guard let identifier else {
-      harness.passesOver(.delivery, .beginTwice, .faults, .secrets, .cancellation, .cleanup, because: "no identifier could be read to deliver to")
+      harness.passesOver(
+        .delivery, .beginTwice, .faults, .secrets, .cancellation, .cleanup,
+        because: "no identifier could be read to deliver to")
       return
     }
     if harness.wants(.delivery, .beginTwice) { await judgeDelivery(to: identifier) }
@@ -26,18 +32,33 @@ struct CodeRules: Sendable {
   }
 
   private func deliver(
-    _ message: CodeMessage = message, to identifier: Identifier, _ capabilities: RecordedCapabilities, hasMessenger: Bool = true
+    _ message: CodeMessage = message, to identifier: Identifier, _ capabilities: RecordedCapabilities,
+    hasMessenger: Bool = true
   ) async -> Called<Void> {
     let tools = harness.tools(capabilities, hasMessenger: hasMessenger)
     harness.trace.hide(message.text, as: "text")
     harness.trace.hide(message.code, as: "code")
-    if harness.watched == nil { harness.trace.note("→ deliver(code: \"\(message.code)\", text: \"\(message.text)\", to: \(identifier.value))") }
-    let called = await harness.call(capabilities) { [provider] () async throws in try await provider.deliver(message, to: identifier, with: tools) }
-    if case .threw(let thrown) = called { harness.judgeText(thrown.delivery?.reason ?? thrown.text, "a fault", typed: [message.code]) }
     if harness.watched == nil {
-      for sent in capabilities.use.messages { harness.trace.note("  tools.send(to: \(sent.to), text: \"\(sent.text)\")") }
-      for request in capabilities.use.requests { harness.trace.note("  tools.web.send(\(request.method) \(request.url))") }
-      if case .threw(let thrown) = called { harness.trace.note("← throws \(thrown.text)") } else { harness.trace.note("← returns") }
+      harness.trace.note("→ deliver(code: \"\(message.code)\", text: \"\(message.text)\", to: \(identifier.value))")
+    }
+    let called = await harness.call(capabilities) { [provider] () async throws in
+      try await provider.deliver(message, to: identifier, with: tools)
+    }
+    if case .threw(let thrown) = called {
+      harness.judgeText(thrown.delivery?.reason ?? thrown.text, "a fault", typed: [message.code])
+    }
+    if harness.watched == nil {
+      for sent in capabilities.use.messages {
+        harness.trace.note("  tools.send(to: \(sent.to), text: \"\(sent.text)\")")
+      }
+      for request in capabilities.use.requests {
+        harness.trace.note("  tools.web.send(\(request.method) \(request.url))")
+      }
+      if case .threw(let thrown) = called {
+        harness.trace.note("← throws \(thrown.text)")
+      } else {
+        harness.trace.note("← returns")
+      }
     }
     return called
   }
@@ -48,7 +69,11 @@ struct CodeRules: Sendable {
     let first = RecordedCapabilities()
     harness.typedEver.add([Self.code, Self.otherCode])
     let unseen = harness.watched?.isUnseen
-    if let unseen { harness.passesOver(.delivery, .beginTwice, .faults, .cancellation, because: unseen) } else { harness.judges(.delivery) }
+    if let unseen {
+      harness.passesOver(.delivery, .beginTwice, .faults, .cancellation, because: unseen)
+    } else {
+      harness.judges(.delivery)
+    }
     guard case .answered = await deliver(to: identifier, first) else {
       harness.finds(
         .delivery, "A code could not be delivered, though everything that was lent worked.",
@@ -62,7 +87,9 @@ struct CodeRules: Sendable {
         "Return after the message is handed over. A failure after that is reported to no one.")
     }
     if use.messages.count > 1 {
-      harness.finds(.delivery, "One code was sent \(use.messages.count) times.", "Send one message: each costs, and limits count one.")
+      harness.finds(
+        .delivery, "One code was sent \(use.messages.count) times.",
+        "Send one message: each costs, and limits count one.")
     }
     if use.messages.isEmpty, !use.requests.isEmpty { judge(use.requests, to: identifier) }
     for message in use.messages {
@@ -70,25 +97,33 @@ struct CodeRules: Sendable {
         harness.finds(.delivery, "A code was sent to somebody else than it is for.", "Send it to `identifier.value`.")
       }
       if !message.text.contains(Self.message.text) {
-        harness.finds(.delivery, "The message does not say what the policy words.", "Send `code.text`: operators change it in the policy.")
+        harness.finds(
+          .delivery, "The message does not say what the policy words.",
+          "Send `code.text`: operators change it in the policy.")
       }
       if message.code != Self.code {
-        harness.finds(.delivery, "The message does not name its code.", "Give `code: code.code`: the demo's outbox and the log's redaction go by it.")
+        harness.finds(
+          .delivery, "The message does not name its code.",
+          "Give `code: code.code`: the demo's outbox and the log's redaction go by it.")
       }
-      if let subject = message.subject { harness.judgeText(subject, "the subject of a mail, which shows on locked screens", typed: [Self.code]) }
+      if let subject = message.subject {
+        harness.judgeText(subject, "the subject of a mail, which shows on locked screens", typed: [Self.code])
+      }
     }
     harness.judge(first, typed: [Self.code])
 
     // Another step for the same person, with its own code.
     let other = CodeMessage(
-      code: Self.otherCode, text: "\(Self.otherCode) is your code", domainBoundLine: "@auth.example.com #\(Self.otherCode)", service: "Moongate")
+      code: Self.otherCode, text: "\(Self.otherCode) is your code",
+      domainBoundLine: "@auth.example.com #\(Self.otherCode)", service: "Moongate")
     let second = RecordedCapabilities()
     if unseen == nil { harness.judges(.beginTwice) }
     let called = await deliver(other, to: identifier, second)
     let sent = second.use
     let isSame =
       use.messages.isEmpty && !use.requests.isEmpty
-      ? sent.messages.isEmpty && sent.requests.count { $0.carries(other.code) } == use.requests.count { $0.carries(Self.code) }
+      ? sent.messages.isEmpty
+        && sent.requests.count { $0.carries(other.code) } == use.requests.count { $0.carries(Self.code) }
       : sent.messages.count == use.messages.count && sent.requests.count == use.requests.count
     if case .answered = called, isSame, sent.messages.allSatisfy({ $0.text.contains(other.code) }) {
       // As it should be.
@@ -104,12 +139,16 @@ struct CodeRules: Sendable {
   /// A code that goes by a site: once, to whom it is for.
   private func judge(_ requests: [WebRequest], to identifier: Identifier) {
     switch requests.count(where: { $0.carries(Self.code) }) {
-    case 0: harness.finds(.delivery, "Nothing that was sent carries the code.", "Send `code.text`, which the policy words.")
+    case 0:
+      harness.finds(.delivery, "Nothing that was sent carries the code.", "Send `code.text`, which the policy words.")
     case 1: break
-    case let count: harness.finds(.delivery, "One code was sent \(count) times.", "Send one message: each costs, and limits count one.")
+    case let count:
+      harness.finds(
+        .delivery, "One code was sent \(count) times.", "Send one message: each costs, and limits count one.")
     }
     if !requests.contains(where: { $0.carries(identifier.value) }) {
-      harness.finds(.delivery, "Nothing that was sent names whom the code is for.", "Send it to the identifier's value.")
+      harness.finds(
+        .delivery, "Nothing that was sent names whom the code is for.", "Send it to the identifier's value.")
     }
   }
 
@@ -124,12 +163,15 @@ struct CodeRules: Sendable {
         "Let the DeliveryFault through: the person is then not charged, and is told.")
     }
     harness.judge(failing, typed: [Self.code])
-    guard harness.descriptor.settings.contains(where: { if case .messages = $0.kind { true } else { false } }) else { return }
+    guard harness.descriptor.settings.contains(where: { if case .messages = $0.kind { true } else { false } }) else {
+      return
+    }
     let nowhere = RecordedCapabilities()
     let called = await deliver(to: identifier, nowhere, hasMessenger: false)
     if case .answered = called, !nowhere.use.isAny {
       harness.finds(
-        .faults, "Without a way for messages a code counts as delivered.", "Send by `tools.send`, which throws where gateway.lua names no way.")
+        .faults, "Without a way for messages a code counts as delivered.",
+        "Send by `tools.send`, which throws where gateway.lua names no way.")
     }
     harness.judge(nowhere, typed: [Self.code])
   }
@@ -144,7 +186,8 @@ struct CodeRules: Sendable {
 
 extension ConformanceHarness {
   /// Cancels a call while what it waits for never comes.
-  func judgeCancellation(_ name: String, _ body: @escaping @Sendable (RecordedCapabilities) async throws -> Void) async {
+  func judgeCancellation(_ name: String, _ body: @escaping @Sendable (RecordedCapabilities) async throws -> Void) async
+  {
     let capabilities = RecordedCapabilities(.hangs)
     if let watched {
       guard watched.isUnseen == nil, watched.canBeHeldUp else {
@@ -187,7 +230,8 @@ extension ConformanceHarness {
     let next = RecordedCapabilities()
     if case .threw(let thrown) = await call(next, { try await body(next) }) {
       finds(
-        .cancellation, "After a `\(name)` that nobody waited for any more, the next one fails: \(thrown.text.prefix(120)).",
+        .cancellation,
+        "After a `\(name)` that nobody waited for any more, the next one fails: \(thrown.text.prefix(120)).",
         "Give up what you wait for when `cancel` comes, or after a time of your own.")
     }
   }

@@ -41,7 +41,8 @@ final class ConformanceHarness: Sendable {
   let people = RecordedTexts()
 
   init(
-    _ descriptor: ProviderDescriptor, _ subject: ConformanceSubject, patience: Duration, rules: Set<ConformanceRule>?, trace: ConformanceTrace,
+    _ descriptor: ProviderDescriptor, _ subject: ConformanceSubject, patience: Duration, rules: Set<ConformanceRule>?,
+    trace: ConformanceTrace,
     watched: (any WatchedProvider)?
   ) {
     self.watched = watched
@@ -63,7 +64,9 @@ final class ConformanceHarness: Sendable {
   // MARK: what was found
 
   /// Rules that any call may break: with one of them asked for, everything is run.
-  private static let everywhere: Set<ConformanceRule> = [.facts, .malformed, .rounds, .once, .outcomes, .secrets, .cancellation, .cleanup]
+  private static let everywhere: Set<ConformanceRule> = [
+    .facts, .malformed, .rounds, .once, .outcomes, .secrets, .cancellation, .cleanup,
+  ]
 
   /// Whether something has to be run that looks at these rules.
   func wants(_ some: ConformanceRule...) -> Bool {
@@ -90,11 +93,15 @@ final class ConformanceHarness: Sendable {
     }
   }
 
-  /// The subject could not work out an answer. What is told under the rule of the right answer is told under the one rule that was asked for, where that is
-  /// another one.
+  /// The subject could not work out an answer. What is told under the rule of the right answer is told under the one
+  /// rule that was asked for, where that is another one.
   func subjectFailed(_ error: any Error) {
-    let rule = rules.flatMap { rules in rules.contains(.proof) ? nil : ConformanceRule.allCases.first(where: rules.contains) } ?? .proof
-    finds(rule, "The subject has no answer. \(error)", "Change the subject, or let the provider show what the subject needs.")
+    let rule =
+      rules.flatMap { rules in rules.contains(.proof) ? nil : ConformanceRule.allCases.first(where: rules.contains) }
+      ?? .proof
+    finds(
+      rule, "The subject has no answer. \(error)",
+      "Change the subject, or let the provider show what the subject needs.")
   }
 
   func isBroken(_ rule: ConformanceRule) -> Bool { found.withLock { $0.broken.contains(rule) } }
@@ -111,12 +118,16 @@ final class ConformanceHarness: Sendable {
     let found = found.withLock { $0 }
     let order = ConformanceRule.allCases.filter(tells)
     let lines = order.map { rule in
-      if found.findings.contains(where: { $0.rule == rule }) { return ConformanceReport.Line(rule: rule, verdict: .broken) }
+      if found.findings.contains(where: { $0.rule == rule }) {
+        return ConformanceReport.Line(rule: rule, verdict: .broken)
+      }
       if found.judged.contains(rule) { return ConformanceReport.Line(rule: rule, verdict: .held) }
-      return ConformanceReport.Line(rule: rule, verdict: .doesNotApply(why: found.reasons[rule] ?? "there is nothing of it to judge"))
+      return ConformanceReport.Line(
+        rule: rule, verdict: .doesNotApply(why: found.reasons[rule] ?? "there is nothing of it to judge"))
     }
     return ConformanceReport(
-      provider: descriptor.name.rawValue, lines: lines, findings: order.flatMap { rule in found.findings.filter { $0.rule == rule } },
+      provider: descriptor.name.rawValue, lines: lines,
+      findings: order.flatMap { rule in found.findings.filter { $0.rule == rule } },
       messages: trace.messages)
   }
 
@@ -132,7 +143,9 @@ final class ConformanceHarness: Sendable {
   /// The provider's tools for one call.
   /// - Parameter hasMessenger: whether gateway.lua names a way for messages.
   func tools(_ capabilities: RecordedCapabilities, hasMessenger: Bool = true, hashes: Bool = false) -> StepTools {
-    var values = Dictionary(descriptor.settings.compactMap { field in Self.example(field).map { (field.name, $0) } }) { first, _ in first }
+    var values = Dictionary(descriptor.settings.compactMap { field in Self.example(field).map { (field.name, $0) } }) {
+      first, _ in first
+    }
     values.merge(subject.settings) { _, given in given }
     return StepTools(
       randomBytes: { [random] count in
@@ -140,12 +153,15 @@ final class ConformanceHarness: Sendable {
         return random.bytes(count)
       },
       settings: StepSettings(secrets: planted.mapValues { secret in { @Sendable in secret } }, values: values),
-      hasher: hashes ? SuiteHasher(capabilities: capabilities, random: random) : nil, web: SuiteWeb(capabilities: capabilities, answers: subject.web),
+      hasher: hashes ? SuiteHasher(capabilities: capabilities, random: random) : nil,
+      web: SuiteWeb(capabilities: capabilities, answers: subject.web),
       messenger: hasMessenger ? SuiteMessenger(capabilities: capabilities) : nil,
       log: StepLog { level, sentence, values in
-        let line = ([level.rawValue, sentence] + values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }).joined(separator: " ")
+        let line = ([level.rawValue, sentence] + values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" })
+          .joined(separator: " ")
         capabilities.note("log") { $0.lines.append(line) }
-      }, clock: StepClock { [self] in now }, store: SuiteStore(capabilities: capabilities, entries: entries.withLock { $0 }))
+      }, clock: StepClock { [self] in now },
+      store: SuiteStore(capabilities: capabilities, entries: entries.withLock { $0 }))
   }
 
   private static func example(_ field: SettingField) -> SettingValue? {
@@ -162,7 +178,9 @@ final class ConformanceHarness: Sendable {
   }
 
   /// A call to the provider, given up where it does not end.
-  func call<Answer: Sendable>(_ capabilities: RecordedCapabilities, _ body: @escaping @Sendable () async throws -> Answer) async -> Called<Answer> {
+  func call<Answer: Sendable>(
+    _ capabilities: RecordedCapabilities, _ body: @escaping @Sendable () async throws -> Answer
+  ) async -> Called<Answer> {
     watched?.meets(capabilities.manner)
     let outcome = await Race.run(for: patience) { () async -> Called<Answer> in
       do { return .answered(try await body()) } catch { return .threw(Thrown(error)) }

@@ -12,7 +12,8 @@ public enum ConformanceRule: String, Sendable, CaseIterable, Codable {
   case delivery
   /// The right answer is proved, by `submit` alone, and proves only identifiers that the provider declares.
   case proof
-  /// Each round can be asked and answered, the rounds come to an end, and a refusal that asks again asks for the wrong answer again.
+  /// Each round can be asked and answered, the rounds come to an end, and a refusal that asks again asks for the wrong
+  /// answer again.
   case rounds
   /// Only fields that were asked for in the round are read.
   case askedFields = "asked_fields"

@@ -2,7 +2,8 @@ import MoongateSDK
 
 /// What the suite cannot know of a provider: how a person who knows the answer answers, who is who, what its sites say.
 ///
-/// Everything has a default that is made of the descriptor (``init(of:)``); what the subject cannot say makes the rules that need it not apply.
+/// Everything has a default that is made of the descriptor (``init(of:)``); what the subject cannot say makes the rules
+/// that need it not apply.
 public struct ConformanceSubject: Sendable {
   /// What a subject is asked about: a step that is open.
   public struct Step: Sendable {
@@ -14,15 +15,16 @@ public struct ConformanceSubject: Sendable {
     public let shown: [Shown]
     /// Where it sends the person; nil where it asks.
     public let redirect: String?
-    /// How long it waits for a decision that is made elsewhere, until it is polled; nil where it does not wait. The right answer is no fields, once the
-    /// subject has made the decision.
+    /// How long it waits for a decision that is made elsewhere, until it is polled; nil where it does not wait. The
+    /// right answer is no fields, once the subject has made the decision.
     public let poll: Duration?
     /// Milliseconds since the Unix epoch, by the suite's clock.
     public let now: Int64
 
     /// For tests of a subject's own answers.
     public init(
-      purpose: StepPurpose, fields: [InputField], shown: [Shown] = [], redirect: String? = nil, poll: Duration? = nil, now: Int64
+      purpose: StepPurpose, fields: [InputField], shown: [Shown] = [], redirect: String? = nil, poll: Duration? = nil,
+      now: Int64
     ) {
       self.purpose = purpose
       self.fields = fields
@@ -33,7 +35,8 @@ public struct ConformanceSubject: Sendable {
     }
   }
 
-  /// One person, in several spellings, as `begin` takes them. Empty for a provider that reads no identifier: its `begin` gets nothing.
+  /// One person, in several spellings, as `begin` takes them. Empty for a provider that reads no identifier: its
+  /// `begin` gets nothing.
   public var spellings: [[String: InputValue]]
   /// Other people.
   public var others: [[String: InputValue]]
@@ -45,9 +48,11 @@ public struct ConformanceSubject: Sendable {
   public var right: @Sendable (Step) async throws -> [String: InputValue]?
   /// What somebody sends who does not.
   public var wrong: @Sendable (Step) async throws -> [String: InputValue]?
-  /// Fields of `submit` that are no part of the answer, such as what a device is to be called: changing them changes nothing.
+  /// Fields of `submit` that are no part of the answer, such as what a device is to be called: changing them changes
+  /// nothing.
   public var uncompared: Set<String>
-  /// What the account's people are called by; the identifier of the first spelling where there is one and this is empty.
+  /// What the account's people are called by; the identifier of the first spelling where there is one and this is
+  /// empty.
   public var identifiers: [Identifier]
   /// The account's record before anything is set; nil: there is none.
   public var record: [UInt8]?
@@ -61,7 +66,8 @@ public struct ConformanceSubject: Sendable {
   public var isOneTime: Bool
   /// How long a right answer lives after it was made; nil: for ever, or the core's to say.
   public var lifetime: Duration?
-  /// Over what the descriptor's defaults and the suite's own examples say. Secrets are the suite's, and it looks for them afterwards.
+  /// Over what the descriptor's defaults and the suite's own examples say. Secrets are the suite's, and it looks for
+  /// them afterwards.
   public var settings: [String: SettingValue]
   /// The secrets of gateway.lua, where the provider or its site needs certain ones.
   public var secrets: [String: String]
@@ -72,8 +78,9 @@ public struct ConformanceSubject: Sendable {
   /// Forgets what the subject remembers of the steps before. Called before each rule.
   public var reset: @Sendable () async -> Void
 
-  /// A subject by what the descriptor tells: examples for each kind of field. It knows the right answer where a provider keeps a secret that is
-  /// made by a step of the purpose `set` with the same fields, or with `new_` before their names.
+  /// A subject by what the descriptor tells: examples for each kind of field. It knows the right answer where a
+  /// provider keeps a secret that is made by a step of the purpose `set` with the same fields, or with `new_` before
+  /// their names.
   public init(of descriptor: ProviderDescriptor) {
     spellings = []
     others = []
@@ -83,7 +90,10 @@ public struct ConformanceSubject: Sendable {
     identifiers = []
     record = nil
     oldRecords = [:]
-    flows = [.prove: "login", .set: "\(descriptor.name)_set", .change: "\(descriptor.name)_change", .disable: "\(descriptor.name)_disable"]
+    flows = [
+      .prove: "login", .set: "\(descriptor.name)_set", .change: "\(descriptor.name)_change",
+      .disable: "\(descriptor.name)_disable",
+    ]
     isOneTime = false
     lifetime = nil
     settings = [:]
@@ -118,11 +128,13 @@ enum Examples {
   static let people: [InputField.Kind: People] = [
     .phone: People(
       spellings: [
-        "+919999999999", "+91 99999-99999", "  +91 (99999) 99999 ", "\u{FF0B}91 99999 99999", "+91 \u{0669}\u{0669}\u{0669}\u{0669}\u{0669}99999",
+        "+919999999999", "+91 99999-99999", "  +91 (99999) 99999 ", "\u{FF0B}91 99999 99999",
+        "+91 \u{0669}\u{0669}\u{0669}\u{0669}\u{0669}99999",
       ],
       others: ["+919999999998", "+31612345678"], malformed: ["", "12", "+91", "call me", "+9199999999999999999999"]),
     .email: People(
-      spellings: ["asha@example.com", "Asha@Example.COM", "  asha@example.com "], others: ["asha@example.org", "bina@example.com"],
+      spellings: ["asha@example.com", "Asha@Example.COM", "  asha@example.com "],
+      others: ["asha@example.org", "bina@example.com"],
       malformed: ["", "asha", "@example.com", "asha@", "asha@example.com\r\nBcc: b@example.com", "a@b@example.com"]),
   ]
 

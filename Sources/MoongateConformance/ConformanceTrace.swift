@@ -5,7 +5,8 @@ import Synchronization
 /// Whether a report has the messages between the suite and the provider.
 public enum ConformanceTrace: Sendable {
   case off
-  /// With secret settings, codes, answers and what the person was shown replaced by what they are: a trace is pasted into tickets.
+  /// With secret settings, codes, answers and what the person was shown replaced by what they are: a trace is pasted
+  /// into tickets.
   case withoutSecrets
   case complete
 }
@@ -39,7 +40,8 @@ final class Trace: Sendable {
     for (name, secret) in secrets.sorted(by: { $0.key < $1.key }) { hide(secret, as: "secret \(name)") }
   }
 
-  /// What is to be hidden may be known only after a message has been noted: a program shows a key, and then it is known to be one.
+  /// What is to be hidden may be known only after a message has been noted: a program shows a key, and then it is known
+  /// to be one.
   var messages: [String] {
     state.withLock { state in
       // Longer ones first: a code is a part of the message that carries it.
@@ -56,7 +58,9 @@ final class Trace: Sendable {
   func hide(_ text: String, as name: String) {
     guard isOn, hides, text.utf8.count >= 4 else { return }
     state.withLock { state in
-      for form in Self.forms(text) where !state.hidden.contains(where: { $0.text == form }) { state.hidden.append((form, "‹\(name)›")) }
+      for form in Self.forms(text) where !state.hidden.contains(where: { $0.text == form }) {
+        state.hidden.append((form, "‹\(name)›"))
+      }
     }
   }
 
@@ -77,9 +81,13 @@ final class Trace: Sendable {
   private static func forms(_ text: String) -> Set<String> {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
-    let json = (try? encoder.encode(text)).map { String(decoding: $0, as: UTF8.self).dropFirst().dropLast() }.map(String.init) ?? text
+    let json =
+      (try? encoder.encode(text)).map { String(decoding: $0, as: UTF8.self).dropFirst().dropLast() }.map(String.init)
+      ?? text
     let ascii = json.utf16.map {
-      $0 < 0x80 ? String(UnicodeScalar(UInt8($0))) : "\\u" + String(repeating: "0", count: 4 - String($0, radix: 16).count) + String($0, radix: 16)
+      $0 < 0x80
+        ? String(UnicodeScalar(UInt8($0)))
+        : "\\u" + String(repeating: "0", count: 4 - String($0, radix: 16).count) + String($0, radix: 16)
     }
     return [text, json, ascii.joined()]
   }
@@ -112,7 +120,9 @@ enum TracedCall {
     return "\(account.id)\(account.record.map { " with record \(bytes($0))" } ?? " without a record")"
   }
 
-  static func bytes(_ bytes: [UInt8]) -> String { String(validating: bytes, as: UTF8.self).map { "\"\($0)\"" } ?? Hex.text(bytes) }
+  static func bytes(_ bytes: [UInt8]) -> String {
+    String(validating: bytes, as: UTF8.self).map { "\"\($0)\"" } ?? Hex.text(bytes)
+  }
 
   /// An answer, as the provider's author writes it.
   static func text(_ answer: DryRun.CallResult.Answer) -> String {
@@ -120,7 +130,8 @@ enum TracedCall {
     case .opened(let opened): "← \(text(opened))"
     case .proved(let proof): "← .proved(record: \(text(proof.record)), proved: \(proof.proved.map(\.value)))"
     case .refused(let reason, let then): "← .refused(\"\(reason.rawValue)\"\(then.map { ", then: \(text($0))" } ?? ""))"
-    case .malformed(let problem): "← InputProblem(field: \"\(problem.field)\", reason: .\(problem.reason), detail: \"\(problem.detail)\")"
+    case .malformed(let problem):
+      "← InputProblem(field: \"\(problem.field)\", reason: .\(problem.reason), detail: \"\(problem.detail)\")"
     case .threw(let thrown): "← throws \(thrown.text)"
     case .late: "← no answer"
     }

@@ -13,7 +13,8 @@ struct DescriptorRules: Sendable {
     }
     for _ in 0..<3 { judgeSame(provider.descriptor) }
     for setting in descriptor.settings where setting.help.isEmpty {
-      harness.finds(.descriptor, "The setting `\(setting.name)` has no help.", "Say in a sentence what an operator writes there.")
+      harness.finds(
+        .descriptor, "The setting `\(setting.name)` has no help.", "Say in a sentence what an operator writes there.")
     }
     for fact in descriptor.facts where fact.help.isEmpty {
       harness.finds(.descriptor, "The fact `\(fact.name)` has no help.", "Say in a few words what it is.")
@@ -38,7 +39,8 @@ struct DescriptorRules: Sendable {
 
   /// Reads the descriptor once more when all has been tried, and starts a program anew.
   ///
-  /// Attack: a provider passes all checks, and then is another: it asks for other fields, declares a refusal as no failure, or takes other settings.
+  /// Attack: a provider passes all checks, and then is another: it asks for other fields, declares a refusal as no
+  /// failure, or takes other settings.
   func judgeAgain() async {
     guard harness.wants(.descriptor) else { return }
     judgeSame(provider.descriptor)
@@ -46,7 +48,8 @@ struct DescriptorRules: Sendable {
     case .success(let again)?: judgeSame(again, isRestarted: true)
     case .failure(let problem)?:
       harness.finds(
-        .descriptor, "A second start of the program fails: \(problem.sentence).", "Answer `hello` at every start, whatever the one before has left.")
+        .descriptor, "A second start of the program fails: \(problem.sentence).",
+        "Answer `hello` at every start, whatever the one before has left.")
     case nil: break
     }
   }
@@ -56,7 +59,8 @@ struct DescriptorRules: Sendable {
     harness.finds(
       .descriptor,
       isRestarted
-        ? "The answer to `hello` changes: at the second start \(part) is another." : "The descriptor changes: \(part) is another at the next call.",
+        ? "The answer to `hello` changes: at the second start \(part) is another."
+        : "The descriptor changes: \(part) is another at the next call.",
       isRestarted
         ? "Answer with constants: no time, no randomness, no counter. A program that comes back as another is not used."
         : "Make it once, in `init`: the core reads it once and keeps to it.")
@@ -71,7 +75,8 @@ struct DescriptorRules: Sendable {
         "Choose a pad of digits or a form: `codeEntry` is for code providers.")
     case (.digitPad?, true), (.externalSite?, true):
       harness.finds(
-        .descriptor, "It sends codes, and is shown by something else than boxes for a code.", "Choose `codeEntry`, or leave `presentation` out.")
+        .descriptor, "It sends codes, and is shown by something else than boxes for a code.",
+        "Choose `codeEntry`, or leave `presentation` out.")
     default: break
     }
   }
@@ -95,13 +100,17 @@ struct DescriptorRules: Sendable {
     for flow in descriptor.flows {
       let text = PolicyText(flow.text)
       guard let name = text.flow else {
-        harness.finds(.descriptor, "Its flow `\(flow.name)` is no flow.", "It is a text such as `return flow \"\(flow.name)\" { … }`.")
+        harness.finds(
+          .descriptor, "Its flow `\(flow.name)` is no flow.",
+          "It is a text such as `return flow \"\(flow.name)\" { … }`.")
         continue
       }
       if name != flow.name {
-        harness.finds(.descriptor, "Its flow `\(flow.name)` calls itself `\(name)`.", "Give the flow and its file one name.")
+        harness.finds(
+          .descriptor, "Its flow `\(flow.name)` calls itself `\(name)`.", "Give the flow and its file one name.")
       }
-      if let purpose = text.value(of: "purpose"), ["sign_in", "register", "step_up", "join", "unlock"].contains(purpose),
+      if let purpose = text.value(of: "purpose"),
+        ["sign_in", "register", "step_up", "join", "unlock"].contains(purpose),
         text.value(of: "provider") == nil, !isConnection(purpose, text, of: descriptor)
       {
         harness.finds(
@@ -111,8 +120,10 @@ struct DescriptorRules: Sendable {
       }
       if let other = text.value(of: "provider"), other != descriptor.name.rawValue {
         harness.finds(
-          .descriptor, "Its flow `\(flow.name)` is about the factor of `\(other.prefix(48))`, which is another provider's.",
-          "Write `provider = \"\(descriptor.name)\"`: a person who passes this provider must not replace another provider's secret.")
+          .descriptor,
+          "Its flow `\(flow.name)` is about the factor of `\(other.prefix(48))`, which is another provider's.",
+          "Write `provider = \"\(descriptor.name)\"`: a person who passes this provider must not replace another provider's secret."
+        )
       }
     }
   }
@@ -131,12 +142,14 @@ struct DescriptorRules: Sendable {
     if isGuessable, policy.limits(on: "verify").isDisjoint(with: personal) {
       harness.finds(
         .descriptor, "Its default policy has no limit on verify per identifier or account.",
-        "Without one, codes can be guessed: verify = { on = \"verify\", per = \"identifier\", max = 5, window = \"24h\", lock = \"15m\" }.")
+        "Without one, codes can be guessed: verify = { on = \"verify\", per = \"identifier\", max = 5, window = \"24h\", lock = \"15m\" }."
+      )
     }
     if provider is any CodeProvider, policy.limits(on: "send").isDisjoint(with: personal) {
       harness.finds(
         .descriptor, "Its default policy has no limit on send per identifier.",
-        "Without one, anybody floods anybody with messages: send = { on = \"send\", per = \"identifier\", max = 4, window = \"15m\" }.")
+        "Without one, anybody floods anybody with messages: send = { on = \"send\", per = \"identifier\", max = 4, window = \"15m\" }."
+      )
     }
   }
 }
@@ -146,14 +159,19 @@ extension ProviderDescriptor {
   func difference(from other: ProviderDescriptor) -> String? {
     let texts = { (sources: [PolicySource]) in sources.map { [$0.file, $0.text] } }
     let parts: [(String, Bool)] = [
-      ("`name`", name == other.name), ("`beginFields`", beginFields == other.beginFields), ("`submitFields`", submitFields == other.submitFields),
+      ("`name`", name == other.name), ("`beginFields`", beginFields == other.beginFields),
+      ("`submitFields`", submitFields == other.submitFields),
       ("`settings`", settings == other.settings), ("`policy`", texts([policy]) == texts([other.policy])),
-      ("`flows`", texts(flows) == texts(other.flows)), ("`cases`", texts([cases].compactMap(\.self)) == texts([other.cases].compactMap(\.self))),
-      ("`identifierKinds`", identifierKinds == other.identifierKinds), ("`hashesSecrets`", hashesSecrets == other.hashesSecrets),
+      ("`flows`", texts(flows) == texts(other.flows)),
+      ("`cases`", texts([cases].compactMap(\.self)) == texts([other.cases].compactMap(\.self))),
+      ("`identifierKinds`", identifierKinds == other.identifierKinds),
+      ("`hashesSecrets`", hashesSecrets == other.hashesSecrets),
       ("`secretSpace`", secretSpace == other.secretSpace), ("`outcomes`", outcomes == other.outcomes),
       ("`deliveryReasons`", deliveryReasons == other.deliveryReasons), ("`facts`", facts == other.facts),
-      ("`words`", words == other.words), ("`presentation`", presentation == other.presentation), ("`entrance`", entrance == other.entrance),
-      ("`page`", page == other.page), ("`role`", role == other.role), ("`callbackFields`", callbackFields == other.callbackFields),
+      ("`words`", words == other.words), ("`presentation`", presentation == other.presentation),
+      ("`entrance`", entrance == other.entrance),
+      ("`page`", page == other.page), ("`role`", role == other.role),
+      ("`callbackFields`", callbackFields == other.callbackFields),
       ("`receivesWebhooks`", receivesWebhooks == other.receivesWebhooks),
       ("`wellKnown`", wellKnown == other.wellKnown), ("`recordVersion`", recordVersion == other.recordVersion),
       ("`maintenanceInterval`", maintenanceInterval == other.maintenanceInterval),
@@ -183,7 +201,9 @@ struct PolicyText {
 
   /// The text that a field has.
   func value(of field: String) -> String? {
-    guard let pattern = try? Regex("(?:^|[^a-z_])\(field)\\s*=\\s*[\"']([a-z0-9_]+)[\"']"), let match = text.firstMatch(of: pattern) else {
+    guard let pattern = try? Regex("(?:^|[^a-z_])\(field)\\s*=\\s*[\"']([a-z0-9_]+)[\"']"),
+      let match = text.firstMatch(of: pattern)
+    else {
       return nil
     }
     return match.output[1].substring.map(String.init)
@@ -193,7 +213,9 @@ struct PolicyText {
   func limits(on action: String) -> Set<String> {
     var keys: Set<String> = []
     for match in text.matches(of: /on\s*=\s*["']([a-z]+)["']/) where match.1 == action {
-      guard let table = table(around: match.range.lowerBound), let per = table.firstMatch(of: /per\s*=\s*["']([a-z]+)["']/) else { continue }
+      guard let table = table(around: match.range.lowerBound),
+        let per = table.firstMatch(of: /per\s*=\s*["']([a-z]+)["']/)
+      else { continue }
       keys.insert(String(per.1))
     }
     return keys

@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// One person's way through the steps of a full provider, with the core's part played by the suite: it keeps the state and the record, passes on only what
-/// was asked for, and calls `check` before `submit`.
+/// One person's way through the steps of a full provider, with the core's part played by the suite: it keeps the state
+/// and the record, passes on only what was asked for, and calls `check` before `submit`.
 struct DryRun: Sendable {
   let harness: ConformanceHarness
   let provider: any FullProvider
@@ -56,17 +56,24 @@ struct DryRun: Sendable {
   }
 
   /// The fields that `begin` gets.
-  var beginFields: [String: InputValue] { named == nil ? [:] : harness.declared(harness.subject.spellings.first ?? [:]) }
+  var beginFields: [String: InputValue] {
+    named == nil ? [:] : harness.declared(harness.subject.spellings.first ?? [:])
+  }
 
   /// - Parameter along: fields that a client sends with them, such as those that `submit` takes.
-  func begin(_ purpose: StepPurpose, _ capabilities: RecordedCapabilities = RecordedCapabilities(), along: [String: InputValue] = [:]) async
+  func begin(
+    _ purpose: StepPurpose, _ capabilities: RecordedCapabilities = RecordedCapabilities(),
+    along: [String: InputValue] = [:]
+  ) async
     -> CallResult
   {
     let context = context(purpose, state: [], asked: harness.descriptor.beginFields, capabilities, hashes: false)
     let input = harness.input(beginFields.merging(harness.declared(along)) { own, _ in own })
     if harness.watched == nil { harness.trace.note(TracedCall.text("begin", context, input)) }
     let heard = CallResult(
-      answer: answer(await harness.call(capabilities) { [provider] in try await provider.begin(context, input) }, purpose), capabilities: capabilities
+      answer: answer(
+        await harness.call(capabilities) { [provider] in try await provider.begin(context, input) }, purpose),
+      capabilities: capabilities
     )
     look(at: heard, purpose, typed: [])
     return heard
@@ -87,7 +94,8 @@ struct DryRun: Sendable {
     let answer: CallResult.Answer
     do throws(InputProblem) {
       try provider.check(context, input)
-      answer = self.answer(await harness.call(capabilities) { [provider] in try await provider.submit(context, input) }, opened.purpose)
+      answer = self.answer(
+        await harness.call(capabilities) { [provider] in try await provider.submit(context, input) }, opened.purpose)
     } catch {
       answer = .malformed(error)
     }
@@ -111,13 +119,18 @@ struct DryRun: Sendable {
     }
   }
 
-  func context(_ purpose: StepPurpose, state: [UInt8], asked: [InputField], _ capabilities: RecordedCapabilities, hashes: Bool) -> StepContext {
+  func context(
+    _ purpose: StepPurpose, state: [UInt8], asked: [InputField], _ capabilities: RecordedCapabilities, hashes: Bool
+  ) -> StepContext {
     let identifiers = harness.subject.identifiers.isEmpty ? [named].compactMap(\.self) : harness.subject.identifiers
     return StepContext(
       flow: harness.subject.flows[purpose] ?? "login", purpose: purpose,
-      account: hasAccount ? StepAccount(id: accountID, record: record, identifiers: identifiers) : nil, identifier: named, state: state,
+      account: hasAccount ? StepAccount(id: accountID, record: record, identifiers: identifiers) : nil,
+      identifier: named, state: state,
       now: harness.now,
-      callback: Callback(address: "https://auth.example.com/auth/callback/\(harness.descriptor.name)", state: "suite-callback-state-5d1c"),
+      callback: Callback(
+        address: "https://auth.example.com/auth/callback/\(harness.descriptor.name)", state: "suite-callback-state-5d1c"
+      ),
       asked: asked, tools: harness.tools(capabilities, hashes: hashes))
   }
 
@@ -125,8 +138,10 @@ struct DryRun: Sendable {
     switch called {
     case .late: .late
     case .threw(let thrown): .threw(thrown)
-    case .answered(.ask(let fields, let state, let shown)): .opened(opened(.ask(fields, state: state, showing: shown), purpose))
-    case .answered(.redirect(let site, let state)): .opened(Opened(purpose: purpose, fields: [], shown: [], redirect: site, state: state))
+    case .answered(.ask(let fields, let state, let shown)):
+      .opened(opened(.ask(fields, state: state, showing: shown), purpose))
+    case .answered(.redirect(let site, let state)):
+      .opened(Opened(purpose: purpose, fields: [], shown: [], redirect: site, state: state))
     case .answered(.wait(let poll, let state, let shown)):
       .opened(Opened(purpose: purpose, fields: [], shown: shown, redirect: nil, poll: poll, state: state))
     case .answered(.proved(let proof)): .proved(proof)

@@ -5,16 +5,20 @@ import MoongateSDK
 extension FullRules {
   /// What is disabled is removed.
   func judgeRemoval(_ person: DryRun) async {
-    guard harness.wants(.cleanup), subject.setsUp, let person = await prepared(person.fresh(subject)), let opened = await opened(person, .disable),
+    guard harness.wants(.cleanup), subject.setsUp, let person = await prepared(person.fresh(subject)),
+      let opened = await opened(person, .disable),
       case .proved(let proof)? = await carried(person, opened)
     else { return }
     if case .remove = proof.record { return }
-    harness.finds(.cleanup, "A step of the purpose `disable` leaves the record in place.", "Answer `.proved(Proof(record: .remove))`.")
+    harness.finds(
+      .cleanup, "A step of the purpose `disable` leaves the record in place.",
+      "Answer `.proved(Proof(record: .remove))`.")
   }
 
   /// A secret that is set is not set again by a person who does not know it.
   func judgeSetOnce(_ person: DryRun) async {
-    guard harness.wants(.proof), subject.setsUp, let person = await prepared(person.fresh(subject)), person.record != nil,
+    guard harness.wants(.proof), subject.setsUp, let person = await prepared(person.fresh(subject)),
+      person.record != nil,
       let opened = await opened(person, .set), case .proved? = await carried(person, opened)
     else { return }
     harness.finds(
@@ -25,7 +29,9 @@ extension FullRules {
 
   /// A change is judged as a set is, by the check of every proof. Not every provider has one.
   func judgeChange(_ person: DryRun) async {
-    guard harness.wants(.once), subject.setsUp, let person = await prepared(person.fresh(subject)), let opened = await opened(person, .change) else {
+    guard harness.wants(.once), subject.setsUp, let person = await prepared(person.fresh(subject)),
+      let opened = await opened(person, .change)
+    else {
       return
     }
     _ = await carried(person, opened)
@@ -33,7 +39,8 @@ extension FullRules {
 
   // MARK: hashing
 
-  /// Attack: who reads the database, or a backup of it, looks up a plain hash in a table, or sees that two accounts have the same secret.
+  /// Attack: who reads the database, or a backup of it, looks up a plain hash in a table, or sees that two accounts
+  /// have the same secret.
   func judgeHashing(_ person: DryRun) async {
     guard subject.setsUp else {
       harness.passesOver(.hashing, because: "no secret is set by a step of the purpose `set`")
@@ -92,7 +99,9 @@ extension FullRules {
 
     /// The long words of the record, and all of it.
     var words: Set<[UInt8]> {
-      let words = record.split { !((48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || [43, 47, 61, 95].contains($0)) }
+      let words = record.split {
+        !((48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || [43, 47, 61, 95].contains($0))
+      }
       return Set(words.filter { $0.count >= 12 }.map { Array($0) } + [record])
     }
   }
@@ -102,7 +111,9 @@ extension FullRules {
     let right = await right(opened)
     guard choice == .altered else { return right }
     return right?.mapValues { value in
-      guard case .text(let text) = value, let other = AlteredAnswer.all(of: text).first(where: { $0.text.count == text.count }) else { return value }
+      guard case .text(let text) = value,
+        let other = AlteredAnswer.all(of: text).first(where: { $0.text.count == text.count })
+      else { return value }
       return .text(other.text)
     }
   }
@@ -129,7 +140,9 @@ extension FullRules {
       case .proved(let proof):
         // A code that answers what was shown was not chosen.
         let isMade = !shown.isEmpty
-        return proof.record.bytes.map { MadeRecord(record: $0, chosen: isMade ? [] : chosen, shown: shown.filter { $0.count >= 6 }) }
+        return proof.record.bytes.map {
+          MadeRecord(record: $0, chosen: isMade ? [] : chosen, shown: shown.filter { $0.count >= 6 })
+        }
       default: return nil
       }
     }

@@ -5,8 +5,8 @@ import MoongateSDK
 extension FullRules {
   /// A round that asks for a field which an earlier round of the step had compares the two answers.
   ///
-  /// Attack: a person who chooses a secret mistypes it in one of two rounds. If nothing is compared, they have a secret that they do not know. A round that
-  /// compares nothing in a change of a secret takes whatever is typed.
+  /// Attack: a person who chooses a secret mistypes it in one of two rounds. If nothing is compared, they have a secret
+  /// that they do not know. A round that compares nothing in a change of a secret takes whatever is typed.
   func judgeRepeats(_ person: DryRun) async {
     guard harness.wants(.rounds), subject.setsUp else { return }
     await judgeRepeats(of: .set) { person.fresh(subject) }
@@ -25,7 +25,9 @@ extension FullRules {
   }
 
   /// Gives another answer than before to the field that is asked for again.
-  private func judgeRepeat(of name: String, _ purpose: StepPurpose, _ index: Int, left: Int, _ person: () async -> DryRun?) async {
+  private func judgeRepeat(
+    of name: String, _ purpose: StepPurpose, _ index: Int, left: Int, _ person: () async -> DryRun?
+  ) async {
     guard let (person, opened, right) = await arrived(at: index, purpose, person), case .text(let text)? = right[name],
       let other = AlteredAnswer.whole(text)
     else { return }
@@ -39,7 +41,8 @@ extension FullRules {
       field: name)
   }
 
-  /// The names of the fields that each round asks for, where right answers prove the step; nil where it has one round only.
+  /// The names of the fields that each round asks for, where right answers prove the step; nil where it has one round
+  /// only.
   private func roundsAnswered(_ purpose: StepPurpose, _ person: () async -> DryRun?) async -> [[String]]? {
     await restart()
     guard let person = await person(), var opened = await opened(person, purpose) else { return nil }
@@ -57,11 +60,15 @@ extension FullRules {
   }
 
   /// The round of this index, after right answers to the ones before it, with its own right answer.
-  private func arrived(at index: Int, _ purpose: StepPurpose, _ person: () async -> DryRun?) async -> (DryRun, DryRun.Opened, [String: InputValue])? {
+  private func arrived(at index: Int, _ purpose: StepPurpose, _ person: () async -> DryRun?) async -> (
+    DryRun, DryRun.Opened, [String: InputValue]
+  )? {
     await restart()
     guard let person = await person(), var opened = await opened(person, purpose) else { return nil }
     for _ in 0..<index {
-      guard let right = await right(opened), case .opened(let next) = await person.submit(opened, right).answer else { return nil }
+      guard let right = await right(opened), case .opened(let next) = await person.submit(opened, right).answer else {
+        return nil
+      }
       opened = next
     }
     return await right(opened).map { (person, opened, $0) }

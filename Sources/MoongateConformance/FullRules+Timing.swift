@@ -3,7 +3,8 @@ import MoongateSDK
 // The rule about how long an answer takes.
 
 extension FullRules {
-  /// So many calls are measured of each person, one after the other in turns, so that a busy machine is busy for all of them.
+  /// So many calls are measured of each person, one after the other in turns, so that a busy machine is busy for all of
+  /// them.
   private static let calls = 15
   /// A difference that the network hides from nobody who asks often, and that is more than chance.
   private static let bound: Duration = .milliseconds(3)
@@ -12,8 +13,8 @@ extension FullRules {
 
   /// Attack: who asks with a list of addresses learns from the time of the answers which of them are registered.
   ///
-  /// What is lent (hashes, requests, messages) is counted by the rule `unknown`. Here it is time: the fastest calls and the medians both have to differ, in
-  /// each of several measurements, so that a busy machine is no finding.
+  /// What is lent (hashes, requests, messages) is counted by the rule `unknown`. Here it is time: the fastest calls and
+  /// the medians both have to differ, in each of several measurements, so that a busy machine is no finding.
   func judgeTiming(_ person: DryRun) async {
     guard conceals(person) else {
       harness.passesOver(.timing, because: Self.reveals)

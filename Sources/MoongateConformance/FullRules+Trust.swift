@@ -6,7 +6,9 @@ extension FullRules {
   // MARK: at once
 
   func judgeConcurrency(_ person: DryRun) async {
-    guard harness.wants(.concurrency), let person = await prepared(person.fresh(subject)), let (opened, fields) = await last(person) else { return }
+    guard harness.wants(.concurrency), let person = await prepared(person.fresh(subject)),
+      let (opened, fields) = await last(person)
+    else { return }
     harness.judges(.concurrency)
     let answers = await withTaskGroup(of: DryRun.CallResult.Answer.self) { group in
       for _ in 0..<20 { group.addTask { await person.submit(opened, fields).answer } }
@@ -31,7 +33,8 @@ extension FullRules {
     if counted.count > 1 {
       harness.finds(
         .concurrency, "A proof that is good once was proved \(proofs.count) times at once.",
-        "Note its use in the record and answer `record: .replaceOnce(…)`: of all flows judged by one record, the core completes one.")
+        "Note its use in the record and answer `record: .replaceOnce(…)`: of all flows judged by one record, the core completes one."
+      )
     }
     // Replayed, when the first one's record is in place.
     var later = person
@@ -54,7 +57,9 @@ extension FullRules {
     }
     let milliseconds = lifetime.components.seconds * 1000 + lifetime.components.attoseconds / 1_000_000_000_000_000
     for (age, isAlive) in [(milliseconds - 1, true), (milliseconds, false), (milliseconds + 86_400_000, false)] {
-      guard let person = await prepared(person.fresh(subject)), let (opened, fields) = await last(person) else { return }
+      guard let person = await prepared(person.fresh(subject)), let (opened, fields) = await last(person) else {
+        return
+      }
       harness.judges(.expiry)
       harness.turn(to: harness.now + age)
       let heard = await person.submit(opened, fields)
@@ -62,7 +67,8 @@ extension FullRules {
         if !isAlive {
           harness.finds(
             .expiry, "A proof of \(lifetime) is taken \(age - milliseconds) ms after its end.",
-            "It lives in [made, made + lifetime): at its end it is over. Go by `step.now`, never by the system's clock.")
+            "It lives in [made, made + lifetime): at its end it is over. Go by `step.now`, never by the system's clock."
+          )
         }
       } else if isAlive {
         harness.finds(
@@ -76,7 +82,9 @@ extension FullRules {
   // MARK: malformed
 
   func judgeMalformed(_ person: DryRun) async {
-    guard harness.wants(.malformed), let person = await prepared(person.fresh(subject)), let first = await opened(person) else { return }
+    guard harness.wants(.malformed), let person = await prepared(person.fresh(subject)),
+      let first = await opened(person)
+    else { return }
     for fields in subject.malformedSubmits {
       // In the round that asks for it.
       var opened = first
@@ -91,7 +99,8 @@ extension FullRules {
       if case .malformed = heard.answer { continue }
       harness.finds(
         .malformed, "What cannot be read is not malformed: `submit` \(heard.answer.word).",
-        "Throw an InputProblem in `check`, so that it is answered 422 and not counted.", field: fields.keys.sorted().first)
+        "Throw an InputProblem in `check`, so that it is answered 422 and not counted.",
+        field: fields.keys.sorted().first)
     }
     let good = await right(first) ?? [:]
     let names = first.redirect == nil ? first.fields.map(\.name) : harness.descriptor.submitFields.map(\.name)
@@ -150,17 +159,21 @@ extension FullRules {
       let heard = await who.submit(step, wrong)
       if heard.answer.word != expected.answer.word {
         harness.finds(
-          .unknown, "For an identifier that is \(whose), `submit` \(heard.answer.word), and \(expected.answer.word) for a known one.",
+          .unknown,
+          "For an identifier that is \(whose), `submit` \(heard.answer.word), and \(expected.answer.word) for a known one.",
           "Give the same refusal to both.")
       }
-      // Work, as far as it can be counted and is the same in every run: what is asked of hashing, of sites, of messages and of randomness.
+      // Work, as far as it can be counted and is the same in every run: what is asked of hashing, of sites, of messages
+      // and of randomness.
       let (left, right) = (heard.capabilities.use, expected.capabilities.use)
-      if left.hashing != right.hashing || left.requests.count != right.requests.count || left.messages.count != right.messages.count
+      if left.hashing != right.hashing || left.requests.count != right.requests.count
+        || left.messages.count != right.messages.count
         || left.random != right.random || left.storing != right.storing
       {
         harness.finds(
           .unknown, "For an identifier that is \(whose), other work is done than for a known one.",
-          "Do the same: `hasher.verify(typed, against: nil)` takes as long as with a hash, and the time tells who is registered.")
+          "Do the same: `hasher.verify(typed, against: nil)` takes as long as with a hash, and the time tells who is registered."
+        )
       }
     }
   }
@@ -183,10 +196,12 @@ extension FullRules {
       switch begun.answer {
       case .threw, .late: break
       // It may know from before what the site says.
-      case .opened where failing.use.messages.isEmpty && failing.use.hashing.isEmpty && failing.use.storing.isEmpty: break
+      case .opened where failing.use.messages.isEmpty && failing.use.hashing.isEmpty && failing.use.storing.isEmpty:
+        break
       default:
         harness.finds(
-          .faults, "Where what it needs fails, `begin` \(begun.answer.word).", "Let the error through: the core answers 503 and charges nobody.")
+          .faults, "Where what it needs fails, `begin` \(begun.answer.word).",
+          "Let the error through: the core answers 503 and charges nobody.")
       }
     }
     guard isAble, let (opened, good) = await last(person) else { return }
@@ -197,7 +212,8 @@ extension FullRules {
     switch heard.answer {
     case .threw, .late: break
     // It had all that it needed.
-    case .proved where capabilities.use.hashing.isEmpty && capabilities.use.storing.isEmpty && harness.watched == nil: break
+    case .proved where capabilities.use.hashing.isEmpty && capabilities.use.storing.isEmpty && harness.watched == nil:
+      break
     default:
       harness.finds(
         .faults, "Where what it needs fails, `submit` \(heard.answer.word).",
@@ -211,12 +227,14 @@ extension FullRules {
     guard harness.wants(.cancellation), let person = await prepared(person.fresh(subject)) else { return }
     let input = harness.input(person.beginFields)
     await harness.judgeCancellation("begin") { [provider] capabilities in
-      _ = try await provider.begin(person.context(.prove, state: [], asked: harness.descriptor.beginFields, capabilities, hashes: false), input)
+      _ = try await provider.begin(
+        person.context(.prove, state: [], asked: harness.descriptor.beginFields, capabilities, hashes: false), input)
     }
     guard let (opened, good) = await last(person) else { return }
     let sent = harness.input(good.filter { opened.asks(for: $0.key) })
     await harness.judgeCancellation("submit") { [provider] capabilities in
-      _ = try await provider.submit(person.context(.prove, state: opened.state, asked: opened.fields, capabilities, hashes: true), sent)
+      _ = try await provider.submit(
+        person.context(.prove, state: opened.state, asked: opened.fields, capabilities, hashes: true), sent)
     }
   }
 }

@@ -5,7 +5,8 @@ import MoongateSDK
 extension FullRules {
   /// A record of each older version is read, and proves the same answer as before.
   ///
-  /// Attack: an `upgrade` that turns every old record into one that any answer fits. One that loses the secret locks out every account at once.
+  /// Attack: an `upgrade` that turns every old record into one that any answer fits. One that loses the secret locks
+  /// out every account at once.
   /// - Parameter able: a person whose answer is proved; nil if there is none.
   func judgeUpgrades(_ able: DryRun?) async {
     let newest = harness.descriptor.recordVersion
@@ -23,7 +24,8 @@ extension FullRules {
     harness.passesOver(
       .upgrade,
       because: able == nil
-        ? "the right answer is not proved" : "the subject has no record of an older version: name one for each version in `old_records`")
+        ? "the right answer is not proved"
+        : "the subject has no record of an older version: name one for each version in `old_records`")
   }
 
   /// A provider in Swift has an `upgrade` or has none, whatever record it is asked about.
@@ -40,7 +42,8 @@ extension FullRules {
 
   private func findMissing(_ version: Int) {
     harness.finds(
-      .upgrade, "Its records have version \(harness.descriptor.recordVersion), and it has no `upgrade` for a record of version \(version).",
+      .upgrade,
+      "Its records have version \(harness.descriptor.recordVersion), and it has no `upgrade` for a record of version \(version).",
       "Write `upgrade`: until then every account with such a record is answered 503.")
   }
 
@@ -52,8 +55,10 @@ extension FullRules {
     case .late: return nil
     case .threw(let thrown):
       harness.finds(
-        .upgrade, "`upgrade` does not read the subject's record of version \(version): it throws (\(thrown.text.prefix(160))).",
-        "Convert records of every version that accounts may have. See that the subject's record is one of that version.")
+        .upgrade,
+        "`upgrade` does not read the subject's record of version \(version): it throws (\(thrown.text.prefix(160))).",
+        "Convert records of every version that accounts may have. See that the subject's record is one of that version."
+      )
       return nil
     }
   }
@@ -80,8 +85,10 @@ extension FullRules {
           "Convert the record, and let `submit` compare with all of it.")
       case (let end?, true):
         harness.finds(
-          .upgrade, "The right answer is not proved with a record that was upgraded from version \(version): `submit` \(end.explained).",
-          "Convert the record so that the same answer fits it. See that the subject's record was made of its right answer.")
+          .upgrade,
+          "The right answer is not proved with a record that was upgraded from version \(version): `submit` \(end.explained).",
+          "Convert the record so that the same answer fits it. See that the subject's record was made of its right answer."
+        )
         return
       case (_, false): break
       }

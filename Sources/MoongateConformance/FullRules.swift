@@ -10,13 +10,16 @@ struct FullRules: Sendable {
 
   func run() async {
     harness.passesOver(.delivery, because: "codes are delivered by code providers")
-    let named = await IdentifierRules(harness: harness) { [provider] input throws(InputProblem) in try provider.readIdentifier(input) }.run()
+    let named = await IdentifierRules(harness: harness) { [provider] input throws(InputProblem) in
+      try provider.readIdentifier(input)
+    }.run()
     let start = DryRun(harness: harness, provider: provider, record: subject.record, named: named)
     guard let able = await judgeProof(start) else {
       let isTold = [ConformanceRule.proof, .askedFields, .rounds].contains(where: harness.isBroken)
       let why = isTold ? "the right answer is not proved" : "the subject does not know the right answer"
       harness.passesOver(
-        .proof, .askedFields, .beginTwice, .expiry, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing, .unknown, .timing, because: why)
+        .proof, .askedFields, .beginTwice, .expiry, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing,
+        .unknown, .timing, because: why)
       await judgeUpgrades(nil)
       await judgeMalformed(start)
       await judgeFaults(start, isAble: false)
@@ -50,7 +53,8 @@ struct FullRules: Sendable {
     harness.forget()
     harness.turn(to: subject.start)
     guard subject.setsUp else { return start }
-    guard case .opened(let opened) = await start.begin(.set).answer, case .proved(let proof)? = await carried(start, opened),
+    guard case .opened(let opened) = await start.begin(.set).answer,
+      case .proved(let proof)? = await carried(start, opened),
       let record = proof.record.bytes
     else { return nil }
     var able = start
@@ -61,7 +65,8 @@ struct FullRules: Sendable {
   }
 
   /// Answers a step as the subject says, and whatever it asks after that, to its end.
-  /// - Parameter beside: whether what was answered before, and what the subject says beyond what was asked, is sent along.
+  /// - Parameter beside: whether what was answered before, and what the subject says beyond what was asked, is sent
+  ///   along.
   func carried(_ person: DryRun, _ first: DryRun.Opened, beside: Bool = false) async -> DryRun.CallResult.Answer? {
     var opened = first
     var kept: [String] = []
@@ -76,7 +81,9 @@ struct FullRules: Sendable {
         opened = next
         continue
       }
-      if case .proved = answer, opened.purpose == .prove, !beside { harness.rounds.withLock { $0 = $0 == 0 ? round : $0 } }
+      if case .proved = answer, opened.purpose == .prove, !beside {
+        harness.rounds.withLock { $0 = $0 == 0 ? round : $0 }
+      }
       if case .proved(let proof) = answer, let record = proof.record.bytes, SecretSearch(kept).isIn(record) {
         harness.finds(
           .secrets, "What the person was given to keep, such as recovery codes, is in the account's record as it is.",
@@ -102,7 +109,9 @@ struct FullRules: Sendable {
   func reached(_ person: DryRun, _ index: Int) async -> DryRun.Opened? {
     guard var opened = await opened(person) else { return nil }
     for _ in 0..<index {
-      guard let fields = await right(opened), case .opened(let next) = await person.submit(opened, fields).answer else { return nil }
+      guard let fields = await right(opened), case .opened(let next) = await person.submit(opened, fields).answer else {
+        return nil
+      }
       opened = next
     }
     return opened
@@ -110,13 +119,16 @@ struct FullRules: Sendable {
 
   /// The round whose right answer proves.
   func last(_ person: DryRun) async -> (opened: DryRun.Opened, fields: [String: InputValue])? {
-    guard rounds > 0, let opened = await reached(person, rounds - 1), let fields = await right(opened) else { return nil }
+    guard rounds > 0, let opened = await reached(person, rounds - 1), let fields = await right(opened) else {
+      return nil
+    }
     return (opened, fields)
   }
 
   func step(_ opened: DryRun.Opened) -> ConformanceSubject.Step {
     ConformanceSubject.Step(
-      purpose: opened.purpose, fields: opened.fields, shown: opened.shown, redirect: opened.redirect, poll: opened.poll, now: harness.now)
+      purpose: opened.purpose, fields: opened.fields, shown: opened.shown, redirect: opened.redirect, poll: opened.poll,
+      now: harness.now)
   }
 
   func opened(_ person: DryRun, _ purpose: StepPurpose = .prove) async -> DryRun.Opened? {
@@ -131,7 +143,9 @@ struct FullRules: Sendable {
     guard var wrong = await asked(subject.wrong, step(opened)) else { return nil }
     guard opened.redirect != nil || wrong.keys.contains(where: opened.asks) else { return nil }
     let right = await right(opened) ?? [:]
-    for field in opened.fields where field.isRequired && wrong[field.name] == nil { wrong[field.name] = right[field.name] }
+    for field in opened.fields where field.isRequired && wrong[field.name] == nil {
+      wrong[field.name] = right[field.name]
+    }
     return wrong
   }
 
@@ -147,22 +161,28 @@ struct FullRules: Sendable {
 
   // MARK: proof
 
-  /// - Returns: somebody who can be proved; nil where the subject knows no answer, or the provider does not take it (which is told).
+  /// - Returns: somebody who can be proved; nil where the subject knows no answer, or the provider does not take it
+  ///   (which is told).
   private func judgeProof(_ start: DryRun) async -> DryRun? {
     await subject.reset()
     harness.turn(to: subject.start)
-    if subject.setsUp, case .opened(let opened) = await start.begin(.set).answer, await right(opened) == nil { return nil }
+    if subject.setsUp, case .opened(let opened) = await start.begin(.set).answer, await right(opened) == nil {
+      return nil
+    }
     guard let able = await prepared(start) else {
       if !harness.isBroken(.rounds), await !reads(start, .set) {
         harness.finds(
-          .proof, "A step of the purpose `set` does not end in a record, though it was answered as the subject says: \(await settingEnd(start)).",
-          "Answer `.proved` with `record: .replaceOnce(…)`, or say `setsUp = false` and give the subject's own answers.")
+          .proof,
+          "A step of the purpose `set` does not end in a record, though it was answered as the subject says: \(await settingEnd(start)).",
+          "Answer `.proved` with `record: .replaceOnce(…)`, or say `setsUp = false` and give the subject's own answers."
+        )
       }
       return nil
     }
     let begun = await able.begin(.prove)
     guard case .opened(let opened) = begun.answer else {
-      let declared = ConformanceSubject.Step(purpose: .prove, fields: harness.descriptor.submitFields, shown: [], redirect: nil, now: harness.now)
+      let declared = ConformanceSubject.Step(
+        purpose: .prove, fields: harness.descriptor.submitFields, shown: [], redirect: nil, now: harness.now)
       if case .proved = begun.answer {
         // Whatever the subject knows.
       } else if await asked(subject.right, declared) == nil {
@@ -170,7 +190,8 @@ struct FullRules: Sendable {
       }
       harness.finds(
         .proof, "`begin` \(begun.answer.word) where it should open the step.",
-        "Answer `.ask` or `.redirect`. `.proved` in `begin` is refused by the core: a step that passes without a try is counted by no limit.")
+        "Answer `.ask` or `.redirect`. `.proved` in `begin` is refused by the core: a step that passes without a try is counted by no limit."
+      )
       return nil
     }
     guard let end = await carried(able, opened) else { return nil }
@@ -180,7 +201,8 @@ struct FullRules: Sendable {
     guard case .proved = end else {
       if await !reads(able, .prove) {
         harness.finds(
-          .proof, "The right answer is not proved: `submit` \(end.explained).", "See that the subject's answer is right, then that `submit` takes it."
+          .proof, "The right answer is not proved: `submit` \(end.explained).",
+          "See that the subject's answer is right, then that `submit` takes it."
         )
       }
       return nil
@@ -201,14 +223,19 @@ struct FullRules: Sendable {
   /// Whether the right answer passes only with fields that were not asked for, which is told.
   private func reads(_ person: DryRun, _ purpose: StepPurpose) async -> Bool {
     await subject.reset()
-    guard let opened = await opened(person, purpose), case .proved? = await carried(person, opened, beside: true) else { return false }
+    guard let opened = await opened(person, purpose), case .proved? = await carried(person, opened, beside: true) else {
+      return false
+    }
     harness.finds(
-      .askedFields, "A field is read that was not asked for in its round: the right answer is proved only with fields of other calls beside it.",
-      "Keep in `step.state` what a later round needs. A provider receives in `submit` the fields of its last `.ask`, and nothing else.")
+      .askedFields,
+      "A field is read that was not asked for in its round: the right answer is proved only with fields of other calls beside it.",
+      "Keep in `step.state` what a later round needs. A provider receives in `submit` the fields of its last `.ask`, and nothing else."
+    )
     return true
   }
 
-  /// Attack: fields of `submit` that come with `begin` are judged there, where no try is charged: a free guess, as often as somebody likes.
+  /// Attack: fields of `submit` that come with `begin` are judged there, where no try is charged: a free guess, as
+  /// often as somebody likes.
   private func judgeBeginAlong(_ able: DryRun) async {
     guard harness.wants(.proof), let opened = await opened(able), opened.redirect == nil else { return }
     for (what, fields) in [("right", await right(opened)), ("wrong", await wrong(opened))] {
@@ -220,11 +247,14 @@ struct FullRules: Sendable {
       case .proved:
         harness.finds(
           .proof, "`begin` proves when the answer comes along with it.",
-          "Only `submit` may answer `.proved`, after the try was charged: answer `.ask` in `begin`, whatever fields are there.", field: field)
+          "Only `submit` may answer `.proved`, after the try was charged: answer `.ask` in `begin`, whatever fields are there.",
+          field: field)
       default:
         harness.finds(
-          .proof, "`begin` judges an answer that comes along with it: with the \(what) one it \(begun.explained), and asks without.",
-          "Answer `.ask` in `begin`, whatever fields are there: nothing that is judged in `begin` is counted.", field: field)
+          .proof,
+          "`begin` judges an answer that comes along with it: with the \(what) one it \(begun.explained), and asks without.",
+          "Answer `.ask` in `begin`, whatever fields are there: nothing that is judged in `begin` is counted.",
+          field: field)
       }
     }
   }
@@ -233,13 +263,19 @@ struct FullRules: Sendable {
 
   private func judgeBeginTwice(_ person: DryRun) async {
     guard harness.wants(.beginTwice) else { return }
-    guard let person = await prepared(person.fresh(subject)), let first = await opened(person), let second = await opened(person) else {
-      harness.finds(.beginTwice, "The second `begin` of a step does not open it.", "Open it again: the first is given up by the core.")
+    guard let person = await prepared(person.fresh(subject)), let first = await opened(person),
+      let second = await opened(person)
+    else {
+      harness.finds(
+        .beginTwice, "The second `begin` of a step does not open it.",
+        "Open it again: the first is given up by the core.")
       return
     }
     harness.judges(.beginTwice)
     if first.fields != second.fields || (first.redirect == nil) != (second.redirect == nil) {
-      harness.finds(.beginTwice, "The second `begin` asks for something else than the first.", "Answer the same, whatever was begun before.")
+      harness.finds(
+        .beginTwice, "The second `begin` asks for something else than the first.",
+        "Answer the same, whatever was begun before.")
     }
     // The second one is the one that counts. What is good once is good for one of them only.
     for opened in subject.isOneTime ? [second] : [second, first] {

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Looks in a record for a secret under a fast hash: with nothing, with a salt that anybody guesses, or with a text of the record itself.
+/// Looks in a record for a secret under a fast hash: with nothing, with a salt that anybody guesses, or with a text of
+/// the record itself.
 struct HashSearch {
   /// A hash that was found.
   struct Found {
@@ -25,7 +26,8 @@ struct HashSearch {
     own = Self.salts(in: record)
   }
 
-  /// - Parameter isChosen: whether a person has chosen the secret. One that is made of randomness may be kept under a fast hash with a salt.
+  /// - Parameter isChosen: whether a person has chosen the secret. One that is made of randomness may be kept under a
+  ///   fast hash with a salt.
   func find(_ secret: String, isChosen: Bool) -> Found? {
     for text in Self.spellings(of: secret) {
       for digest in Digest.allCases {
@@ -34,7 +36,9 @@ struct HashSearch {
           return Found(digest: digest, salt: name, isSalted: false)
         }
         guard isChosen else { continue }
-        for salt in own where Self.salted(text, salt, digest).contains(where: isIn) { return Found(digest: digest, salt: nil, isSalted: true) }
+        for salt in own where Self.salted(text, salt, digest).contains(where: isIn) {
+          return Found(digest: digest, salt: nil, isSalted: true)
+        }
       }
     }
     return nil
@@ -49,7 +53,8 @@ struct HashSearch {
   private static func salted(_ secret: [UInt8], _ salt: [UInt8], _ digest: Digest) -> [[UInt8]] {
     let colon = [UInt8(ascii: ":")]
     return [
-      digest.of(salt + secret), digest.of(secret + salt), digest.of(salt + colon + secret), digest.of(secret + colon + salt),
+      digest.of(salt + secret), digest.of(secret + salt), digest.of(salt + colon + secret),
+      digest.of(secret + colon + salt),
       digest.code(of: secret, key: salt),
     ]
   }
@@ -58,13 +63,16 @@ struct HashSearch {
   private func isIn(_ digest: [UInt8]) -> Bool {
     let base64 = Data(digest).base64EncodedString().replacing("=", with: "")
     let forms = [
-      digest, Array(Hex.text(digest).utf8), Array(base64.utf8), Array(base64.replacing("+", with: "-").replacing("/", with: "_").utf8),
+      digest, Array(Hex.text(digest).utf8), Array(base64.utf8),
+      Array(base64.replacing("+", with: "-").replacing("/", with: "_").utf8),
       Array(digest.map(String.init).joined(separator: ",").utf8),
     ]
     return forms.contains { form in
       let form = form.map(Self.small)
       guard let first = form.first, form.count <= record.count else { return false }
-      return (0...(record.count - form.count)).contains { record[$0] == first && record[$0..<($0 + form.count)].elementsEqual(form) }
+      return (0...(record.count - form.count)).contains {
+        record[$0] == first && record[$0..<($0 + form.count)].elementsEqual(form)
+      }
     }
   }
 
@@ -73,7 +81,8 @@ struct HashSearch {
   /// The words of a record, as they are and as the bytes that they stand for in hexadecimal and base64.
   private static func salts(in record: [UInt8]) -> [[UInt8]] {
     let words = record.split {
-      !((48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || [43, 45, 47, 61, 95].contains($0) || $0 >= 0x80)
+      !((48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)
+        || [43, 45, 47, 61, 95].contains($0) || $0 >= 0x80)
     }
     var salts: [[UInt8]] = []
     for word in words.filter({ (4...128).contains($0.count) }).prefix(mostSalts) {

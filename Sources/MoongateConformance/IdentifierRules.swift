@@ -29,19 +29,23 @@ struct IdentifierRules: Sendable {
       if same != first {
         harness.finds(
           .spelling, "Two spellings of one person are two identifiers.",
-          "Give one canonical `value`, whatever was typed: limits count by it, and each spelling is a fresh budget of guesses.")
+          "Give one canonical `value`, whatever was typed: limits count by it, and each spelling is a fresh budget of guesses."
+        )
       }
     }
     for other in subject.others {
       guard let another = identifier(other, .spelling, "another person") else { continue }
       if another == first {
         harness.finds(
-          .spelling, "Two people are one identifier.", "Keep in `value` all that tells people apart: a code for one would be good for the other.")
+          .spelling, "Two people are one identifier.",
+          "Keep in `value` all that tells people apart: a code for one would be good for the other.")
       }
     }
     // What the core shows and stores is read again now and then.
     if identifier(typed, .spelling, "the same text") != first {
-      harness.finds(.spelling, "The same text is another identifier at the second reading.", "Read without clock, randomness or memory.")
+      harness.finds(
+        .spelling, "The same text is another identifier at the second reading.",
+        "Read without clock, randomness or memory.")
     }
     return first
   }
@@ -50,13 +54,16 @@ struct IdentifierRules: Sendable {
     judgeAsked(fields)
     do throws(InputProblem) {
       guard let identifier = try read(harness.input(harness.declared(fields))) else {
-        harness.finds(rule, "No identifier is read of \(what).", "Read the field that names the person in `readIdentifier`.")
+        harness.finds(
+          rule, "No identifier is read of \(what).", "Read the field that names the person in `readIdentifier`.")
         return nil
       }
       judge(identifier)
       return identifier
     } catch {
-      harness.finds(rule, "It takes \(what) for malformed: \(error.detail)", "Take whatever a person would type, or give the suite other spellings.")
+      harness.finds(
+        rule, "It takes \(what) for malformed: \(error.detail)",
+        "Take whatever a person would type, or give the suite other spellings.")
       return nil
     }
   }
@@ -69,7 +76,8 @@ struct IdentifierRules: Sendable {
     let (all, own) = (try? read(harness.input(fields)), try? read(harness.input(declared)))
     guard all != own, let field = fields.keys.sorted().first(where: { declared[$0] == nil }) else { return }
     harness.finds(
-      .askedFields, "The field `\(field)` is read, and `beginFields` does not declare it: without it another identifier is read, or none.",
+      .askedFields,
+      "The field `\(field)` is read, and `beginFields` does not declare it: without it another identifier is read, or none.",
       "Declare it in `beginFields`, or do not read it: the core passes on only what was asked for.", field: field)
   }
 
@@ -107,7 +115,8 @@ struct IdentifierRules: Sendable {
         harness.judge(error)
       }
     }
-    // Typed throws: nothing but a problem can come out; what is looked for is a crash, and a problem that cannot be told.
+    // Typed throws: nothing but a problem can come out; what is looked for is a crash, and a problem that cannot be
+    // told.
     for field in descriptor.beginFields {
       for value in Anomalies.values {
         do throws(InputProblem) { _ = try read(harness.input([field.name: value])) } catch { harness.judge(error) }
@@ -120,9 +129,11 @@ struct IdentifierRules: Sendable {
 /// What clients send that no person would.
 enum Anomalies {
   static let texts: [String] = [
-    "", " ", "\u{0}", "a\r\nX-Admin: 1", "\u{202E}drow", "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}", "\u{0661}\u{0662}\u{0663}", "%00%0a",
+    "", " ", "\u{0}", "a\r\nX-Admin: 1", "\u{202E}drow", "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}",
+    "\u{0661}\u{0662}\u{0663}", "%00%0a",
     "'; DROP TABLE account; --",
-    "../../etc/passwd", "{{7*7}}", "<script>alert(1)</script>", "-1", "1e309", "\u{FEFF}0", "null", "e\u{301}", "\u{FFFF}",
+    "../../etc/passwd", "{{7*7}}", "<script>alert(1)</script>", "-1", "1e309", "\u{FEFF}0", "null", "e\u{301}",
+    "\u{FFFF}",
     String(repeating: "9", count: 70_000), String(repeating: "\u{1F600}", count: 2_000),
   ]
   static let values: [InputValue] = [.flag(true), .flag(false), .other] + texts.map { .text($0) }
@@ -149,7 +160,9 @@ extension ConformanceHarness {
 
   /// Whether an identifier carries what is declared.
   func judgeFacts(of identifier: Identifier) {
-    judge(identifier.attributes, of: "an identifier", declared: descriptor.facts.filter { descriptor.of($0) == identifier.kind })
+    judge(
+      identifier.attributes, of: "an identifier",
+      declared: descriptor.facts.filter { descriptor.of($0) == identifier.kind })
   }
 
   /// Whether a proof tells what is declared; nothing is judged where it tells nothing.
@@ -174,7 +187,8 @@ extension ConformanceHarness {
         }
       if !fits {
         finds(
-          .facts, "The fact `\(name)` is no \(fact.kind.rawValue), as it is declared.", "Write numbers as 12 or -0.5, flags as true or false.")
+          .facts, "The fact `\(name)` is no \(fact.kind.rawValue), as it is declared.",
+          "Write numbers as 12 or -0.5, flags as true or false.")
       }
     }
   }
@@ -187,7 +201,9 @@ extension ConformanceHarness {
       finds(.secrets, "A secret setting is in \(what).", "Use it, and put it nowhere.")
     }
     if SecretSearch(typed).isIn(text) {
-      finds(.secrets, "A secret of the person is in \(what).", "Leave what was typed, and codes, out of all that is written or told.")
+      finds(
+        .secrets, "A secret of the person is in \(what).",
+        "Leave what was typed, and codes, out of all that is written or told.")
     }
   }
 
@@ -203,7 +219,8 @@ extension ConformanceHarness {
     judgeText(line, "a line of its log", typed: typed)
     if SecretSearch(people.all).isIn(line) {
       finds(
-        .secrets, "Whom a step is for is in a line of its log.", "Leave addresses and numbers out: the log is read by more people than they know.")
+        .secrets, "Whom a step is for is in a line of its log.",
+        "Leave addresses and numbers out: the log is read by more people than they know.")
     }
   }
 

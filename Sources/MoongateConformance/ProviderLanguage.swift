@@ -1,4 +1,5 @@
-/// The language that a provider is written in, as far as findings need it: names of the Swift API, of a library for programs, or of the JSON messages.
+/// The language that a provider is written in, as far as findings need it: names of the Swift API, of a library for
+/// programs, or of the JSON messages.
 public enum ProviderLanguage: String, Sendable, CaseIterable {
   case swift
   /// `moongate.py`.
@@ -18,34 +19,44 @@ public enum ProviderLanguage: String, Sendable, CaseIterable {
 
   private static let columns: [Self: Int] = [.json: 1, .python: 2, .node: 3, .go: 4]
 
-  /// What the names of the Swift API are called in messages, Python, JavaScript and Go; longer ones first, since a shorter one may be a part of them.
+  /// What the names of the Swift API are called in messages, Python, JavaScript and Go; longer ones first, since a
+  /// shorter one may be a part of them.
   static let names: [[String]] =
     [
       [
-        "`.proved(Proof(record: .remove))`", "`{\"proved\": {\"record\": {}}}`", "`proved(record=REMOVE)`", "`proved({ record: REMOVE })`",
+        "`.proved(Proof(record: .remove))`", "`{\"proved\": {\"record\": {}}}`", "`proved(record=REMOVE)`",
+        "`proved({ record: REMOVE })`",
         "`Proved(Proof{Record: Remove()})`",
       ],
       [
-        "`record: .replaceOnce(…)`", "`\"record\": {\"replace\": …, \"once\": true}`", "`proved(record=…)`", "`proved({ record: … })`",
+        "`record: .replaceOnce(…)`", "`\"record\": {\"replace\": …, \"once\": true}`", "`proved(record=…)`",
+        "`proved({ record: … })`",
         "`Proof{Record: Replace(…)}`",
       ],
-      ["`.replaceOnce(…)`", "`record.once: true` beside `record.replace`", "`record=…`", "`record: …`", "`Replace(…)`"],
       [
-        "`record: .replace(…)`", "`\"record\": {\"replace\": …}`", "`proved(renewed=…)`", "`proved({ renewed: … })`", "`Proof{Record: Renew(…)}`",
+        "`.replaceOnce(…)`", "`record.once: true` beside `record.replace`", "`record=…`", "`record: …`", "`Replace(…)`",
+      ],
+      [
+        "`record: .replace(…)`", "`\"record\": {\"replace\": …}`", "`proved(renewed=…)`", "`proved({ renewed: … })`",
+        "`Proof{Record: Renew(…)}`",
       ],
       ["`.replace(…)`", "`record.replace` without `record.once`", "`renewed=…`", "`renewed: …`", "`Renew(…)`"],
       [
-        "`.refused(reason, then: …)`", "`{\"refused\": …, \"then\": …}`", "`refused(reason, then=ask(…))`", "`refused(reason, { then: ask(…) })`",
+        "`.refused(reason, then: …)`", "`{\"refused\": …, \"then\": …}`", "`refused(reason, then=ask(…))`",
+        "`refused(reason, { then: ask(…) })`",
         "`Refused(reason).Then(Ask(…))`",
       ],
       ["`isFailure: false`", "`\"counts\": false`", "`counts=False`", "`counts: false`", "`Uncounted: true`"],
       [
-        "what `tools.hasher` makes of it", "an Argon2id or scrypt hash of it with 16 random bytes of salt", "what `step.tools.hash(…)` makes of it",
+        "what `tools.hasher` makes of it", "an Argon2id or scrypt hash of it with 16 random bytes of salt",
+        "what `step.tools.hash(…)` makes of it",
         "what `step.tools.hash(…)` makes of it", "what `step.Tools.Hash(…)` makes of it",
       ],
       [
-        "`hasher.verify(typed, against: nil)` takes as long as with a hash", "hash what was typed with a constant salt if there is no record",
-        "`step.tools.verify(typed, None)` takes as long as with a hash", "`step.tools.verify(typed, null)` takes as long as with a hash",
+        "`hasher.verify(typed, against: nil)` takes as long as with a hash",
+        "hash what was typed with a constant salt if there is no record",
+        "`step.tools.verify(typed, None)` takes as long as with a hash",
+        "`step.tools.verify(typed, null)` takes as long as with a hash",
         "`step.Tools.Verify(ctx, typed, nil)` takes as long as with a hash",
       ],
       ["`step.account.record`", "`account.record`", "`step.record`", "`step.account?.record`", "`step.Record()`"],
@@ -54,7 +65,10 @@ public enum ProviderLanguage: String, Sendable, CaseIterable {
       ["`step.state`", "`state`", "`step.state`", "`step.state`", "`step.State`"],
       ["`identifier.value`", "`to.value`", "`message.to.value`", "`message.to.value`", "`message.To.Value`"],
       ["`code.text`", "`text`", "`message.text`", "`message.text`", "`message.Text`"],
-      ["when `Task.isCancelled`", "when `cancel` comes", "when `cancelled` is set", "when `signal` is aborted", "when `ctx` is done"],
+      [
+        "when `Task.isCancelled`", "when `cancel` comes", "when `cancelled` is set", "when `signal` is aborted",
+        "when `ctx` is done",
+      ],
       ["`beginFields`", "`begin`", "`begin_fields`", "`beginFields`", "`BeginFields`"],
       ["`submitFields`", "`submit`", "`submit_fields`", "`submitFields`", "`SubmitFields`"],
     ] + verbs + declarations + faults
@@ -69,7 +83,9 @@ public enum ProviderLanguage: String, Sendable, CaseIterable {
 
   private static let declarations: [[String]] = [
     same(["`identifierKinds`", "`identifier` or `federated`"], go: "`Identifier` or `Federated`"),
-    same(["the descriptor's `outcomes`", "the `outcomes` of `hello`"], python: "the provider's `outcomes`", go: "the provider's `Outcomes`"),
+    same(
+      ["the descriptor's `outcomes`", "the `outcomes` of `hello`"], python: "the provider's `outcomes`",
+      go: "the provider's `Outcomes`"),
     same(["The descriptor", "The answer to `hello`"], python: "What the provider declares"),
     same(["the descriptor", "the answer to `hello`"], python: "what the provider declares"),
     same(
@@ -82,13 +98,20 @@ public enum ProviderLanguage: String, Sendable, CaseIterable {
 
   private static let faults: [[String]] = [
     same(
-      ["Answer `malformed`, or throw an InputProblem in `check`", "Answer `malformed`"], python: "Answer `malformed(…)`", go: "Answer `Malformed(…)`"),
-    same(["Throw an InputProblem in `check`", "Answer `malformed`"], python: "Answer `malformed(…)`", go: "Answer `Malformed(…)`"),
-    same(["Throw an InputProblem", "Answer `malformed`"], python: "Answer `malformed(…)`", go: "Answer `Malformed(…)`"),
+      ["Answer `malformed`, or throw an InputProblem in `check`", "Answer `malformed`"],
+      python: "Answer `malformed(…)`", go: "Answer `Malformed(…)`"),
+    same(
+      ["Throw an InputProblem in `check`", "Answer `malformed`"], python: "Answer `malformed(…)`",
+      go: "Answer `Malformed(…)`"),
+    same(
+      ["Throw an InputProblem", "Answer `malformed`"], python: "Answer `malformed(…)`", go: "Answer `Malformed(…)`"),
     same(["An InputProblem", "A `malformed` answer"]),
     same(["an InputProblem", "a `malformed` answer"]),
-    same(["Let the DeliveryFault through", "Answer a JSON-RPC error"], python: "Let the error through", go: "Return the error"),
-    same(["Let the error through", "Answer a JSON-RPC error"], python: "Let the error through", go: "Return the error"),
+    same(
+      ["Let the DeliveryFault through", "Answer a JSON-RPC error"], python: "Let the error through",
+      go: "Return the error"),
+    same(
+      ["Let the error through", "Answer a JSON-RPC error"], python: "Let the error through", go: "Return the error"),
   ]
 
   /// A row whose words are nearly the same in all programs.

@@ -25,7 +25,9 @@ struct Thrown: Sendable {
 /// Runs something for so long and no longer.
 enum Race {
   /// - Returns: nil where it had not ended by then; it is cancelled and left behind.
-  static func run<Answer: Sendable>(for patience: Duration, _ body: @escaping @Sendable () async -> Answer) async -> Answer? {
+  static func run<Answer: Sendable>(for patience: Duration, _ body: @escaping @Sendable () async -> Answer) async
+    -> Answer?
+  {
     await withCheckedContinuation { continuation in
       let once = Once(continuation)
       let work = Task { once.resume(await body()) }

@@ -31,7 +31,8 @@ final class ScriptMemory: Sendable {
         switch value {
         case .fixed: continue
         case .shown(let path): answer[field] = .text(try shown(path, before + [step.shown]))
-        case .totp(let recipe): answer[field] = .text(recipe.code(key: try key(recipe.key, before + [step.shown]), at: step.now))
+        case .totp(let recipe):
+          answer[field] = .text(recipe.code(key: try key(recipe.key, before + [step.shown]), at: step.now))
         case .computed(let compute): answer[field] = try await computed(compute, step, before.flatMap(\.self))
         }
       } catch {
@@ -43,7 +44,8 @@ final class ScriptMemory: Sendable {
   }
 
   private func computed(
-    _ compute: @Sendable (ConformanceSubject.Step, [Shown]) async throws -> InputValue?, _ step: ConformanceSubject.Step, _ before: [Shown]
+    _ compute: @Sendable (ConformanceSubject.Step, [Shown]) async throws -> InputValue?,
+    _ step: ConformanceSubject.Step, _ before: [Shown]
   ) async throws(ScriptProblem) -> InputValue? {
     do { return try await compute(step, before) } catch { throw error as? ScriptProblem ?? ScriptProblem("\(error)") }
   }
@@ -72,19 +74,25 @@ final class ScriptMemory: Sendable {
       let found =
         shown.lazy.compactMap { if case .secret(let secret) = $0 { secret } else { nil } }.first
         ?? shown.lazy.compactMap { if case .qr(let address) = $0 { Self.secret(in: address) } else { nil } }.first
-      guard let found else { throw ScriptProblem("the provider has shown no key yet: neither a `secret` nor a `qr` with an otpauth address") }
+      guard let found else {
+        throw ScriptProblem("the provider has shown no key yet: neither a `secret` nor a `qr` with an otpauth address")
+      }
       text = found
     } else {
       let shown = try shown(name, steps)
       text = Self.secret(in: shown) ?? shown
     }
-    guard let key = Base32.bytes(text), !key.isEmpty else { throw ScriptProblem("the key of \"\(name)\" is not in base32 (RFC 4648)") }
+    guard let key = Base32.bytes(text), !key.isEmpty else {
+      throw ScriptProblem("the key of \"\(name)\" is not in base32 (RFC 4648)")
+    }
     return key
   }
 
   /// `secret` of `otpauth://totp/…?secret=…`.
   private static func secret(in address: String) -> String? {
-    guard address.hasPrefix("otpauth://"), let query = address.split(separator: "?").dropFirst().first else { return nil }
+    guard address.hasPrefix("otpauth://"), let query = address.split(separator: "?").dropFirst().first else {
+      return nil
+    }
     return query.split(separator: "&").first { $0.hasPrefix("secret=") }.map { String($0.dropFirst("secret=".count)) }
   }
 }
@@ -92,7 +100,8 @@ final class ScriptMemory: Sendable {
 /// A place of what a provider shows: `secret`, `qr.1`, `list.0`.
 public struct ShownPlace: Sendable, Equatable {
   /// How a place is written, as the end of a sentence.
-  public static let form = "is no place of what a provider shows: write \"text\", \"secret\", \"qr\", \"list.0\" or \"ceremony\""
+  public static let form =
+    "is no place of what a provider shows: write \"text\", \"secret\", \"qr\", \"list.0\" or \"ceremony\""
 
   let kind: String
   let index: Int
@@ -100,7 +109,9 @@ public struct ShownPlace: Sendable, Equatable {
   /// - Returns: nil where the text is none.
   public init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-    guard let kind = parts.first.map(String.init), ["text", "secret", "qr", "list", "ceremony"].contains(kind), parts.count <= 2 else { return nil }
+    guard let kind = parts.first.map(String.init), ["text", "secret", "qr", "list", "ceremony"].contains(kind),
+      parts.count <= 2
+    else { return nil }
     guard let index = parts.count == 2 ? Int(parts[1]) : 0, (0..<1_000).contains(index) else { return nil }
     self.kind = kind
     self.index = index
@@ -135,7 +146,8 @@ extension Shown {
 enum Base32 {
   static func bytes(_ text: String) -> [UInt8]? {
     var (bits, count, bytes): (UInt32, UInt32, [UInt8]) = (0, 0, [])
-    for letter in text.uppercased().utf8 where ![UInt8(ascii: " "), UInt8(ascii: "-"), UInt8(ascii: "=")].contains(letter) {
+    for letter in text.uppercased().utf8
+    where ![UInt8(ascii: " "), UInt8(ascii: "-"), UInt8(ascii: "=")].contains(letter) {
       switch letter {
       case 65...90: bits = bits << 5 | UInt32(letter - 65)
       case 50...55: bits = bits << 5 | UInt32(letter - 50 + 26)

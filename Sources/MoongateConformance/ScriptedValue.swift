@@ -1,6 +1,7 @@
 import MoongateSDK
 
-/// A value of an answer that is worked out while the suite runs, from what the provider showed or from the suite's clock.
+/// A value of an answer that is worked out while the suite runs, from what the provider showed or from the suite's
+/// clock.
 ///
 /// ```swift
 /// var subject = ConformanceSubject(of: provider.descriptor)
@@ -10,7 +11,8 @@ import MoongateSDK
 public enum ScriptedValue: Sendable {
   /// The same each time.
   case fixed(InputValue)
-  /// What the provider showed last: `text`, `secret`, `qr`, or the line of a list, as in `list.0`. `secret.1` is the second secret of a step.
+  /// What the provider showed last: `text`, `secret`, `qr`, or the line of a list, as in `list.0`. `secret.1` is the
+  /// second secret of a step.
   case shown(String)
   /// A code of an authenticator app (RFC 6238).
   case totp(TOTPRecipe)
@@ -26,8 +28,8 @@ public struct TOTPRecipe: Sendable, Equatable {
     case sha256 = "SHA256"
   }
 
-  /// Of which key: `key` for the one that was shown (a secret in base32, or the `secret` of an otpauth address), else a place of what was shown, as in
-  /// `secret.1`, or the name of a text that the subject keeps.
+  /// Of which key: `key` for the one that was shown (a secret in base32, or the `secret` of an otpauth address), else a
+  /// place of what was shown, as in `secret.1`, or the name of a text that the subject keeps.
   public let key: String
   public let digits: Int
   /// In seconds.
@@ -75,7 +77,8 @@ public struct ScriptProblem: Error, Sendable, CustomStringConvertible {
 extension ConformanceSubject {
   /// Answers steps by values of which some are worked out while the suite runs.
   /// - Parameters:
-  ///   - right: what somebody sends who knows the answer, by field. Fields that a round does not ask for are left out of it.
+  ///   - right: what somebody sends who knows the answer, by field. Fields that a round does not ask for are left out
+  ///     of it.
   ///   - wrong: what somebody sends who does not.
   ///   - keeping: texts that a person has from before, such as the key of an app, by name.
   ///   - places: where a value was written, for messages: of `right.code` it says `subject.json:4`.

@@ -1,8 +1,8 @@
 import Foundation
 import MoongateSDK
 
-/// Looks for secrets in what a provider lets out, as they are and in the dress that is no disguise: other case, reversed, hexadecimal, base64,
-/// percent-encoded, with spaces or hyphens between.
+/// Looks for secrets in what a provider lets out, as they are and in the dress that is no disguise: other case,
+/// reversed, hexadecimal, base64, percent-encoded, with spaces or hyphens between.
 struct SecretSearch: Sendable {
   /// Without spaces and punctuation, for texts.
   private let forms: [[UInt8]]
@@ -37,7 +37,9 @@ struct SecretSearch: Sendable {
   private static func find(_ forms: [[UInt8]], in bytes: [UInt8]) -> Bool {
     forms.contains { form in
       guard form.count <= bytes.count else { return false }
-      return (0...(bytes.count - form.count)).contains { bytes[$0] == form[0] && bytes[$0..<($0 + form.count)].elementsEqual(form) }
+      return (0...(bytes.count - form.count)).contains {
+        bytes[$0] == form[0] && bytes[$0..<($0 + form.count)].elementsEqual(form)
+      }
     }
   }
 

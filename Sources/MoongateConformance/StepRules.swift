@@ -8,7 +8,8 @@ extension ConformanceHarness {
     judges(.rounds)
     for mistake in InputField.mistakes(inRound: opened.fields) {
       finds(
-        .rounds, "A round cannot be asked: \(mistake).", "Ask for each field once, by a name of its own: the gateway answers 503 to anything else.")
+        .rounds, "A round cannot be asked: \(mistake).",
+        "Ask for each field once, by a name of its own: the gateway answers 503 to anything else.")
     }
     guard case .digitPad(let count, let current, let new)? = descriptor.presentation else { return }
     for field in opened.fields where ![current, new].contains(field.name) {
@@ -18,14 +19,16 @@ extension ConformanceHarness {
     }
     for field in opened.fields where field.length.map({ $0 != count }) ?? false {
       finds(
-        .rounds, "A round asks for \(field.length ?? 0) digits of `\(field.name.prefix(48))`, and its pad takes \(count).",
+        .rounds,
+        "A round asks for \(field.length ?? 0) digits of `\(field.name.prefix(48))`, and its pad takes \(count).",
         "Give the field and the pad the same number of digits.", field: field.name)
     }
   }
 
   /// Whether what sets or changes a secret completes once.
   ///
-  /// Attack: two flows that were begun at once, each with a secret of its own: the later one overwrites what the earlier one made.
+  /// Attack: two flows that were begun at once, each with a secret of its own: the later one overwrites what the
+  /// earlier one made.
   func judgeOnce(_ proof: Proof, _ purpose: StepPurpose) {
     guard purpose == .set || purpose == .change, proof.record.bytes != nil else { return }
     judges(.once)

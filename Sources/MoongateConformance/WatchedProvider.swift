@@ -1,7 +1,8 @@
 import Foundation
 import MoongateSDK
 
-/// A provider that runs where the suite's lent tools do not reach, such as another program, and is watched by the caller that started it.
+/// A provider that runs where the suite's lent tools do not reach, such as another program, and is watched by the
+/// caller that started it.
 ///
 /// The suite lends it tools as to any, of which it uses none; what those would have shown is asked here.
 public protocol WatchedProvider: Provider {
@@ -49,14 +50,17 @@ public enum SiteManner: Sendable {
 public struct Sightings: Sendable {
   /// What it sent, in its order.
   public var requests: [WebRequest]
-  /// What it wrote for an operator: lines of a log and of its standard error, and the texts of its faults, as it wrote them.
+  /// What it wrote for an operator: lines of a log and of its standard error, and the texts of its faults, as it wrote
+  /// them.
   public var lines: [String]
   /// What it did beside that it may not do.
   public var findings: [ConformanceFinding]
   /// The messages that were exchanged with it, in their order: `→ {…}` to it, `← {…}` from it.
   public var messages: [String]
 
-  public init(requests: [WebRequest] = [], lines: [String] = [], findings: [ConformanceFinding] = [], messages: [String] = []) {
+  public init(
+    requests: [WebRequest] = [], lines: [String] = [], findings: [ConformanceFinding] = [], messages: [String] = []
+  ) {
     self.requests = requests
     self.lines = lines
     self.findings = findings

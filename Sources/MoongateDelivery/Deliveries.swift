@@ -46,7 +46,9 @@ package final class Deliveries: DeliveryService {
   package var families: [MetricFamily] {
     let states = Dictionary(known.withLock { $0 }.map(\.messenger.breaker).map { ($0.site, $0.state) }) { max($0, $1) }
     return [
-      MetricFamily(.deliveryBreakerState, states.sorted { $0.key < $1.key }.map { MetricFamily.Sample([("site", $0.key)], Double($0.value)) })
+      MetricFamily(
+        .deliveryBreakerState,
+        states.sorted { $0.key < $1.key }.map { MetricFamily.Sample([("site", $0.key)], Double($0.value)) })
     ]
   }
 

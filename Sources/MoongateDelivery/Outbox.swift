@@ -33,7 +33,11 @@ package final class Outbox: Messenger {
     let now = clock.now()
     state.withLock { state in
       let entry = Entry(id: state.count + 1, at: now, message: message)
-      if state.ring.count < Self.capacity { state.ring.append(entry) } else { state.ring[state.count % Self.capacity] = entry }
+      if state.ring.count < Self.capacity {
+        state.ring.append(entry)
+      } else {
+        state.ring[state.count % Self.capacity] = entry
+      }
       state.count += 1
     }
   }

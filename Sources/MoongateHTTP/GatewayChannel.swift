@@ -8,8 +8,8 @@ import NIOHTTPTypes
 ///
 ///     Application(router: …, server: HTTPServerBuilder { GatewayChannel(proxy: proxy, responder: $0) }, …)
 ///
-/// The part that belongs to Hummingbird is made when the first request for the gateway itself comes, on a connection or on a
-/// stream of HTTP/2: what is only proxied stays small.
+/// The part that belongs to Hummingbird is made when the first request for the gateway itself comes, on a connection or
+/// on a stream of HTTP/2: what is only proxied stays small.
 package struct GatewayChannel: HTTPChannelHandler {
   package typealias Value = GatewayConnection
 

@@ -22,7 +22,8 @@ package struct PublicApplication: ListeningApplication {
   ///   - mounts: sites of others that are served here.
   ///   - bodies: bounds of the bodies of requests to the gateway itself.
   package init(
-    engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, clock: any GatewayClock,
+    engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry,
+    clock: any GatewayClock,
     random: any RandomSource, audit: AuditTrail, keySet: @escaping @Sendable () -> String, pages: PageRenderer,
     server: @escaping ChannelBuilder = { HTTP1Channel(responder: $0) },
     mounts: [Mount] = [], bodies: BodyReader = BodyReader(), eventLoops: any EventLoopGroup, logger: Logger
@@ -32,9 +33,11 @@ package struct PublicApplication: ListeningApplication {
     let sessions = SessionCalls(driver: driver, ending: ending)
     let account = OwnAccountCalls(driver: driver)
     let api: [[Endpoint]] = [
-      FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints, PersonalTokenCalls(driver: driver).endpoints,
+      FlowCalls(driver: driver).endpoints, sessions.endpoints, account.endpoints,
+      PersonalTokenCalls(driver: driver).endpoints,
       PhoneFormatCall(providers: providers, pages: pages).endpoints,
-      SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints, ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,
+      SeedCalls(driver: driver, sessions: sessions, clock: clock).endpoints,
+      ClientEventCall(driver: driver, clock: clock, audit: audit).endpoints,
     ]
     let described = OpenAPICall(
       describing: api.flatMap { $0 }, regions: PhoneFormatCall.regions(of: providers),
@@ -42,16 +45,21 @@ package struct PublicApplication: ListeningApplication {
     let endpoints: [[Endpoint]] = [
       api.flatMap { $0 }, described.endpoints, KeySetCall(document: keySet).endpoints, WellKnownCall().endpoints,
       EntrancePage(.login, driver, pages).endpoints, EntrancePage(.register, driver, pages).endpoints,
-      CallbackPage(driver: driver, pages: pages, clock: clock, audit: audit).endpoints, HookCall(driver: driver, clock: clock).endpoints,
+      CallbackPage(driver: driver, pages: pages, clock: clock, audit: audit).endpoints,
+      HookCall(driver: driver, clock: clock).endpoints,
       LogoutPage(driver: driver, ending: ending, pages: pages).endpoints, HandoffPage(driver: driver).endpoints,
-      AccountPage(driver: driver, ending: ending, pages: pages).endpoints, TokenPage(driver: driver, pages: pages).endpoints,
-      AccountEndPage(driver: driver, pages: pages, calls: account).endpoints, ChoosePage(driver: driver, pages: pages).endpoints,
-      StepPage(driver: driver, pages: pages, clock: clock).endpoints, ProviderPages(driver: driver, pages: pages, clock: clock).endpoints,
+      AccountPage(driver: driver, ending: ending, pages: pages).endpoints,
+      TokenPage(driver: driver, pages: pages).endpoints,
+      AccountEndPage(driver: driver, pages: pages, calls: account).endpoints,
+      ChoosePage(driver: driver, pages: pages).endpoints,
+      StepPage(driver: driver, pages: pages, clock: clock).endpoints,
+      ProviderPages(driver: driver, pages: pages, clock: clock).endpoints,
       ErrorPage(pages: pages, audit: audit).endpoints, pages.endpoints,
     ]
     responder = GatewayResponder(
       table: EndpointTable(endpoints.flatMap { $0 }), generations: generations, random: random,
-      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages, providers: providers,
+      recorder: RefusalRecorder(audit: audit, clock: clock, logger: logger), reader: bodies, pages: pages,
+      providers: providers,
       mounts: mounts,
       guarded: { exchange, kind throws(Refusal) in try exchange.checkOrigin(for: kind) })
     self.server = server
@@ -63,10 +71,13 @@ package struct PublicApplication: ListeningApplication {
   /// The application around the responder, for tests.
   package var application: Application<GatewayResponder> {
     Application(
-      responder: responder, configuration: ApplicationConfiguration(serverName: nil), eventLoopGroupProvider: .shared(eventLoops), logger: logger)
+      responder: responder, configuration: ApplicationConfiguration(serverName: nil),
+      eventLoopGroupProvider: .shared(eventLoops), logger: logger)
   }
 
-  package func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void) async throws {
+  package func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void)
+    async throws
+  {
     try await server(responder.serving(clock: clock, logger: logger)).serve(
       socket, on: eventLoops, logger: logger, gate: gate, onListening: onListening)
   }

@@ -1,6 +1,7 @@
 import Foundation
 
-/// What a client asks for when it sends somebody here (OpenID Connect Core 1.0 section 3.1.2.1), once it was found good.
+/// What a client asks for when it sends somebody here (OpenID Connect Core 1.0 section 3.1.2.1), once it was found
+/// good.
 struct AuthorizationRequest: Sendable, Equatable {
   let client: String
   let redirect: String
@@ -29,7 +30,8 @@ struct Grant: Sendable {
 
 /// Why somebody cannot be sent on, or is sent back with an error.
 enum AuthorizationProblem: Error, Equatable {
-  /// Attack: an open redirect. Nobody is sent to an address that the client did not register (RFC 6749 section 4.1.2.1).
+  /// Attack: an open redirect. Nobody is sent to an address that the client did not register (RFC 6749 section
+  /// 4.1.2.1).
   case unsafe(String)
   /// Told to the client.
   case told(error: String, description: String, redirect: String, state: String?)
@@ -47,23 +49,37 @@ extension MockGoogle {
   /// Reads what a client asks for, and remembers it while the person chooses.
   /// - Returns: what the choice is remembered by.
   func ask(_ fields: Form) throws(AuthorizationProblem) -> String {
-    guard let client = client(fields["client_id"]) else { throw .unsafe("This client is not known here: client_id is missing or wrong.") }
+    guard let client = client(fields["client_id"]) else {
+      throw .unsafe("This client is not known here: client_id is missing or wrong.")
+    }
     guard let redirect = fields["redirect_uri"], client.redirects.contains(redirect) else {
-      throw .unsafe("The address to go back to, redirect_uri, is not one that \(client.id) registered. It must be the same to the letter.")
+      throw .unsafe(
+        "The address to go back to, redirect_uri, is not one that \(client.id) registered. It must be the same to the letter."
+      )
     }
     let state = fields["state"]
     func refused(_ error: String, _ description: String) -> AuthorizationProblem {
       .told(error: error, description: description, redirect: redirect, state: state)
     }
-    guard fields["response_type"] == "code" else { throw refused("unsupported_response_type", "response_type must be code") }
-    guard (fields["response_mode"] ?? "query") == "query" else { throw refused("invalid_request", "response_mode must be query") }
+    guard fields["response_type"] == "code" else {
+      throw refused("unsupported_response_type", "response_type must be code")
+    }
+    guard (fields["response_mode"] ?? "query") == "query" else {
+      throw refused("invalid_request", "response_mode must be query")
+    }
     let scopes = Set((fields["scope"] ?? "").split(separator: " ").map(String.init))
     guard scopes.contains("openid") else { throw refused("invalid_scope", "scope must hold openid") }
-    guard let challenge = fields["code_challenge"], challenge.utf8.count == 43, challenge.utf8.allSatisfy(Self.isBase64URL) else {
+    guard let challenge = fields["code_challenge"], challenge.utf8.count == 43,
+      challenge.utf8.allSatisfy(Self.isBase64URL)
+    else {
       throw refused("invalid_request", "code_challenge is missing or is no SHA-256 (RFC 7636)")
     }
-    guard fields["code_challenge_method"] == "S256" else { throw refused("invalid_request", "code_challenge_method must be S256") }
-    guard fields["request"] == nil, fields["request_uri"] == nil else { throw refused("request_not_supported", "request objects are not read here") }
+    guard fields["code_challenge_method"] == "S256" else {
+      throw refused("invalid_request", "code_challenge_method must be S256")
+    }
+    guard fields["request"] == nil, fields["request_uri"] == nil else {
+      throw refused("request_not_supported", "request objects are not read here")
+    }
     if fields["prompt"] == "none" { throw refused("interaction_required", "there is always a page to choose on") }
     let key = token()
     let request = AuthorizationRequest(
@@ -99,7 +115,8 @@ extension MockGoogle {
       guard account(name) != nil else { throw .unsafe("There is no such account here. Go back and choose another.") }
       (subject, isSlow) = (name, slow)
     case .other(let name, let email, let isVerified, let domain, let slow):
-      guard let account = MockAccount.typed(name: name, email: email, isVerified: isVerified, hostedDomain: domain) else {
+      guard let account = MockAccount.typed(name: name, email: email, isVerified: isVerified, hostedDomain: domain)
+      else {
         throw .unsafe("This is no email address: go back, and type one such as dora@example.com.")
       }
       typed.put(account, for: account.subject)
@@ -108,9 +125,15 @@ extension MockGoogle {
     choices.remove(key ?? "")
     if seen.count < Self.most { seen.insert(subject) }
     let code = token()
-    grants.put(Grant(request: request, subject: subject, expiresAt: now() + Self.codeLifetime, isSlow: isSlow, redeemed: nil), for: code)
+    grants.put(
+      Grant(request: request, subject: subject, expiresAt: now() + Self.codeLifetime, isSlow: isSlow, redeemed: nil),
+      for: code)
     return back(
-      to: request.redirect, [("code", code), ("state", request.state), ("iss", issuer), ("scope", request.scopes.sorted().joined(separator: " "))])
+      to: request.redirect,
+      [
+        ("code", code), ("state", request.state), ("iss", issuer),
+        ("scope", request.scopes.sorted().joined(separator: " ")),
+      ])
   }
 
   /// Where the client is told of an error.
@@ -123,6 +146,7 @@ extension MockGoogle {
   }
 
   static func isBase64URL(_ byte: UInt8) -> Bool {
-    (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte) || byte == 0x2d || byte == 0x5f
+    (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte) || byte == 0x2d
+      || byte == 0x5f
   }
 }

@@ -18,13 +18,18 @@ struct MockAccount: Sendable, Equatable {
   /// Those who can be chosen without typing.
   static let listed: [MockAccount] = [
     MockAccount(
-      subject: "100000000000000000001", firstName: "Asha", lastName: "Rao", email: "asha@example.com", isEmailVerified: true,
+      subject: "100000000000000000001", firstName: "Asha", lastName: "Rao", email: "asha@example.com",
+      isEmailVerified: true,
       hostedDomain: "example.com"),
     MockAccount(
-      subject: "100000000000000000002", firstName: "Ravi", lastName: "Iyer", email: "ravi@example.com", isEmailVerified: true,
+      subject: "100000000000000000002", firstName: "Ravi", lastName: "Iyer", email: "ravi@example.com",
+      isEmailVerified: true,
       hostedDomain: "example.com"),
-    MockAccount(subject: "100000000000000000003", firstName: "Mina", lastName: "Das", email: "mina@example.com", isEmailVerified: false),
-    MockAccount(subject: "100000000000000000004", firstName: "Noor", lastName: "Ali", email: nil, isEmailVerified: false),
+    MockAccount(
+      subject: "100000000000000000003", firstName: "Mina", lastName: "Das", email: "mina@example.com",
+      isEmailVerified: false),
+    MockAccount(
+      subject: "100000000000000000004", firstName: "Noor", lastName: "Ali", email: nil, isEmailVerified: false),
   ]
 
   /// Somebody who is typed in: the same address, word of verification and domain are the same person.
@@ -32,15 +37,19 @@ struct MockAccount: Sendable, Equatable {
   /// - Returns: nil where the address is none that could be typed here.
   static func typed(name: String, email: String, isVerified: Bool, hostedDomain: String? = nil) -> MockAccount? {
     let address = email.lowercased()
-    guard address.utf8.count <= 254, address.split(separator: "@").count == 2, address.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
+    guard address.utf8.count <= 254, address.split(separator: "@").count == 2,
+      address.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7f })
+    else {
       return nil
     }
     let domain = hostedDomain.flatMap { $0.isEmpty ? nil : String($0.lowercased().prefix(253)) }
     let digest = SHA256.hash(data: Data("\(address) \(isVerified)\(domain.map { " " + $0 } ?? "")".utf8))
-    let subject = "2" + digest.prefix(10).map { String($0 % 10) }.joined() + digest.suffix(10).map { String($0 % 10) }.joined()
+    let subject =
+      "2" + digest.prefix(10).map { String($0 % 10) }.joined() + digest.suffix(10).map { String($0 % 10) }.joined()
     let words = name.split(separator: " ", maxSplits: 1).map { String($0.prefix(64)) }
     return MockAccount(
-      subject: subject, firstName: words.first ?? "New", lastName: words.count > 1 ? words[1] : "", email: address, isEmailVerified: isVerified,
+      subject: subject, firstName: words.first ?? "New", lastName: words.count > 1 ? words[1] : "", email: address,
+      isEmailVerified: isVerified,
       hostedDomain: domain)
   }
 }

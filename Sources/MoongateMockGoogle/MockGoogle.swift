@@ -2,7 +2,8 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// An OpenID provider for demos and tests: it asks nobody for a password, and whoever chooses an account is that person.
+/// An OpenID provider for demos and tests: it asks nobody for a password, and whoever chooses an account is that
+/// person.
 ///
 /// It owns the provider's side of OpenID Connect Core 1.0 by authorization code, as strictly as a good real one: exact
 /// redirect addresses, PKCE (RFC 7636, S256 only), codes that live for a minute and work once, clients that prove
@@ -57,7 +58,8 @@ package actor MockGoogle {
   ///   - sleep: waits; tests do not.
   package init(
     issuer: String, clients: @escaping @Sendable () -> [Client],
-    now: @escaping @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970 * 1000) }, random: @escaping @Sendable (Int) -> [UInt8],
+    now: @escaping @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970 * 1000) },
+    random: @escaping @Sendable (Int) -> [UInt8],
     sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
   ) {
     self.issuer = issuer
@@ -87,7 +89,9 @@ package actor MockGoogle {
   func discovery() -> Discovery { Discovery(issuer: issuer) }
 
   /// Somebody by a name of the list, or who typed their own.
-  func account(_ subject: String) -> MockAccount? { MockAccount.listed.first { $0.subject == subject } ?? typed[subject] }
+  func account(_ subject: String) -> MockAccount? {
+    MockAccount.listed.first { $0.subject == subject } ?? typed[subject]
+  }
 }
 
 /// What is kept by a key for a while, the oldest dropped first.

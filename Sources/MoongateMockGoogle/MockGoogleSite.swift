@@ -22,15 +22,19 @@ package struct MockGoogleSite: Sendable {
   package func respond(to request: Request) async -> Response {
     let target = request.head.path ?? "/"
     let whole = String(target.prefix { $0 != "?" })
-    let query = target.utf8.firstIndex(of: UInt8(ascii: "?")).map { Array(target.utf8[target.utf8.index(after: $0)...]) } ?? []
-    guard whole.hasPrefix(path) else { return Self.page(MockPages.problem("There is nothing here.", path: path), .notFound) }
+    let query =
+      target.utf8.firstIndex(of: UInt8(ascii: "?")).map { Array(target.utf8[target.utf8.index(after: $0)...]) } ?? []
+    guard whole.hasPrefix(path) else {
+      return Self.page(MockPages.problem("There is nothing here.", path: path), .notFound)
+    }
     let method = request.method == .head ? .get : request.method
     let response: Response
     do {
       switch (method, String(whole.dropFirst(path.count))) {
       case (.get, ""), (.get, "/"): response = try await index(query)
       case (.get, "/style.css"): response = Self.answer("text/css; charset=utf-8", Array(MockPages.stylesheet.utf8))
-      case (.get, "/.well-known/openid-configuration"): response = try Self.json(await provider.discovery(), isOpen: true)
+      case (.get, "/.well-known/openid-configuration"):
+        response = try Self.json(await provider.discovery(), isOpen: true)
       case (.get, "/certs"): response = try Self.json(try await provider.signingKeys().published(), isOpen: true)
       case (.get, "/authorize"): response = try await choose(try form(query))
       case (.post, "/authorize"): response = try await decide(try await body(of: request))
@@ -53,7 +57,9 @@ package struct MockGoogleSite: Sendable {
 
   private func index(_ query: [UInt8]) async throws -> Response {
     let keys = try await provider.signingKeys()
-    return Self.page(MockPages.index(path: path, accounts: MockAccount.listed, signsWith: keys.id, hasRotated: try form(query)["rotated"] != nil))
+    return Self.page(
+      MockPages.index(
+        path: path, accounts: MockAccount.listed, signsWith: keys.id, hasRotated: try form(query)["rotated"] != nil))
   }
 
   private func choose(_ fields: Form) async throws -> Response {
@@ -74,7 +80,8 @@ package struct MockGoogleSite: Sendable {
     case ("error", _): decision = .fail
     case (_, "other"):
       decision = .other(
-        name: fields["name"] ?? "", email: fields["email"] ?? "", isVerified: fields["verified"] != nil, hostedDomain: fields["hd"], isSlow: isSlow)
+        name: fields["name"] ?? "", email: fields["email"] ?? "", isVerified: fields["verified"] != nil,
+        hostedDomain: fields["hd"], isSlow: isSlow)
     case (_, let account?): decision = .account(account, isSlow: isSlow)
     default: throw AuthorizationProblem.unsafe("Nothing was chosen. Go back, and choose an account.")
     }
@@ -120,17 +127,23 @@ package struct MockGoogleSite: Sendable {
   // MARK: the wire
 
   private func form(_ bytes: [UInt8]) throws -> Form {
-    guard let fields = Form(bytes) else { throw AuthorizationProblem.unsafe("The address cannot be read: a field is there twice, or is not UTF-8.") }
+    guard let fields = Form(bytes) else {
+      throw AuthorizationProblem.unsafe("The address cannot be read: a field is there twice, or is not UTF-8.")
+    }
     return fields
   }
 
   private func body(of request: Request) async throws -> Form {
     let type = (request.headers[.contentType] ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
-    guard type == "application/x-www-form-urlencoded" else { throw AuthorizationProblem.unsafe("The form was sent in a way that is not read here.") }
+    guard type == "application/x-www-form-urlencoded" else {
+      throw AuthorizationProblem.unsafe("The form was sent in a way that is not read here.")
+    }
     return try form(Array(try await request.body.collect(upTo: Self.longestBody).readableBytesView))
   }
 
-  private static func json(_ value: some Encodable, _ status: HTTPResponse.Status = .ok, isOpen: Bool = false) throws -> Response {
+  private static func json(_ value: some Encodable, _ status: HTTPResponse.Status = .ok, isOpen: Bool = false) throws
+    -> Response
+  {
     let encoder = JSONEncoder()
     encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -141,7 +154,8 @@ package struct MockGoogleSite: Sendable {
 
   private static func page(_ html: String, _ status: HTTPResponse.Status = .ok) -> Response {
     var response = answer("text/html; charset=utf-8", Array(html.utf8), status)
-    response.headers[.contentSecurityPolicy] = "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+    response.headers[.contentSecurityPolicy] =
+      "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'"
     return response
   }
 

@@ -2,7 +2,8 @@
 enum MockPages {
   /// The page to choose an account on.
   static func choose(
-    key: String, path: String, client: String, accounts: [MockAccount], seen: Set<String>, signsWith: String, hasRotated: Bool
+    key: String, path: String, client: String, accounts: [MockAccount], seen: Set<String>, signsWith: String,
+    hasRotated: Bool
   ) -> String {
     page(
       "Choose an account", path: path,
@@ -87,7 +88,9 @@ enum MockPages {
   }
 
   private static func label(_ account: MockAccount, isKnown: Bool) -> String {
-    let address = account.email.map { "\(escape($0)), \(account.isEmailVerified ? "verified" : "not verified")" } ?? "no email address"
+    let address =
+      account.email.map { "\(escape($0)), \(account.isEmailVerified ? "verified" : "not verified")" }
+      ?? "no email address"
     return "\(escape(account.name))<small>\(address)\(isKnown ? " · signed in here before" : "")</small>"
   }
 
@@ -113,6 +116,7 @@ enum MockPages {
   }
 
   private static func escape(_ text: String) -> String {
-    text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;").replacing("\"", with: "&quot;")
+    text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;").replacing(
+      "\"", with: "&quot;")
   }
 }

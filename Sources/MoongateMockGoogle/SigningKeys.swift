@@ -39,7 +39,9 @@ struct SigningKeys: Sendable {
   /// New keys before these.
   func rotated(id: String) throws -> SigningKeys { SigningKeys(current: try Pair(id: id), previous: current) }
 
-  func published() throws -> PublishedKeys { PublishedKeys(keys: try [current.published()] + (previous.map { [try $0.published()] } ?? [])) }
+  func published() throws -> PublishedKeys {
+    PublishedKeys(keys: try [current.published()] + (previous.map { [try $0.published()] } ?? []))
+  }
 
   func sign(_ claims: some JWTPayload) async throws -> String {
     let kid = JWKIdentifier(string: current.id)
@@ -101,7 +103,9 @@ struct Discovery: Encodable, Sendable {
   let idTokenSigningAlgValuesSupported = ["RS256"]
   let scopesSupported = ["openid", "email", "profile"]
   let tokenEndpointAuthMethodsSupported = ["client_secret_basic", "client_secret_post"]
-  let claimsSupported = ["aud", "email", "email_verified", "exp", "family_name", "given_name", "iat", "iss", "name", "sub"]
+  let claimsSupported = [
+    "aud", "email", "email_verified", "exp", "family_name", "given_name", "iat", "iss", "name", "sub",
+  ]
   let codeChallengeMethodsSupported = ["S256"]
   let authorizationResponseIssParameterSupported = true
 

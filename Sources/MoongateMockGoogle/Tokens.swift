@@ -20,7 +20,8 @@ struct TokenProblem: Error, Encodable, Equatable {
   }
 
   /// The client did not prove who it is.
-  static let badClient = TokenProblem(error: "invalid_client", description: "the client is not known, or its secret is wrong")
+  static let badClient = TokenProblem(
+    error: "invalid_client", description: "the client is not known, or its secret is wrong")
 
   static func badGrant(_ why: String) -> TokenProblem { TokenProblem(error: "invalid_grant", description: why) }
   static func badRequest(_ why: String) -> TokenProblem { TokenProblem(error: "invalid_request", description: why) }
@@ -72,14 +73,18 @@ extension MockGoogle {
       throw TokenProblem(error: "unsupported_grant_type", description: "grant_type must be authorization_code")
     }
     guard let code = fields["code"] else { throw TokenProblem.badRequest("code is missing") }
-    guard var grant = grants[code], grant.request.client == client.id else { throw TokenProblem.badGrant("the code is not known") }
+    guard var grant = grants[code], grant.request.client == client.id else {
+      throw TokenProblem.badGrant("the code is not known")
+    }
     if let given = grant.redeemed {
       // Attack: a code that somebody else has seen. Used twice, it is worth nothing to either (RFC 6749 section 4.1.2).
       accessTokens.remove(given)
       throw TokenProblem.badGrant("the code was used before")
     }
     guard now() < grant.expiresAt else { throw TokenProblem.badGrant("the code has expired") }
-    guard fields["redirect_uri"] == grant.request.redirect else { throw TokenProblem.badGrant("redirect_uri is not that of the code") }
+    guard fields["redirect_uri"] == grant.request.redirect else {
+      throw TokenProblem.badGrant("redirect_uri is not that of the code")
+    }
     guard let verifier = fields["code_verifier"], (43...128).contains(verifier.utf8.count),
       Base64URL.encode(SHA256.hash(data: Data(verifier.utf8))) == grant.request.challenge
     else {
@@ -92,13 +97,17 @@ extension MockGoogle {
     grant.redeemed = access
     // Spent before anything is awaited: of two that redeem it at once, one does.
     grants.put(grant, for: code)
-    accessTokens.put(AccessToken(subject: grant.subject, scopes: grant.request.scopes, expiresAt: now() + Self.tokenLifetime), for: access)
+    accessTokens.put(
+      AccessToken(subject: grant.subject, scopes: grant.request.scopes, expiresAt: now() + Self.tokenLifetime),
+      for: access)
     if grant.isSlow { await sleep(Self.slowness) }
     let info = UserInfo(account, scopes: grant.request.scopes)
     let issued = now() / 1000
     let claims = IdentityClaims(
-      iss: issuer, azp: client.id, aud: client.id, sub: info.sub, iat: issued, exp: issued + Self.tokenLifetime / 1000, nonce: grant.request.nonce,
-      email: info.email, isEmailVerified: info.isEmailVerified, hd: info.email == nil ? nil : account.hostedDomain, name: info.name,
+      iss: issuer, azp: client.id, aud: client.id, sub: info.sub, iat: issued, exp: issued + Self.tokenLifetime / 1000,
+      nonce: grant.request.nonce,
+      email: info.email, isEmailVerified: info.isEmailVerified, hd: info.email == nil ? nil : account.hostedDomain,
+      name: info.name,
       givenName: info.givenName, familyName: info.familyName)
     return TokenAnswer(
       accessToken: access, idToken: try await signingKeys().sign(claims), expiresIn: Self.tokenLifetime / 1000,
@@ -107,7 +116,8 @@ extension MockGoogle {
 
   /// Whom an access token is of; nil where it opens nothing.
   func userInfo(_ token: String?) -> UserInfo? {
-    guard let token, let access = accessTokens[token], now() < access.expiresAt, let account = account(access.subject) else { return nil }
+    guard let token, let access = accessTokens[token], now() < access.expiresAt, let account = account(access.subject)
+    else { return nil }
     return UserInfo(account, scopes: access.scopes)
   }
 
@@ -127,15 +137,21 @@ extension MockGoogle {
 
   private static func basic(_ header: String) -> (id: String, secret: String)? {
     let parts = header.split(separator: " ", maxSplits: 1)
-    guard parts.count == 2, parts[0].lowercased() == "basic", let data = Data(base64Encoded: String(parts[1])) else { return nil }
-    let pair = String(decoding: data, as: UTF8.self).split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard pair.count == 2, let id = Form.decode(pair[0].utf8), let secret = Form.decode(pair[1].utf8) else { return nil }
+    guard parts.count == 2, parts[0].lowercased() == "basic", let data = Data(base64Encoded: String(parts[1])) else {
+      return nil
+    }
+    let pair = String(decoding: data, as: UTF8.self).split(
+      separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard pair.count == 2, let id = Form.decode(pair[0].utf8), let secret = Form.decode(pair[1].utf8) else {
+      return nil
+    }
     return (id, secret)
   }
 
   /// In constant time.
   private static func equal(_ left: String, _ right: String) -> Bool {
     let key = SymmetricKey(size: .bits256)
-    return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key) == HMAC<SHA256>.authenticationCode(for: Data(right.utf8), using: key)
+    return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key)
+      == HMAC<SHA256>.authenticationCode(for: Data(right.utf8), using: key)
   }
 }

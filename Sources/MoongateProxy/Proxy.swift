@@ -29,9 +29,12 @@ package struct ProxyDependencies: Sendable {
 
   /// - Parameter policyFaults: where errors of `decide` go; nil: into the log by themselves.
   package init(
-    generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore, keys: KeyRing,
-    clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil,
-    providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil, spans: SpanQueue = SpanQueue(), shadow: PolicyShadow? = nil
+    generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore,
+    keys: KeyRing,
+    clock: any GatewayClock, random: any RandomSource, audit: AuditTrail, logger: Logger,
+    policyFaults: PolicyFaultLog? = nil,
+    providers: ProviderRegistry = .none, tokens: AccessTokenDirectory? = nil, spans: SpanQueue = SpanQueue(),
+    shadow: PolicyShadow? = nil
   ) {
     self.spans = spans
     self.shadow = shadow
@@ -60,7 +63,8 @@ package final class Proxy: Sendable {
   /// - Parameters:
   ///   - visitor: who is signed in, where the refusal is about that.
   ///   - languages: the request's `Accept-Language`.
-  package typealias RefusalPage = @Sendable (_ refusal: Refusal, _ visitor: RefusedVisitor?, _ languages: String?) -> String?
+  package typealias RefusalPage =
+    @Sendable (_ refusal: Refusal, _ visitor: RefusedVisitor?, _ languages: String?) -> String?
 
   let dependencies: ProxyDependencies
   let assertions: AssertionKeys
@@ -79,7 +83,9 @@ package final class Proxy: Sendable {
   ///   - ownPrefixes: path prefixes, besides the gateway's usual ones, that go inward, such as `/mock-google`.
   ///   - accessLog: where a line for each request goes; nil: nowhere.
   ///   - page: makes the page for browsers that are refused.
-  package init(_ dependencies: ProxyDependencies, ownPrefixes: [String] = [], accessLog: AccessLog? = nil, page: RefusalPage? = nil) {
+  package init(
+    _ dependencies: ProxyDependencies, ownPrefixes: [String] = [], accessLog: AccessLog? = nil, page: RefusalPage? = nil
+  ) {
     self.accessLog = accessLog
     self.dependencies = dependencies
     upstreamFailures = UpstreamFailureLog(logger: dependencies.logger, clock: dependencies.clock)
@@ -95,19 +101,25 @@ package final class Proxy: Sendable {
   /// Makes the handler of one connection of a client. Must be called on the channel's event loop.
   /// - Parameters:
   ///   - isSecure: whether the connection is TLS.
-  ///   - inner: called on the event loop before the connection's first request for the gateway itself; puts in place, behind
-  ///     the handler, what reads `HTTPRequestPart` and writes `HTTPResponsePart`.
-  package func makeConnectionHandler(for channel: any Channel, isSecure: Bool, inner: @escaping () throws -> Void) -> ClientConnection {
+  ///   - inner: called on the event loop before the connection's first request for the gateway itself; puts in place,
+  ///     behind the handler, what reads `HTTPRequestPart` and writes `HTTPResponsePart`.
+  package func makeConnectionHandler(for channel: any Channel, isSecure: Bool, inner: @escaping () throws -> Void)
+    -> ClientConnection
+  {
     ClientConnection(loop: loop(for: channel.eventLoop), isSecure: isSecure, inner: inner)
   }
 
-  /// Puts in place what serves a connection that begins with TLS: HTTP/2 or HTTP/1.1, as its handshake agrees. Must be called
-  /// on the channel's event loop.
-  /// - Parameter inner: as of `makeConnectionHandler`; is given the channel of the connection or, for HTTP/2, of the stream.
-  package func addTLS(_ tls: ServerTLS, to channel: any Channel, inner: @escaping @Sendable (any Channel) throws -> Void) throws {
+  /// Puts in place what serves a connection that begins with TLS: HTTP/2 or HTTP/1.1, as its handshake agrees. Must be
+  /// called on the channel's event loop.
+  /// - Parameter inner: as of `makeConnectionHandler`; is given the channel of the connection or, for HTTP/2, of the
+  ///   stream.
+  package func addTLS(
+    _ tls: ServerTLS, to channel: any Channel, inner: @escaping @Sendable (any Channel) throws -> Void
+  ) throws {
     let loop = loop(for: channel.eventLoop)
     let handlers: [any ChannelHandler] = [
-      ApplicationProtocolNegotiation(loop: loop), NIOSSLServerHandler(context: tls.context), TLSEntrance(loop: loop, inner: inner),
+      ApplicationProtocolNegotiation(loop: loop), NIOSSLServerHandler(context: tls.context),
+      TLSEntrance(loop: loop, inner: inner),
     ]
     try channel.pipeline.syncOperations.addHandlers(handlers)
   }
@@ -133,7 +145,9 @@ package final class Proxy: Sendable {
 
   /// Gives the access log all that is written and ends it; to be called at shutdown.
   package func endAccessLog() async {
-    for bound in loops.withLock({ Array($0.values) }) { try? await bound.eventLoop.submit { bound.value.handOverLines() }.get() }
+    for bound in loops.withLock({ Array($0.values) }) {
+      try? await bound.eventLoop.submit { bound.value.handOverLines() }.get()
+    }
     accessLog?.end()
   }
 
@@ -153,8 +167,8 @@ package final class Proxy: Sendable {
     return made
   }
 
-  /// How long a connection of HTTP/1.1 without a request stays open once the listener shuts down. The next request on it is answered, and told that
-  /// it is the last one.
+  /// How long a connection of HTTP/1.1 without a request stays open once the listener shuts down. The next request on
+  /// it is answered, and told that it is the last one.
   ///
   /// A connection that is closed in the moment in which its client sends a request loses that request.
   package var idleWhileDraining: Duration {
@@ -163,7 +177,8 @@ package final class Proxy: Sendable {
   }
 
   /// Whether event loops may answer from memory who is signed in. Where they may not, each request asks the store.
-  /// - Parameter isTrusted: false while another process, which this one does not hear of at once, serves from the store.
+  /// - Parameter isTrusted: false while another process, which this one does not hear of at once, serves from the
+  ///   store.
   package func trustCaches(_ isTrusted: Bool) async {
     // What was remembered meanwhile may be out of date.
     if isTrusted { await forget(SessionChanges(latest: 0, tokens: [], accounts: [], isIncomplete: true)) }
@@ -172,10 +187,12 @@ package final class Proxy: Sendable {
     if !isTrusted { await forget(SessionChanges(latest: 0, tokens: [], accounts: [], isIncomplete: true)) }
   }
 
-  /// Forgets sessions that this process has ended or changed. Returns when every event loop has: a request that is decoded after that asks the
-  /// store, and is not answered by what the store said before.
+  /// Forgets sessions that this process has ended or changed. Returns when every event loop has: a request that is
+  /// decoded after that asks the store, and is not answered by what the store said before.
   package func forget(_ changes: SessionChanges) async {
-    let forgotten = loops.withLock { Array($0.values) }.map { bound in bound.eventLoop.submit { bound.value.apply(changes) } }
+    let forgotten = loops.withLock { Array($0.values) }.map { bound in
+      bound.eventLoop.submit { bound.value.apply(changes) }
+    }
     // An event loop that has ended serves nobody.
     for loop in forgotten { try? await loop.get() }
   }

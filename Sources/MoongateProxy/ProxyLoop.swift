@@ -114,7 +114,8 @@ final class ProxyLoop {
 
   func remove(_ connection: ClientConnection) {
     let place = connection.placeInLoop
-    guard place >= 0, place < connections.count, connections[place] === connection, let last = connections.popLast() else { return }
+    guard place >= 0, place < connections.count, connections[place] === connection, let last = connections.popLast()
+    else { return }
     if last !== connection {
       connections[place] = last
       last.placeInLoop = place
@@ -153,7 +154,10 @@ final class ProxyLoop {
     now.cache = sessions.numbers
     now.cache.merge(tokens.cache.numbers)
     for (upstream, target) in targets {
-      now.upstreams["\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)", default: EventLoopMetrics.Upstream()].merge(
+      now.upstreams[
+        "\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)",
+        default: EventLoopMetrics.Upstream()
+      ].merge(
         target.numbers)
     }
     return now

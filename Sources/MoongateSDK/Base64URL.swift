@@ -1,8 +1,11 @@
-/// Base64url without padding (RFC 4648 section 5): how tokens, ids and the parts of a JSON Web Token travel. A value has one text.
+/// Base64url without padding (RFC 4648 section 5): how tokens, ids and the parts of a JSON Web Token travel. A value
+/// has one text.
 public enum Base64URL {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
   /// The value of each character; 64 of those that are none of the alphabet.
-  private static let values: [UInt8] = (UInt8.min...UInt8.max).map { character in UInt8(alphabet.firstIndex(of: character) ?? 64) }
+  private static let values: [UInt8] = (UInt8.min...UInt8.max).map { character in
+    UInt8(alphabet.firstIndex(of: character) ?? 64)
+  }
 
   /// - Parameter bytes: any number of them.
   public static func encode(_ bytes: some Sequence<UInt8>) -> String { text(of: Array(bytes)) }
@@ -24,7 +27,8 @@ public enum Base64URL {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// - Returns: nil where the text is none, or spells its bytes in another way than `encode` does: with padding, spaces, or bits after the last byte.
+  /// - Returns: nil where the text is none, or spells its bytes in another way than `encode` does: with padding,
+  ///   spaces, or bits after the last byte.
   public static func decode(_ text: String) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.utf8.count * 3 / 4)

@@ -1,9 +1,11 @@
 extension ProviderDescriptor {
-  /// What its author got wrong, a sentence each; empty where it is well formed. A program refuses to start with a provider that has any,
-  /// and the conformance suite names them.
+  /// What its author got wrong, a sentence each; empty where it is well formed. A program refuses to start with a
+  /// provider that has any, and the conformance suite names them.
   public var mistakes: [String] {
     guard sdk <= SDKVersion.current, sdk >= 1 else {
-      return ["it was written for version \(sdk) of MoongateSDK, and this program has version \(SDKVersion.current): update the program"]
+      return [
+        "it was written for version \(sdk) of MoongateSDK, and this program has version \(SDKVersion.current): update the program"
+      ]
     }
     var found: [String] = []
     if ProviderName(rawValue: name.rawValue) == nil { found.append("its name `\(name)` is ill-formed: \(Self.form)") }
@@ -18,47 +20,67 @@ extension ProviderDescriptor {
     if beginFields.contains(where: { $0.name == "provider" }) {
       found.append("no begin field can be called `provider`: calls name the provider by it")
     }
-    if submitFields.contains(where: { $0.name == "code_verifier" }) { found.append("no submit field can be called `code_verifier`") }
+    if submitFields.contains(where: { $0.name == "code_verifier" }) {
+      found.append("no submit field can be called `code_verifier`")
+    }
     found += Self.mistakes(in: settings.map(\.name), "the setting")
     found += settings.compactMap(\.mistake)
     found += Self.mistakes(in: outcomes.map(\.reason.rawValue), "the outcome")
     for outcome in outcomes where !Self.isSentence(outcome.sentence) {
-      found.append("the outcome `\(outcome.reason.rawValue)` needs one sentence for the person: plain text of at most 300 bytes")
+      found.append(
+        "the outcome `\(outcome.reason.rawValue)` needs one sentence for the person: plain text of at most 300 bytes")
     }
     found += Self.mistakes(in: deliveryReasons.map(\.reason.rawValue), "the delivery reason")
     for reason in deliveryReasons where !Self.isSentence(reason.sentence) {
-      found.append("the delivery reason `\(reason.reason.rawValue)` needs one sentence for the person: plain text of at most 300 bytes")
+      found.append(
+        "the delivery reason `\(reason.reason.rawValue)` needs one sentence for the person: plain text of at most 300 bytes"
+      )
     }
     found += Self.mistakes(in: facts.map { "\((of($0)?.rawValue).map { "\($0)_" } ?? "")\($0.name)" }, "the fact")
     for fact in facts where of(fact).map({ !identifierKinds.contains($0) }) ?? false {
       found.append("the fact `\(fact.name)` is of identifiers that the provider does not declare to read")
     }
     found += Self.mistakes(in: flows.map(\.name), "the flow")
-    if !Self.recordVersions.contains(recordVersion) { found.append("the version of its records is \(recordVersion): count from 1") }
+    if !Self.recordVersions.contains(recordVersion) {
+      found.append("the version of its records is \(recordVersion): count from 1")
+    }
     if let maintenanceInterval, !Self.maintenanceIntervals.contains(maintenanceInterval) {
       found.append("its maintenance interval is \(maintenanceInterval): 10 seconds to 30 days")
     }
     for document in wellKnown where !Self.isDocument(document) {
       found.append(
-        "it cannot publish `\(document.prefix(48))`: a document is named by lower-case letters, digits and hyphens, and `moongate` is the gateway's")
+        "it cannot publish `\(document.prefix(48))`: a document is named by lower-case letters, digits and hyphens, and `moongate` is the gateway's"
+      )
     }
     if Set(wellKnown).count != wellKnown.count { found.append("it names a well-known document twice") }
     found += presentationMistakes
     if let words {
-      let said = Array(words.page.values) + [words.name].compactMap(\.self) + words.notices.values.flatMap { [$0.subject, $0.event] }
-      if !said.allSatisfy(Self.isSentence) { found.append("its words must be plain text of at most 300 bytes each, and its title not empty") }
+      let said =
+        Array(words.page.values) + [words.name].compactMap(\.self)
+        + words.notices.values.flatMap { [$0.subject, $0.event] }
+      if !said.allSatisfy(Self.isSentence) {
+        found.append("its words must be plain text of at most 300 bytes each, and its title not empty")
+      }
       let known = Set((beginFields + submitFields).map(\.name))
       for label in words.labels.keys.sorted() where !known.contains(label) {
         found.append("its words have a label for `\(label)`, which is no field")
       }
-      let texts = [words.title] + Array(words.labels.values) + Array(words.links.values) + (words.instruction.isEmpty ? [] : [words.instruction])
-      if !texts.allSatisfy(Self.isSentence) { found.append("its words must be plain text of at most 300 bytes each, and its title not empty") }
+      let texts =
+        [words.title] + Array(words.labels.values) + Array(words.links.values)
+        + (words.instruction.isEmpty ? [] : [words.instruction])
+      if !texts.allSatisfy(Self.isSentence) {
+        found.append("its words must be plain text of at most 300 bytes each, and its title not empty")
+      }
       for (tag, texts) in words.translations.sorted(by: { $0.key < $1.key }) {
         if !Self.isTag(tag) {
-          found.append("its words are translated to `\(tag.prefix(40))`, which is no language tag: write one such as `hi` or `pt-BR`")
+          found.append(
+            "its words are translated to `\(tag.prefix(40))`, which is no language tag: write one such as `hi` or `pt-BR`"
+          )
         }
         if !texts.allSatisfy({ !$0.key.isEmpty && Self.isPlain($0.value, most: Self.longestTranslation) }) {
-          found.append("its words in `\(tag.prefix(40))` must be plain text of at most \(Self.longestTranslation) bytes each, by the English text")
+          found.append(
+            "its words in `\(tag.prefix(40))` must be plain text of at most \(Self.longestTranslation) bytes each, by the English text"
+          )
         }
       }
     }
@@ -71,10 +93,12 @@ extension ProviderDescriptor {
     if let page {
       if ProviderName(rawValue: page) == nil || Self.reservedPages.contains(page) {
         found.append(
-          "it cannot have the page `\(page.prefix(48))`: \(Self.reservedPages.contains(page) ? "the gateway has one of this name" : Self.form)")
+          "it cannot have the page `\(page.prefix(48))`: \(Self.reservedPages.contains(page) ? "the gateway has one of this name" : Self.form)"
+        )
       }
       switch presentation {
-      case .form?, .externalSite?, .ceremony?: found.append("it has a page of its own only with boxes for a code or a pad for digits")
+      case .form?, .externalSite?, .ceremony?:
+        found.append("it has a page of its own only with boxes for a code or a pad for digits")
       default: break
       }
     }
@@ -96,15 +120,22 @@ extension ProviderDescriptor {
     }
     let objects = submitFields.filter { $0.kind == .json }
     if case .ceremony(let button)? = presentation {
-      if objects.count != 1 { found.append("its ceremony needs one submit field of kind json, which takes the answer of the browser") }
-      if !Self.isSentence(button) { found.append("the button of its ceremony needs words: plain text of at most 300 bytes") }
+      if objects.count != 1 {
+        found.append("its ceremony needs one submit field of kind json, which takes the answer of the browser")
+      }
+      if !Self.isSentence(button) {
+        found.append("the button of its ceremony needs words: plain text of at most 300 bytes")
+      }
     } else if role.contains(.findsAccount) {
       found.append("it finds accounts without a ceremony: declare the presentation `.ceremony`")
     } else if let object = objects.first {
-      found.append("its field `\(object.name)` of kind json is filled in by a ceremony: declare the presentation `.ceremony`")
+      found.append(
+        "its field `\(object.name)` of kind json is filled in by a ceremony: declare the presentation `.ceremony`")
     }
     if let choice = (beginFields + submitFields).first(where: { $0.kind == .choice }) {
-      found.append("its declared field `\(choice.name)` is of kind choice: only a round can ask for one, since it says what there is to choose")
+      found.append(
+        "its declared field `\(choice.name)` is of kind choice: only a round can ask for one, since it says what there is to choose"
+      )
     }
     if let object = beginFields.first(where: { $0.kind == .json }) {
       found.append("its begin field `\(object.name)` is of kind json: only submit fields can be")
@@ -120,7 +151,8 @@ extension ProviderDescriptor {
 
   /// The last parts of addresses under /auth that are the gateway's own.
   private static let reservedPages: Set<String> = [
-    "login", "register", "logout", "account", "step", "choose", "callback", "hook", "assets", "error", "delete", "export", "leave", "outbox",
+    "login", "register", "logout", "account", "step", "choose", "callback", "hook", "assets", "error", "delete",
+    "export", "leave", "outbox",
   ]
 
   /// Whose attribute the fact is; nil where only the provider's proofs tell it.
@@ -132,7 +164,9 @@ extension ProviderDescriptor {
 
   fileprivate static let form = "lower-case letters, digits and underscores, a letter first, 48 characters at most"
 
-  fileprivate static func mistakes(in names: [String], _ what: String, repeated: String = "is declared twice") -> [String] {
+  fileprivate static func mistakes(in names: [String], _ what: String, repeated: String = "is declared twice")
+    -> [String]
+  {
     var seen: Set<String> = []
     return names.compactMap { name in
       if ProviderName(rawValue: name) == nil { return "\(what) `\(name.prefix(60))` is ill-formed: \(form)" }
@@ -151,13 +185,16 @@ extension ProviderDescriptor {
   private static let longestTranslation = 2_000
 
   fileprivate static func isPlain(_ text: String, most: Int) -> Bool {
-    !text.isEmpty && text.utf8.count <= most && !text.unicodeScalars.contains { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }
+    !text.isEmpty && text.utf8.count <= most
+      && !text.unicodeScalars.contains { $0.value < 0x20 || (0x7f...0x9f).contains($0.value) }
   }
 
   private static func isTag(_ text: String) -> Bool {
     let parts = text.split(separator: "-", omittingEmptySubsequences: false)
     guard let language = parts.first, (2...3).contains(language.utf8.count) else { return false }
-    return parts.allSatisfy { (2...8).contains($0.utf8.count) && $0.utf8.allSatisfy { (48...57).contains($0) || (65...90).contains($0 & 0xdf) } }
+    return parts.allSatisfy {
+      (2...8).contains($0.utf8.count) && $0.utf8.allSatisfy { (48...57).contains($0) || (65...90).contains($0 & 0xdf) }
+    }
   }
 }
 
@@ -165,7 +202,8 @@ extension InputField {
   /// The most fields of one round: what a page has space for.
   public static let mostInRound = 16
 
-  /// What is wrong with the fields of one `ask`, a sentence each; empty if they can be asked for. The gateway answers 503 to a step that asks for others.
+  /// What is wrong with the fields of one `ask`, a sentence each; empty if they can be asked for. The gateway answers
+  /// 503 to a step that asks for others.
   public static func mistakes(inRound fields: [InputField]) -> [String] {
     var found = fields.count > mostInRound ? ["it asks for more than \(mostInRound) fields"] : []
     found += ProviderDescriptor.mistakes(in: fields.map(\.name), "the field", repeated: "is asked for twice")
@@ -174,7 +212,9 @@ extension InputField {
       found.append("the length of the field `\(field.name.prefix(48))` must be from 1 to 1000")
     }
     for field in fields where !field.hasFittingChoices {
-      found.append("the field `\(field.name.prefix(48))` needs 1 to 64 different choices if it is of kind choice, and none otherwise")
+      found.append(
+        "the field `\(field.name.prefix(48))` needs 1 to 64 different choices if it is of kind choice, and none otherwise"
+      )
     }
     return found
   }
@@ -185,7 +225,8 @@ extension InputField {
   private var hasFittingChoices: Bool {
     guard kind == .choice else { return choices == nil }
     let values = (choices ?? []).map(\.value)
-    return (1...64).contains(values.count) && Set(values).count == values.count && values.allSatisfy { (1...2_000).contains($0.utf8.count) }
+    return (1...64).contains(values.count) && Set(values).count == values.count
+      && values.allSatisfy { (1...2_000).contains($0.utf8.count) }
   }
 }
 

@@ -1,11 +1,11 @@
 import Foundation
 
-/// An email address in its one canonical spelling, for all providers that read one: two spellings that reach one mailbox and
-/// are taken for two would be two budgets of guesses.
+/// An email address in its one canonical spelling, for all providers that read one: two spellings that reach one
+/// mailbox and are taken for two would be two budgets of guesses.
 ///
-/// What it takes is the everyday form of RFC 5321 section 4.1.2: a local part without quotes or comments, and a domain of two labels
-/// or more. Case does not count. An international domain is one with its ASCII form (RFC 5890). `a+b` and `a` are two: what
-/// a mail system makes of `+` is its own affair.
+/// What it takes is the everyday form of RFC 5321 section 4.1.2: a local part without quotes or comments, and a domain
+/// of two labels or more. Case does not count. An international domain is one with its ASCII form (RFC 5890). `a+b` and
+/// `a` are two: what a mail system makes of `+` is its own affair.
 public struct EmailAddress: Hashable, Sendable {
   /// Before the `@`, in lower case.
   public let local: String
@@ -17,15 +17,19 @@ public struct EmailAddress: Hashable, Sendable {
 
   /// - Returns: nil where what was typed is no such address. Space around it is not looked at.
   public init?(_ typed: String) {
-    // Attack: CR and LF in an address become lines of a mail's head; quotes, brackets, commas and semicolons a second recipient. Only
-    // what may stand in an unquoted local part comes through.
-    let trimmed = typed.unicodeScalars.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed()
+    // Attack: CR and LF in an address become lines of a mail's head; quotes, brackets, commas and semicolons a second
+    // recipient. Only what may stand in an unquoted local part comes through.
+    let trimmed = typed.unicodeScalars.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }
+      .reversed()
     guard trimmed.count <= 512, let at = trimmed.lastIndex(of: "@") else { return nil }
     let local = String(String.UnicodeScalarView(trimmed[..<at])).lowercased()
-    guard (1...64).contains(local.utf8.count), local.utf8.allSatisfy(Self.isLocalByte), !local.hasPrefix("."), !local.hasSuffix("."),
+    guard (1...64).contains(local.utf8.count), local.utf8.allSatisfy(Self.isLocalByte), !local.hasPrefix("."),
+      !local.hasSuffix("."),
       !local.contains("..")
     else { return nil }
-    guard let domain = Self.domain(String(String.UnicodeScalarView(trimmed[trimmed.index(after: at)...]))) else { return nil }
+    guard let domain = Self.domain(String(String.UnicodeScalarView(trimmed[trimmed.index(after: at)...]))) else {
+      return nil
+    }
     self.local = local
     self.domain = domain
     // RFC 5321 section 4.5.3.1.3: a path has 256 octets with its brackets.
@@ -42,7 +46,9 @@ public struct EmailAddress: Hashable, Sendable {
 
   private static func domain(_ typed: String) -> String? {
     // Nothing that means something else in a URL reaches its parser: `:`, `/`, `%`, `[`, `@`, …
-    guard typed.lowercased().utf8.allSatisfy({ $0 >= 0x80 || isLabelByte($0) || $0 == UInt8(ascii: ".") }) else { return nil }
+    guard typed.lowercased().utf8.allSatisfy({ $0 >= 0x80 || isLabelByte($0) || $0 == UInt8(ascii: ".") }) else {
+      return nil
+    }
     let ascii: String
     if typed.utf8.allSatisfy({ $0 < 0x80 }) {
       ascii = typed.lowercased()
@@ -53,7 +59,9 @@ public struct EmailAddress: Hashable, Sendable {
     }
     let labels = ascii.split(separator: ".", omittingEmptySubsequences: false)
     guard labels.count >= 2, ascii.utf8.count <= 253,
-      labels.allSatisfy({ (1...63).contains($0.utf8.count) && $0.utf8.allSatisfy(isLabelByte) && !$0.hasPrefix("-") && !$0.hasSuffix("-") }),
+      labels.allSatisfy({
+        (1...63).contains($0.utf8.count) && $0.utf8.allSatisfy(isLabelByte) && !$0.hasPrefix("-") && !$0.hasSuffix("-")
+      }),
       // An address of digits is an IP address, which nobody's mailbox is at.
       labels.last?.contains(where: \.isLetter) ?? false
     else { return nil }

@@ -8,8 +8,8 @@ public protocol FullProvider: Provider {
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier?
 
   /// Whether what was sent can be judged at all. Called before anything is charged or compared, for `submit`, and for a
-  /// `begin` that holds all that `submit` asks for; may be called more than once. A PIN that is too weak is refused here, so that its refusal
-  /// says nothing about the current PIN or a code beside it.
+  /// `begin` that holds all that `submit` asks for; may be called more than once. A PIN that is too weak is refused
+  /// here, so that its refusal says nothing about the current PIN or a code beside it.
   /// - Throws: what is wrong with it, and in which field.
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem)
 
@@ -19,14 +19,16 @@ public protocol FullProvider: Provider {
   /// Judges what the person sent. Must be free of effects where it answers `refused`.
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer
 
-  /// Brings a record of an older version into today's form. Called before the record is handed over, with records of versions below
-  /// `ProviderDescriptor.recordVersion`. The result is stored when a step with it has passed.
+  /// Brings a record of an older version into today's form. Called before the record is handed over, with records of
+  /// versions below `ProviderDescriptor.recordVersion`. The result is stored when a step with it has passed.
   ///
-  /// Convert, and do nothing else: no hash and no call to another site. The time would tell a stranger who is registered.
+  /// Convert, and do nothing else: no hash and no call to another site. The time would tell a stranger who is
+  /// registered.
   /// - Throws: where the record cannot be read. The step is then answered 503.
   func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8]
 
-  /// What the record holds, as the account page lists it: for a provider with the role `.keepsSeveral`. At most 64 items are listed.
+  /// What the record holds, as the account page lists it: for a provider with the role `.keepsSeveral`. At most 64
+  /// items are listed.
   /// - Throws: where the record cannot be read. The page then lists nothing.
   func holdings(in record: [UInt8]) throws -> [HeldItem]
 }
@@ -36,7 +38,9 @@ extension FullProvider {
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {}
 
   /// There are no older versions.
-  public func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] { throw RecordUpgradeMissing(version: version) }
+  public func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] {
+    throw RecordUpgradeMissing(version: version)
+  }
 
   /// Nothing is listed.
   public func holdings(in record: [UInt8]) throws -> [HeldItem] { [] }
@@ -47,8 +51,9 @@ extension FullProvider {
 
 /// One of several things that a provider keeps for an account, as its owner sees it. No secret is in it.
 ///
-/// A provider that declares `HeldItem.field` among its begin fields lets people change or remove this very item: the account page then has a link beside it to the
-/// flows with the purposes `change` and `disable`, and `begin` is given its `id`. The step proves who asks, as without it.
+/// A provider that declares `HeldItem.field` among its begin fields lets people change or remove this very item: the
+/// account page then has a link beside it to the flows with the purposes `change` and `disable`, and `begin` is given
+/// its `id`. The step proves who asks, as without it.
 public struct HeldItem: Sendable, Equatable {
   /// The begin field that names one item.
   public static let field = InputField(name: "item", kind: .text, isRequired: false)
@@ -86,12 +91,13 @@ public struct RecordUpgradeMissing: Error, Sendable, CustomStringConvertible {
 public struct StepContext: Sendable {
   /// The name of the flow: `login`, `step_up`, … An operator chooses it, so nothing should depend on it.
   public let flow: String
-  /// What completing the flow does: `reset` where a forgotten secret is replaced, `register` where an account is created.
+  /// What completing the flow does: `reset` where a forgotten secret is replaced, `register` where an account is
+  /// created.
   public let flowPurpose: FlowPurposeKind
   /// What the step is for.
   public let purpose: StepPurpose
-  /// The account of the flow, or the one that the identifier of `begin` opens; nil where there is none (yet). A provider
-  /// whose policy conceals does the same work, and takes the same time, without one.
+  /// The account of the flow, or the one that the identifier of `begin` opens; nil where there is none (yet). A
+  /// provider whose policy conceals does the same work, and takes the same time, without one.
   public var account: StepAccount?
   /// What `readIdentifier` made of `begin`'s input, where it made something.
   public package(set) var identifier: Identifier?
@@ -101,8 +107,8 @@ public struct StepContext: Sendable {
   public let now: Int64
   /// Where a site that this step leads to sends the person back; nil where the step was not begun over HTTP.
   public let callback: Callback?
-  /// The fields of this round: in `begin` the declared ones, in `submit` those of the last `ask`, or, after a `redirect`, the callback parameters.
-  /// Empty where nothing was asked for, as after a `wait`.
+  /// The fields of this round: in `begin` the declared ones, in `submit` those of the last `ask`, or, after a
+  /// `redirect`, the callback parameters. Empty where nothing was asked for, as after a `wait`.
   public var asked: [InputField]
   public var tools: StepTools
 
@@ -110,7 +116,8 @@ public struct StepContext: Sendable {
   ///   - flowPurpose: nil for the one that goes with the step's purpose.
   ///   - asked: nothing, unless told otherwise.
   public init(
-    flow: String, flowPurpose: FlowPurposeKind? = nil, purpose: StepPurpose, account: StepAccount?, identifier: Identifier?, state: [UInt8],
+    flow: String, flowPurpose: FlowPurposeKind? = nil, purpose: StepPurpose, account: StepAccount?,
+    identifier: Identifier?, state: [UInt8],
     now: Int64, callback: Callback?, asked: [InputField] = [], tools: StepTools
   ) {
     self.flow = flow
@@ -210,15 +217,17 @@ public enum StepAnswer: Sendable {
   case ask([InputField], state: [UInt8], showing: [Shown] = [])
   /// Send the person to another site; `state` comes back with the next call.
   case redirect(to: String, state: [UInt8])
-  /// The person decides elsewhere, such as in an app on their phone. The core calls `submit` again without fields, at the earliest after `poll`, which
-  /// is from 1 to 60 seconds; `state` comes back with it. A further `wait` is not counted. The flow's lifetime bounds the whole wait, and `refused`
-  /// ends it.
+  /// The person decides elsewhere, such as in an app on their phone. The core calls `submit` again without fields, at
+  /// the earliest after `poll`, which is from 1 to 60 seconds; `state` comes back with it. A further `wait` is not
+  /// counted. The flow's lifetime bounds the whole wait, and `refused` ends it.
   case wait(poll: Duration, state: [UInt8], showing: [Shown] = [])
   /// It is they.
   case proved(Proof)
-  /// Not accepted, for a reason that the descriptor declares among its outcomes; counted as a failure, unless the outcome says otherwise.
+  /// Not accepted, for a reason that the descriptor declares among its outcomes; counted as a failure, unless the
+  /// outcome says otherwise.
   case refused(RefusalReason)
-  /// The same, and the step asks the fields of another round, such as the first question again. Written `.refused(reason, then: round)`.
+  /// The same, and the step asks the fields of another round, such as the first question again. Written
+  /// `.refused(reason, then: round)`.
   case refusedAndAsked(RefusalReason, Round)
   /// Cannot be read: 422, not counted.
   case malformed(InputProblem)
@@ -244,8 +253,8 @@ public enum StepAnswer: Sendable {
   public static func refused(_ reason: RefusalReason, then next: Round) -> StepAnswer { .refusedAndAsked(reason, next) }
 }
 
-/// Something for the person to see beside the fields of a step. It goes to the flow's own browser or app and nowhere else: the core seals
-/// it while the flow waits, and neither logs nor audits it.
+/// Something for the person to see beside the fields of a step. It goes to the flow's own browser or app and nowhere
+/// else: the core seals it while the flow waits, and neither logs nor audits it.
 public enum Shown: Sendable, Equatable, Codable {
   /// A line of plain text.
   case text(String)
@@ -255,9 +264,10 @@ public enum Shown: Sendable, Equatable, Codable {
   case qr(String)
   /// Lines to be kept, such as recovery codes.
   case list([String])
-  /// A call of the browser's or platform's credential API. `options` is the JSON text of a `PublicKeyCredentialCreationOptionsJSON` or a
-  /// `PublicKeyCredentialRequestOptionsJSON` (Web Authentication, Level 3, section 5.1) of at most 32 KiB. The same round asks for one field of kind `json`,
-  /// which takes the answer (`PublicKeyCredential.toJSON()`). For providers with the presentation `.ceremony`.
+  /// A call of the browser's or platform's credential API. `options` is the JSON text of a
+  /// `PublicKeyCredentialCreationOptionsJSON` or a `PublicKeyCredentialRequestOptionsJSON` (Web Authentication, Level
+  /// 3, section 5.1) of at most 32 KiB. The same round asks for one field of kind `json`, which takes the answer
+  /// (`PublicKeyCredential.toJSON()`). For providers with the presentation `.ceremony`.
   case ceremony(CeremonyCall, options: String)
 }
 
@@ -275,34 +285,39 @@ public struct Proof: Sendable {
   public enum Record: Sendable {
     /// It stays as it is.
     case keep
-    /// This takes its place, when the flow completes. In a step of the purpose `prove` it is the same secret in a newer form, such as a hash at
-    /// today's cost, and gives way where the record was changed meanwhile; what sets or changes a secret answers `replaceOnce`.
+    /// This takes its place, when the flow completes. In a step of the purpose `prove` it is the same secret in a newer
+    /// form, such as a hash at today's cost, and gives way where the record was changed meanwhile; what sets or changes
+    /// a secret answers `replaceOnce`.
     case replace([UInt8])
-    /// The same, for a proof that may be used once, such as a code of an authenticator app: of all flows that were judged by the same record
-    /// one completes, and the others are refused.
+    /// The same, for a proof that may be used once, such as a code of an authenticator app: of all flows that were
+    /// judged by the same record one completes, and the others are refused.
     case replaceOnce([UInt8])
-    /// There is none any more. As with `replaceOnce`, what it was judged by must still be there: a code that removes it does nothing else.
+    /// There is none any more. As with `replaceOnce`, what it was judged by must still be there: a code that removes it
+    /// does nothing else.
     case remove
   }
 
   /// What was proved to be theirs, the most specific first (a federated identity before its verified email).
   public package(set) var proved: [Identifier]
-  /// What another site has verified at some time and does not vouch for today, such as an address at a domain that is not the site's own. A new
-  /// account holds it verified; an account that has it already is not joined by it before it has proved something of its own.
+  /// What another site has verified at some time and does not vouch for today, such as an address at a domain that is
+  /// not the site's own. A new account holds it verified; an account that has it already is not joined by it before it
+  /// has proved something of its own.
   public package(set) var attested: [Identifier]
   /// What they say is theirs and nobody has proved: held unverified, opens nothing.
   public package(set) var claimed: [Identifier]
   public package(set) var firstName: String?
   public package(set) var lastName: String?
-  /// What policies may ask about this proof for the rest of the flow, by the names of the descriptor's `facts`: `f.providers.NAME.FACT`. Undeclared
-  /// names are dropped. Each value has at most 300 bytes; a longer one is a fault.
+  /// What policies may ask about this proof for the rest of the flow, by the names of the descriptor's `facts`:
+  /// `f.providers.NAME.FACT`. Undeclared names are dropped. Each value has at most 300 bytes; a longer one is a fault.
   public package(set) var facts: [String: String]
   public package(set) var record: Record
-  /// Whether two factors were proved at once, such as a device and the fingerprint that unlocks it. A session with such a step has assurance level 2.
+  /// Whether two factors were proved at once, such as a device and the fingerprint that unlocks it. A session with such
+  /// a step has assurance level 2.
   public package(set) var isMultiFactor: Bool
 
   public init(
-    proved: [Identifier] = [], attested: [Identifier] = [], claimed: [Identifier] = [], firstName: String? = nil, lastName: String? = nil,
+    proved: [Identifier] = [], attested: [Identifier] = [], claimed: [Identifier] = [], firstName: String? = nil,
+    lastName: String? = nil,
     facts: [String: String] = [:], record: Record = .keep, isMultiFactor: Bool = false
   ) {
     self.proved = proved

@@ -1,7 +1,9 @@
-/// A small key-value store that the core grants each provider: for nonces, replay protection, pending approvals and cached answers of a vendor.
+/// A small key-value store that the core grants each provider: for nonces, replay protection, pending approvals and
+/// cached answers of a vendor.
 ///
-/// The keys belong to the provider alone: no other provider can read, guess or overwrite them. All gateways of an installation share the entries, and
-/// a restart keeps them. Every entry expires. Values are sealed at rest; keys are stored as keyed hashes.
+/// The keys belong to the provider alone: no other provider can read, guess or overwrite them. All gateways of an
+/// installation share the entries, and a restart keeps them. Every entry expires. Values are sealed at rest; keys are
+/// stored as keyed hashes.
 ///
 /// Secrets of a person belong in the account's record and the state of a step belongs in `state`, not here.
 public protocol KeyValueStore: Sendable {
@@ -13,7 +15,8 @@ public protocol KeyValueStore: Sendable {
   /// - Parameter lifetime: `KeyValueLimits.lifetime`, from now on.
   func set(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault)
 
-  /// Writes a value if the key has none. Of several calls at once, on whichever gateways, one writes: a nonce is new exactly once.
+  /// Writes a value if the key has none. Of several calls at once, on whichever gateways, one writes: a nonce is new
+  /// exactly once.
   /// - Returns: whether the value was written.
   func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) -> Bool
 
@@ -33,9 +36,11 @@ public enum KeyValueLimits {
   public static let longestValue = 16_384
   /// How long an entry may live.
   public static let lifetime: ClosedRange<Duration> = .seconds(1)...Duration.seconds(30 * 86_400)
-  /// Entries of one provider. A new key beyond them is refused with `KeyValueFault.full`; nothing that is stored gives way to it.
+  /// Entries of one provider. A new key beyond them is refused with `KeyValueFault.full`; nothing that is stored gives
+  /// way to it.
   ///
-  /// Attack: steps that are begun without end, each of which stores something, until the disk is full or other people's nonces are pushed out.
+  /// Attack: steps that are begun without end, each of which stores something, until the disk is full or other people's
+  /// nonces are pushed out.
   public static let entries = 20_000
 
   /// Checks what a provider wants to read or write.
@@ -47,7 +52,8 @@ public enum KeyValueLimits {
   }
 }
 
-/// Why the key-value store did not do what it was asked. A provider that lets it through answers a fault: 503, refunded, never a pass.
+/// Why the key-value store did not do what it was asked. A provider that lets it through answers a fault: 503,
+/// refunded, never a pass.
 public enum KeyValueFault: Error, Sendable, Equatable, CustomStringConvertible {
   /// The store does not answer. The reason is in the gateway's log.
   case unavailable
@@ -62,7 +68,8 @@ public enum KeyValueFault: Error, Sendable, Equatable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .unavailable: "the key-value store does not answer"
-    case .full: "the key-value store has \(KeyValueLimits.entries) entries of this provider: store less, or let entries expire sooner"
+    case .full:
+      "the key-value store has \(KeyValueLimits.entries) entries of this provider: store less, or let entries expire sooner"
     case .leaseLost: "the maintenance run has lost its lease: its time is over"
     case .invalidKey(let bytes): "a key must have 1 to \(KeyValueLimits.longestKey) bytes, this one has \(bytes)"
     case .valueTooLong(let bytes): "a value may have \(KeyValueLimits.longestValue) bytes, this one has \(bytes)"
@@ -76,8 +83,12 @@ public struct UnavailableKeyValueStore: KeyValueStore {
   public init() {}
 
   public func value(for key: String) async throws(KeyValueFault) -> [UInt8]? { throw .unavailable }
-  public func set(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) { throw .unavailable }
-  public func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) -> Bool { throw .unavailable }
+  public func set(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) {
+    throw .unavailable
+  }
+  public func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault)
+    -> Bool
+  { throw .unavailable }
   public func take(_ key: String) async throws(KeyValueFault) -> [UInt8]? { throw .unavailable }
   public func remove(_ key: String) async throws(KeyValueFault) { throw .unavailable }
 }

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// A key-value store in memory, for tests of a provider: the same bounds and the same meaning as the gateway's, by a clock that the test holds.
+/// A key-value store in memory, for tests of a provider: the same bounds and the same meaning as the gateway's, by a
+/// clock that the test holds.
 public final class MemoryKeyValueStore: KeyValueStore {
   private struct Entry {
     let value: [UInt8]
@@ -22,7 +23,9 @@ public final class MemoryKeyValueStore: KeyValueStore {
     _ = try put(value, for: key, expiresIn: lifetime, once: false)
   }
 
-  public func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) -> Bool {
+  public func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault)
+    -> Bool
+  {
     try put(value, for: key, expiresIn: lifetime, once: true)
   }
 
@@ -34,7 +37,9 @@ public final class MemoryKeyValueStore: KeyValueStore {
 
   public func remove(_ key: String) async throws(KeyValueFault) { _ = try await take(key) }
 
-  private func put(_ value: [UInt8], for key: String, expiresIn lifetime: Duration, once: Bool) throws(KeyValueFault) -> Bool {
+  private func put(_ value: [UInt8], for key: String, expiresIn lifetime: Duration, once: Bool) throws(KeyValueFault)
+    -> Bool
+  {
     try KeyValueLimits.check(key: key, value: value, lifetime: lifetime)
     let now = clock.now
     let outcome: Result<Bool, KeyValueFault> = entries.withLock { entries in

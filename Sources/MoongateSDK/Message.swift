@@ -65,8 +65,8 @@ public protocol Messenger: Sendable {
 public struct DeliveryFault: Error, Sendable, Equatable {
   /// For the operator's log: what and why, without the message or its code.
   public let reason: String
-  /// Why this identifier cannot be reached, where the provider declares that among its `deliveryReasons`; nil for any other fault, such as a site
-  /// that does not answer.
+  /// Why this identifier cannot be reached, where the provider declares that among its `deliveryReasons`; nil for any
+  /// other fault, such as a site that does not answer.
   public let declared: RefusalReason?
 
   /// A fault that says nothing about the identifier.
@@ -75,7 +75,8 @@ public struct DeliveryFault: Error, Sendable, Equatable {
     declared = nil
   }
 
-  /// The identifier cannot be reached, for a declared reason: `throw DeliveryFault("not_on_whatsapp", "error 131026 of the hub")`.
+  /// The identifier cannot be reached, for a declared reason:
+  /// `throw DeliveryFault("not_on_whatsapp", "error 131026 of the hub")`.
   /// - Parameter reason: for the operator's log.
   public init(_ declared: RefusalReason, _ reason: String) {
     self.reason = reason
@@ -83,8 +84,8 @@ public struct DeliveryFault: Error, Sendable, Equatable {
   }
 }
 
-/// Why a code provider could not deliver to an identifier, declared beforehand: the person may be told the sentence, and a flow goes on with the
-/// next provider of its `fallback`.
+/// Why a code provider could not deliver to an identifier, declared beforehand: the person may be told the sentence,
+/// and a flow goes on with the next provider of its `fallback`.
 public struct DeliveryReason: Hashable, Sendable, Codable {
   public let reason: RefusalReason
   /// One English sentence for the person: what is the matter and what to do. Plain text.

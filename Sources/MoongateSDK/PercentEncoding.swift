@@ -2,13 +2,16 @@
 public enum PercentEncoding {
   private static let digits = Array("0123456789ABCDEF".utf8)
 
-  /// Everything but RFC 3986's unreserved characters is encoded, byte by byte of its UTF-8; a space is %20, which forms read as well as a plus.
+  /// Everything but RFC 3986's unreserved characters is encoded, byte by byte of its UTF-8; a space is %20, which forms
+  /// read as well as a plus.
   public static func encode(_ text: String) -> String {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.utf8.count * 2)
     for byte in text.utf8 {
       switch byte {
-      case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): bytes.append(byte)
+      case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+        UInt8(ascii: "~"):
+        bytes.append(byte)
       default: bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
       }
     }

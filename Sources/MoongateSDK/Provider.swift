@@ -7,9 +7,9 @@ public protocol Provider: Sendable {
   /// What it is and what it asks for. The same at every call: the core reads it once.
   var descriptor: ProviderDescriptor { get }
 
-  /// Does what has to be done now and then, such as fetching a vendor's keys or removing what has expired there. Runs on one gateway of the
-  /// installation at a time, about every `ProviderDescriptor.maintenanceInterval`, while the provider is configured. Nobody waits for it. It is cancelled
-  /// after a minute.
+  /// Does what has to be done now and then, such as fetching a vendor's keys or removing what has expired there. Runs
+  /// on one gateway of the installation at a time, about every `ProviderDescriptor.maintenanceInterval`, while the
+  /// provider is configured. Nobody waits for it. It is cancelled after a minute.
   /// - Parameter tools: as for a step, without a hasher. `tools.store` refuses once the run has lost its lease.
   /// - Throws: what went wrong: it is logged and counted, and maintenance runs again after the next interval.
   func maintain(with tools: StepTools) async throws
@@ -24,7 +24,8 @@ extension Provider {
 public enum SDKVersion {
   /// This one. It grows where something that providers were promised changes; what is only added changes nothing.
   ///
-  /// Version 2: presentations, entrances, pages, flows and roles in the descriptor; what a flow is for in `StepContext`; refusals that ask again.
+  /// Version 2: presentations, entrances, pages, flows and roles in the descriptor; what a flow is for in
+  /// `StepContext`; refusals that ask again.
   public static let current = 2
 }
 
@@ -35,8 +36,8 @@ public protocol CodeProvider: Provider {
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier
 
   /// Sends a code. Called after the try was charged; a fault is not charged to the person.
-  /// - Parameter tools: what the core lends for it: `tools.send(…)` for a message by the way that gateway.lua names, `tools.web` for another
-  ///   site, the settings, a log.
+  /// - Parameter tools: what the core lends for it: `tools.send(…)` for a message by the way that gateway.lua names,
+  ///   `tools.web` for another site, the settings, a log.
   func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault)
 }
 
@@ -59,7 +60,8 @@ public struct CodeMessage: Sendable {
 
   /// - Parameter translate: gives an English text in the language.
   package init(
-    code: String, text: String, domainBoundLine: String, service: String, language: String, translate: @escaping @Sendable (String) -> String
+    code: String, text: String, domainBoundLine: String, service: String, language: String,
+    translate: @escaping @Sendable (String) -> String
   ) {
     self.code = code
     self.text = text
@@ -69,7 +71,7 @@ public struct CodeMessage: Sendable {
     self.translate = translate
   }
 
-  /// An English text of the provider's own in the language of the message, as the provider's `words/` or the operator's `pages/` say it, with
-  /// {service} filled in: `code.said("Your {service} verification code")`.
+  /// An English text of the provider's own in the language of the message, as the provider's `words/` or the operator's
+  /// `pages/` say it, with {service} filled in: `code.said("Your {service} verification code")`.
   public func said(_ english: String) -> String { translate(english).replacing("{service}", with: service) }
 }

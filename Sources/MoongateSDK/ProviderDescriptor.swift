@@ -9,25 +9,28 @@ public struct ProviderDescriptor: Sendable {
   public let settings: [SettingField]
   /// Its default policy: the text of its `policy.lua`.
   public package(set) var policy: PolicySource
-  /// Flows that come with the provider, each the text of a flows/NAME.lua. They are there while gateway.lua configures the provider and the
-  /// operator's folder has no flow of the same name. Each begins with a session: which flows let people in is the operator's to decide.
+  /// Flows that come with the provider, each the text of a flows/NAME.lua. They are there while gateway.lua configures
+  /// the provider and the operator's folder has no flow of the same name. Each begins with a session: which flows let
+  /// people in is the operator's to decide.
   public package(set) var flows: [PolicySource]
-  /// Cases that come with the provider, the text of a tests/NAME.lua: what holds of its own flows whatever the numbers of its policy are. `moongate check`
-  /// plays those that name no other flows, unless the operator's folder has a tests/NAME.lua. nil for none.
+  /// Cases that come with the provider, the text of a tests/NAME.lua: what holds of its own flows whatever the numbers
+  /// of its policy are. `moongate check` plays those that name no other flows, unless the operator's folder has a
+  /// tests/NAME.lua. nil for none.
   public package(set) var cases: PolicySource?
   /// The kinds of identifier that it reads or proves.
   public let identifierKinds: [IdentifierKind]
-  /// Whether its `submit` hashes secrets: the core then takes a permit of the hashing threads before it charges an attempt, and answers `busy` where
-  /// there is none; and it counts a registration before the hash. `StepTools.hasher` is granted in `submit` either way.
+  /// Whether its `submit` hashes secrets: the core then takes a permit of the hashing threads before it charges an
+  /// attempt, and answers `busy` where there is none; and it counts a registration before the hash. `StepTools.hasher`
+  /// is granted in `submit` either way.
   public let hashesSecrets: Bool
-  /// How many different secrets people may choose from, for the guess budget of `moongate check`; nil where that is not known,
-  /// as of passwords, or where there is no secret to guess. That people choose evenly is assumed, and said.
+  /// How many different secrets people may choose from, for the guess budget of `moongate check`; nil where that is not
+  /// known, as of passwords, or where there is no secret to guess. That people choose evenly is assumed, and said.
   public let secretSpace: Int?
-  /// All refusals that it may answer. One that is not here is a fault of the provider: answered 503, logged, given back, and never a
-  /// pass. A code provider needs none: its codes are the core's to refuse.
+  /// All refusals that it may answer. One that is not here is a fault of the provider: answered 503, logged, given
+  /// back, and never a pass. A code provider needs none: its codes are the core's to refuse.
   public let outcomes: [Outcome]
-  /// Of a code provider: the reasons for which it may fail to deliver to an identifier. A `DeliveryFault` with a reason that is not here is an
-  /// ordinary fault.
+  /// Of a code provider: the reasons for which it may fail to deliver to an identifier. A `DeliveryFault` with a reason
+  /// that is not here is an ordinary fault.
   public let deliveryReasons: [DeliveryReason]
   /// What policies may ask about whom it proves: attributes of identifiers, and what its proofs tell beside them.
   public let facts: [FactField]
@@ -37,35 +40,44 @@ public struct ProviderDescriptor: Sendable {
   public package(set) var presentation: Presentation?
   /// How the pages for signing in and registering offer it; nil: by a link.
   public package(set) var entrance: Entrance?
-  /// The last part of its page's address: `verify` for `/auth/verify`; nil for `/auth/step/NAME`. For `codeEntry` and `digitPad`.
+  /// The last part of its page's address: `verify` for `/auth/verify`; nil for `/auth/step/NAME`. For `codeEntry` and
+  /// `digitPad`.
   public package(set) var page: String?
-  /// The provider of which gateway.lua makes this an instance under another name; nil for a provider under its own name.
+  /// The provider of which gateway.lua makes this an instance under another name; nil for a provider under its own
+  /// name.
   package var instanceOf: ProviderName?
   /// What gateway.lua says that people read as its name; nil where it says nothing.
   package var title: String?
   /// What it is to an account. Not declared: it may keep a factor, and proves identifiers where it names their kinds.
   public let role: ProviderRole
-  /// What another site may send back with a person to `/auth/callback/NAME`, by GET or POST; nothing else arrives. Empty: nobody is sent back. The
-  /// parameter `state` finds the flow whether it is here or not.
+  /// What another site may send back with a person to `/auth/callback/NAME`, by GET or POST; nothing else arrives.
+  /// Empty: nobody is sent back. The parameter `state` finds the flow whether it is here or not.
   public let callbackFields: [InputField]
   /// Whether a vendor's servers may call `/auth/hook/NAME`; then it is a `WebhookReceiver`.
   public let receivesWebhooks: Bool
-  /// Documents that it publishes as `/.well-known/NAME`; then it is a `WellKnownPublisher`. Routes never see a request for one of them.
+  /// Documents that it publishes as `/.well-known/NAME`; then it is a `WellKnownPublisher`. Routes never see a request
+  /// for one of them.
   public let wellKnown: [String]
-  /// How often `Provider.maintain(with:)` runs, on one gateway of the installation; nil for a provider that needs no maintenance. 10 seconds to 30 days.
+  /// How often `Provider.maintain(with:)` runs, on one gateway of the installation; nil for a provider that needs no
+  /// maintenance. 10 seconds to 30 days.
   public let maintenanceInterval: Duration?
-  /// The version of the records that it keeps for accounts: 1 or more. A provider that changes their form counts it up and reads the older ones in
-  /// `FullProvider.upgrade(_:from:)`. A gateway refuses a record of a version above this one.
+  /// The version of the records that it keeps for accounts: 1 or more. A provider that changes their form counts it up
+  /// and reads the older ones in `FullProvider.upgrade(_:from:)`. A gateway refuses a record of a version above this
+  /// one.
   public let recordVersion: Int
   /// The version of this library that it was written for. A program refuses to start with one of its future.
   public let sdk: Int
 
   public init(
-    name: ProviderName, beginFields: [InputField], submitFields: [InputField], settings: [SettingField], policy: PolicySource,
-    flows: [PolicySource] = [], cases: PolicySource? = nil, identifierKinds: [IdentifierKind], hashesSecrets: Bool = false, secretSpace: Int? = nil,
+    name: ProviderName, beginFields: [InputField], submitFields: [InputField], settings: [SettingField],
+    policy: PolicySource,
+    flows: [PolicySource] = [], cases: PolicySource? = nil, identifierKinds: [IdentifierKind],
+    hashesSecrets: Bool = false, secretSpace: Int? = nil,
     outcomes: [Outcome] = [], deliveryReasons: [DeliveryReason] = [], facts: [FactField] = [],
-    words: StepWords? = nil, presentation: Presentation? = nil, entrance: Entrance? = nil, page: String? = nil, role: ProviderRole? = nil,
-    callbackFields: [InputField] = Self.standardCallbackFields, receivesWebhooks: Bool = false, wellKnown: [String] = [],
+    words: StepWords? = nil, presentation: Presentation? = nil, entrance: Entrance? = nil, page: String? = nil,
+    role: ProviderRole? = nil,
+    callbackFields: [InputField] = Self.standardCallbackFields, receivesWebhooks: Bool = false,
+    wellKnown: [String] = [],
     recordVersion: Int = 1, maintenanceInterval: Duration? = nil, sdk: Int = SDKVersion.current
   ) {
     self.name = name
@@ -95,18 +107,23 @@ public struct ProviderDescriptor: Sendable {
   }
 
   /// What an OAuth 2.0 site sends back (RFC 6749 section 4.1.2, RFC 9207 section 2).
-  public static let standardCallbackFields = ["code", "state", "iss", "error"].map { InputField(name: $0, kind: .text, isRequired: false) }
+  public static let standardCallbackFields = ["code", "state", "iss", "error"].map {
+    InputField(name: $0, kind: .text, isRequired: false)
+  }
 
   /// The declared outcome of a reason; nil where it was not declared.
   public func outcome(_ reason: RefusalReason) -> Outcome? { outcomes.first { $0.reason == reason } }
 
   /// The declared reason of a failed delivery; nil where it was not declared.
-  public func deliveryReason(_ reason: RefusalReason) -> DeliveryReason? { deliveryReasons.first { $0.reason == reason } }
+  public func deliveryReason(_ reason: RefusalReason) -> DeliveryReason? {
+    deliveryReasons.first { $0.reason == reason }
+  }
 }
 
 /// A Lua file that a provider ships, such as its default policy, and the name by which messages refer to it.
 public struct PolicySource: Sendable {
-  /// Where its author finds it: `Plugins/PhoneOTP/policy.lua`. A flow has the name of its file: `Plugins/PIN/flows/pin_set.lua`.
+  /// Where its author finds it: `Plugins/PhoneOTP/policy.lua`. A flow has the name of its file:
+  /// `Plugins/PIN/flows/pin_set.lua`.
   public let file: String
   /// Lua, UTF-8.
   public let text: String
@@ -135,8 +152,8 @@ public struct InputField: Sendable, Equatable, Codable {
     case email
     case password
     case region
-    /// A JSON object of at most 64 KiB, such as the answer of a browser's credential API. A client may send the object itself or its text; the provider
-    /// receives the text. For `submit`, with the presentation `.ceremony`.
+    /// A JSON object of at most 64 KiB, such as the answer of a browser's credential API. A client may send the object
+    /// itself or its text; the provider receives the text. For `submit`, with the presentation `.ceremony`.
     case json
     /// One of `choices`, by its value. Only in a round: what there is to choose depends on the account.
     case choice
@@ -144,8 +161,9 @@ public struct InputField: Sendable, Equatable, Codable {
 
   public let name: String
   public let kind: Kind
-  /// How many characters the value has, where the number is fixed. People group codes by spaces and hyphens: of `digits` they do not count, and a `text`
-  /// fits with them or without. Of every other kind each character counts. The provider receives the value as it was typed.
+  /// How many characters the value has, where the number is fixed. People group codes by spaces and hyphens: of
+  /// `digits` they do not count, and a `text` fits with them or without. Of every other kind each character counts. The
+  /// provider receives the value as it was typed.
   public let length: Int?
   public let isRequired: Bool
   /// What a field of kind `choice` may hold: 1 to 64 of them; nil for every other kind.
@@ -173,11 +191,13 @@ public struct InputChoice: Sendable, Equatable, Codable {
   }
 }
 
-/// Something that policies may ask about. With `of: .phone` and the name `country` a policy reads `f.phone.country`: the identifier's attribute of
-/// this name, or nil.
+/// Something that policies may ask about. With `of: .phone` and the name `country` a policy reads `f.phone.country`:
+/// the identifier's attribute of this name, or nil.
 ///
-/// Once the provider's step has passed, policies read the fact as `f.providers.NAME.country` for the rest of the flow, whatever identifier comes
-/// next, and as `f.NAME.country` unless NAME is one of the gateway's own groups, such as `account`. Its value is `Proof.facts`, else the attribute. A provider without identifiers declares facts that have only this place.
+/// Once the provider's step has passed, policies read the fact as `f.providers.NAME.country` for the rest of the flow,
+/// whatever identifier comes next, and as `f.NAME.country` unless NAME is one of the gateway's own groups, such as
+/// `account`. Its value is `Proof.facts`, else the attribute. A provider without identifiers declares facts that have
+/// only this place.
 public struct FactField: Sendable, Equatable {
   /// How the attribute's text is read.
   public enum Kind: String, Sendable, Codable {
@@ -191,7 +211,8 @@ public struct FactField: Sendable, Equatable {
   /// Snake case, and none of the core's own: not `e164`, not `address`.
   public let name: String
   public let kind: Kind
-  /// Which identifiers carry it; nil: those of the first kind that the provider declares, or none where it declares no kind.
+  /// Which identifiers carry it; nil: those of the first kind that the provider declares, or none where it declares no
+  /// kind.
   public let of: IdentifierKind?
   /// For editors and the manual, a few words: "the number's country in two letters".
   public let help: String
@@ -225,22 +246,27 @@ public struct StepWords: Sendable, Equatable, Codable {
   public let instruction: String
   /// What stands at each field, by its name; a field that is not here is called by its name.
   public let labels: [String: String]
-  /// What the account page calls the links to its flows `NAME_set`, `NAME_change` and `NAME_disable`, by purpose; one that is not here is
-  /// called "Set up", "Change" or "Turn off".
+  /// What the account page calls the links to its flows `NAME_set`, `NAME_change` and `NAME_disable`, by purpose; one
+  /// that is not here is called "Set up", "Change" or "Turn off".
   public let links: [StepPurpose: String]
   /// What people call it where it is one of several: "Code by SMS". nil: its title.
   public package(set) var name: String?
-  /// What the presentation says in other words for this provider, by the names of the page's words (`en.words`): `["enter_passcode": "Enter your vault code"]`.
+  /// What the presentation says in other words for this provider, by the names of the page's words (`en.words`):
+  /// `["enter_passcode": "Enter your vault code"]`.
   public let page: [String: String]
-  /// What the owner of an account is told by a message when the factor is set, changed or disabled; what is not here is said with the title.
+  /// What the owner of an account is told by a message when the factor is set, changed or disabled; what is not here is
+  /// said with the title.
   public let notices: [StepPurpose: FactorNotice]
-  /// All of that, what its steps show and the sentences of its outcomes in other languages: by the language's tag (BCP 47, `hi`), then by the
-  /// English text. What is not here is shown in English; what an operator's own words say goes first.
+  /// All of that, what its steps show and the sentences of its outcomes in other languages: by the language's tag (BCP
+  /// 47, `hi`), then by the English text. What is not here is shown in English; what an operator's own words say goes
+  /// first.
   public let translations: [String: [String: String]]
 
   public init(
-    title: String, name: String? = nil, instruction: String = "", labels: [String: String] = [:], links: [StepPurpose: String] = [:],
-    page: [String: String] = [:], notices: [StepPurpose: FactorNotice] = [:], translations: [String: [String: String]] = [:]
+    title: String, name: String? = nil, instruction: String = "", labels: [String: String] = [:],
+    links: [StepPurpose: String] = [:],
+    page: [String: String] = [:], notices: [StepPurpose: FactorNotice] = [:],
+    translations: [String: [String: String]] = [:]
   ) {
     self.title = title
     self.instruction = instruction
@@ -252,11 +278,13 @@ public struct StepWords: Sendable, Equatable, Codable {
     self.translations = translations
   }
 
-  /// The same with the translations of files that a target embeds, such as words/hi.words: a line each, `English text = translation`. Lines that are
-  /// empty or begin with # say nothing.
+  /// The same with the translations of files that a target embeds, such as words/hi.words: a line each,
+  /// `English text = translation`. Lines that are empty or begin with # say nothing.
   public init(
-    title: String, name: String? = nil, instruction: String = "", labels: [String: String] = [:], links: [StepPurpose: String] = [:],
-    page: [String: String] = [:], notices: [StepPurpose: FactorNotice] = [:], translations files: [(tag: String, file: [UInt8])]
+    title: String, name: String? = nil, instruction: String = "", labels: [String: String] = [:],
+    links: [StepPurpose: String] = [:],
+    page: [String: String] = [:], notices: [StepPurpose: FactorNotice] = [:],
+    translations files: [(tag: String, file: [UInt8])]
   ) {
     self.init(
       title: title, name: name, instruction: instruction, labels: labels, links: links, page: page, notices: notices,
@@ -273,7 +301,8 @@ public struct StepWords: Sendable, Equatable, Codable {
     return Dictionary(pairs) { first, _ in first }
   }
 
-  /// The translations of a language, by the English text: those of the very tag, else of its language (`hi` for `hi-IN`).
+  /// The translations of a language, by the English text: those of the very tag, else of its language (`hi` for
+  /// `hi-IN`).
   public func translations(in tag: String) -> [String: String] {
     translations[tag] ?? translations[String(tag.prefix { $0 != "-" })] ?? [:]
   }

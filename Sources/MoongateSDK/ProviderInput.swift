@@ -2,7 +2,8 @@
 public enum InputValue: Sendable, Equatable {
   case text(String)
   case flag(Bool)
-  /// An object, as JSON text. The core hands it as `text` to a provider that asked for a field of kind `json`; any other provider refuses it.
+  /// An object, as JSON text. The core hands it as `text` to a provider that asked for a field of kind `json`; any
+  /// other provider refuses it.
   case object(String)
   /// Anything else: a number or a list. A provider refuses it.
   case other

@@ -18,8 +18,8 @@ public struct ProviderName: RawRepresentable, Hashable, Comparable, Sendable, Co
   public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// A provider's author writes its name as a literal. It is taken as written; the program's list of providers refuses one
-/// that is not of the form above before anything is served.
+/// A provider's author writes its name as a literal. It is taken as written; the program's list of providers refuses
+/// one that is not of the form above before anything is served.
 extension ProviderName: ExpressibleByStringLiteral {
   public init(stringLiteral value: StaticString) { rawValue = "\(value)" }
 }

@@ -1,5 +1,5 @@
-/// A provider that takes the hashes of secrets from other systems: `moongate account import` reads them under the provider's name, and
-/// `moongate account export --hashes` prints them.
+/// A provider that takes the hashes of secrets from other systems: `moongate account import` reads them under the
+/// provider's name, and `moongate account export --hashes` prints them.
 ///
 /// The hash is verified by ``SecretHasher/verify(_:against:)``, which makes it anew at the next sign-in.
 public protocol SecretImporting: Provider {

@@ -1,5 +1,5 @@
-/// One field of a provider's entry in gateway.lua. What does not fit is a problem at load, with file and line: a provider reads
-/// settings that are there and are right.
+/// One field of a provider's entry in gateway.lua. What does not fit is a problem at load, with file and line: a
+/// provider reads settings that are there and are right.
 public struct SettingField: Sendable, Equatable {
   /// What the field may hold.
   public enum Kind: Sendable, Equatable {
@@ -56,7 +56,8 @@ public enum SettingValue: Sendable, Equatable {
   }
 }
 
-extension SettingValue: ExpressibleByStringLiteral, ExpressibleByFloatLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
+extension SettingValue: ExpressibleByStringLiteral, ExpressibleByFloatLiteral, ExpressibleByIntegerLiteral,
+  ExpressibleByBooleanLiteral,
   ExpressibleByArrayLiteral
 {
   public init(stringLiteral value: String) { self = .text(value) }
@@ -74,7 +75,9 @@ public struct StepSettings: Sendable {
   /// - Parameters:
   ///   - texts: the same as `values` of texts.
   ///   - values: by name; defaults are in it already.
-  public init(texts: [String: String] = [:], secrets: [String: @Sendable () -> String] = [:], values: [String: SettingValue] = [:]) {
+  public init(
+    texts: [String: String] = [:], secrets: [String: @Sendable () -> String] = [:], values: [String: SettingValue] = [:]
+  ) {
     self.values = values.merging(texts.mapValues { .text($0) }) { first, _ in first }
     self.secrets = secrets
   }
@@ -99,7 +102,8 @@ public struct StepSettings: Sendable {
     if case .list(let list) = values[name] { list } else { [] }
   }
 
-  /// The absolute path of a field of kind `file`; nil where the operator left it out. The file was there when the configuration was loaded.
+  /// The absolute path of a field of kind `file`; nil where the operator left it out. The file was there when the
+  /// configuration was loaded.
   public func file(_ name: String) -> String? { text(name) }
 
   /// A field of kind `secret`; nil where the operator left it out. Never put it in an error or a log.

@@ -4,10 +4,11 @@ public struct StepTools: Sendable {
   public let randomBytes: @Sendable (_ count: Int) -> [UInt8]
   /// The provider's entry in gateway.lua.
   public let settings: StepSettings
-  /// Hashes and verifies secrets, in every `submit`; nil in other calls, since what runs before an attempt is charged must not cost a hash.
+  /// Hashes and verifies secrets, in every `submit`; nil in other calls, since what runs before an attempt is charged
+  /// must not cost a hash.
   ///
-  /// A descriptor with `hashesSecrets` has a permit of the hashing threads reserved before the attempt is charged. Without it the first use asks
-  /// for one, and throws where there is none: 503, refunded.
+  /// A descriptor with `hashesSecrets` has a permit of the hashing threads reserved before the attempt is charged.
+  /// Without it the first use asks for one, and throws where there is none: 503, refunded.
   public var hasher: (any SecretHasher)?
   /// Reaches other sites.
   public let web: any WebClient
@@ -25,8 +26,10 @@ public struct StepTools: Sendable {
   ///   - clock: stands at the epoch, unless told otherwise.
   ///   - store: never answers, unless told otherwise.
   public init(
-    randomBytes: @escaping @Sendable (Int) -> [UInt8], settings: StepSettings = StepSettings(), hasher: (any SecretHasher)? = nil,
-    web: any WebClient, messenger: (any Messenger)? = nil, log: StepLog = StepLog { _, _, _ in }, clock: StepClock = StepClock { 0 },
+    randomBytes: @escaping @Sendable (Int) -> [UInt8], settings: StepSettings = StepSettings(),
+    hasher: (any SecretHasher)? = nil,
+    web: any WebClient, messenger: (any Messenger)? = nil, log: StepLog = StepLog { _, _, _ in },
+    clock: StepClock = StepClock { 0 },
     store: any KeyValueStore = UnavailableKeyValueStore()
   ) {
     self.randomBytes = randomBytes
@@ -58,10 +61,11 @@ public struct StepClock: Sendable {
   public var now: Int64 { read() }
 }
 
-/// Lines for the operator, beside the core's own. A refusal needs none, nor does an error that is thrown: the core logs those.
+/// Lines for the operator, beside the core's own. A refusal needs none, nor does an error that is thrown: the core logs
+/// those.
 ///
-/// Whatever the client sent in this step, codes, identifiers and secret settings are replaced by `[redacted]` before anything is written;
-/// that is a net, and no reason to log them.
+/// Whatever the client sent in this step, codes, identifiers and secret settings are replaced by `[redacted]` before
+/// anything is written; that is a net, and no reason to log them.
 public struct StepLog: Sendable {
   /// How much it matters.
   public enum Level: String, Sendable, CaseIterable, Codable {
@@ -71,7 +75,9 @@ public struct StepLog: Sendable {
   private let write: @Sendable (_ level: Level, _ sentence: String, _ values: [String: String]) -> Void
 
   /// - Parameter write: takes one line: how much it matters, a sentence, and named values.
-  public init(_ write: @escaping @Sendable (_ level: Level, _ sentence: String, _ values: [String: String]) -> Void) { self.write = write }
+  public init(_ write: @escaping @Sendable (_ level: Level, _ sentence: String, _ values: [String: String]) -> Void) {
+    self.write = write
+  }
 
   /// What goes on as it should, for whoever looks closely.
   public func info(_ sentence: String, _ values: [String: String] = [:]) { write(.info, sentence, values) }
@@ -86,5 +92,7 @@ public struct StepLog: Sendable {
   public func error(_ sentence: String, _ values: [String: String] = [:]) { write(.error, sentence, values) }
 
   /// By a level that is known only when it runs.
-  public func line(_ level: Level, _ sentence: String, _ values: [String: String] = [:]) { write(level, sentence, values) }
+  public func line(_ level: Level, _ sentence: String, _ values: [String: String] = [:]) {
+    write(level, sentence, values)
+  }
 }

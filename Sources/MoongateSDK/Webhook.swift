@@ -1,9 +1,10 @@
-/// A provider that a vendor's servers call: delivery receipts, push approvals. Its descriptor says `receivesWebhooks`, and the vendor calls
-/// `POST /auth/hook/NAME`.
+/// A provider that a vendor's servers call: delivery receipts, push approvals. Its descriptor says `receivesWebhooks`,
+/// and the vendor calls `POST /auth/hook/NAME`.
 ///
-/// Anybody can send a request there. Verify it, by the vendor's signature over the raw body, before you look at anything else, and refuse a delivery
-/// that was there before. A webhook knows no flow and no session: it writes into `tools.store`, under a handle that `begin` made at random and gave the
-/// vendor, and the next poll of the step reads it there.
+/// Anybody can send a request there. Verify it, by the vendor's signature over the raw body, before you look at
+/// anything else, and refuse a delivery that was there before. A webhook knows no flow and no session: it writes into
+/// `tools.store`, under a handle that `begin` made at random and gave the vendor, and the next poll of the step reads
+/// it there.
 public protocol WebhookReceiver: Provider {
   /// Takes a request. The gateway limits how many arrive, by the client's address and in total, before it calls.
   /// - Throws: where it cannot be taken now. The vendor is answered 503, and tries again.

@@ -1,5 +1,5 @@
-/// A provider that publishes documents at well-known addresses of the site (RFC 8615). Its descriptor names them in `wellKnown`, and the gateway answers
-/// `GET /.well-known/NAME` with them while gateway.lua configures the provider.
+/// A provider that publishes documents at well-known addresses of the site (RFC 8615). Its descriptor names them in
+/// `wellKnown`, and the gateway answers `GET /.well-known/NAME` with them while gateway.lua configures the provider.
 ///
 /// Everybody can read them: they say nothing of a secret or a person.
 public protocol WellKnownPublisher: Provider {

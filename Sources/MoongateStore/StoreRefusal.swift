@@ -62,20 +62,28 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
 
   private static func sentence(_ name: String, _ obstacle: PostgresErrorClassification) -> String {
     switch obstacle {
-    case .unreachable: "Nobody listens at \(name). Start PostgreSQL there, or correct host and port of `store` in gateway.lua."
-    case .unknownHost: "The host of \(name) has no address. Correct it in `store` of gateway.lua, or look at the name server."
-    case .silent: "\(name) does not answer. Look at the network between, a firewall perhaps, and at host and port of `store` in gateway.lua."
-    case .hangsUp: "\(name) takes connections and ends them. Look into the log of the server, or of the balancer before it."
+    case .unreachable:
+      "Nobody listens at \(name). Start PostgreSQL there, or correct host and port of `store` in gateway.lua."
+    case .unknownHost:
+      "The host of \(name) has no address. Correct it in `store` of gateway.lua, or look at the name server."
+    case .silent:
+      "\(name) does not answer. Look at the network between, a firewall perhaps, and at host and port of `store` in gateway.lua."
+    case .hangsUp:
+      "\(name) takes connections and ends them. Look into the log of the server, or of the balancer before it."
     case .stranger: "What listens at \(name) is no PostgreSQL. Correct host and port of `store` in gateway.lua."
-    case .wrongPassword: "PostgreSQL refuses the password for \(name). Correct user and password of `store` in gateway.lua."
-    case .noPassword: "PostgreSQL wants a password for \(name). Put it into `store`, best by env or file, or into PGPASSWORD."
+    case .wrongPassword:
+      "PostgreSQL refuses the password for \(name). Correct user and password of `store` in gateway.lua."
+    case .noPassword:
+      "PostgreSQL wants a password for \(name). Put it into `store`, best by env or file, or into PGPASSWORD."
     case .notAdmitted:
       """
       PostgreSQL lets nobody in to \(name) like that: the user does not exist, pg_hba.conf has no line for user, database, address and TLS, \
       or that line wants a certificate (`sslcert`, `sslkey`).
       """
-    case .noTLS: "\(name) has no TLS, and `sslmode` demands it. Turn it on there (ssl, ssl_cert_file, ssl_key_file), or correct host and port."
-    case .tls: "No TLS with \(name): the two agree on no version or cipher. Look into the server's log, and at its ssl_ settings."
+    case .noTLS:
+      "\(name) has no TLS, and `sslmode` demands it. Turn it on there (ssl, ssl_cert_file, ssl_key_file), or correct host and port."
+    case .tls:
+      "No TLS with \(name): the two agree on no version or cipher. Look into the server's log, and at its ssl_ settings."
     case .certificate(let certificate): sentence(name, certificate)
     case .noAuthority:
       """
@@ -84,10 +92,12 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       """
     case .ownCertificate:
       "The certificate for \(name) cannot be used: `sslcert` and `sslkey` are the PEM files of a certificate and of its own key, and both must be there."
-    case .openKey: "The key of our certificate for \(name) can be read by others. Let nobody else read the file of `sslkey`: chmod 600."
+    case .openKey:
+      "The key of our certificate for \(name) can be read by others. Let nobody else read the file of `sslkey`: chmod 600."
     case .ownCertificateRefused:
       "\(name) does not take the certificate of `sslcert`: it is out of its time, or signed by nobody whom the server knows (ssl_ca_file there)."
-    case .noDatabase: "There is no database of that name at \(name). Make it (createdb), or correct `store` in gateway.lua."
+    case .noDatabase:
+      "There is no database of that name at \(name). Make it (createdb), or correct `store` in gateway.lua."
     case .tooManyConnections:
       "\(name) has no connection left. Raise max_connections there, or let each gateway have fewer: ?pool=2 at the end of `store`."
     case .startingUp: "\(name) is starting or shutting down. Start again when it is ready."
@@ -106,8 +116,10 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       Another server was promoted in the place of one of \(name), and that one takes writes even so: stop it, or make it a standby of the new one. \
       No other server of `store` answers.
       """
-    case .encoding: "The database \(name) is not in UTF8. Make one that is: createdb --encoding=UTF8 --template=template0."
-    case .other(let words): "The store \(name) cannot be opened (PostgreSQL: \(words)). Look into the server's log, then start again."
+    case .encoding:
+      "The database \(name) is not in UTF8. Make one that is: createdb --encoding=UTF8 --template=template0."
+    case .other(let words):
+      "The store \(name) cannot be opened (PostgreSQL: \(words)). Look into the server's log, then start again."
     }
   }
 
@@ -118,11 +130,13 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       The certificate of \(name) is signed by nobody whom `sslrootcert` names. Put the certificate of who signed it into that file; \
       if nobody changed it, somebody else answers in the server's place.
       """
-    case .expired: "The certificate of \(name), or of who signed it, is out of its time. Give the server a new one, or set the clock that is wrong."
+    case .expired:
+      "The certificate of \(name), or of who signed it, is out of its time. Give the server a new one, or set the clock that is wrong."
     case .revoked: "The certificate of \(name) was revoked. Give the server a new one."
     case .otherHost:
       "The certificate of \(name) is another host's. Name the host in `store` as its certificate does, or give the server one for this name."
-    case .unknown: "The certificate of \(name) is not good. Look at it: openssl s_client -starttls postgres -connect HOST:PORT."
+    case .unknown:
+      "The certificate of \(name) is not good. Look at it: openssl s_client -starttls postgres -connect HOST:PORT."
     }
   }
 }

@@ -26,7 +26,9 @@ package final class CapturedLog: Sendable {
     func log(event: LogEvent) {
       let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
       log.state.withLock {
-        $0.append("\(event.level) \(event.message) \(all.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " "))")
+        $0.append(
+          "\(event.level) \(event.message) \(all.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: " "))"
+        )
       }
     }
   }

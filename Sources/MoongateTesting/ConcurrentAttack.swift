@@ -11,8 +11,10 @@ package enum ConcurrentAttack {
   /// What a try of the identifier with the number counts against.
   package static func limit(_ number: Int) -> ResolvedLimit {
     ResolvedLimit(
-      provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier, counter: Array(TokenHash(of: "\(number)".utf8).bytes.prefix(20)),
-      max: isLocked(number) ? 1 : 2, window: .seconds(86_400), counts: .failures, lock: [.seconds(900)], disables: false)
+      provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier,
+      counter: Array(TokenHash(of: "\(number)".utf8).bytes.prefix(20)),
+      max: isLocked(number) ? 1 : 2, window: .seconds(86_400), counts: .failures, lock: [.seconds(900)], disables: false
+    )
   }
 
   /// One failure locks every tenth, and is counted to the others.

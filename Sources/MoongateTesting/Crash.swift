@@ -9,7 +9,8 @@ package enum Crash {
 
   private static func limit(_ name: String, max: Int, lock: [Duration] = []) -> ResolvedLimit {
     ResolvedLimit(
-      provider: provider, name: "limit", key: .identifier, counter: Array(TokenHash(of: name.utf8).bytes.prefix(20)), max: max,
+      provider: provider, name: "limit", key: .identifier, counter: Array(TokenHash(of: name.utf8).bytes.prefix(20)),
+      max: max,
       window: .seconds(86_400), counts: .failures, lock: lock, disables: false)
   }
 
@@ -19,7 +20,8 @@ package enum Crash {
 
   private static func flow(_ number: Int) -> FlowRecord {
     FlowRecord(
-      id: TokenHash(of: "fl_\(number)".utf8), definition: .test("login", account: .any, steps: [.test(provider)]), codes: [:], createdAt: start,
+      id: TokenHash(of: "fl_\(number)".utf8), definition: .test("login", account: .any, steps: [.test(provider)]),
+      codes: [:], createdAt: start,
       returnTo: nil, browser: nil, network: [], account: nil)
   }
 
@@ -32,16 +34,20 @@ package enum Crash {
     flow.status = .complete
     let locked = limit("locked \(number)", max: 1, lock: [.seconds(900)])
     for (kind, limit) in [(UInt8(1), tries), (2, limit("open \(number)", max: 5)), (3, locked)] {
-      _ = try await store.reserve(ReservationRequest(id: reservation(number, kind), now: now, limits: [limit], timer: nil))
+      _ = try await store.reserve(
+        ReservationRequest(id: reservation(number, kind), now: now, limits: [limit], timer: nil))
     }
     let account = Account(id: "ac_\(number)", createdAt: now, lastSeenAt: now)
     let session = Session(
-      id: "se_\(number)", token: TokenHash(of: "se_\(number)".utf8), account: account.id, createdAt: now, expiresAt: now + .seconds(86_400),
+      id: "se_\(number)", token: TokenHash(of: "se_\(number)".utf8), account: account.id, createdAt: now,
+      expiresAt: now + .seconds(86_400),
       idle: .seconds(86_400), lastSeenAt: now, passed: [], userAgent: nil)
     _ = try await store.apply(
       [
-        .settle(Settlement(reservation: reservation(number, 1), outcome: .failure, limits: [tries], timer: nil, now: now)),
-        .settle(Settlement(reservation: reservation(number, 3), outcome: .failure, limits: [locked], timer: nil, now: now)),
+        .settle(
+          Settlement(reservation: reservation(number, 1), outcome: .failure, limits: [tries], timer: nil, now: now)),
+        .settle(
+          Settlement(reservation: reservation(number, 3), outcome: .failure, limits: [locked], timer: nil, now: now)),
         .createAccount(account), .putSession(session), .putFlow(flow),
       ], at: now)
   }
@@ -55,11 +61,14 @@ package enum Crash {
     if counted < rounds.count { missing.append("\(rounds.count - counted) charged tries") }
     if counted > rounds.count + kills { missing.append("\(counted - rounds.count) tries too many") }
     for number in rounds {
-      let states = try await store.counters([limit("open \(number)", max: 5), limit("locked \(number)", max: 1)], at: last)
+      let states = try await store.counters(
+        [limit("open \(number)", max: 5), limit("locked \(number)", max: 1)], at: last)
       if states[0].used != 1 { missing.append("open try \(number)") }
       if states[1].lockedUntil != start + .milliseconds(number) + .seconds(900) { missing.append("lock \(number)") }
       if try await store.session(TokenHash(of: "se_\(number)".utf8)) == nil { missing.append("session \(number)") }
-      if try await store.flow(TokenHash(of: "fl_\(number)".utf8))?.status != .complete { missing.append("flow \(number)") }
+      if try await store.flow(TokenHash(of: "fl_\(number)".utf8))?.status != .complete {
+        missing.append("flow \(number)")
+      }
     }
     // Recorded within a second.
     if try await store.latestMoment() + .seconds(1) <= last { missing.append("latest moment") }

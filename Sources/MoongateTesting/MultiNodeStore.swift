@@ -4,7 +4,8 @@ import MoongateStore
 import Synchronization
 import Testing
 
-/// Several gateways' stores of one database as one: each call goes to the next of them, as requests do that a balancer spreads.
+/// Several gateways' stores of one database as one: each call goes to the next of them, as requests do that a balancer
+/// spreads.
 package final class MultiNodeStore: Store {
   private let stores: [any Store]
   private let calls = Atomic<Int>(0)
@@ -20,15 +21,23 @@ package final class MultiNodeStore: Store {
 
   private var next: any Store { stores[calls.wrappingAdd(1, ordering: .relaxed).newValue % stores.count] }
 
-  package func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult { try await next.reserve(request) }
-  package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult { try await next.apply(changes, at: now) }
+  package func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult {
+    try await next.reserve(request)
+  }
+  package func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult {
+    try await next.apply(changes, at: now)
+  }
   package func latestMoment() async throws(StoreFault) -> Timestamp { try await next.latestMoment() }
   package func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await next.prune(at: now) }
-  package func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool { try await next.answers(to: fingerprint) }
+  package func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool {
+    try await next.answers(to: fingerprint)
+  }
   package func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] { try await next.beat(node) }
   package func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await next.nodes(at: now) }
   package func leave(_ id: String, at now: Timestamp) async throws(StoreFault) { try await next.leave(id, at: now) }
-  package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
+  package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault)
+    -> LedgerStanding
+  {
     try await next.standing(limits, timer, at: now)
   }
   package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await next.locks(at: now) }
@@ -53,13 +62,17 @@ package final class MultiNodeStore: Store {
   package func auditBacklog(after position: AuditPosition) async throws(StoreFault) -> AuditBacklog {
     try await next.auditBacklog(after: position)
   }
-  package func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp) async throws(StoreFault) {
+  package func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp)
+    async throws(StoreFault)
+  {
     try await next.forgetAuditCursors(unusedSince: moment, except: sinks, at: now)
   }
   package func renewLease(_ lease: Lease, for length: Duration, at now: Timestamp) async throws(StoreFault) -> Lease? {
     try await next.renewLease(lease, for: length, at: now)
   }
-  package func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await next.liftLock(id, at: now) }
+  package func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool {
+    try await next.liftLock(id, at: now)
+  }
   package func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? {
     let found = try await next.flow(id)
     await afterFlow()
@@ -69,22 +82,38 @@ package final class MultiNodeStore: Store {
     try await next.evictFlows(beyond: bound, at: now)
   }
   package func account(_ id: String) async throws(StoreFault) -> Account? { try await next.account(id) }
-  package func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] { try await next.accounts(after: id, limit: limit) }
-  package func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] { try await next.accounts(naming: identifier) }
-  package func account(holding identifier: Identifier) async throws(StoreFault) -> Account? { try await next.account(holding: identifier) }
-  package func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault) -> [String] {
+  package func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] {
+    try await next.accounts(after: id, limit: limit)
+  }
+  package func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] {
+    try await next.accounts(naming: identifier)
+  }
+  package func account(holding identifier: Identifier) async throws(StoreFault) -> Account? {
+    try await next.account(holding: identifier)
+  }
+  package func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int)
+    async throws(StoreFault) -> [String]
+  {
     try await next.accounts(claiming: identifier, having: provider, limit: limit)
   }
   package func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
     try await next.providerRecord(of: account, for: provider)
   }
-  package func factors(of account: String) async throws(StoreFault) -> [StoredFactor] { try await next.factors(of: account) }
+  package func factors(of account: String) async throws(StoreFault) -> [StoredFactor] {
+    try await next.factors(of: account)
+  }
   package func groupCounts() async throws(StoreFault) -> [GroupName: Int] { try await next.groupCounts() }
-  package func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault) -> [GroupMember] {
+  package func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault)
+    -> [GroupMember]
+  {
     try await next.members(of: group, after: account, limit: limit)
   }
-  package func memberships(of account: String) async throws(StoreFault) -> [GroupMember] { try await next.memberships(of: account) }
-  package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts {
+  package func memberships(of account: String) async throws(StoreFault) -> [GroupMember] {
+    try await next.memberships(of: account)
+  }
+  package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault)
+    -> ExpiredAccounts
+  {
     try await next.expireUnverified(unusedSince: moment, at: now)
   }
   package func events(about account: String, traces: [String], limit: Int) async throws(StoreFault) -> [AuditEvent] {
@@ -93,37 +122,59 @@ package final class MultiNodeStore: Store {
   package func providerValue(at place: ProviderValuePlace, at now: Timestamp) async throws(StoreFault) -> [UInt8]? {
     try await next.providerValue(at: place, at: now)
   }
-  package func putProviderValue(_ value: ProviderValue, _ rule: ProviderValueRule, at now: Timestamp) async throws(StoreFault) -> ProviderValueOutcome
+  package func putProviderValue(_ value: ProviderValue, _ rule: ProviderValueRule, at now: Timestamp)
+    async throws(StoreFault) -> ProviderValueOutcome
   {
     try await next.putProviderValue(value, rule, at: now)
   }
   package func takeProviderValue(
     at place: ProviderValuePlace, under lease: Lease?, at now: Timestamp
-  ) async throws(StoreFault) -> TakenProviderValue { try await next.takeProviderValue(at: place, under: lease, at: now) }
-  package func acquireLease(_ name: String, by holder: String, for length: Duration, at now: Timestamp) async throws(StoreFault) -> LeaseAnswer {
+  ) async throws(StoreFault) -> TakenProviderValue {
+    try await next.takeProviderValue(at: place, under: lease, at: now)
+  }
+  package func acquireLease(_ name: String, by holder: String, for length: Duration, at now: Timestamp)
+    async throws(StoreFault) -> LeaseAnswer
+  {
     try await next.acquireLease(name, by: holder, for: length, at: now)
   }
   package func releaseLease(_ lease: Lease, dueAt due: Timestamp, at now: Timestamp) async throws(StoreFault) {
     try await next.releaseLease(lease, dueAt: due, at: now)
   }
-  package func providerValues(after place: ProviderValuePlace?, limit: Int) async throws(StoreFault) -> [ProviderValue] {
+  package func providerValues(after place: ProviderValuePlace?, limit: Int) async throws(StoreFault) -> [ProviderValue]
+  {
     try await next.providerValues(after: place, limit: limit)
   }
-  package func replaceProviderValue(_ old: ProviderValue, by new: ProviderValue, at now: Timestamp) async throws(StoreFault) {
+  package func replaceProviderValue(_ old: ProviderValue, by new: ProviderValue, at now: Timestamp)
+    async throws(StoreFault)
+  {
     try await next.replaceProviderValue(old, by: new, at: now)
   }
-  package func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await next.session(token) }
-  package func sessions(of account: String) async throws(StoreFault) -> [Session] { try await next.sessions(of: account) }
+  package func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? {
+    try await next.session(token)
+  }
+  package func sessions(of account: String) async throws(StoreFault) -> [Session] {
+    try await next.sessions(of: account)
+  }
   package func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { try await next.touch(seen) }
-  package func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges { try await next.sessionChanges(after: sequence) }
-  package func accessToken(hashed hashes: [[UInt8]]) async throws(StoreFault) -> FoundAccessToken? { try await next.accessToken(hashed: hashes) }
-  package func accessToken(_ id: String) async throws(StoreFault) -> FoundAccessToken? { try await next.accessToken(id) }
-  package func accessTokens(of account: String?) async throws(StoreFault) -> [AccessToken] { try await next.accessTokens(of: account) }
+  package func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
+    try await next.sessionChanges(after: sequence)
+  }
+  package func accessToken(hashed hashes: [[UInt8]]) async throws(StoreFault) -> FoundAccessToken? {
+    try await next.accessToken(hashed: hashes)
+  }
+  package func accessToken(_ id: String) async throws(StoreFault) -> FoundAccessToken? {
+    try await next.accessToken(id)
+  }
+  package func accessTokens(of account: String?) async throws(StoreFault) -> [AccessToken] {
+    try await next.accessTokens(of: account)
+  }
   package func accessTokensByKey() async throws(StoreFault) -> [String: Int] { try await next.accessTokensByKey() }
   package func rehashAccessToken(
     _ id: String, from old: AccessTokenHash, to new: AccessTokenHash, at now: Timestamp
   ) async throws(StoreFault) { try await next.rehashAccessToken(id, from: old, to: new, at: now) }
-  package func recordAccessTokenUses(_ uses: [AccessTokenUse]) async throws(StoreFault) { try await next.recordAccessTokenUses(uses) }
+  package func recordAccessTokenUses(_ uses: [AccessTokenUse]) async throws(StoreFault) {
+    try await next.recordAccessTokenUses(uses)
+  }
   package func endedAccessTokens(at now: Timestamp, limit: Int) async throws(StoreFault) -> [AccessToken] {
     try await next.endedAccessTokens(at: now, limit: limit)
   }
@@ -148,7 +199,8 @@ package enum TestedStore: Sendable, CaseIterable, CustomTestStringConvertible {
   /// - Parameter address: the path of a file, or a connection string.
   package static func open(_ address: String) throws -> any Store {
     guard address.hasPrefix("postgres:") else { return try SQLiteStore(path: address, keyFingerprint: [1]) }
-    return MultiNodeStore(try (0..<3).map { _ in try PostgresStore(url: address, keyFingerprint: [1], purpose: .working) })
+    return MultiNodeStore(
+      try (0..<3).map { _ in try PostgresStore(url: address, keyFingerprint: [1], purpose: .working) })
   }
 
   /// The address of a new store.

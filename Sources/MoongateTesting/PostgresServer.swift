@@ -14,7 +14,8 @@ package final class PostgresServer: Sendable {
   package static let need = "PostgreSQL's server is not installed (Debian: postgresql)"
   /// Whether there is one to start.
   package static var isInstalled: Bool { binaries != nil }
-  /// The one that suites share; nil where none can be started. Does not sync: it is not for what is to survive the machine.
+  /// The one that suites share; nil where none can be started. Does not sync: it is not for what is to survive the
+  /// machine.
   package static let shared: PostgresServer? = try? PostgresServer()
 
   /// The role that stores sign in as, and its password.
@@ -45,9 +46,12 @@ package final class PostgresServer: Sendable {
     port = try Self.freePort()
     process = Process()
     let (input, output) = (Pipe(), Pipe())
-    let server = ["/bin/sh", "-c", Self.keeper, "keeper", folder, binaries, String(port)] + (Self.settings + settings).flatMap { ["-c", $0] }
+    let server =
+      ["/bin/sh", "-c", Self.keeper, "keeper", folder, binaries, String(port)]
+      + (Self.settings + settings).flatMap { ["-c", $0] }
     // PostgreSQL refuses to run as root.
-    let command = getuid() == 0 ? ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] + server : server
+    let command =
+      getuid() == 0 ? ["/usr/bin/setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] + server : server
     process.executableURL = URL(fileURLWithPath: command[0])
     process.arguments = Array(command.dropFirst())
     process.environment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C"]
@@ -82,7 +86,10 @@ package final class PostgresServer: Sendable {
   }
 
   /// How a store names the database.
-  package func url(_ database: String, user: String = PostgresServer.role, password: String? = PostgresServer.password, more: String = "pool=4")
+  package func url(
+    _ database: String, user: String = PostgresServer.role, password: String? = PostgresServer.password,
+    more: String = "pool=4"
+  )
     -> String
   {
     let secret = password.map { ":" + $0.replacing(" ", with: "%20") } ?? ""
@@ -95,7 +102,10 @@ package final class PostgresServer: Sendable {
   package func sql(_ statements: String, in database: String = "postgres") throws -> String {
     let psql = Process()
     psql.executableURL = URL(fileURLWithPath: binaries + "/psql")
-    psql.arguments = ["-qAtX", "-v", "ON_ERROR_STOP=1", "-h", folder, "-p", String(port), "-U", "postgres", "-d", database, "-c", statements]
+    psql.arguments = [
+      "-qAtX", "-v", "ON_ERROR_STOP=1", "-h", folder, "-p", String(port), "-U", "postgres", "-d", database, "-c",
+      statements,
+    ]
     psql.environment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C"]
     let (output, errors) = (Pipe(), Pipe())
     psql.standardOutput = output
@@ -135,11 +145,14 @@ package final class PostgresServer: Sendable {
   private static let binaries: String? = {
     let root = "/usr/lib/postgresql"
     let versions = ((try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []).compactMap { Int($0) }.sorted()
-    return versions.reversed().map { "\(root)/\($0)/bin" }.first { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") }
+    return versions.reversed().map { "\(root)/\($0)/bin" }.first {
+      FileManager.default.isExecutableFile(atPath: $0 + "/initdb")
+    }
   }()
 
   private static let settings = [
-    "listen_addresses=127.0.0.1", "max_connections=300", "shared_buffers=64MB", "fsync=off", "full_page_writes=off", "autovacuum=off",
+    "listen_addresses=127.0.0.1", "max_connections=300", "shared_buffers=64MB", "fsync=off", "full_page_writes=off",
+    "autovacuum=off",
     "logging_collector=off", "lc_messages=C", "timezone=UTC",
   ]
 
@@ -154,13 +167,16 @@ package final class PostgresServer: Sendable {
       address.sin_port = UInt16(port).bigEndian
       address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
       let size = socklen_t(MemoryLayout<sockaddr_in>.size)
-      let bound = withUnsafePointer(to: &address) { $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(probe, $0, size) } }
+      let bound = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(probe, $0, size) }
+      }
       if bound == 0 { return port }
     }
     throw Problem(description: "there is no free port")
   }
 
-  /// Keeps the server: does what it is told by lines, and ends it when nobody can tell it anything any more, because this process is gone.
+  /// Keeps the server: does what it is told by lines, and ends it when nobody can tell it anything any more, because
+  /// this process is gone.
   private static let keeper = """
     folder=$1 bin=$2 port=$3; shift 3
     mkdir -m 0700 "$folder" || exit 1

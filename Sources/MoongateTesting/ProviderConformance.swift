@@ -14,7 +14,8 @@ package func expectConformance(
   for finding in report.findings { Issue.record("\(report.provider): \(finding)", sourceLocation: sourceLocation) }
   for line in report.lines where needed.contains(line.rule) {
     if case .doesNotApply(let why) = line.verdict {
-      Issue.record("\(report.provider): the rule \(line.rule.rawValue) does not apply: \(why)", sourceLocation: sourceLocation)
+      Issue.record(
+        "\(report.provider): the rule \(line.rule.rawValue) does not apply: \(why)", sourceLocation: sourceLocation)
     }
   }
 }

@@ -8,7 +8,8 @@ package final class ScratchFolder: Sendable {
   /// - Throws: where the folder cannot be made.
   package init() throws {
     path = NSTemporaryDirectory() + "moongate-" + UUID().uuidString
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
   }
 
   deinit { try? FileManager.default.removeItem(atPath: path) }

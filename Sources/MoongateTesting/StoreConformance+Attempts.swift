@@ -6,7 +6,8 @@ import Testing
 
 extension StoreConformance {
   static let attempts: [StoreConformance] = [
-    StoreConformance("a lock remembers the failed attempts that led to it, and whom they were about") { bench async throws in
+    StoreConformance("a lock remembers the failed attempts that led to it, and whom they were about") {
+      bench async throws in
       let limit = bench.limit(lock: [.seconds(900)])
       let other = bench.limit(of: "ravi", lock: [.seconds(900)])
       for number in 0..<3 {
@@ -15,7 +16,8 @@ extension StoreConformance {
       }
       try await bench.fail(other, about: "another", sealed: 9)
       let lock = try #require(try await bench.store.locks(at: bench.now).first)
-      #expect(try await bench.store.failedAttempts(at: [lock.counter]).map(\.sealed) == [[2], [1], [0]], "newest first")
+      #expect(
+        try await bench.store.failedAttempts(at: [lock.counter]).map(\.sealed) == [[2], [1], [0]], "newest first")
       #expect(try await bench.store.failedAttempts(at: [[1, 2, 3]]).isEmpty)
       #expect(try await bench.store.failedAttempts(at: []).isEmpty)
       for trace in ["person", "identifier of person"] {
@@ -26,7 +28,8 @@ extension StoreConformance {
       bench.clock.advance(by: .seconds(900))
       #expect(try await bench.store.locks(about: ["person"], at: bench.now).isEmpty, "the lock is over")
     },
-    StoreConformance("what failed before a lock, or before a success, is not told of the next lock") { bench async throws in
+    StoreConformance("what failed before a lock, or before a success, is not told of the next lock") {
+      bench async throws in
       let limit = bench.limit(max: 2, window: .seconds(60), counts: .consecutiveFailures, lock: [.seconds(10)])
       for number in 0..<2 { try await bench.fail(limit, about: "person", sealed: UInt8(number)) }
       bench.clock.advance(by: .seconds(11))
@@ -38,7 +41,8 @@ extension StoreConformance {
       try await bench.apply(.clearCounters([limit]))
       #expect(try await bench.store.failedAttempts(at: [limit.counter]).isEmpty)
     },
-    StoreConformance("of many failed attempts the newest are remembered, and none of a lock that was lifted") { bench async throws in
+    StoreConformance("of many failed attempts the newest are remembered, and none of a lock that was lifted") {
+      bench async throws in
       let limit = bench.limit(max: 50, lock: [.seconds(900)])
       for number in 0..<50 {
         try await bench.fail(limit, about: "person", sealed: UInt8(number))
@@ -61,7 +65,8 @@ extension StoreConformance {
       #expect(try await bench.store.failedAttempts(at: [limit.counter, other.counter]).map(\.sealed) == [[2]])
       #expect(try await bench.store.locks(at: bench.now).count == 2)
     },
-    StoreConformance("failed attempts are forgotten after seven days, but for those of a lock that stands") { bench async throws in
+    StoreConformance("failed attempts are forgotten after seven days, but for those of a lock that stands") {
+      bench async throws in
       let limit = bench.limit(max: 5, window: .seconds(20 * 86_400))
       let off = bench.limit(of: "ravi", max: 1, window: .seconds(20 * 86_400), disables: true)
       try await bench.fail(limit, about: "person", sealed: 1)
@@ -81,7 +86,10 @@ extension StoreBench {
   func fail(_ limit: ResolvedLimit, about person: String, sealed: UInt8) async throws {
     let (id, result) = try await reserve([limit])
     guard case .reserved = result else { return }
-    let attempt = FailedAttempt(counter: limit.counter, at: now, account: person, identifier: "identifier of \(person)", sealed: [sealed])
-    try await apply(.settle(Settlement(reservation: id, outcome: .failure, limits: [limit], timer: nil, now: now, attempts: [attempt])))
+    let attempt = FailedAttempt(
+      counter: limit.counter, at: now, account: person, identifier: "identifier of \(person)", sealed: [sealed])
+    try await apply(
+      .settle(
+        Settlement(reservation: id, outcome: .failure, limits: [limit], timer: nil, now: now, attempts: [attempt])))
   }
 }

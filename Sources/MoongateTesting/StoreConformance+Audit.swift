@@ -22,7 +22,8 @@ extension StoreConformance {
       #expect(try await ids(AuditFilter()) == ["dc_4", "dc_3", "dc_2", "dc_1"])
       #expect(try await ids(AuditFilter(), limit: 2) == ["dc_4", "dc_3"])
       #expect(try await ids(AuditFilter(people: .init(accounts: ["ac_1"]))) == ["dc_4", "dc_1"])
-      #expect(try await ids(AuditFilter(people: .init(accounts: ["ac_1"], traces: ["trace"]))) == ["dc_4", "dc_2", "dc_1"])
+      #expect(
+        try await ids(AuditFilter(people: .init(accounts: ["ac_1"], traces: ["trace"]))) == ["dc_4", "dc_2", "dc_1"])
       #expect(try await ids(AuditFilter(people: .init(accounts: ["ac_"]))).isEmpty, "no part of an id")
       #expect(try await ids(AuditFilter(people: .init())).isEmpty, "nobody")
       #expect(try await ids(AuditFilter(kinds: [.refused])) == ["dc_3", "dc_1"])
@@ -30,8 +31,10 @@ extension StoreConformance {
       #expect(try await ids(AuditFilter(since: bench.now)) == ["dc_4"])
       #expect(try await ids(AuditFilter(since: start)).count == 4)
       #expect(try await ids(AuditFilter(since: bench.now + .seconds(1))).isEmpty)
-      #expect(try await ids(AuditFilter(decision: DecisionID(text: "dc_1"))) == ["dc_4", "dc_1"], "and what came of it")
-      #expect(try await ids(AuditFilter(people: .init(accounts: ["ac_1"]), kinds: [.refused], since: start)) == ["dc_1"])
+      #expect(
+        try await ids(AuditFilter(decision: DecisionID(text: "dc_1"))) == ["dc_4", "dc_1"], "and what came of it")
+      #expect(
+        try await ids(AuditFilter(people: .init(accounts: ["ac_1"]), kinds: [.refused], since: start)) == ["dc_1"])
     },
     StoreConformance("a sink gets every event once in order, as far as its cursor was moved") { bench async throws in
       for number in 0..<5 { try await bench.store.append([bench.event("dc_\(number)", .refused)]) }
@@ -91,7 +94,9 @@ extension StoreConformance {
       for sink in ["old", "kept"] { _ = try await bench.store.auditCursor(of: sink, at: bench.now) }
       let lease = try #require(try await bench.lease("one", name: "audit"))
       let place = AuditPosition(transaction: 0, number: 7)
-      for sink in ["old", "kept"] { #expect(try await bench.store.moveAuditCursor(of: sink, to: place, under: lease, at: bench.now)) }
+      for sink in ["old", "kept"] {
+        #expect(try await bench.store.moveAuditCursor(of: sink, to: place, under: lease, at: bench.now))
+      }
       bench.clock.advance(by: .seconds(10))
       try await bench.store.forgetAuditCursors(unusedSince: bench.now - .seconds(60), except: [], at: bench.now)
       #expect(try await bench.store.auditCursor(of: "kept", at: bench.now) == place, "in use")
@@ -117,7 +122,8 @@ extension StoreConformance {
 }
 
 extension StoreBench {
-  /// What is to be sent. Waits for it: a database gives nothing out while an older transaction is under way, also one of another test.
+  /// What is to be sent. Waits for it: a database gives nothing out while an older transaction is under way, also one
+  /// of another test.
   func unsent(after position: AuditPosition, limit: Int, atLeast count: Int) async throws -> [PositionedEvent] {
     for _ in 0..<5_000 {
       let found = try await store.events(after: position, limit: limit)

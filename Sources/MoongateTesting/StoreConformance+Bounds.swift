@@ -10,7 +10,8 @@ extension StoreConformance {
       let limit = bench.limit("register", per: .ip, max: 2, window: .seconds(60), counts: .all)
       func count() async throws -> ReservationResult {
         try await bench.store.reserve(
-          ReservationRequest(id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, isSettled: true))
+          ReservationRequest(
+            id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, isSettled: true))
       }
       #expect(try await count().places == [1])
       #expect(try await count().places == [2])
@@ -20,13 +21,15 @@ extension StoreConformance {
       bench.clock.advance(by: .seconds(60))
       #expect(try await count().places == [1])
     },
-    StoreConformance("of two hundred parallel events without an outcome exactly as many count as the limit says") { bench async throws in
+    StoreConformance("of two hundred parallel events without an outcome exactly as many count as the limit says") {
+      bench async throws in
       let limit = bench.limit("register", per: .ip, max: 10, window: .seconds(60), counts: .all)
       let counted = try await withThrowingTaskGroup(of: Bool.self) { group in
         for _ in 0..<200 {
           group.addTask {
             try await bench.store.reserve(
-              ReservationRequest(id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, isSettled: true)
+              ReservationRequest(
+                id: ReservationID(from: bench.random), now: bench.now, limits: [limit], timer: nil, isSettled: true)
             ).places != nil
           }
         }
@@ -34,8 +37,10 @@ extension StoreConformance {
       }
       #expect(counted == 10)
     },
-    StoreConformance("a success after the last lock of consecutive failures begins the escalation anew") { bench async throws in
-      let hard = bench.limit("hard", max: 1, window: nil, counts: .consecutiveFailures, lock: [.seconds(10), .seconds(100)])
+    StoreConformance("a success after the last lock of consecutive failures begins the escalation anew") {
+      bench async throws in
+      let hard = bench.limit(
+        "hard", max: 1, window: nil, counts: .consecutiveFailures, lock: [.seconds(10), .seconds(100)])
       try await bench.attempt([hard], .failure)
       bench.clock.advance(by: .seconds(10))
       try await bench.attempt([hard], .failure)
@@ -45,7 +50,8 @@ extension StoreConformance {
       try await bench.attempt([hard], .failure)
       #expect(try await bench.state(hard).lockedUntil == bench.now + .seconds(10))
     },
-    StoreConformance("an address keeps its newest flows in which nobody has proved anything, begun or not") { bench async throws in
+    StoreConformance("an address keeps its newest flows in which nobody has proved anything, begun or not") {
+      bench async throws in
       func flow(_ number: Int, of origin: String) -> FlowRecord {
         var flow = bench.flow("\(origin) \(number)")
         flow.origin = origin

@@ -6,9 +6,12 @@ import Testing
 
 extension StoreConformance {
   static let changing: [StoreConformance] = [
-    StoreConformance("claimants with a record are found, oldest first; a proof makes it no claim any more") { bench async throws in
+    StoreConformance("claimants with a record are found, oldest first; a proof makes it no claim any more") {
+      bench async throws in
       let password = ProviderName(test: "password")
-      func claimants(_ provider: ProviderName?, _ limit: Int = 10, of address: Identifier? = nil) async throws -> [String] {
+      func claimants(_ provider: ProviderName?, _ limit: Int = 10, of address: Identifier? = nil) async throws
+        -> [String]
+      {
         try await bench.store.accounts(claiming: address ?? bench.email(), having: provider, limit: limit)
       }
       #expect(try await claimants(password) == [])
@@ -26,10 +29,12 @@ extension StoreConformance {
       #expect(try await claimants(password) == [])
       #expect(try await claimants(nil) == [], "and the others have lost it")
     },
-    StoreConformance("an account that is reclaimed keeps its identifier and the records that are named, nothing else") { bench async throws in
+    StoreConformance("an account that is reclaimed keeps its identifier and the records that are named, nothing else") {
+      bench async throws in
       let (pin, password) = (ProviderName(test: "pin"), ProviderName(test: "password"))
       try await bench.apply(
-        .createAccount(bench.account("ac_1", claimed: [bench.email(), bench.phone()])), .putProviderRecord(account: "ac_1", pin, sealed: [1]),
+        .createAccount(bench.account("ac_1", claimed: [bench.email(), bench.phone()])),
+        .putProviderRecord(account: "ac_1", pin, sealed: [1]),
         .putProviderRecord(account: "ac_1", password, sealed: [2]), .putSession(bench.session("se_1", of: "ac_1")))
       let before = try await bench.store.sessionChanges(after: .max).latest
       let reclaim = Change.reclaimAccount("ac_1", by: bench.email(), keeping: [password])
@@ -43,18 +48,22 @@ extension StoreConformance {
       // Whoever has proved something else meanwhile is its owner too.
       try await bench.apply(.verifyIdentifier(account: "ac_1", bench.phone()))
       #expect(try await bench.apply(reclaim) == .conflict(.recordChanged))
-      #expect(try await bench.apply(.reclaimAccount("ac_9", by: bench.email(), keeping: [])) == .conflict(.recordChanged))
+      #expect(
+        try await bench.apply(.reclaimAccount("ac_9", by: bench.email(), keeping: [])) == .conflict(.recordChanged))
     },
     StoreConformance("records tell when they were made and changed") { bench async throws in
       let pin = ProviderName(test: "pin")
-      try await bench.apply(.createAccount(bench.account("ac_1")), .putProviderRecord(account: "ac_1", pin, sealed: [1]))
+      try await bench.apply(
+        .createAccount(bench.account("ac_1")), .putProviderRecord(account: "ac_1", pin, sealed: [1]))
       let made = bench.now
       bench.clock.advance(by: .seconds(60))
       try await bench.apply(.putProviderRecord(account: "ac_1", pin, sealed: [2]))
-      #expect(try await bench.store.factors(of: "ac_1") == [StoredFactor(provider: pin, addedAt: made, changedAt: bench.now)])
+      #expect(
+        try await bench.store.factors(of: "ac_1") == [StoredFactor(provider: pin, addedAt: made, changedAt: bench.now)])
       #expect(try await bench.store.factors(of: "ac_2").isEmpty)
     },
-    StoreConformance("accounts that never proved anything go once nobody uses them; all others stay") { bench async throws in
+    StoreConformance("accounts that never proved anything go once nobody uses them; all others stay") {
+      bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_old", claimed: [bench.email()])))
       try await bench.apply(.createAccount(bench.account("ac_evicted", claimed: [bench.email("evicted@example.com")])))
       try await bench.apply(.createAccount(bench.account("ac_own", verified: [bench.phone("+911111111111")])))
@@ -62,7 +71,8 @@ extension StoreConformance {
       try await bench.apply(.createAccount(bench.account("ac_proved", claimed: [bench.email("proved@example.com")])))
       try await bench.apply(.verifyIdentifier(account: "ac_proved", bench.email("proved@example.com")))
       try await bench.apply(
-        .createAccount(bench.account("ac_signed_in", claimed: [bench.email()])), .putSession(bench.session("se_1", of: "ac_signed_in")))
+        .createAccount(bench.account("ac_signed_in", claimed: [bench.email()])),
+        .putSession(bench.session("se_1", of: "ac_signed_in")))
       let cut = bench.now
       bench.clock.advance(by: .seconds(60))
       try await bench.store.touch([bench.session("se_1", of: "ac_signed_in").token: bench.now])
@@ -70,28 +80,40 @@ extension StoreConformance {
       let before = try await bench.store.sessionChanges(after: .max).latest
       let first = try await bench.store.expireUnverified(unusedSince: cut, at: bench.now)
       #expect(first == ExpiredAccounts(removed: 2, hasMore: false))
-      #expect(try await bench.store.accounts(after: nil, limit: 10).map(\.id) == ["ac_new", "ac_own", "ac_proved", "ac_signed_in"])
+      #expect(
+        try await bench.store.accounts(after: nil, limit: 10).map(\.id) == [
+          "ac_new", "ac_own", "ac_proved", "ac_signed_in",
+        ])
       #expect(Set(try await bench.store.sessionChanges(after: before).accounts) == ["ac_old", "ac_evicted"])
-      #expect(try await bench.store.expireUnverified(unusedSince: cut, at: bench.now).removed == 0, "another gateway finds nothing")
+      #expect(
+        try await bench.store.expireUnverified(unusedSince: cut, at: bench.now).removed == 0,
+        "another gateway finds nothing")
       #expect(try await bench.store.account("ac_signed_in")?.lastSeenAt == bench.now, "to be signed in is to use it")
     },
-    StoreConformance("a person's events are found by account and by identifier, newest first, and nobody else's") { bench async throws in
+    StoreConformance("a person's events are found by account and by identifier, newest first, and nobody else's") {
+      bench async throws in
       func event(_ id: String, account: String?, identifier: String?) -> AuditEvent {
-        AuditEvent(id: DecisionID(text: id), at: bench.now, kind: .refused, account: account, identifier: identifier, detail: ["about": "ac_1"])
+        AuditEvent(
+          id: DecisionID(text: id), at: bench.now, kind: .refused, account: account, identifier: identifier,
+          detail: ["about": "ac_1"])
       }
       try await bench.store.append([
         event("dc_1", account: "ac_1", identifier: "trace"), event("dc_2", account: nil, identifier: "trace"),
         event("dc_3", account: "ac_2", identifier: nil),
         event("dc_4", account: "ac_1", identifier: nil), event("dc_5", account: nil, identifier: "other"),
       ])
-      let found = { (limit: Int) in try await bench.store.events(about: "ac_1", traces: ["trace"], limit: limit).map(\.id.text) }
+      let found = { (limit: Int) in
+        try await bench.store.events(about: "ac_1", traces: ["trace"], limit: limit).map(\.id.text)
+      }
       #expect(try await found(10) == ["dc_4", "dc_2", "dc_1"])
       #expect(try await found(1) == ["dc_4"])
       #expect(try await bench.store.events(about: "ac_3", traces: [], limit: 10).isEmpty)
     },
     StoreConformance("a claim is held unverified, once, and opens nothing") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
-      for _ in 0..<2 { #expect(try await bench.apply(.claimIdentifier(account: "ac_1", bench.email())) == .applied(locks: [])) }
+      for _ in 0..<2 {
+        #expect(try await bench.apply(.claimIdentifier(account: "ac_1", bench.email())) == .applied(locks: []))
+      }
       #expect(try await bench.apply(.claimIdentifier(account: "ac_1", bench.phone())) == .applied(locks: []))
       let held = try #require(try await bench.store.account("ac_1")).identifiers
       #expect(held.map(\.identifier) == [bench.phone(), bench.email()])
@@ -101,13 +123,19 @@ extension StoreConformance {
     },
     StoreConformance("a kind's identifiers go, but for the one that takes their place") { bench async throws in
       let old = bench.email("old@example.com")
-      try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone(), old], claimed: [bench.email("typo@example.com")])))
+      try await bench.apply(
+        .createAccount(
+          bench.account("ac_1", verified: [bench.phone(), old], claimed: [bench.email("typo@example.com")])))
       let before = try await bench.store.sessionChanges(after: .max).latest
-      try await bench.apply(.verifyIdentifier(account: "ac_1", bench.email()), .dropIdentifiers(account: "ac_1", .email, except: bench.email()))
+      try await bench.apply(
+        .verifyIdentifier(account: "ac_1", bench.email()),
+        .dropIdentifiers(account: "ac_1", .email, except: bench.email()))
       #expect(try await bench.store.account("ac_1")?.identifiers.map(\.identifier) == [bench.phone(), bench.email()])
       #expect(try await bench.store.account(holding: old) == nil)
       #expect(try await bench.store.sessionChanges(after: before).accounts.contains("ac_1"), "caches are told")
-      #expect(try await bench.apply(.createAccount(bench.account("ac_2", verified: [old]))) == .applied(locks: []), "it is free again")
+      #expect(
+        try await bench.apply(.createAccount(bench.account("ac_2", verified: [old]))) == .applied(locks: []),
+        "it is free again")
     },
     StoreConformance("names are filled in, never replaced") { bench async throws in
       let account = Account(id: "ac_1", createdAt: bench.now, lastSeenAt: bench.now)
@@ -147,10 +175,12 @@ extension StoreConformance {
       let google = Identifier(kind: .federated, value: "google 1", display: "Asha")
       let pin = ProviderName(test: "pin")
       try await bench.apply(
-        .createAccount(bench.account("ac_1", verified: [google, bench.email()], claimed: [bench.phone("+911111111111")])),
+        .createAccount(
+          bench.account("ac_1", verified: [google, bench.email()], claimed: [bench.phone("+911111111111")])),
         .putProviderRecord(account: "ac_1", pin, sealed: [1]), .putSession(bench.session("se_1", of: "ac_1")))
       try await bench.apply(
-        .createAccount(bench.account("ac_2", verified: [bench.phone()])), .putSession(bench.session("se_2", of: "ac_2")))
+        .createAccount(bench.account("ac_2", verified: [bench.phone()])), .putSession(bench.session("se_2", of: "ac_2"))
+      )
       let before = try await bench.store.sessionChanges(after: .max).latest
       #expect(try await bench.apply(.absorbAccount("ac_1", into: "ac_2")) == .applied(locks: []))
       #expect(try await bench.store.account("ac_1") == nil)
@@ -159,7 +189,9 @@ extension StoreConformance {
       let heir = try #require(try await bench.store.account("ac_2"))
       #expect(heir.identifiers.map(\.identifier) == [bench.phone(), google, bench.email()])
       #expect(heir.credentials.isEmpty)
-      for identifier in [google, bench.email(), bench.phone()] { #expect(try await bench.store.account(holding: identifier)?.id == "ac_2") }
+      for identifier in [google, bench.email(), bench.phone()] {
+        #expect(try await bench.store.account(holding: identifier)?.id == "ac_2")
+      }
       #expect(try await bench.store.sessions(of: "ac_2").map(\.id) == ["se_2"])
       let changes = try await bench.store.sessionChanges(after: before)
       #expect(Set(changes.accounts).isSuperset(of: ["ac_1", "ac_2"]))
@@ -167,7 +199,8 @@ extension StoreConformance {
     StoreConformance("what moves to another account is verified there from now on") { bench async throws in
       let later = bench.now + .seconds(1000)
       try await bench.apply(
-        .createAccount(bench.account("ac_1", verified: [bench.email()])), .createAccount(bench.account("ac_2", verified: [bench.phone()])))
+        .createAccount(bench.account("ac_1", verified: [bench.email()])),
+        .createAccount(bench.account("ac_2", verified: [bench.phone()])))
       #expect(try await bench.store.apply([.absorbAccount("ac_1", into: "ac_2")], at: later) == .applied(locks: []))
       #expect(try await bench.store.account("ac_2")?.identifier(.email)?.verifiedAt == later)
       #expect(try await bench.store.account("ac_2")?.identifier(.phone)?.verifiedAt == bench.now)
@@ -178,15 +211,21 @@ extension StoreConformance {
       let first = AccountVersion(id: "ac_1", epoch: 0)
       #expect(try await bench.apply(.demandEpoch(first), .raiseEpoch(account: "ac_1")) == .applied(locks: []))
       #expect(try await bench.store.account("ac_1")?.epoch == 1)
-      #expect(try await bench.apply(.claimIdentifier(account: "ac_1", bench.email()), .demandEpoch(first)) == .conflict(.epochChanged))
+      #expect(
+        try await bench.apply(.claimIdentifier(account: "ac_1", bench.email()), .demandEpoch(first))
+          == .conflict(.epochChanged))
       #expect(try await bench.store.account("ac_1")?.identifiers.count == 1)
-      #expect(try await bench.apply(.demandEpoch(AccountVersion(id: "ac_9", epoch: 0))) == .conflict(.epochChanged), "one that is gone")
+      #expect(
+        try await bench.apply(.demandEpoch(AccountVersion(id: "ac_9", epoch: 0))) == .conflict(.epochChanged),
+        "one that is gone")
     },
     StoreConformance("of many changes that demand the same epoch and raise it one is done") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
         for _ in 0..<20 {
-          group.addTask { try await bench.apply(.demandEpoch(AccountVersion(id: "ac_1", epoch: 0)), .raiseEpoch(account: "ac_1")) }
+          group.addTask {
+            try await bench.apply(.demandEpoch(AccountVersion(id: "ac_1", epoch: 0)), .raiseEpoch(account: "ac_1"))
+          }
         }
         return try await group.reduce(into: []) { $0.append($1) }
       }
@@ -194,12 +233,14 @@ extension StoreConformance {
       #expect(try await bench.store.account("ac_1")?.epoch == 1)
     },
     StoreConformance("who loses an address to its owner is of another epoch") { bench async throws in
-      try await bench.apply(.createAccount(bench.account("ac_1", claimed: [bench.email()])), .createAccount(bench.account("ac_2")))
+      try await bench.apply(
+        .createAccount(bench.account("ac_1", claimed: [bench.email()])), .createAccount(bench.account("ac_2")))
       try await bench.apply(.verifyIdentifier(account: "ac_2", bench.email()))
       #expect(try await bench.store.account("ac_1")?.epoch == 1)
       #expect(try await bench.store.account("ac_2")?.epoch == 0)
     },
-    StoreConformance("an account is not absorbed into one that is gone or locked, nor one that is gone itself") { bench async throws in
+    StoreConformance("an account is not absorbed into one that is gone or locked, nor one that is gone itself") {
+      bench async throws in
       var locked = bench.account("ac_2", verified: [bench.phone()])
       locked.isLocked = true
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.email()])))
@@ -211,11 +252,14 @@ extension StoreConformance {
     },
     StoreConformance("a session is replaced once, and one that has ended is not revived") { bench async throws in
       try await bench.apply(
-        .createAccount(bench.account("ac_1", verified: [bench.phone()])), .putSession(bench.session("se_1", of: "ac_1", token: "old")))
+        .createAccount(bench.account("ac_1", verified: [bench.phone()])),
+        .putSession(bench.session("se_1", of: "ac_1", token: "old")))
       let old = bench.session("se_1", of: "ac_1", token: "old").token
       let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
         for number in 0..<20 {
-          group.addTask { try await bench.apply(.replaceSession(old, by: bench.session("se_1", of: "ac_1", token: "new \(number)"))) }
+          group.addTask {
+            try await bench.apply(.replaceSession(old, by: bench.session("se_1", of: "ac_1", token: "new \(number)")))
+          }
         }
         return try await group.reduce(into: []) { $0.append($1) }
       }
@@ -228,7 +272,8 @@ extension StoreConformance {
       #expect(try await bench.apply(.replaceSession(left[0].token, by: left[0])) == .conflict(.sessionEnded))
       #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
     },
-    StoreConformance("cleared counters begin anew, whether locked, off or half full; escalation remembers") { bench async throws in
+    StoreConformance("cleared counters begin anew, whether locked, off or half full; escalation remembers") {
+      bench async throws in
       let locked = bench.limit("locked", max: 1, lock: [.seconds(10), .seconds(20)])
       let off = bench.limit("off", max: 1, window: nil, counts: .consecutiveFailures, disables: true)
       let half = bench.limit("half", max: 3)

@@ -26,7 +26,8 @@ extension StoreConformance {
       let session = try await bench.signInOnTwoDomains()
       let found = try #require(try await bench.store.session(bench.token("other")))
       var expected = Session(
-        id: session.id, token: bench.token("other"), account: session.account, createdAt: session.createdAt, expiresAt: session.expiresAt,
+        id: session.id, token: bench.token("other"), account: session.account, createdAt: session.createdAt,
+        expiresAt: session.expiresAt,
         idle: session.idle, lastSeenAt: session.lastSeenAt, passed: session.passed, userAgent: session.userAgent)
       expected.domain = SessionDomain(name: "example.org", home: session.token, isSuperseded: false)
       #expect(found.session == expected && found.account.id == "ac_1")
@@ -47,17 +48,21 @@ extension StoreConformance {
       #expect(try await bench.store.session(bench.token("net"))?.session.domain?.name == "example.net")
       #expect(try await bench.store.sessionChanges(after: before).tokens == [bench.token("other")])
     },
-    StoreConformance("a step-up supersedes tokens of further domains, which keep what they knew") { bench async throws in
+    StoreConformance("a step-up supersedes tokens of further domains, which keep what they knew") {
+      bench async throws in
       let session = try await bench.signInOnTwoDomains()
       let before = try await bench.store.sessionChanges(after: .max).latest
       var grown = bench.session("se_1", of: "ac_1", token: "stepped up")
       grown.passed.append(PassedStep(provider: ProviderName(test: "pin"), at: bench.now))
       #expect(try await bench.apply(.replaceSession(session.token, by: grown)) == .applied(locks: []))
       let found = try #require(try await bench.store.session(bench.token("other"))?.session)
-      #expect(found.domain == SessionDomain(name: "example.org", home: grown.token, isSuperseded: true) && found.passed == session.passed)
+      #expect(
+        found.domain == SessionDomain(name: "example.org", home: grown.token, isSuperseded: true)
+          && found.passed == session.passed)
       let changed = try await bench.store.sessionChanges(after: before).tokens
       #expect(Set(changed) == [session.token, bench.token("other")], "caches look again")
-      #expect(try await bench.apply(bench.putting("late", session)) == .conflict(.sessionEnded), "by the token from before")
+      #expect(
+        try await bench.apply(bench.putting("late", session)) == .conflict(.sessionEnded), "by the token from before")
       #expect(try await bench.apply(bench.putting("fresh", grown)) == .applied(locks: []))
       let fresh = try #require(try await bench.store.session(bench.token("fresh"))?.session)
       #expect(fresh.domain?.isSuperseded == false && fresh.passed == grown.passed)
@@ -71,7 +76,8 @@ extension StoreConformance {
         try await bench.apply(.endSession(bench.token(ending)))
         #expect(try await bench.store.session(bench.token("own")) == nil)
         #expect(try await bench.store.session(bench.token("other")) == nil)
-        #expect(Set(try await bench.store.sessionChanges(after: before).tokens) == [bench.token("own"), bench.token("other")])
+        #expect(
+          Set(try await bench.store.sessionChanges(after: before).tokens) == [bench.token("own"), bench.token("other")])
         #expect(try await bench.apply(bench.putting("late", session)) == .conflict(.sessionEnded))
       }
     },
@@ -87,7 +93,8 @@ extension StoreConformance {
       #expect(try await bench.store.session(bench.token("again")) == nil)
       #expect(try await bench.apply(bench.putting("late", session)) == .conflict(.accountUnavailable))
     },
-    StoreConformance("tokens of further domains are pruned with their session, and deleted with their account") { bench async throws in
+    StoreConformance("tokens of further domains are pruned with their session, and deleted with their account") {
+      bench async throws in
       let session = try await bench.signInOnTwoDomains()
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.session(bench.token("other")) != nil)
@@ -110,7 +117,8 @@ extension StoreConformance {
       #expect(results.filter { $0 == .applied(locks: []) }.count == 1)
       #expect(results.filter { $0 == .conflict(.codeSpent) }.count == 19)
       while try await bench.store.prune(at: bench.now) {}
-      #expect(try await bench.apply(.spendCode(code, until: until)) == .conflict(.codeSpent), "for as long as it may be used")
+      #expect(
+        try await bench.apply(.spendCode(code, until: until)) == .conflict(.codeSpent), "for as long as it may be used")
       bench.clock.advance(by: .seconds(60))
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.apply(.spendCode(code, until: until)) == .applied(locks: []), "then it is forgotten")

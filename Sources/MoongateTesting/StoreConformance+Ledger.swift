@@ -15,7 +15,8 @@ extension StoreConformance {
       #expect(results.compactMap(\.places).flatMap { $0 }.sorted() == [1, 2, 3, 4, 5])
       #expect(results.count { $0 == .filledByPending } == 195)
     },
-    StoreConformance("places are in the order of the request, whatever the order of the counters") { bench async throws in
+    StoreConformance("places are in the order of the request, whatever the order of the counters") {
+      bench async throws in
       let limits = ["c", "a", "b"].map { bench.limit($0, max: 9) }
       try await bench.attempt([limits[1]], .failure)
       try await bench.attempt([limits[2]], .failure)
@@ -69,7 +70,8 @@ extension StoreConformance {
       for order in [[short, long, off], [off, long, short]] {
         #expect(try await bench.reserve(order).result == .refused(ReservationRefusal(reason: .disabled, limit: off)))
       }
-      #expect(try await bench.reserve([short], timer: bench.timer()).result.reason == .full(until: bench.now + .seconds(30)))
+      #expect(
+        try await bench.reserve([short], timer: bench.timer()).result.reason == .full(until: bench.now + .seconds(30)))
     },
     StoreConformance("counts = all: successes stay counted too") { bench async throws in
       let limit = bench.limit(counts: .all)
@@ -85,7 +87,8 @@ extension StoreConformance {
       #expect(try await bench.attempt([limit], .success).places == [3])
       #expect(try await bench.state(limit).settled == 2)
     },
-    StoreConformance("counts = consecutive_failures: a success takes back all, and they need no window") { bench async throws in
+    StoreConformance("counts = consecutive_failures: a success takes back all, and they need no window") {
+      bench async throws in
       let limit = bench.limit(window: nil, counts: .consecutiveFailures, disables: true)
       try await bench.attempt([limit], .failure)
       bench.clock.advance(by: .seconds(400 * 86_400))
@@ -109,7 +112,8 @@ extension StoreConformance {
       try await bench.attempt([person, address, everyone], .refundPerson)
       #expect(try await bench.store.counters([person, address, everyone], at: bench.now).map(\.settled) == [0, 1, 1])
     },
-    StoreConformance("a try that is unsettled for 10 s counts as a failure at its own time, however it is settled then") { bench async throws in
+    StoreConformance("a try that is unsettled for 10 s counts as a failure at its own time, however it is settled then")
+    { bench async throws in
       let limit = bench.limit(max: 1, counts: .failures)
       let begun = bench.now
       let lost = try await bench.reserve([limit])

@@ -6,14 +6,18 @@ import Testing
 
 extension StoreConformance {
   static let locks: [StoreConformance] = [
-    StoreConformance("the failure that fills a limit begins its lock; afterwards it starts from zero") { bench async throws in
+    StoreConformance("the failure that fills a limit begins its lock; afterwards it starts from zero") {
+      bench async throws in
       let limit = bench.limit(max: 2, lock: [.seconds(900)])
       try await bench.attempt([limit], .failure)
       let last = try await bench.reserve([limit])
       let until = bench.now + .seconds(900)
-      #expect(try await bench.settle(last.id, [limit], .failure) == .applied(locks: [LockBegun(limit: limit, until: until)]))
+      #expect(
+        try await bench.settle(last.id, [limit], .failure) == .applied(locks: [LockBegun(limit: limit, until: until)]))
       bench.clock.advance(by: .milliseconds(899_999))
-      #expect(try await bench.reserve([limit]).result == .refused(ReservationRefusal(reason: .locked(until: until), limit: limit)))
+      #expect(
+        try await bench.reserve([limit]).result
+          == .refused(ReservationRefusal(reason: .locked(until: until), limit: limit)))
       bench.clock.advance(by: .milliseconds(1))
       #expect(try await bench.reserve([limit]).result.places == [1])
     },
@@ -23,7 +27,8 @@ extension StoreConformance {
       try await bench.attempt([limit], .success)
       #expect(try await bench.reserve([limit]).result.places == [2])
     },
-    StoreConformance("locks escalate, the last repeats, and anew when the window has passed since the last ended") { bench async throws in
+    StoreConformance("locks escalate, the last repeats, and anew when the window has passed since the last ended") {
+      bench async throws in
       let limit = bench.limit(max: 1, window: .seconds(100), lock: [.seconds(10), .seconds(20), .seconds(40)])
       for length in [10, 20, 40, 40] {
         try await bench.attempt([limit], .failure)
@@ -47,13 +52,16 @@ extension StoreConformance {
       }
       #expect(try await bench.state(limit) == locked)
     },
-    StoreConformance("a limit that is full of failures without its lock begins it at the next try, which is refused") { bench async throws in
+    StoreConformance("a limit that is full of failures without its lock begins it at the next try, which is refused") {
+      bench async throws in
       let limit = bench.limit(max: 1, lock: [.seconds(900)])
       _ = try await bench.reserve([limit])
       bench.clock.advance(by: .seconds(10))
       let until = bench.now + .seconds(900)
       let other = bench.limit("other")
-      #expect(try await bench.reserve([other, limit]).result == .refused(ReservationRefusal(reason: .locked(until: until), limit: limit)))
+      #expect(
+        try await bench.reserve([other, limit]).result
+          == .refused(ReservationRefusal(reason: .locked(until: until), limit: limit)))
       #expect(try await bench.state(limit) == CounterState(lockedSince: bench.now, lockedUntil: until))
       #expect(try await bench.state(other) == CounterState())
       #expect(try await bench.store.locks(at: bench.now).map(\.until) == [until])
@@ -73,13 +81,17 @@ extension StoreConformance {
       let limit = bench.limit("hard", max: 2, window: nil, counts: .consecutiveFailures, disables: true)
       try await bench.attempt([limit], .failure)
       let last = try await bench.reserve([limit])
-      #expect(try await bench.settle(last.id, [limit], .failure) == .applied(locks: [LockBegun(limit: limit, until: nil)]))
+      #expect(
+        try await bench.settle(last.id, [limit], .failure) == .applied(locks: [LockBegun(limit: limit, until: nil)]))
       let since = bench.now
       bench.clock.advance(by: .seconds(400 * 86_400))
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.reserve([limit]).result.reason == .disabled)
       let lock = try #require(try await bench.store.locks(at: bench.now).first)
-      #expect(lock == LockRecord(id: Base64URL.encode(limit.counter), provider: limit.provider, limit: "hard", since: since, until: nil))
+      #expect(
+        lock
+          == LockRecord(
+            id: Base64URL.encode(limit.counter), provider: limit.provider, limit: "hard", since: since, until: nil))
       #expect(try await bench.store.liftLock(lock.id, at: bench.now))
       #expect(try await bench.store.locks(at: bench.now).isEmpty)
       #expect(try await bench.reserve([limit]).result.places == [1])
@@ -127,12 +139,15 @@ extension StoreConformance {
       #expect(results.count { $0 == .reserved(places: [1], resendAt: resendAt) } == 1)
       #expect(results.count { $0 == .refused(ReservationRefusal(reason: .timer(until: resendAt), limit: nil)) } == 19)
     },
-    StoreConformance("the first interval, the second, the last again; anew after 15 minutes without a send") { bench async throws in
+    StoreConformance("the first interval, the second, the last again; anew after 15 minutes without a send") {
+      bench async throws in
       for wait in [60, 120, 120] {
         #expect(try await bench.attempt([], .success, timer: bench.timer()).resendAt == bench.now + .seconds(wait))
         bench.clock.advance(by: .milliseconds(wait * 1000 - 1))
         #expect(try await bench.resendAt(bench.timer()) == bench.now + .milliseconds(1))
-        #expect(try await bench.reserve([], timer: bench.timer()).result.reason == .timer(until: bench.now + .milliseconds(1)))
+        #expect(
+          try await bench.reserve([], timer: bench.timer()).result.reason == .timer(until: bench.now + .milliseconds(1))
+        )
         bench.clock.advance(by: .milliseconds(1))
         #expect(try await bench.resendAt(bench.timer()) == nil)
       }
@@ -142,7 +157,9 @@ extension StoreConformance {
       #expect(try await bench.attempt([], .success, timer: bench.timer()).resendAt == bench.now + .seconds(60))
     },
     StoreConformance("no intervals: no timer") { bench async throws in
-      for _ in 0..<3 { #expect(try await bench.attempt([], .success, timer: bench.timer([])) == .reserved(places: [], resendAt: nil)) }
+      for _ in 0..<3 {
+        #expect(try await bench.attempt([], .success, timer: bench.timer([])) == .reserved(places: [], resendAt: nil))
+      }
       #expect(try await bench.resendAt(bench.timer([])) == nil)
     },
     StoreConformance("an expired code opens the next send at once, and of twenty at once one") { bench async throws in
@@ -169,7 +186,9 @@ extension StoreConformance {
       bench.clock.advance(by: .seconds(60))
       try await bench.attempt([], .refund, timer: bench.timer())
       #expect(try await bench.resendAt(bench.timer()) == nil)
-      #expect(try await bench.attempt([], .success, timer: bench.timer()).resendAt == bench.now + .seconds(120), "the second of its sequence still")
+      #expect(
+        try await bench.attempt([], .success, timer: bench.timer()).resendAt == bench.now + .seconds(120),
+        "the second of its sequence still")
     },
     StoreConformance("a send that a limit refuses leaves the timer as it is") { bench async throws in
       let limit = bench.limit("send", max: 1, counts: .all)

@@ -5,7 +5,8 @@ import Testing
 
 extension StoreConformance {
   static let nodes: [StoreConformance] = [
-    StoreConformance("gateways that serve know of each other, and of those that are gone no longer") { bench async throws in
+    StoreConformance("gateways that serve know of each other, and of those that are gone no longer") {
+      bench async throws in
       let start = bench.now
       let one = ServingNode(id: "one", generation: "a", seenAt: start)
       #expect(try await bench.store.beat(one) == [one])

@@ -14,7 +14,8 @@ extension StoreConformance {
       #expect(try await bench.store.accounts(after: "ac_2", limit: 10).map(\.id) == ["ac_3", "ac_4", "ac_5"])
       #expect(try await bench.store.accounts(after: "ac_5", limit: 10).isEmpty)
     },
-    StoreConformance("everyone who has an address is found by it: who proved it first, then the newest claim") { bench async throws in
+    StoreConformance("everyone who has an address is found by it: who proved it first, then the newest claim") {
+      bench async throws in
       let address = bench.email()
       try await bench.apply(.createAccount(bench.account("ac_1", claimed: [address])))
       bench.clock.advance(by: .seconds(1))
@@ -24,9 +25,11 @@ extension StoreConformance {
       #expect(try await bench.store.accounts(naming: bench.email("rao@example.com")).map(\.id) == ["ac_3"])
       #expect(try await bench.store.accounts(naming: bench.email("nobody@example.com")).isEmpty)
     },
-    StoreConformance("an operator's lock ends all sessions and lets none begin, until it is lifted") { bench async throws in
+    StoreConformance("an operator's lock ends all sessions and lets none begin, until it is lifted") {
+      bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
-      try await bench.apply(.putSession(bench.session("se_1", of: "ac_1")), .putSession(bench.session("se_2", of: "ac_1")))
+      try await bench.apply(
+        .putSession(bench.session("se_1", of: "ac_1")), .putSession(bench.session("se_2", of: "ac_1")))
       let before = try await bench.store.sessionChanges(after: .max).latest
       #expect(try await bench.apply(.setLocked(account: "ac_1", true)) == .applied(locks: []))
       #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
@@ -37,23 +40,29 @@ extension StoreConformance {
       #expect(try await bench.apply(.putSession(bench.session("se_3", of: "ac_1"))) == .applied(locks: []))
       #expect(try await bench.apply(.setLocked(account: "nobody", true)) == .conflict(.accountUnavailable))
     },
-    StoreConformance("whoever is deleted is gone: identifiers, records, sessions, flows; events name nobody") { bench async throws in
+    StoreConformance("whoever is deleted is gone: identifiers, records, sessions, flows; events name nobody") {
+      bench async throws in
       let phone = bench.phone()
       let address = bench.email("asha+/x@example.com")
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [phone], claimed: [address])))
       try await bench.apply(.createAccount(bench.account("ac_2", verified: [bench.phone("+918888888888")])))
       try await bench.apply(
-        .putProviderRecord(account: "ac_1", ProviderName(test: "pin"), sealed: [1, 2, 3]), .putSession(bench.session("se_1", of: "ac_1")))
+        .putProviderRecord(account: "ac_1", ProviderName(test: "pin"), sealed: [1, 2, 3]),
+        .putSession(bench.session("se_1", of: "ac_1")))
       var own = bench.flow("own")
       own.account = "ac_1"
       var open = bench.flow("open")
-      open.step = StepRecord(provider: ProviderName(test: "phone_otp"), identifier: address, isSkippable: false, account: nil, challenge: nil)
+      open.step = StepRecord(
+        provider: ProviderName(test: "phone_otp"), identifier: address, isSkippable: false, account: nil, challenge: nil
+      )
       let others = bench.flow("others")
       try await bench.apply(.putFlow(own), .putFlow(open), .putFlow(others))
       func event(_ id: String, account: String?, identifier: String?) -> AuditEvent {
         AuditEvent(
-          id: DecisionID(text: id), at: bench.now, kind: .refused, flow: "login", flowPrefix: "fl_abc", provider: ProviderName(test: "phone_otp"),
-          account: account, identifier: identifier, address: "192.0.2.1", code: "invalid_code", detail: ["fact.client.ip": "192.0.2.1"])
+          id: DecisionID(text: id), at: bench.now, kind: .refused, flow: "login", flowPrefix: "fl_abc",
+          provider: ProviderName(test: "phone_otp"),
+          account: account, identifier: identifier, address: "192.0.2.1", code: "invalid_code",
+          detail: ["fact.client.ip": "192.0.2.1"])
       }
       try await bench.store.append([
         event("dc_1", account: "ac_1", identifier: nil), event("dc_2", account: nil, identifier: "trace"),
@@ -74,13 +83,17 @@ extension StoreConformance {
         let left = try await bench.store.event(DecisionID(text: id))
         #expect(left == event(id, account: nil, identifier: nil).anonymous, "\(id)")
       }
-      #expect(try await bench.store.event(DecisionID(text: "dc_3")) == event("dc_3", account: "ac_2", identifier: "other"))
+      #expect(
+        try await bench.store.event(DecisionID(text: "dc_3")) == event("dc_3", account: "ac_2", identifier: "other"))
       #expect(try await bench.store.account("ac_2") != nil)
       #expect(try await bench.apply(.deleteAccount("ac_1", traces: [])) == .conflict(.accountUnavailable))
-      // Attack: an account that claims somebody's address is deleted by whoever made it, and with it the other's sign-in under way.
+      // Attack: an account that claims somebody's address is deleted by whoever made it, and with it the other's
+      // sign-in under way.
       for id in ["ac_5", "ac_6"] { try await bench.apply(.createAccount(bench.account(id, claimed: [address]))) }
       var shared = bench.flow("shared")
-      shared.step = StepRecord(provider: ProviderName(test: "phone_otp"), identifier: address, isSkippable: false, account: nil, challenge: nil)
+      shared.step = StepRecord(
+        provider: ProviderName(test: "phone_otp"), identifier: address, isSkippable: false, account: nil, challenge: nil
+      )
       try await bench.apply(.putFlow(shared))
       #expect(try await bench.apply(.deleteAccount("ac_5", traces: [])) == .applied(locks: []))
       #expect(try await bench.store.flow(shared.id) != nil)

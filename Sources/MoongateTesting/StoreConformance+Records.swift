@@ -13,7 +13,8 @@ extension StoreConformance {
       record.version = 1
       #expect(try await bench.store.flow(record.id) == record)
       record.step = StepRecord(
-        provider: ProviderName(test: "phone_otp"), identifier: bench.phone(), isSkippable: false, account: AccountVersion(id: "ac_1", epoch: 0),
+        provider: ProviderName(test: "phone_otp"), identifier: bench.phone(), isSkippable: false,
+        account: AccountVersion(id: "ac_1", epoch: 0),
         challenge: Challenge(
           mac: [UInt8](0...31), issuedAt: bench.now, expiresAt: bench.now + .seconds(600),
           rule: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600))))
@@ -37,7 +38,8 @@ extension StoreConformance {
       try await bench.store.leave("a\0b", at: bench.now)
       #expect(try await bench.store.nodes(at: bench.now).isEmpty, "what is looked for is changed as what is kept")
     },
-    StoreConformance("of fifty parallel changes of a flow one wins, and the others change nothing") { bench async throws in
+    StoreConformance("of fifty parallel changes of a flow one wins, and the others change nothing") {
+      bench async throws in
       var record = bench.flow("one")
       try await bench.apply(.putFlow(record))
       record.version = 1
@@ -45,7 +47,9 @@ extension StoreConformance {
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
         for number in 0..<50 {
-          group.addTask { try await bench.apply(.putSession(bench.session("se_\(number)", of: "ac_1")), .putFlow(stale)) }
+          group.addTask {
+            try await bench.apply(.putSession(bench.session("se_\(number)", of: "ac_1")), .putFlow(stale))
+          }
         }
         return try await group.reduce(into: []) { $0.append($1) }
       }
@@ -53,7 +57,8 @@ extension StoreConformance {
       #expect(results.count { $0 == .conflict(.flowChanged) } == 49)
       #expect(try await bench.store.sessions(of: "ac_1").count == 1)
     },
-    StoreConformance("who asks after a change was acknowledged sees it, however many ask at once") { bench async throws in
+    StoreConformance("who asks after a change was acknowledged sees it, however many ask at once") {
+      bench async throws in
       let unseen = try await withThrowingTaskGroup(of: Int.self) { group in
         for task in 0..<32 {
           group.addTask {
@@ -97,11 +102,13 @@ extension StoreConformance {
       let reserved = try await bench.reserve([limit])
       var record = bench.flow("one")
       record.version = 3
-      let settlement = Settlement(reservation: reserved.id, outcome: .failure, limits: [limit], timer: nil, now: bench.now)
+      let settlement = Settlement(
+        reservation: reserved.id, outcome: .failure, limits: [limit], timer: nil, now: bench.now)
       let event = AuditEvent(id: DecisionID(text: "dc_1"), at: bench.now, kind: .refused)
       #expect(
         try await bench.apply(
-          .settle(settlement), .createAccount(bench.account("ac_1", verified: [bench.phone()])), .audit(event), .putFlow(record))
+          .settle(settlement), .createAccount(bench.account("ac_1", verified: [bench.phone()])), .audit(event),
+          .putFlow(record))
           == .conflict(.flowChanged))
       #expect(try await bench.state(limit) == CounterState(pending: 1, oldest: bench.now))
       #expect(try await bench.store.account("ac_1") == nil)
@@ -110,7 +117,8 @@ extension StoreConformance {
   ]
 
   static let accounts: [StoreConformance] = [
-    StoreConformance("an account comes back as it was made, by id and by what it holds verified") { bench async throws in
+    StoreConformance("an account comes back as it was made, by id and by what it holds verified") {
+      bench async throws in
       let account = bench.account("ac_1", verified: [bench.phone()], claimed: [bench.email()])
       try await bench.apply(.createAccount(account))
       #expect(try await bench.store.account("ac_1") == account)
@@ -122,25 +130,34 @@ extension StoreConformance {
     },
     StoreConformance("of twenty that register one number at once, one does") { bench async throws in
       let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
-        for number in 0..<20 { group.addTask { try await bench.apply(.createAccount(bench.account("ac_\(number)", verified: [bench.phone()]))) } }
+        for number in 0..<20 {
+          group.addTask {
+            try await bench.apply(.createAccount(bench.account("ac_\(number)", verified: [bench.phone()])))
+          }
+        }
         return try await group.reduce(into: []) { $0.append($1) }
       }
       #expect(results.count { $0 == .applied(locks: []) } == 1)
       #expect(results.count { $0 == .conflict(.identifierTaken) } == 19)
     },
-    StoreConformance("whoever proves an address owns it; other claimants lose address, password and sessions") { bench async throws in
+    StoreConformance("whoever proves an address owns it; other claimants lose address, password and sessions") {
+      bench async throws in
       let password = ProviderName(test: "password")
       let pin = ProviderName(test: "pin")
       for id in ["ac_1", "ac_2"] {
         try await bench.apply(
-          .createAccount(bench.account(id, claimed: [bench.email()])), .putProviderRecord(account: id, password, sealed: [1]),
+          .createAccount(bench.account(id, claimed: [bench.email()])),
+          .putProviderRecord(account: id, password, sealed: [1]),
           .putProviderRecord(account: id, pin, sealed: [2]), .putSession(bench.session("se_\(id)", of: id)))
       }
       let before = try await bench.store.sessionChanges(after: .max).latest
       bench.clock.advance(by: .seconds(1))
-      #expect(try await bench.apply(.verifyIdentifier(account: "ac_2", bench.email(), forgetting: [password])) == .applied(locks: []))
+      #expect(
+        try await bench.apply(.verifyIdentifier(account: "ac_2", bench.email(), forgetting: [password]))
+          == .applied(locks: []))
       let owner = try #require(try await bench.store.account(holding: bench.email()))
-      #expect(owner.id == "ac_2" && owner.identifiers == [HeldIdentifier(identifier: bench.email(), verifiedAt: bench.now)])
+      #expect(
+        owner.id == "ac_2" && owner.identifiers == [HeldIdentifier(identifier: bench.email(), verifiedAt: bench.now)])
       #expect(owner.credentials == [password, pin])
       let loser = try #require(try await bench.store.account("ac_1"))
       #expect(loser.identifiers.isEmpty && loser.credentials == [pin])
@@ -148,15 +165,19 @@ extension StoreConformance {
       #expect(try await bench.store.sessions(of: "ac_2").count == 1)
       #expect(Set(try await bench.store.sessionChanges(after: before).accounts) == ["ac_1", "ac_2"])
       #expect(try await bench.apply(.verifyIdentifier(account: "ac_1", bench.email())) == .conflict(.identifierTaken))
-      #expect(try await bench.apply(.createAccount(bench.account("ac_3", verified: [bench.email()]))) == .conflict(.identifierTaken))
+      #expect(
+        try await bench.apply(.createAccount(bench.account("ac_3", verified: [bench.email()])))
+          == .conflict(.identifierTaken))
     },
     StoreConformance("registering with a proved address takes it from those who only claim it") { bench async throws in
       let (pin, password) = (ProviderName(test: "pin"), ProviderName(test: "password"))
       try await bench.apply(
-        .createAccount(bench.account("ac_1", claimed: [bench.email()])), .putProviderRecord(account: "ac_1", password, sealed: [1]),
+        .createAccount(bench.account("ac_1", claimed: [bench.email()])),
+        .putProviderRecord(account: "ac_1", password, sealed: [1]),
         .putProviderRecord(account: "ac_1", pin, sealed: [2]), .putSession(bench.session("se_1", of: "ac_1")))
       #expect(
-        try await bench.apply(.createAccount(bench.account("ac_2", verified: [bench.email()]), forgetting: [password])) == .applied(locks: []))
+        try await bench.apply(.createAccount(bench.account("ac_2", verified: [bench.email()]), forgetting: [password]))
+          == .applied(locks: []))
       #expect(try await bench.store.account("ac_1")?.credentials == [pin])
       #expect(try await bench.store.account("ac_1")?.identifiers == [])
       #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
@@ -165,11 +186,17 @@ extension StoreConformance {
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       let first = bench.now
       bench.clock.advance(by: .seconds(5))
-      try await bench.apply(.verifyIdentifier(account: "ac_1", bench.email()), .verifyIdentifier(account: "ac_1", bench.phone()))
+      try await bench.apply(
+        .verifyIdentifier(account: "ac_1", bench.email()), .verifyIdentifier(account: "ac_1", bench.phone()))
       #expect(
         try await bench.store.account("ac_1")?.identifiers
-          == [HeldIdentifier(identifier: bench.phone(), verifiedAt: first), HeldIdentifier(identifier: bench.email(), verifiedAt: bench.now)])
-      #expect(try await bench.apply(.verifyIdentifier(account: "ac_9", bench.email("x@example.com"))) == .conflict(.accountUnavailable))
+          == [
+            HeldIdentifier(identifier: bench.phone(), verifiedAt: first),
+            HeldIdentifier(identifier: bench.email(), verifiedAt: bench.now),
+          ])
+      #expect(
+        try await bench.apply(.verifyIdentifier(account: "ac_9", bench.email("x@example.com")))
+          == .conflict(.accountUnavailable))
     },
     StoreConformance("being seen moves forward only") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1")))
@@ -191,7 +218,8 @@ extension StoreConformance {
       try await bench.apply(.putProviderRecord(account: "ac_1", pin, sealed: nil))
       #expect(try await bench.store.providerRecord(of: "ac_1", for: pin) == nil)
       #expect(try await bench.store.account("ac_1")?.credentials == [])
-      #expect(try await bench.apply(.putProviderRecord(account: "ac_9", pin, sealed: [1])) == .conflict(.accountUnavailable))
+      #expect(
+        try await bench.apply(.putProviderRecord(account: "ac_9", pin, sealed: [1])) == .conflict(.accountUnavailable))
     },
   ]
 
@@ -199,7 +227,8 @@ extension StoreConformance {
     StoreConformance("events come back newest first, and by their decision") { bench async throws in
       let events = (0..<5).map { number in
         AuditEvent(
-          id: DecisionID(text: "dc_\(number)"), at: bench.now + .seconds(number), kind: .refused, flow: "login", code: "invalid_code",
+          id: DecisionID(text: "dc_\(number)"), at: bench.now + .seconds(number), kind: .refused, flow: "login",
+          code: "invalid_code",
           detail: ["limit": "verify"])
       }
       try await bench.store.append(Array(events[..<4]))

@@ -20,7 +20,8 @@ extension StoreConformance {
       try await bench.apply(.createAccount(locked))
       #expect(try await bench.apply(.putSession(bench.session("se_2", of: "ac_2"))) == .conflict(.accountUnavailable))
     },
-    StoreConformance("an account's sessions are listed newest first, and ended one by one or all but one") { bench async throws in
+    StoreConformance("an account's sessions are listed newest first, and ended one by one or all but one") {
+      bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1")), .createAccount(bench.account("ac_2")))
       for number in 1...4 {
         try await bench.apply(.putSession(bench.session("se_\(number)", of: "ac_1")))
@@ -37,7 +38,8 @@ extension StoreConformance {
       #expect(try await bench.store.sessions(of: "ac_2").count == 1)
     },
     StoreConformance("a new token of a session kills the old one, and says so") { bench async throws in
-      try await bench.apply(.createAccount(bench.account("ac_1")), .putSession(bench.session("se_1", of: "ac_1", token: "old")))
+      try await bench.apply(
+        .createAccount(bench.account("ac_1")), .putSession(bench.session("se_1", of: "ac_1", token: "old")))
       let before = try await bench.store.sessionChanges(after: .max).latest
       try await bench.apply(.putSession(bench.session("se_1", of: "ac_1", token: "new")))
       #expect(try await bench.store.session(TokenHash(of: "old".utf8)) == nil)
@@ -89,7 +91,8 @@ extension StoreConformance {
       let latest = try await bench.store.sessionChanges(after: .max).latest
       #expect(try await bench.store.sessionChanges(after: start).isIncomplete)
       #expect(try await !bench.store.sessionChanges(after: latest).isIncomplete)
-      #expect(try await bench.store.sessionChanges(after: latest + 1).isIncomplete, "a number that this store has not given")
+      #expect(
+        try await bench.store.sessionChanges(after: latest + 1).isIncomplete, "a number that this store has not given")
       bench.clock.advance(by: .seconds(7200))
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.sessionChanges(after: .max).latest == latest, "no number comes twice")
@@ -104,7 +107,8 @@ extension StoreConformance {
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.sessions(of: "ac_1").map(\.id) == ["se_2"])
     },
-    StoreConformance("what one apply does is one: twenty sign-ins of one account at once all succeed") { bench async throws in
+    StoreConformance("what one apply does is one: twenty sign-ins of one account at once all succeed") {
+      bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       let limit = bench.limit(max: 5)
       let results = try await withThrowingTaskGroup(of: ApplyResult?.self) { group in
@@ -113,8 +117,10 @@ extension StoreConformance {
             let reserved = try await bench.reserve([limit])
             guard reserved.result.places != nil else { return nil }
             return try await bench.apply(
-              .settle(Settlement(reservation: reserved.id, outcome: .success, limits: [limit], timer: nil, now: bench.now)),
-              .seen(account: "ac_1"), .verifyIdentifier(account: "ac_1", bench.phone()), .putSession(bench.session("se_\(number)", of: "ac_1")))
+              .settle(
+                Settlement(reservation: reserved.id, outcome: .success, limits: [limit], timer: nil, now: bench.now)),
+              .seen(account: "ac_1"), .verifyIdentifier(account: "ac_1", bench.phone()),
+              .putSession(bench.session("se_\(number)", of: "ac_1")))
           }
         }
         return try await group.reduce(into: []) { $0.append($1) }

@@ -59,7 +59,9 @@ extension StoreConformance {
       bench.clock.advance(by: .seconds(5))
       _ = try await bench.put("c", [3])
       let all = try await bench.store.providerValues(after: nil, limit: 10)
-      #expect(Set(all.map(\.sealed)) == [[1], [2], [3]] && all.map(\.place.provider.rawValue) == ["other", "phone_otp", "phone_otp"])
+      #expect(
+        Set(all.map(\.sealed)) == [[1], [2], [3]]
+          && all.map(\.place.provider.rawValue) == ["other", "phone_otp", "phone_otp"])
       #expect(try await bench.store.providerValues(after: all[0].place, limit: 1) == [all[1]])
       bench.clock.advance(by: .seconds(5))
       while try await bench.store.prune(at: bench.now) {}

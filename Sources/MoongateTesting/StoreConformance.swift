@@ -22,7 +22,8 @@ package struct StoreConformance: Sendable, CustomTestStringConvertible {
 
   /// All checks.
   package static let all: [StoreConformance] =
-    ledger + locks + attempts + timers + flows + accounts + changing + operated + sessions + trail + audit + bounds + nodes + values + leases + groups
+    ledger + locks + attempts + timers + flows + accounts + changing + operated + sessions + trail + audit + bounds
+    + nodes + values + leases + groups
     + domains + tokens
 
   /// - Parameter store: an empty one.
@@ -41,11 +42,13 @@ struct StoreBench: Sendable {
 
   /// A limit whose counter is its name and subject.
   func limit(
-    _ name: String = "verify", of subject: String = "asha", per key: LimitKey = .identifier, max: Int = 3, window: Duration? = .seconds(60),
+    _ name: String = "verify", of subject: String = "asha", per key: LimitKey = .identifier, max: Int = 3,
+    window: Duration? = .seconds(60),
     counts: LimitCounts = .failures, lock: [Duration] = [], disables: Bool = false
   ) -> ResolvedLimit {
     ResolvedLimit(
-      provider: ProviderName(test: "phone_otp"), name: name, key: key, counter: Array(TokenHash(of: "\(name) \(subject)".utf8).bytes.prefix(20)),
+      provider: ProviderName(test: "phone_otp"), name: name, key: key,
+      counter: Array(TokenHash(of: "\(name) \(subject)".utf8).bytes.prefix(20)),
       max: max, window: window, counts: counts, lock: lock, disables: disables)
   }
 
@@ -54,23 +57,31 @@ struct StoreBench: Sendable {
   }
 
   /// When the timer lets the next send through.
-  func resendAt(_ timer: ResendTimer) async throws -> Timestamp? { try await store.standing([], timer, at: now).resendAt }
+  func resendAt(_ timer: ResendTimer) async throws -> Timestamp? {
+    try await store.standing([], timer, at: now).resendAt
+  }
 
-  func reserve(_ limits: [ResolvedLimit], timer: ResendTimer? = nil) async throws -> (id: ReservationID, result: ReservationResult) {
+  func reserve(_ limits: [ResolvedLimit], timer: ResendTimer? = nil) async throws -> (
+    id: ReservationID, result: ReservationResult
+  ) {
     let id = ReservationID(from: random)
     return (id, try await store.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: timer)))
   }
 
   /// Reserves and settles at once.
   @discardableResult
-  func attempt(_ limits: [ResolvedLimit], _ outcome: Settlement.Outcome, timer: ResendTimer? = nil) async throws -> ReservationResult {
+  func attempt(_ limits: [ResolvedLimit], _ outcome: Settlement.Outcome, timer: ResendTimer? = nil) async throws
+    -> ReservationResult
+  {
     let (id, result) = try await reserve(limits, timer: timer)
     if case .reserved = result { try await settle(id, limits, outcome, timer: timer) }
     return result
   }
 
   @discardableResult
-  func settle(_ id: ReservationID, _ limits: [ResolvedLimit], _ outcome: Settlement.Outcome, timer: ResendTimer? = nil) async throws -> ApplyResult {
+  func settle(_ id: ReservationID, _ limits: [ResolvedLimit], _ outcome: Settlement.Outcome, timer: ResendTimer? = nil)
+    async throws -> ApplyResult
+  {
     try await apply(.settle(Settlement(reservation: id, outcome: outcome, limits: limits, timer: timer, now: now)))
   }
 
@@ -84,11 +95,13 @@ struct StoreBench: Sendable {
   func account(_ id: String, verified: [Identifier] = [], claimed: [Identifier] = []) -> Account {
     Account(
       id: id, firstName: "Asha", lastName: "Rao", createdAt: now, lastSeenAt: now,
-      identifiers: verified.map { HeldIdentifier(identifier: $0, verifiedAt: now) } + claimed.map { HeldIdentifier(identifier: $0, verifiedAt: nil) })
+      identifiers: verified.map { HeldIdentifier(identifier: $0, verifiedAt: now) }
+        + claimed.map { HeldIdentifier(identifier: $0, verifiedAt: nil) })
   }
 
   func phone(_ number: String = "+919999999999") -> Identifier {
-    Identifier(kind: .phone, value: number, display: "+91 99999 99999", attributes: ["country": "IN", "type": "mobile"])
+    Identifier(
+      kind: .phone, value: number, display: "+91 99999 99999", attributes: ["country": "IN", "type": "mobile"])
   }
 
   func email(_ address: String = "asha@example.com") -> Identifier {
@@ -97,16 +110,19 @@ struct StoreBench: Sendable {
 
   func session(_ id: String, of account: String, token: String? = nil) -> Session {
     Session(
-      id: id, token: TokenHash(of: (token ?? id).utf8), account: account, createdAt: now, expiresAt: now + .seconds(43_200), idle: .seconds(3600),
+      id: id, token: TokenHash(of: (token ?? id).utf8), account: account, createdAt: now,
+      expiresAt: now + .seconds(43_200), idle: .seconds(3600),
       lastSeenAt: now, passed: [PassedStep(provider: ProviderName(test: "phone_otp"), at: now)], userAgent: "Firefox")
   }
 
   func flow(_ id: String) -> FlowRecord {
     let definition = FlowDefinition.test("login", account: .existing, steps: [.test(ProviderName(test: "phone_otp"))])
     var record = FlowRecord(
-      id: TokenHash(of: id.utf8), definition: definition, codes: [:], createdAt: now, returnTo: "/here", browser: nil, network: [192, 0, 2, 0],
+      id: TokenHash(of: id.utf8), definition: definition, codes: [:], createdAt: now, returnTo: "/here", browser: nil,
+      network: [192, 0, 2, 0],
       account: nil)
-    record.steps.append(StepRule(choices: [ProviderName(test: "pin")], isSkippable: false, when: nil, requirement: .enroll))
+    record.steps.append(
+      StepRule(choices: [ProviderName(test: "pin")], isSkippable: false, when: nil, requirement: .enroll))
     return record
   }
 }

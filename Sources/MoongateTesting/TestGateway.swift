@@ -4,8 +4,8 @@ import MoongateDelivery
 import MoongateSDK
 import MoongateStore
 
-/// A whole gateway but for its listeners: the real engine over a store in memory, with a clock, randomness, an outbox and
-/// a log that the test holds in its hand.
+/// A whole gateway but for its listeners: the real engine over a store in memory, with a clock, randomness, an outbox
+/// and a log that the test holds in its hand.
 package struct TestGateway: Sendable {
   package let clock = ManualClock()
   package let random: SeededRandom
@@ -24,7 +24,8 @@ package struct TestGateway: Sendable {
   ///   - web: how providers reach other sites; nobody, unless a test says otherwise.
   ///   - cost: of hashing PINs and passwords.
   package init(
-    providers: [any Provider], generation: TestGeneration, store: (any Store)? = nil, web: any WebClient = UnreachableWeb(), seed: UInt64 = 1,
+    providers: [any Provider], generation: TestGeneration, store: (any Store)? = nil,
+    web: any WebClient = UnreachableWeb(), seed: UInt64 = 1,
     cost: HashCost = .cheap
   ) throws {
     self.providers = try ProviderRegistry(providers)
@@ -37,11 +38,14 @@ package struct TestGateway: Sendable {
     engine = FlowEngine(
       store: self.store, generations: generations, providers: self.providers,
       delivery: Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: log.logger), web: web,
-      hashing: HashingPool(keys: keys, random: random, cost: cost), clock: clock, random: random, keys: keys, audit: audit, logger: log.logger)
+      hashing: HashingPool(keys: keys, random: random, cost: cost), clock: clock, random: random, keys: keys,
+      audit: audit, logger: log.logger)
   }
 
   /// What an operator does to people.
-  package var desk: AccountAdministration { AccountAdministration(store: store, providers: providers, keys: keys, clock: clock, random: random) }
+  package var desk: AccountAdministration {
+    AccountAdministration(store: store, providers: providers, keys: keys, clock: clock, random: random)
+  }
 
   /// What an operator does to the tokens of programs.
   package var serviceTokens: ServiceTokens { ServiceTokens(store: store, keys: keys, clock: clock, random: random) }
@@ -54,20 +58,24 @@ package struct TestGateway: Sendable {
 }
 
 extension TestGeneration {
-  /// The flows `login`, `register` and `enter`, each of one step for which any of the providers will do, with the shipped
-  /// numbers for each of them and messages that go to the outbox.
-  package static func gateway(for providers: [any Provider], settings: GatewaySettings = .test(), routes: [Route] = []) -> Self {
+  /// The flows `login`, `register` and `enter`, each of one step for which any of the providers will do, with the
+  /// shipped numbers for each of them and messages that go to the outbox.
+  package static func gateway(for providers: [any Provider], settings: GatewaySettings = .test(), routes: [Route] = [])
+    -> Self
+  {
     var settings = settings
     for provider in providers {
       let names = provider.descriptor.settings.compactMap { if case .messages = $0.kind { $0.name } else { nil } }
-      settings.providers[provider.descriptor.name] = ProviderSettings(deliveries: Dictionary(names.map { ($0, .outbox) }) { first, _ in first })
+      settings.providers[provider.descriptor.name] = ProviderSettings(
+        deliveries: Dictionary(names.map { ($0, .outbox) }) { first, _ in first })
     }
     let names = providers.map(\.descriptor.name)
     let steps = [StepRule(choices: names, isSkippable: false, when: nil)]
     return TestGeneration(
       gateway: settings, routes: routes,
       flows: [
-        .test("login", account: .existing, steps: steps), .test("register", account: .new, steps: steps), .test("enter", account: .any, steps: steps),
+        .test("login", account: .existing, steps: steps), .test("register", account: .new, steps: steps),
+        .test("enter", account: .any, steps: steps),
       ],
       policies: names.map { .test($0) })
   }

@@ -28,7 +28,10 @@ package struct TestGeneration: PolicyGeneration {
   /// Where it is set, no evaluator can be made.
   package var evaluatorFault: PolicyFault?
 
-  package init(id: String = "test", gateway: GatewaySettings, routes: [Route] = [], flows: [FlowDefinition], policies: [ProviderPolicy]) {
+  package init(
+    id: String = "test", gateway: GatewaySettings, routes: [Route] = [], flows: [FlowDefinition],
+    policies: [ProviderPolicy]
+  ) {
     self.id = id
     self.gateway = gateway
     self.routes = RouteTable(routes: routes)
@@ -48,14 +51,18 @@ private final class TestEvaluator: PolicyEvaluator {
 
   init(generation: TestGeneration) { self.generation = generation }
 
-  func verdict(of function: FunctionName, given facts: Facts) -> Verdict { generation.verdicts[function]?(facts) ?? .allow }
+  func verdict(of function: FunctionName, given facts: Facts) -> Verdict {
+    generation.verdicts[function]?(facts) ?? .allow
+  }
 
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {
     guard let condition = generation.conditions[function] else { return true }
     return try condition(facts)
   }
 
-  func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue? { try generation.claims[function]?(facts) }
+  func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue? {
+    try generation.claims[function]?(facts)
+  }
 
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
     switch varying {

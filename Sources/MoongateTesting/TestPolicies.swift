@@ -5,11 +5,14 @@ import MoongateSDK
 extension GatewaySettings {
   /// A gateway on loopback with a store in memory.
   package static func test(
-    publicURL: PublicURL = PublicURL(isSecure: false, host: "localhost", port: 8080), providers: [ProviderName: ProviderSettings] = [:]
+    publicURL: PublicURL = PublicURL(isSecure: false, host: "localhost", port: 8080),
+    providers: [ProviderName: ProviderSettings] = [:]
   ) -> Self {
     Self(
-      listen: ListenAddress(host: "127.0.0.1", port: 0), admin: ListenAddress(host: "127.0.0.1", port: 0), publicURL: publicURL,
-      store: .sqlite(path: ":memory:"), key: .value(SecretText(String(repeating: "k", count: 32))), region: "IN", service: "Moongate",
+      listen: ListenAddress(host: "127.0.0.1", port: 0), admin: ListenAddress(host: "127.0.0.1", port: 0),
+      publicURL: publicURL,
+      store: .sqlite(path: ":memory:"), key: .value(SecretText(String(repeating: "k", count: 32))), region: "IN",
+      service: "Moongate",
       providers: providers)
   }
 }
@@ -17,7 +20,8 @@ extension GatewaySettings {
 extension Limit {
   /// A limit with fixed numbers.
   package static func test(
-    _ name: String, on action: LimitAction, per key: LimitKey, max: Int, window: Duration? = nil, counts: LimitCounts? = nil,
+    _ name: String, on action: LimitAction, per key: LimitKey, max: Int, window: Duration? = nil,
+    counts: LimitCounts? = nil,
     lock: [Duration] = [], disables: Bool = false
   ) -> Self {
     Self(
@@ -28,7 +32,8 @@ extension Limit {
 }
 
 extension ProviderPolicy {
-  /// The numbers that ship for phone codes, for the provider named: 6 digits for 10 minutes, resends after 60 and 120 s, 4 sends per 15 min, 5 wrong tries.
+  /// The numbers that ship for phone codes, for the provider named: 6 digits for 10 minutes, resends after 60 and 120
+  /// s, 4 sends per 15 min, 5 wrong tries.
   package static func test(
     _ provider: ProviderName, code: CodeRule = CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600)),
     resendAfter: [Duration] = [.seconds(60), .seconds(120)],
@@ -38,11 +43,13 @@ extension ProviderPolicy {
       .test(
         "verify", on: .verify, per: .identifier, max: 5, window: .seconds(86_400),
         lock: [.seconds(900), .seconds(3600), .seconds(21_600), .seconds(86_400)]),
-    ], unknownAccount: UnknownAccount = .reveal, message: String = "{code} is your {service} verification code", send: FunctionName? = nil,
+    ], unknownAccount: UnknownAccount = .reveal, message: String = "{code} is your {service} verification code",
+    send: FunctionName? = nil,
     verify: FunctionName? = nil
   ) -> Self {
     Self(
-      provider: provider, code: code, resendAfter: resendAfter.map { .fixed($0) }, limits: limits.sorted { $0.name < $1.name },
+      provider: provider, code: code, resendAfter: resendAfter.map { .fixed($0) },
+      limits: limits.sorted { $0.name < $1.name },
       unknownAccount: unknownAccount, message: message, send: send, verify: verify, locations: [:])
   }
 }
@@ -50,12 +57,15 @@ extension ProviderPolicy {
 extension FlowDefinition {
   /// A flow of the given steps, 15 minutes long, with sessions of 12 hours that are idle for at most one.
   /// - Parameter purpose: nil for what the flow's name says.
-  package static func test(_ name: String, purpose: FlowPurpose? = nil, account: AccountRule, steps: [StepRule]) -> Self {
+  package static func test(_ name: String, purpose: FlowPurpose? = nil, account: AccountRule, steps: [StepRule]) -> Self
+  {
     Self(
       name: name,
-      purpose: purpose ?? FlowPurpose(nameOfFlow: name, steps: steps, identifiesPeople: { $0.rawValue == "password" }), account: account,
+      purpose: purpose ?? FlowPurpose(nameOfFlow: name, steps: steps, identifiesPeople: { $0.rawValue == "password" }),
+      account: account,
       steps: steps, lifetime: .seconds(900),
-      session: SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)), next: NextPaths(new: "/profile-setup", returning: "/home"),
+      session: SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)),
+      next: NextPaths(new: "/profile-setup", returning: "/home"),
       location: SourceLocation(file: "flows/\(name).lua", line: 1))
   }
 }

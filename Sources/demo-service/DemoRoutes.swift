@@ -12,9 +12,13 @@ enum DemoRoutes {
       page(ProfileSetupPage.html(Visitor(request), returnTo: request.uri.queryParameters.get("return_to")))
     }
     router.get("/assets/demo.css") { _, _ in
-      Response(status: .ok, headers: [.contentType: "text/css; charset=utf-8"], body: .init(byteBuffer: .init(string: Stylesheet.text)))
+      Response(
+        status: .ok, headers: [.contentType: "text/css; charset=utf-8"],
+        body: .init(byteBuffer: .init(string: Stylesheet.text)))
     }
-    router.get("/healthz") { _, _ in Response(status: .ok, headers: [.contentType: "text/plain"], body: .init(byteBuffer: .init(string: "ok\n"))) }
+    router.get("/healthz") { _, _ in
+      Response(status: .ok, headers: [.contentType: "text/plain"], body: .init(byteBuffer: .init(string: "ok\n")))
+    }
     // Every method and path below it, so that a test can ask what exactly arrives.
     for method in [.get, .post, .put, .patch, .delete, .options] as [HTTPRequest.Method] {
       for path in ["/echo", "/echo/**"] as [RouterPath] {

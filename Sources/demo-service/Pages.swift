@@ -38,8 +38,8 @@ enum ProfileSetupPage {
         """)
   }
 
-  /// Attack: `//evil.example`, `/\\evil.example` and `/<tab>/evil.example` are other hosts to a browser. Only a plain path
-  /// of our own is followed; the gateway has judged it too, but this page does not rely on who made its address.
+  /// Attack: `//evil.example`, `/\\evil.example` and `/<tab>/evil.example` are other hosts to a browser. Only a plain
+  /// path of our own is followed; the gateway has judged it too, but this page does not rely on who made its address.
   static func localPath(_ text: String) -> String? {
     guard text.utf8.first == UInt8(ascii: "/"), text.utf8.dropFirst().first != UInt8(ascii: "/"),
       text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") })
@@ -85,7 +85,8 @@ enum Page {
     let assertion = visitor.assertion
     let rows: [(String, String?)] = [
       ("Account", visitor.account), ("Phone", visitor.phone), ("Email", visitor.email),
-      ("Steps", assertion?.steps.map { $0.joined(separator: ", ") }), ("Signed in at", assertion?.authenticatedAt.map(moment)),
+      ("Steps", assertion?.steps.map { $0.joined(separator: ", ") }),
+      ("Signed in at", assertion?.authenticatedAt.map(moment)),
       ("Said by", assertion?.issuer),
     ]
     let shown = rows.compactMap { name, value in value.map { "<div><dt>\(name)</dt><dd>\(escape($0))</dd></div>" } }

@@ -20,10 +20,12 @@ struct Visitor {
     email = value("remote-email")
     name = value("remote-name")
     assertion = value("x-moongate-assertion").flatMap(Assertion.init)
-    headers = (request.head.authority.map { [("Host", $0)] } ?? []) + request.headers.map { ($0.name.rawName, $0.value) }
+    headers =
+      (request.head.authority.map { [("Host", $0)] } ?? []) + request.headers.map { ($0.name.rawName, $0.value) }
   }
 
-  /// Who signed in by an address that nobody has proved: an account with a password has one, and the gateway passes on only verified ones.
+  /// Who signed in by an address that nobody has proved: an account with a password has one, and the gateway passes on
+  /// only verified ones.
   var hasUnverifiedEmail: Bool { assertion?.emailIsVerified == false && assertion?.steps?.contains("password") == true }
 
   /// The most telling thing that we know.
@@ -61,7 +63,9 @@ struct Assertion: Decodable {
     guard parts.count == 3 else { return nil }
     var payload = parts[1].replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
     payload += String(repeating: "=", count: (4 - payload.count % 4) % 4)
-    guard let data = Data(base64Encoded: payload), let decoded = try? JSONDecoder().decode(Self.self, from: data) else { return nil }
+    guard let data = Data(base64Encoded: payload), let decoded = try? JSONDecoder().decode(Self.self, from: data) else {
+      return nil
+    }
     self = decoded
   }
 }

@@ -12,11 +12,14 @@ struct FolderOrder {
     for file in files { for type in file.declaredTypes { owners[type, default: []].append(file) } }
     return files.flatMap { file in
       file.usedNames.sorted().compactMap { name -> String? in
-        guard let found = owners[name], found.count == 1, let place = places[file.folder], let other = places[found[0].folder], other > place else {
+        guard let found = owners[name], found.count == 1, let place = places[file.folder],
+          let other = places[found[0].folder], other > place
+        else {
           return nil
         }
         let owner = found[0]
-        return "\(file.folder)/\(file.name) uses `\(name)` of \(owner.folder)/\(owner.name), and \(owner.folder) is above \(file.folder)"
+        return
+          "\(file.folder)/\(file.name) uses `\(name)` of \(owner.folder)/\(owner.name), and \(owner.folder) is above \(file.folder)"
       }
     }
   }
@@ -43,7 +46,9 @@ struct SourceFile {
         guard let keyword = words.firstIndex(where: { keywords.contains($0) }) else { return nil }
         return words.dropFirst(keyword + 1).first.map(String.init)
       })
-    usedNames = Set(code.split { !($0.isLetter || $0.isNumber || $0 == "_") }.filter { $0.first?.isUppercase ?? false }.map(String.init))
+    usedNames = Set(
+      code.split { !($0.isLetter || $0.isNumber || $0 == "_") }.filter { $0.first?.isUppercase ?? false }.map(
+        String.init))
   }
 
   /// Without comments and without texts in quotes.
@@ -54,7 +59,9 @@ struct SourceFile {
       defer { if isEdge { isInText.toggle() } }
       if isInText || isEdge { return "" }
       let whole = line.split(separator: "//", maxSplits: 1, omittingEmptySubsequences: false)[0]
-      return whole.split(separator: "\"", omittingEmptySubsequences: false).enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element)
+      return whole.split(separator: "\"", omittingEmptySubsequences: false).enumerated().filter {
+        $0.offset.isMultiple(of: 2)
+      }.map(\.element)
         .joined(separator: " ")
     }.joined(separator: "\n")
   }
@@ -67,7 +74,8 @@ struct SourceFile {
       let path = target.appendingPathComponent(folder)
       guard files.fileExists(atPath: path.path, isDirectory: &isFolder), isFolder.boolValue else { return [] }
       return try files.subpathsOfDirectory(atPath: path.path).filter { $0.hasSuffix(".swift") }.sorted().map {
-        SourceFile(folder: folder, name: $0, source: try String(contentsOf: path.appendingPathComponent($0), encoding: .utf8))
+        SourceFile(
+          folder: folder, name: $0, source: try String(contentsOf: path.appendingPathComponent($0), encoding: .utf8))
       }
     }
   }

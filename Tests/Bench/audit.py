@@ -79,9 +79,11 @@ class Sites:
 
     def events(self):
         """The identifiers of all events that came, in the order in which they came first; each signature is verified."""
-        for signature, body in self.bodies[self.verified:]:
+        for signature, body in self.bodies[self.verified :]:
             moment, code = re.fullmatch(r"t=(\d+),v1=([0-9a-f]{64})", signature).groups()
-            if not hmac.compare_digest(code, hmac.new(SECRET.encode(), moment.encode() + b"." + body, hashlib.sha256).hexdigest()):
+            if not hmac.compare_digest(
+                code, hmac.new(SECRET.encode(), moment.encode() + b"." + body, hashlib.sha256).hexdigest()
+            ):
                 sys.exit("a signature does not verify")
             for line in body.splitlines():
                 self.firsts.setdefault(json.loads(line)["metadata"]["uid"])
@@ -99,7 +101,9 @@ class Gateway:
         for inner in ("policies", "flows"):
             (self.folder / inner).mkdir(parents=True)
         audit = AUDIT.format(sites=sites.port) if audit else ""
-        (self.folder / "gateway.lua").write_text(GATEWAY.format(port=self.port, admin=self.admin, sites=sites.port, audit=audit))
+        (self.folder / "gateway.lua").write_text(
+            GATEWAY.format(port=self.port, admin=self.admin, sites=sites.port, audit=audit)
+        )
         (self.folder / "secret").write_text(SECRET)
         (self.folder / "secret").chmod(0o600)
         (self.folder / "routes.lua").write_text(ROUTES.format(backend=backend))
@@ -115,7 +119,9 @@ class Gateway:
             self.sign_in(connection, "register", person)
 
     def start(self):
-        self.process = self.runs.start([str(BIN / "moongate"), "serve", "--config", str(self.folder)], self.port, self.folder)
+        self.process = self.runs.start(
+            [str(BIN / "moongate"), "serve", "--config", str(self.folder)], self.port, self.folder
+        )
 
     def sign_in(self, connection, flow, person):
         """The milliseconds of its requests."""
@@ -199,16 +205,23 @@ def main():
                     entry[name] = p99(taken)
                 rounds.append(entry)
             figures["p99"] = {
-                "rounds": rounds, **{name: statistics.median(entry[name] for entry in rounds) for name in ("without", "up", "down")},
-                **{f"ratio_{name}": statistics.median(entry[name] / entry["without"] for entry in rounds) for name in ("up", "down")}}
+                "rounds": rounds,
+                **{name: statistics.median(entry[name] for entry in rounds) for name in ("without", "up", "down")},
+                **{
+                    f"ratio_{name}": statistics.median(entry[name] / entry["without"] for entry in rounds)
+                    for name in ("up", "down")
+                },
+            }
 
-            # What a sink has may leave the trail once there is much of it: an event counts as invented where the trail never had it.
+            # What a sink has may leave the trail once there is much of it: an event counts as invented where the trail
+            # never had it.
             known = set(audited.trail())
             sites.is_up = False
             over = threading.Event()
             result = []
             loader = threading.Thread(
-                target=lambda: result.append(audited.load(options.outage, options.rate, until=over.is_set)))
+                target=lambda: result.append(audited.load(options.outage, options.rate, until=over.is_set))
+            )
             began = time.monotonic()
             loader.start()
             time.sleep(options.outage / 2)
@@ -233,18 +246,29 @@ def main():
             missing = [event for event in trail if event not in place]
             order = [place[event] for event in trail if event in place]
             figures["outage"] = {
-                "seconds": outage, "sign_ins": len(taken) // 3, "failed_by_the_kill": len(failed), "events": len(trail), "missing": len(missing),
-                "out_of_order": sum(a > b for a, b in itertools.pairwise(order)), "invented": len(set(firsts) - known),
-                "twice": sites.came - len(firsts), "caught_up_seconds": caught_up}
+                "seconds": outage,
+                "sign_ins": len(taken) // 3,
+                "failed_by_the_kill": len(failed),
+                "events": len(trail),
+                "missing": len(missing),
+                "out_of_order": sum(a > b for a, b in itertools.pairwise(order)),
+                "invented": len(set(firsts) - known),
+                "twice": sites.came - len(firsts),
+                "caught_up_seconds": caught_up,
+            }
         finally:
             runs.end()
     f = figures["p99"]
-    print(f"\nRequests of {options.rate} sign-ins a second: p99 {f['without']:.2f} ms without a sink, {f['up']:.2f} ms with a webhook "
-          f"({f['ratio_up']:.2f}), {f['down']:.2f} ms while it is down ({f['ratio_down']:.2f})")
+    print(
+        f"\nRequests of {options.rate} sign-ins a second: p99 {f['without']:.2f} ms without a sink, {f['up']:.2f} ms with a webhook "
+        f"({f['ratio_up']:.2f}), {f['down']:.2f} ms while it is down ({f['ratio_down']:.2f})"
+    )
     f = figures["outage"]
-    print(f"Webhook down for {f['seconds']:.0f} s, gateway killed in between: {f['sign_ins']:,} sign-ins ({f['failed_by_the_kill']} failed by the kill), "
-          f"{f['events']:,} events in the trail; {f['missing']} missing, {f['out_of_order']} out of order, {f['invented']} invented, "
-          f"{f['twice']} came again; all there after {f['caught_up_seconds']:.0f} s")
+    print(
+        f"Webhook down for {f['seconds']:.0f} s, gateway killed in between: {f['sign_ins']:,} sign-ins ({f['failed_by_the_kill']} failed by the kill), "
+        f"{f['events']:,} events in the trail; {f['missing']} missing, {f['out_of_order']} out of order, {f['invented']} invented, "
+        f"{f['twice']} came again; all there after {f['caught_up_seconds']:.0f} s"
+    )
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2))
     if f["missing"] or f["out_of_order"] or f["invented"]:

@@ -38,11 +38,15 @@ GATEWAY = """return gateway {{
 ROUTES = 'return routes {{ {{ path = "/**", to = "http://127.0.0.1:{backend}" }} }}\n'
 # A route with a group requirement, and as many groups and claims as a large organisation has.
 GROUP_ROUTES = 'return routes {{ {{ path = "/**", to = "http://127.0.0.1:{backend}", require = {{ group = any_of {{ "ops", "phones" }} }} }} }}\n'
-ACCOUNTS = """return accounts {
-  groups = { phones = function(f) return f.account.phone_verified end, ops = members(), """ + ", ".join(f"g{n} = members()" for n in range(48)) + """ },
+ACCOUNTS = (
+    """return accounts {
+  groups = { phones = function(f) return f.account.phone_verified end, ops = members(), """
+    + ", ".join(f"g{n} = members()" for n in range(48))
+    + """ },
   claims = { age = function(f) return f.account.age end, plan = function(f) return "new" end },
 }
 """
+)
 # One address makes all the load: its limit would be what is measured.
 POLICY = """return policy "phone_otp" {
   limits = {
@@ -51,8 +55,10 @@ POLICY = """return policy "phone_otp" {
   },
 }
 """
-FLOW = 'return flow "{name}" {{ account = "{account}", steps = {{ {{ "phone_otp" }} }}, lifetime = "15m", ' \
-       'session = {{ lifetime = "12h", idle = "1h" }}, next = {{ new = "/", returning = "/" }} }}\n'
+FLOW = (
+    'return flow "{name}" {{ account = "{account}", steps = {{ {{ "phone_otp" }} }}, lifetime = "15m", '
+    'session = {{ lifetime = "12h", idle = "1h" }}, next = {{ new = "/", returning = "/" }} }}\n'
+)
 
 
 def free_port():
@@ -91,7 +97,9 @@ class Runs:
 
 
 def call(connection, method, path, body=None):
-    connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
+    connection.request(
+        method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"}
+    )
     answer = connection.getresponse()
     content = answer.read()
     if answer.status not in (200, 201):
@@ -130,9 +138,21 @@ def posts(ports, calls):
     for index, (path, body, device) in enumerate(calls):
         port = ports[index % len(ports)]
         body = json.dumps(body).encode()
-        fields = {"Host": f"localhost:{port}", "Content-Type": "application/json", "Content-Length": len(body), **({"Moongate-Device": device} if device else {})}
+        fields = {
+            "Host": f"localhost:{port}",
+            "Content-Type": "application/json",
+            "Content-Length": len(body),
+            **({"Moongate-Device": device} if device else {}),
+        }
         requests[index % len(ports)].append(
-            (index, f"POST {path} HTTP/1.1\r\n".encode() + b"".join(f"{name}: {value}\r\n".encode() for name, value in fields.items()) + b"\r\n" + body))
+            (
+                index,
+                f"POST {path} HTTP/1.1\r\n".encode()
+                + b"".join(f"{name}: {value}\r\n".encode() for name, value in fields.items())
+                + b"\r\n"
+                + body,
+            )
+        )
     answers = [None] * len(calls)
     chooser = selectors.DefaultSelector()
     began = time.monotonic()
@@ -166,7 +186,9 @@ def outbox(admin):
 
 def sent_since(known, admin):
     """Addresses and codes of the messages that are not among the known ones, the oldest first."""
-    return [(entry["to"], entry["code"]) for entry in reversed(outbox(admin)) if entry["id"] not in known and entry["code"]]
+    return [
+        (entry["to"], entry["code"]) for entry in reversed(outbox(admin)) if entry["id"] not in known and entry["code"]
+    ]
 
 
 def run_flows(ports, admins, name, who, devices=None):
@@ -174,26 +196,51 @@ def run_flows(ports, admins, name, who, devices=None):
     devices = devices or [None] * len(who)
     before = [{entry["id"] for entry in outbox(admin)} for admin in admins]
     created, creating = posts(ports, [("/api/auth/flows", {"flow": name}, device) for device in devices])
-    _, beginning = posts(ports, [(f"/api/auth/flows/{flow['id']}/begin", person, device) for flow, person, device in zip(created, who, devices)])
+    _, beginning = posts(
+        ports,
+        [
+            (f"/api/auth/flows/{flow['id']}/begin", person, device)
+            for flow, person, device in zip(created, who, devices)
+        ],
+    )
     # A step answers first and sends then: the last ones' codes may be on their way.
     codes, until = {}, time.monotonic() + 30
     while len(codes) < len(who) and time.monotonic() < until:
         codes = {to: code for admin, known in zip(admins, before) for to, code in sent_since(known, admin)}
     done, submitting = posts(
-        ports, [(f"/api/auth/flows/{flow['id']}/submit", {"code": codes[person.get("phone") or person["email"]]}, device)
-                for flow, person, device in zip(created, who, devices)])
+        ports,
+        [
+            (f"/api/auth/flows/{flow['id']}/submit", {"code": codes[person.get("phone") or person["email"]]}, device)
+            for flow, person, device in zip(created, who, devices)
+        ],
+    )
     return done, creating + beginning + submitting
 
 
 def flows(port, admin, count):
     """Registers so many people; the last one's token, and flows per second over all three calls of each."""
-    done, seconds = run_flows([port], [admin], "register", [{"provider": "phone_otp", "phone": f"+9198{index:08d}"} for index in range(count)])
+    done, seconds = run_flows(
+        [port], [admin], "register", [{"provider": "phone_otp", "phone": f"+9198{index:08d}"} for index in range(count)]
+    )
     return done[-1]["session"]["token"], count / seconds
 
 
 def wrk(port, connections, seconds, headers=(), path="/small", script="wrk.lua"):
-    command = ["wrk", "-t", "2", "-c", str(connections), "-d", f"{seconds}s", "-s", str(HERE / script), f"http://127.0.0.1:{port}{path}"]
-    told = subprocess.run(command + [part for header in headers for part in ("-H", header)], capture_output=True, text=True, check=True).stdout
+    command = [
+        "wrk",
+        "-t",
+        "2",
+        "-c",
+        str(connections),
+        "-d",
+        f"{seconds}s",
+        "-s",
+        str(HERE / script),
+        f"http://127.0.0.1:{port}{path}",
+    ]
+    told = subprocess.run(
+        command + [part for header in headers for part in ("-H", header)], capture_output=True, text=True, check=True
+    ).stdout
     figures = json.loads(next(line[5:] for line in told.splitlines() if line.startswith("JSON ")))
     if figures["refused"] or figures["broken"]:
         sys.exit(f"port {port}: {figures['refused']} refused, {figures['broken']} broken: not a measurement")
@@ -211,11 +258,23 @@ def envoy():
     if not (venv / "ready").exists():
         try:
             subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-            subprocess.run([str(venv / "bin/pip"), "install", "-q", "--disable-pip-version-check", "-r", str(HERE / "requirements.txt")], check=True)
+            subprocess.run(
+                [
+                    str(venv / "bin/pip"),
+                    "install",
+                    "-q",
+                    "--disable-pip-version-check",
+                    "-r",
+                    str(HERE / "requirements.txt"),
+                ],
+                check=True,
+            )
             (venv / "ready").touch()
         except subprocess.CalledProcessError:
             return None
-    return next((str(found) for found in sorted(venv.rglob("envoy")) if found.is_file() and os.access(found, os.X_OK)), None)
+    return next(
+        (str(found) for found in sorted(venv.rglob("envoy")) if found.is_file() and os.access(found, os.X_OK)), None
+    )
 
 
 def configuration(folder, port, admin, backend, groups=False):
@@ -246,25 +305,38 @@ def main():
         try:
             runs.start(peers.backend(scratch / "backend", backend), backend, scratch / "backend")
             configuration(scratch / "config", gateway, admin, backend)
-            process = runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch)
+            process = runs.start(
+                [str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch
+            )
             contenders = {"Moongate, session checked": gateway}
             (scratch / "groups").mkdir()
             configuration(scratch / "groups" / "config", group_gateway, group_admin, backend, groups=True)
-            runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "groups" / "config")], group_gateway, scratch / "groups")
+            runs.start(
+                [str(BIN / "moongate"), "serve", "--config", str(scratch / "groups" / "config")],
+                group_gateway,
+                scratch / "groups",
+            )
             contenders["Moongate, session and group checked"] = group_gateway
             runs.start(peers.plain_nginx(scratch / "nginx", nginx, backend), nginx, scratch / "nginx")
             contenders["nginx, no check"] = nginx
             runs.start(peers.auth_200(scratch / "auth", auth), auth, scratch / "auth")
             program = envoy()
             if program:
-                runs.start(peers.plain_envoy(scratch / "envoy", envoy_port, backend, program), envoy_port, scratch / "envoy")
+                runs.start(
+                    peers.plain_envoy(scratch / "envoy", envoy_port, backend, program), envoy_port, scratch / "envoy"
+                )
                 contenders["Envoy, no check"] = envoy_port
 
             token, per_second = flows(gateway, admin, options.flows)
             cookie = f"Cookie: moongate={token}"
             member, _ = flows(group_gateway, group_admin, 1)
             cookies = {gateway: [cookie], group_gateway: [f"Cookie: moongate={member}"]}
-            question = [cookie, f"X-Original-URL: http://localhost:{gateway}/small", "X-Original-Method: GET", "X-Forwarded-For: 203.0.113.7"]
+            question = [
+                cookie,
+                f"X-Original-URL: http://localhost:{gateway}/small",
+                "X-Original-Method: GET",
+                "X-Forwarded-For: 203.0.113.7",
+            ]
             memory = peak_memory(process)
             rounds = {name: [] for name in contenders}
             answers = {"Moongate, asked by nginx's dialect": [], "nginx, always 200": []}
@@ -288,10 +360,17 @@ def main():
     ratios = {}
     ours = rounds["Moongate, session checked"]
     grouped = rounds["Moongate, session and group checked"]
-    ratios["group requirement"] = statistics.median(theirs["per_second"] / mine["per_second"] for mine, theirs in zip(ours, grouped))
-    print(f"\n{ratios['group requirement']:.2f} of the plain session check with a group requirement (0.95 at least)", end="")
+    ratios["group requirement"] = statistics.median(
+        theirs["per_second"] / mine["per_second"] for mine, theirs in zip(ours, grouped)
+    )
+    print(
+        f"\n{ratios['group requirement']:.2f} of the plain session check with a group requirement (0.95 at least)",
+        end="",
+    )
     for name in list(contenders)[2:]:
-        ratios[name] = statistics.median(mine["per_second"] / theirs["per_second"] for mine, theirs in zip(ours, rounds[name]))
+        ratios[name] = statistics.median(
+            mine["per_second"] / theirs["per_second"] for mine, theirs in zip(ours, rounds[name])
+        )
         print(f"\n{ratios[name]:.2f} of {name}", end="")
     print()
     table("Forward-auth, asked directly", answers)
@@ -304,8 +383,19 @@ def main():
     if not program:
         print("Envoy could not be had from its package registry: left out.")
     if options.json:
-        options.json.write_text(json.dumps(
-            {"rounds": rounds, "forward_auth": answers, "ratios": ratios, "flows_per_second": per_second, "peak_mib": memory, "peak_mib_after_load": under_load}, indent=2))
+        options.json.write_text(
+            json.dumps(
+                {
+                    "rounds": rounds,
+                    "forward_auth": answers,
+                    "ratios": ratios,
+                    "flows_per_second": per_second,
+                    "peak_mib": memory,
+                    "peak_mib_after_load": under_load,
+                },
+                indent=2,
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -62,7 +62,11 @@ class Gateway(Node):
 
     def code(self, phone):
         status, entries = self.ask("GET", "/outbox", admin=True)
-        return next((entry["code"] for entry in entries if entry["to"] == phone and entry["code"]), None) if status == 200 else None
+        return (
+            next((entry["code"] for entry in entries if entry["to"] == phone and entry["code"]), None)
+            if status == 200
+            else None
+        )
 
 
 class Chaos:
@@ -98,7 +102,8 @@ class Chaos:
         self.mend(lambda: self.start(node))
 
     def start(self, node):
-        # It may come up while PostgreSQL is away: then it says so and ends, and whoever runs it starts it again. It may be killed again meanwhile, too.
+        # It may come up while PostgreSQL is away: then it says so and ends, and whoever runs it starts it again. It may
+        # be killed again meanwhile, too.
         for _ in range(60):
             with node.turn:
                 node.launch()
@@ -134,7 +139,10 @@ class Chaos:
         waited, before = 0, time.monotonic()
         while True:
             program = node.program
-            serves = node.is_ready() and (not self.sessions or node.ask("GET", "/api/auth/session", token=self.sessions[-1][0], timeout=5)[0] == 200)
+            serves = node.is_ready() and (
+                not self.sessions
+                or node.ask("GET", "/api/auth/session", token=self.sessions[-1][0], timeout=5)[0] == 200
+            )
             now = time.monotonic()
             if serves or not node.program.runs or node.program is not program:
                 waited = 0
@@ -142,7 +150,9 @@ class Chaos:
                 waited += now - before
                 self.slowest = max(self.slowest, waited)
                 if waited > self.again:
-                    self.found(f"gateway {node.number} does not serve again after {waited:.0f} s with PostgreSQL:\n{node.program.output[-1000:]}")
+                    self.found(
+                        f"gateway {node.number} does not serve again after {waited:.0f} s with PostgreSQL:\n{node.program.output[-1000:]}"
+                    )
                     return
             before = now
             time.sleep(0.1)
@@ -179,7 +189,9 @@ class Chaos:
             if status != 201:
                 continue
             id = told["id"]
-            status, told = node.ask("POST", f"/api/auth/flows/{id}/begin", {"provider": "phone_otp", "phone": phone, "region": "IN"})
+            status, told = node.ask(
+                "POST", f"/api/auth/flows/{id}/begin", {"provider": "phone_otp", "phone": phone, "region": "IN"}
+            )
             if status == 200 and (code := node.code(phone)):
                 return id, code
             if status == 429:
@@ -196,7 +208,9 @@ class Chaos:
                 if id == 409:
                     return None
                 raise SystemExit(f"a registration answered {id}")
-            node, status, told = self.until(lambda node: node.ask("POST", f"/api/auth/flows/{id}/submit", {"code": code}))
+            node, status, told = self.until(
+                lambda node: node.ask("POST", f"/api/auth/flows/{id}/submit", {"code": code})
+            )
             if status == 200:
                 self.accounts.append((told["account"]["id"], phone))
                 self.sessions.append((told["session"]["token"], told["account"]["id"]))
@@ -217,11 +231,19 @@ class Chaos:
             guesses[self.dice.randrange(len(guesses))] = code
         places = [self.dice.choice(self.cluster.nodes) for _ in guesses]
         dice = self.dice.random()
-        kill = self.kill_node if dice < self.nodes_killed else self.kill_store if dice < self.nodes_killed + self.stores_killed else None
+        kill = (
+            self.kill_node
+            if dice < self.nodes_killed
+            else self.kill_store
+            if dice < self.nodes_killed + self.stores_killed
+            else None
+        )
         pause = self.dice.uniform(0, 0.15)
         with ThreadPoolExecutor(len(guesses)) as pool:
             tries = [
-                pool.submit(node.ask, "POST", f"/api/auth/flows/{id}/submit", {"code": guess}) for guess, node in zip(guesses, places)]
+                pool.submit(node.ask, "POST", f"/api/auth/flows/{id}/submit", {"code": guess})
+                for guess, node in zip(guesses, places)
+            ]
             if kill:
                 time.sleep(pause)
                 kill()
@@ -233,7 +255,9 @@ class Chaos:
         self.counts["tries"] += len(statuses)
         self.counts["unavailable"] += sum(status in UNAVAILABLE for status in statuses)
         if strange := set(statuses) - UNAVAILABLE - {200, 401, 409, 429}:
-            self.found(f"round {number}: answers {sorted(strange)}: {[told for status, told in answers if status in strange][:1]}")
+            self.found(
+                f"round {number}: answers {sorted(strange)}: {[told for status, told in answers if status in strange][:1]}"
+            )
         if statuses.count(401) > 4:
             self.found(f"round {number}: {statuses.count(401)} wrong codes were compared and told so: {statuses}")
         for guess, (status, told) in zip(guesses, answers):
@@ -245,8 +269,8 @@ class Chaos:
             self.sessions.append((told["session"]["token"], told["account"]["id"]))
         if statuses.count(200) > 1:
             self.found(f"round {number}: {statuses.count(200)} sessions of one code")
-        # A lock begins with its full length; "wait a second for those that are being judged" is none. Where the right code may have been among the
-        # tries before it, there are fewer failures than whoever came last was told.
+        # A lock begins with its full length; "wait a second for those that are being judged" is none. Where the right
+        # code may have been among the tries before it, there are fewer failures than whoever came last was told.
         is_right = any(guess == code and status != 429 for guess, (status, _) in zip(guesses, answers))
         if not is_right and any(status == 429 and told.get("retry_after", 0) > 60 for status, told in answers):
             self.locks.append((phone, id, code))
@@ -261,18 +285,31 @@ class Chaos:
 
     def last_look(self):
         """At the run's end: is all there that somebody was told of?"""
+
         def session(kept):
             token, account = kept
             node, status, told = self.until(lambda node: node.ask("GET", "/api/auth/session", token=token))
-            return None if status == 200 and told["account"]["id"] == account else f"a session of {account} is lost: {status}"
+            return (
+                None
+                if status == 200 and told["account"]["id"] == account
+                else f"a session of {account} is lost: {status}"
+            )
 
         def account(kept):
             id, phone = kept
             node, status, told = self.until(lambda node: node.ask("GET", f"/accounts/{id}", admin=True))
-            return None if status == 200 and phone in json.dumps(told) else f"the account {id} of {phone} is lost: {status}"
+            return (
+                None
+                if status == 200 and phone in json.dumps(told)
+                else f"the account {id} of {phone} is lost: {status}"
+            )
 
         with ThreadPoolExecutor(8) as pool:
-            for look, all in ((session, self.sessions), (account, self.accounts), (self.look_at_lock, self.locks_that_stand())):
+            for look, all in (
+                (session, self.sessions),
+                (account, self.accounts),
+                (self.look_at_lock, self.locks_that_stand()),
+            ):
                 for problem in filter(None, pool.map(look, all)):
                     self.found(problem)
 
@@ -293,8 +330,11 @@ class Chaos:
                 self.times[lock[0]] = time.monotonic()
             done += 1
             if done % 50 == 0:
-                print(f"{done} rounds in {time.monotonic() - began:.0f} s, {self.kills['gateway']} gateways and "
-                      f"{self.kills['PostgreSQL']} times PostgreSQL killed", flush=True)
+                print(
+                    f"{done} rounds in {time.monotonic() - began:.0f} s, {self.kills['gateway']} gateways and "
+                    f"{self.kills['PostgreSQL']} times PostgreSQL killed",
+                    flush=True,
+                )
         self.whole()
         looked = len(self.locks_that_stand())
         self.last_look()
@@ -306,9 +346,18 @@ def main():
     options.add_argument("--rounds", type=int, default=1000)
     options.add_argument("--seconds", type=float, default=3600, help="no round begins after that")
     options.add_argument("--seed", type=int, default=None)
-    options.add_argument("--gateway-kills", type=float, default=0.15, help="in what part of the rounds a gateway is killed")
-    options.add_argument("--store-kills", type=float, default=0.08, help="in what part of the rounds PostgreSQL is killed")
-    options.add_argument("--again", type=float, default=20, help="within how many seconds of PostgreSQL's and its own start a gateway must serve")
+    options.add_argument(
+        "--gateway-kills", type=float, default=0.15, help="in what part of the rounds a gateway is killed"
+    )
+    options.add_argument(
+        "--store-kills", type=float, default=0.08, help="in what part of the rounds PostgreSQL is killed"
+    )
+    options.add_argument(
+        "--again",
+        type=float,
+        default=20,
+        help="within how many seconds of PostgreSQL's and its own start a gateway must serve",
+    )
     chosen = options.parse_args()
     if lacking := missing("initdb", "postgres", "psql"):
         sys.exit(f"Missing: {lacking}. On Debian: apt-get install postgresql")
@@ -321,7 +370,11 @@ def main():
         postgres.make().start()
         cluster = Cluster(folder, postgres, 3, kind=Gateway).database()
         file = cluster.config / "policies/phone_otp.lua"
-        text = file.read_text().replace('"60s", "120s"', '"1s"').replace('max = 30, window = "1h"', 'max = 1000000, window = "1h"')
+        text = (
+            file.read_text()
+            .replace('"60s", "120s"', '"1s"')
+            .replace('max = 30, window = "1h"', 'max = 1000000, window = "1h"')
+        )
         # The generations' own cases would take most of the time that a killed gateway takes to come back.
         file.write_text(text.replace('max = 4, window = "15m"', 'max = 400, window = "15m"'))
         shutil.rmtree(cluster.config / "tests")
@@ -332,7 +385,9 @@ def main():
             f"{rounds} rounds of {chosen.rounds} in {seconds:.0f} s: {chaos.kills['gateway']} gateways and {chaos.kills['PostgreSQL']} times PostgreSQL "
             f"killed; {chaos.counts['tries']} tries, {chaos.counts['unavailable']} of them unanswered or 503; looked for again at the end: "
             f"{len(chaos.accounts)} accounts, {len(chaos.sessions)} sessions, {locks} of {len(chaos.locks)} locks; "
-            f"every gateway served again within {chaos.slowest:.1f} s; {len(chaos.broken)} broken promises (seed {seed})", flush=True)
+            f"every gateway served again within {chaos.slowest:.1f} s; {len(chaos.broken)} broken promises (seed {seed})",
+            flush=True,
+        )
         sys.exit(1 if chaos.broken else 0)
     finally:
         if cluster:

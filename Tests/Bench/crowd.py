@@ -21,16 +21,22 @@ from signins import configuration, people
 sys.path.insert(0, str(ROOT / "Tests" / "EndToEnd"))
 from cluster import Postgres, missing  # noqa: E402
 
-# As they lie in a store: an account with one verified number, an event as a sign-in leaves them. `{n}` is the row's number, `{id}` 16 characters of it.
+# As they lie in a store: an account with one verified number, an event as a sign-in leaves them. `{n}` is the row's
+# number, `{id}` 16 characters of it.
 ROWS = {
     "account": "SELECT 'crowd' || {id}, NULL, NULL, {now}, {now}, 0",
     "identifier": "SELECT 'crowd' || {id}, 0, 'phone', '+1415' || {id}, '+1415' || {id}, '{{\"country\":\"US\"}}', {now}",
     "event": "SELECT {n}, 'dc_' || {id}, {now}, {json}",
 }
-EVENT = '{"account":"acct_PCyRAIYZvWwnPNNbS1VzFg","address":"127.0.0.1","at":"2026-01-01T00:00:00.000Z","detail":{"purpose":"login"},' \
-        '"flow":"login","flow_prefix":"fl_8rKq","id":"dc_0000000000000000","kind":"session_started","provider":"phone_otp"}'
-COLUMNS = {"account": "id, first_name, last_name, created_at, last_seen_at, is_locked",
-           "identifier": "account, position, kind, value, display, attributes, verified_at", "event": "number, id, at, event"}
+EVENT = (
+    '{"account":"acct_PCyRAIYZvWwnPNNbS1VzFg","address":"127.0.0.1","at":"2026-01-01T00:00:00.000Z","detail":{"purpose":"login"},'
+    '"flow":"login","flow_prefix":"fl_8rKq","id":"dc_0000000000000000","kind":"session_started","provider":"phone_otp"}'
+)
+COLUMNS = {
+    "account": "id, first_name, last_name, created_at, last_seen_at, is_locked",
+    "identifier": "account, position, kind, value, display, attributes, verified_at",
+    "event": "number, id, at, event",
+}
 
 
 class SQLite:
@@ -47,14 +53,19 @@ class SQLite:
 
     def fill(self, accounts, events, now):
         with sqlite3.connect(self.file, isolation_level=None) as database:
-            database.executescript("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; PRAGMA cache_size = -400000")
+            database.executescript(
+                "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; PRAGMA cache_size = -400000"
+            )
             for table, count in (("account", accounts), ("identifier", accounts), ("event", events)):
-                first = (database.execute("SELECT max(number) FROM event").fetchone()[0] or 0) if table == "event" else 0
+                first = (
+                    (database.execute("SELECT max(number) FROM event").fetchone()[0] or 0) if table == "event" else 0
+                )
                 row = ROWS[table].format(n="n", id="printf('%016d', n)", now=now, json=f"CAST('{EVENT}' AS BLOB)")
                 database.execute("BEGIN")
                 database.execute(
                     f"WITH RECURSIVE series (n) AS (SELECT {first + 1} UNION ALL SELECT n + 1 FROM series WHERE n < {first + count}) "
-                    f"INSERT INTO {table} ({COLUMNS[table]}) {row} FROM series")
+                    f"INSERT INTO {table} ({COLUMNS[table]}) {row} FROM series"
+                )
                 database.execute("COMMIT")
             database.executescript("PRAGMA journal_mode = WAL")
 
@@ -85,12 +96,22 @@ class PostgreSQL:
 
     def fill(self, accounts, events, now):
         for table, count in (("account", accounts), ("identifier", accounts), ("event", events)):
-            first = int(self.server.ask("SELECT coalesce(max(number), 0) FROM event", self.name, "postgres")) if table == "event" else 0
-            row = ROWS[table].format(n="n", id="lpad(CAST(n AS TEXT), 16, '0')", now=now, json=f"convert_to('{EVENT}', 'UTF8')")
+            first = (
+                int(self.server.ask("SELECT coalesce(max(number), 0) FROM event", self.name, "postgres"))
+                if table == "event"
+                else 0
+            )
+            row = ROWS[table].format(
+                n="n", id="lpad(CAST(n AS TEXT), 16, '0')", now=now, json=f"convert_to('{EVENT}', 'UTF8')"
+            )
             self.server.ask(
                 f"INSERT INTO {table} ({COLUMNS[table]}) {row} FROM generate_series({first + 1}, {first + count}) n",
-                self.name, seconds=600)
-        self.server.ask("SELECT setval(pg_get_serial_sequence('event', 'number'), (SELECT max(number) FROM event))", self.name)
+                self.name,
+                seconds=600,
+            )
+        self.server.ask(
+            "SELECT setval(pg_get_serial_sequence('event', 'number'), (SELECT max(number) FROM event))", self.name
+        )
         self.server.ask("VACUUM ANALYZE", self.name, seconds=600)
 
     def events(self):
@@ -108,7 +129,9 @@ class Gateway:
         self.rounds = []
 
     def start(self, runs):
-        self.process = runs.start([str(BIN / "moongate"), "serve", "--config", str(self.folder / "config")], self.port, self.folder)
+        self.process = runs.start(
+            [str(BIN / "moongate"), "serve", "--config", str(self.folder / "config")], self.port, self.folder
+        )
 
     def stop(self, runs):
         self.process.terminate()
@@ -170,8 +193,12 @@ def main():
             print(f"filled in {time.monotonic() - began:.0f} s", flush=True)
             crowded.start(runs)
             who = people("phone_otp", options.people)
-            devices = {name: [answer["device_token"] for answer in run_flows([gateway.port], [gateway.admin], "register", who)[0]]
-                       for name, gateway in gateways.items()}
+            devices = {
+                name: [
+                    answer["device_token"] for answer in run_flows([gateway.port], [gateway.admin], "register", who)[0]
+                ]
+                for name, gateway in gateways.items()
+            }
             events, clearing = crowded.store.events(), time.monotonic()
             for _ in range(3):
                 for name, gateway in gateways.items():
@@ -179,15 +206,26 @@ def main():
             cleared = (events - crowded.store.events()) / (time.monotonic() - clearing)
         finally:
             runs.end()
-    at = lambda sorted_seconds, share: sorted_seconds[min(len(sorted_seconds) - 1, int(len(sorted_seconds) * share))] * 1000
-    figures = {name: {f"p{share * 100:.0f}_ms": statistics.median(at(entry, share) for entry in gateway.rounds) for share in (0.5, 0.99)}
-               for name, gateway in gateways.items()}
-    ratio = statistics.median(at(full, 0.99) / at(empty, 0.99) for full, empty in zip(crowded.rounds, gateways["empty"].rounds))
+    at = lambda sorted_seconds, share: (
+        sorted_seconds[min(len(sorted_seconds) - 1, int(len(sorted_seconds) * share))] * 1000
+    )
+    figures = {
+        name: {
+            f"p{share * 100:.0f}_ms": statistics.median(at(entry, share) for entry in gateway.rounds)
+            for share in (0.5, 0.99)
+        }
+        for name, gateway in gateways.items()
+    }
+    ratio = statistics.median(
+        at(full, 0.99) / at(empty, 0.99) for full, empty in zip(crowded.rounds, gateways["empty"].rounds)
+    )
     print(f"\nA sign-in (three calls, one person at a time) on {options.store}\n\n{'':42}{'p50 ms':>8}{'p99 ms':>8}")
     titles = {"empty": "empty store", "crowded": f"{options.accounts:,} accounts, {options.events:,} events"}
     for name, found in figures.items():
         print(f"{titles[name]:42}{found['p50_ms']:8.2f}{found['p99_ms']:8.2f}")
-    print(f"\np99 {ratio:.2f} times that of an empty store (aim: at most 2); events cleared meanwhile: {cleared:,.0f}/s")
+    print(
+        f"\np99 {ratio:.2f} times that of an empty store (aim: at most 2); events cleared meanwhile: {cleared:,.0f}/s"
+    )
     if options.json:
         options.json.write_text(json.dumps({**figures, "ratio": ratio, "cleared_per_second": cleared}, indent=2))
 

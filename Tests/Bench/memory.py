@@ -20,7 +20,9 @@ def memory(process, figure):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--requests", type=int, default=1_000_000)
-    options.add_argument("--parts", type=int, default=5, help="of the load, each with new connections; one more comes first, to warm up")
+    options.add_argument(
+        "--parts", type=int, default=5, help="of the load, each with new connections; one more comes first, to warm up"
+    )
     options = options.parse_args()
     runs = Runs()
     with tempfile.TemporaryDirectory(prefix="moongate-bench-") as scratch:
@@ -29,7 +31,9 @@ def main():
         try:
             runs.start(peers.backend(scratch / "backend", backend), backend, scratch / "backend")
             configuration(scratch / "config", gateway, admin, backend)
-            process = runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch)
+            process = runs.start(
+                [str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch
+            )
             token, _ = flows(gateway, admin, 100)
             cookie = f"Cookie: moongate={token}"
             pace = wrk(gateway, 256, 10, [cookie])["per_second"]

@@ -38,7 +38,7 @@ def processor_seconds(process):
             fields = pathlib.Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
         except FileNotFoundError:
             continue
-        total += sum(map(int, fields[11:15 if each == process else 13]))
+        total += sum(map(int, fields[11 : 15 if each == process else 13]))
     return total / TICK
 
 
@@ -65,11 +65,26 @@ class Setup:
         if postgres:
             postgres.ask(f"CREATE DATABASE {self.database} OWNER moongate")
             file = self.folder / "gateway.lua"
-            file.write_text(file.read_text().replace('"sqlite:data/moongate.db"', f'"{postgres.url(database=self.database)}"'))
+            file.write_text(
+                file.read_text().replace('"sqlite:data/moongate.db"', f'"{postgres.url(database=self.database)}"')
+            )
         self.gateways = [
             self.runs.start(
-                [str(BIN / "moongate"), "serve", "--config", str(self.folder), "--listen", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{admin}"],
-                port, self.folder) for port, admin in self.places]
+                [
+                    str(BIN / "moongate"),
+                    "serve",
+                    "--config",
+                    str(self.folder),
+                    "--listen",
+                    f"127.0.0.1:{port}",
+                    "--admin",
+                    f"127.0.0.1:{admin}",
+                ],
+                port,
+                self.folder,
+            )
+            for port, admin in self.places
+        ]
 
     def spread(self, act, who, devices):
         """Each gateway's part of the people, all at once; what came of each of them in order, and how long all of it took."""
@@ -77,7 +92,9 @@ class Setup:
         with ProcessPoolExecutor(count) as pool:
             began = time.monotonic()
             parts = [
-                pool.submit(act, place, who[index::count], devices and devices[index::count]) for index, place in enumerate(self.places)]
+                pool.submit(act, place, who[index::count], devices and devices[index::count])
+                for index, place in enumerate(self.places)
+            ]
             done = [part.result()[0] for part in parts]
             seconds = time.monotonic() - began
         return [done[index % count][index // count] for index in range(len(who))], seconds
@@ -101,16 +118,24 @@ class Setup:
         gateways = sum(processor_seconds(gateway.pid) for gateway in self.gateways)
         if not self.postgres:
             return gateways, 0, 0, 0, 0
-        said = [sum(metric(admin, name) for _, admin in self.places) for name in (
-            'moongate_store_transactions_total{outcome="committed"}', "moongate_store_statements_total", "moongate_store_round_trips_total")]
+        said = [
+            sum(metric(admin, name) for _, admin in self.places)
+            for name in (
+                'moongate_store_transactions_total{outcome="committed"}',
+                "moongate_store_statements_total",
+                "moongate_store_round_trips_total",
+            )
+        ]
         return gateways, processor_seconds(self.postgres.process.process.pid), *said
 
     def round(self):
         before = self.counters()
         _, seconds = self.spread(sign_in, self.who, self.devices)
         each = [(after - start) / len(self.who) for start, after in zip(before, self.counters())]
-        return dict(zip(("gateway_ms", "postgres_ms", "transactions", "statements", "round_trips"), each),
-                    per_second=len(self.who) / seconds)
+        return dict(
+            zip(("gateway_ms", "postgres_ms", "transactions", "statements", "round_trips"), each),
+            per_second=len(self.who) / seconds,
+        )
 
 
 def register(place, who, devices):
@@ -122,15 +147,41 @@ def pgbench(postgres, seconds):
     script = postgres.folder / "update.sql"
     script.write_text("\\set id random(1, 10000)\nUPDATE rows SET n = n + 1 WHERE id = :id;\n")
     done = subprocess.run(
-        [tool("pgbench"), "-h", postgres.address, "-p", str(postgres.port), "-U", "moongate", "-n", "-M", "prepared", "-c", str(CLIENTS), "-j", "1",
-         "-T", str(seconds), "-f", str(script), "pgbench"], capture_output=True, text=True, env={**os.environ, "PGPASSWORD": PASSWORD}, check=True)
+        [
+            tool("pgbench"),
+            "-h",
+            postgres.address,
+            "-p",
+            str(postgres.port),
+            "-U",
+            "moongate",
+            "-n",
+            "-M",
+            "prepared",
+            "-c",
+            str(CLIENTS),
+            "-j",
+            "1",
+            "-T",
+            str(seconds),
+            "-f",
+            str(script),
+            "pgbench",
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PGPASSWORD": PASSWORD},
+        check=True,
+    )
     return float(re.search(r"tps = ([\d.]+) \(without", done.stdout)[1])
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--people", type=int, default=500, help="who sign in, at each setup")
-    options.add_argument("--rounds", type=int, default=3, help="all figures are medians; no person may sign in more often than that")
+    options.add_argument(
+        "--rounds", type=int, default=3, help="all figures are medians; no person may sign in more often than that"
+    )
     options.add_argument("--json", type=pathlib.Path)
     chosen = options.parse_args()
     if lacking := missing("initdb", "postgres", "psql", "pgbench"):
@@ -143,9 +194,15 @@ def main():
             postgres.make().start()
             postgres.ask(f"CREATE ROLE moongate LOGIN PASSWORD '{PASSWORD}'; CREATE DATABASE pgbench OWNER moongate")
             postgres.ask(
-                "CREATE TABLE rows (id int PRIMARY KEY, n int); INSERT INTO rows SELECT i, 0 FROM generate_series(1, 10000) i", "pgbench", "moongate",
-                PASSWORD)
-            setups = [Setup(scratch, count, store) for count, store in ((1, None), (1, postgres), (2, postgres), (3, postgres))]
+                "CREATE TABLE rows (id int PRIMARY KEY, n int); INSERT INTO rows SELECT i, 0 FROM generate_series(1, 10000) i",
+                "pgbench",
+                "moongate",
+                PASSWORD,
+            )
+            setups = [
+                Setup(scratch, count, store)
+                for count, store in ((1, None), (1, postgres), (2, postgres), (3, postgres))
+            ]
             for number, setup in enumerate(setups):
                 setup.register(people("phone_otp", chosen.people, number * 1_000_000))
             rows, rounds = setups[0].rows(), []
@@ -158,8 +215,12 @@ def main():
     middle = lambda figure: statistics.median(figure(entry) for entry in rounds)
     bare = middle(lambda entry: entry[-1])
     figures = {"pgbench_per_second": bare, "rows": rows, "rounds": rounds}
-    print(f"\nSign-ins, medians of {len(rounds)}; each writes {rows:.1f} rows. pgbench updates one row {bare:,.0f} times a second, each in a transaction of its own\n")
-    print(f"{'':20}{'sign-ins/s':>11}{'gateways':>11}{'PostgreSQL':>12}{'statements':>12}{'round trips':>13}{'transactions':>14}{'÷ pgbench: rows':>17}{'transactions':>14}")
+    print(
+        f"\nSign-ins, medians of {len(rounds)}; each writes {rows:.1f} rows. pgbench updates one row {bare:,.0f} times a second, each in a transaction of its own\n"
+    )
+    print(
+        f"{'':20}{'sign-ins/s':>11}{'gateways':>11}{'PostgreSQL':>12}{'statements':>12}{'round trips':>13}{'transactions':>14}{'÷ pgbench: rows':>17}{'transactions':>14}"
+    )
     for index, setup in enumerate(setups):
         one = {name: middle(lambda entry: entry[index][name]) for name in rounds[0][index]}
         ratio = middle(lambda entry: entry[index]["per_second"] * rows / entry[-1])
@@ -167,7 +228,10 @@ def main():
         figures[setup.name] = {**one, "ratio": ratio, "ratio_by_transactions": by_transactions}
         print(f"{setup.name:20}{one['per_second']:11,.0f}{one['gateway_ms'] * 1000:8.2f} ms", end="")
         if setup.postgres:
-            print(f"{one['postgres_ms'] * 1000:9.2f} ms{one['statements']:12.1f}{one['round_trips']:13.1f}{one['transactions']:14.1f}{ratio:17.2f}{by_transactions:14.2f}", end="")
+            print(
+                f"{one['postgres_ms'] * 1000:9.2f} ms{one['statements']:12.1f}{one['round_trips']:13.1f}{one['transactions']:14.1f}{ratio:17.2f}{by_transactions:14.2f}",
+                end="",
+            )
         print()
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=2))

@@ -41,8 +41,13 @@ def pages(gateway, admin):
     call(api, "POST", f"/api/auth/flows/{waiting}/begin", {"provider": "phone_otp", "phone": PHONE[:-1] + "1"})
     cookie = [f"Cookie: moongate={token}"]
     return {
-        "/auth/login": [], "/auth/login, Hindi": ["Accept-Language: hi"], "/auth/register?with=email": [], "/auth/logout": [],
-        f"/auth/verify?id={waiting}": [], "/auth/account": cookie, "/auth/pin?flow=pin_set": cookie,
+        "/auth/login": [],
+        "/auth/login, Hindi": ["Accept-Language: hi"],
+        "/auth/register?with=email": [],
+        "/auth/logout": [],
+        f"/auth/verify?id={waiting}": [],
+        "/auth/account": cookie,
+        "/auth/pin?flow=pin_set": cookie,
     }
 
 
@@ -64,7 +69,9 @@ def main():
         gateway, admin = free_port(), free_port()
         try:
             shipped(scratch / "config", gateway, admin)
-            process = runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch)
+            process = runs.start(
+                [str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch
+            )
             print(f"{'':36}{'p50 ms':>10}{'p99 ms':>10}{'CPU ms':>10}")
             for name, headers in pages(gateway, admin).items():
                 path = name.partition(",")[0]

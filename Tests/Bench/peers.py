@@ -71,4 +71,13 @@ def plain_envoy(folder, port, backend, program):
     folder.mkdir()
     file = folder / "envoy.yaml"
     file.write_text(ENVOY.format(port=port, backend=backend))
-    return [program, "-c", str(file), "--concurrency", str(os.cpu_count()), "--disable-hot-restart", "--log-level", "error"]
+    return [
+        program,
+        "-c",
+        str(file),
+        "--concurrency",
+        str(os.cpu_count()),
+        "--disable-hot-restart",
+        "--log-level",
+        "error",
+    ]

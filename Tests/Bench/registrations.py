@@ -27,7 +27,12 @@ AT_ONCE = 200
 def call(port, address, method, path, body, headers=()):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(address, 0))
     try:
-        connection.request(method, path, json.dumps(body), {"Content-Type": "application/json", "Host": f"localhost:{port}", **dict(headers)})
+        connection.request(
+            method,
+            path,
+            json.dumps(body),
+            {"Content-Type": "application/json", "Host": f"localhost:{port}", **dict(headers)},
+        )
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read() or b"null")
     finally:
@@ -38,21 +43,35 @@ def register(port, address, number):
     status, flow = call(port, address, "POST", "/api/auth/flows", {"flow": "register_email"})
     if status != 201:
         return status
-    return call(port, address, "POST", f"/api/auth/flows/{flow['id']}/begin", {
-        "provider": "password", "email": f"person{number}@example.com", "password": f"correct horse {number}", "first_name": "Asha",
-        "last_name": "Rao"})[0]
+    return call(
+        port,
+        address,
+        "POST",
+        f"/api/auth/flows/{flow['id']}/begin",
+        {
+            "provider": "password",
+            "email": f"person{number}@example.com",
+            "password": f"correct horse {number}",
+            "first_name": "Asha",
+            "last_name": "Rao",
+        },
+    )[0]
 
 
 def person(port, admin):
     """Somebody with a PIN; their token."""
     _, flow = call(port, OTHER, "POST", "/api/auth/flows", {"flow": "register"})
-    call(port, OTHER, "POST", f"/api/auth/flows/{flow['id']}/begin", {"provider": "phone_otp", "phone": "+919999999999"})
+    call(
+        port, OTHER, "POST", f"/api/auth/flows/{flow['id']}/begin", {"provider": "phone_otp", "phone": "+919999999999"}
+    )
     connection = http.client.HTTPConnection("127.0.0.1", admin, timeout=30)
     connection.request("GET", "/outbox")
     code = json.loads(connection.getresponse().read())[0]["code"]
     _, done = call(port, OTHER, "POST", f"/api/auth/flows/{flow['id']}/submit", {"code": code})
     bearer = lambda token: {"Authorization": f"Bearer {token}"}
-    _, changed = call(port, OTHER, "POST", "/api/auth/set-passcode", {"passcode": "739164"}, bearer(done["session"]["token"]))
+    _, changed = call(
+        port, OTHER, "POST", "/api/auth/set-passcode", {"passcode": "739164"}, bearer(done["session"]["token"])
+    )
     return changed["token"]
 
 
@@ -61,7 +80,9 @@ def check(port, token):
     headers = {"Authorization": f"Bearer {token}"}
     _, flow = call(port, OTHER, "POST", "/api/auth/flows", {"flow": "pin_unlock"}, headers)
     began = time.monotonic()
-    status, done = call(port, OTHER, "POST", f"/api/auth/flows/{flow['id']}/begin", {"provider": "pin", "pin": "739164"}, headers)
+    status, done = call(
+        port, OTHER, "POST", f"/api/auth/flows/{flow['id']}/begin", {"provider": "pin", "pin": "739164"}, headers
+    )
     took = (time.monotonic() - began) * 1000
     if status != 200:
         sys.exit(f"a PIN check was refused: {status} {done}")
@@ -126,11 +147,15 @@ def main():
     median = lambda figure: statistics.median(entry[figure] for entry in rounds)
     ratio = median("beside") / median("alone")
     made = statuses.count(200)
-    print(f"\nPIN checks: p99 {median('alone'):.1f} ms alone, {median('beside'):.1f} ms while {AT_ONCE} registrations at a time come from another "
-          f"address: {ratio:.2f} times (aim: at most 2)")
+    print(
+        f"\nPIN checks: p99 {median('alone'):.1f} ms alone, {median('beside'):.1f} ms while {AT_ONCE} registrations at a time come from another "
+        f"address: {ratio:.2f} times (aim: at most 2)"
+    )
     print(f"registrations: {made} of {len(statuses)} made accounts (ten an hour), {statuses.count(429)} answered 429")
     if options.json:
-        options.json.write_text(json.dumps({"rounds": rounds, "ratio": ratio, "registrations": made, "of": len(statuses)}, indent=2))
+        options.json.write_text(
+            json.dumps({"rounds": rounds, "ratio": ratio, "registrations": made, "of": len(statuses)}, indent=2)
+        )
     if ratio > 2 or made != 10:
         sys.exit(1)
 

@@ -26,7 +26,9 @@ MOST_P99, MOST_MEMORY = 1.05, 20
 
 
 def admin(port, method, path):
-    with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method), timeout=60) as answer:
+    with urllib.request.urlopen(
+        urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method), timeout=60
+    ) as answer:
         return json.loads(answer.read() or b"null")
 
 
@@ -51,8 +53,14 @@ def main():
             policy = candidate / "policies/phone_otp.lua"
             policy.write_text(policy.read_text().replace("max = 5", "max = 4"))
             routes = candidate / "routes.lua"
-            routes.write_text(routes.read_text().replace("return routes {", 'return routes { { path = "/nothing", to = "http://127.0.0.1:1" },'))
-            process = runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch)
+            routes.write_text(
+                routes.read_text().replace(
+                    "return routes {", 'return routes { { path = "/nothing", to = "http://127.0.0.1:1" },'
+                )
+            )
+            process = runs.start(
+                [str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch
+            )
             token, _ = flows(gateway, listener, 100)
             cookie = f"Cookie: moongate={token}"
             begin = "/policy/shadow?" + urllib.parse.urlencode({"folder": str(candidate)})
@@ -79,15 +87,20 @@ def main():
 
             measure(False)
             measure(True)
-            print(f"{'round':>5}{'p99 off ms':>12}{'p99 on ms':>12}{'ratio':>8}{'RSS off':>10}{'RSS on':>9}{'judged':>9}{'dropped':>9}")
+            print(
+                f"{'round':>5}{'p99 off ms':>12}{'p99 on ms':>12}{'ratio':>8}{'RSS off':>10}{'RSS on':>9}{'judged':>9}{'dropped':>9}"
+            )
             for number in range(options.rounds):
                 # Which comes first changes: what warms up or slows down in between is nobody's.
                 halves = {isOn: measure(isOn) for isOn in ((False, True) if number % 2 else (True, False))}
                 (off, _, before), (on, seen, after) = halves[False], halves[True]
                 ratios.append(on["p99_ms"] / off["p99_ms"])
                 grown.append(after - before)
-                print(f"{number + 1:5}{off['p99_ms']:12.3f}{on['p99_ms']:12.3f}{ratios[-1]:8.3f}{before:10.1f}{after:9.1f}"
-                      f"{sum(seen['judged'].values()):9}{sum(seen['dropped'].values()):9}", flush=True)
+                print(
+                    f"{number + 1:5}{off['p99_ms']:12.3f}{on['p99_ms']:12.3f}{ratios[-1]:8.3f}{before:10.1f}{after:9.1f}"
+                    f"{sum(seen['judged'].values()):9}{sum(seen['dropped'].values()):9}",
+                    flush=True,
+                )
         finally:
             runs.end()
     ratio, growth = statistics.median(ratios), statistics.median(grown)

@@ -27,7 +27,8 @@ GATEWAY = """return gateway {{
   providers = {{ phone_otp = {{ sms = outbox() }}, email_code = {{ mail = outbox() }}, pin = {{}} }},
 }}
 """
-# One address makes all the load, and PINs are to be hashed however often they are wrong: those limits would be what is measured.
+# One address makes all the load, and PINs are to be hashed however often they are wrong: those limits would be what is
+# measured.
 LIMITS = """return policy "{name}" {{
   limits = {{
     send   = {{ on = "send",   per = "{kind}", max = 4, window = "15m" }},
@@ -52,26 +53,38 @@ def configuration(folder, port, admin, backend):
     for name, account in (("login", "existing"), ("register", "new")):
         (folder / f"flows/{name}.lua").write_text(both.format(name=name, account=account))
     for name in ("pin_set", "pin_unlock"):
-        (folder / f"flows/{name}.lua").write_text(FLOW.replace("phone_otp", "pin").format(name=name, account="existing"))
+        (folder / f"flows/{name}.lua").write_text(
+            FLOW.replace("phone_otp", "pin").format(name=name, account="existing")
+        )
 
 
 def people(provider, count, first=0):
-    return [{"provider": provider, **({"phone": f"+9198{index:08d}"} if provider == "phone_otp" else {"email": f"p{index}@example.com"})}
-            for index in range(first, first + count)]
+    return [
+        {
+            "provider": provider,
+            **({"phone": f"+9198{index:08d}"} if provider == "phone_otp" else {"email": f"p{index}@example.com"}),
+        }
+        for index in range(first, first + count)
+    ]
 
 
 def count_writes(file, install):
     """Puts a counter of written rows on every table of the store, or reads it and takes it away."""
     with sqlite3.connect(file, isolation_level=None, timeout=20) as database:
-        tables = [row[0] for row in database.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'bench_writes'")]
+        tables = [
+            row[0]
+            for row in database.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'bench_writes'"
+            )
+        ]
         if install:
             database.execute("CREATE TABLE bench_writes (n INTEGER)")
             database.execute("INSERT INTO bench_writes VALUES (0)")
             for table in tables:
                 for event in ("INSERT", "UPDATE", "DELETE"):
                     database.execute(
-                        f"CREATE TRIGGER bench_{table}_{event} AFTER {event} ON {table} BEGIN UPDATE bench_writes SET n = n + 1; END")
+                        f"CREATE TRIGGER bench_{table}_{event} AFTER {event} ON {table} BEGIN UPDATE bench_writes SET n = n + 1; END"
+                    )
             return None
         written = database.execute("SELECT n FROM bench_writes").fetchone()[0]
         for table in tables:
@@ -84,7 +97,9 @@ def count_writes(file, install):
 def bare_sqlite(folder, count):
     """One-row write transactions a second, with the store's own pragmas and, as most of its rows have, keys in no order; in C from Python's module."""
     with sqlite3.connect(folder / "bare.db", isolation_level=None) as database:
-        database.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192;")
+        database.executescript(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192;"
+        )
         database.execute("CREATE TABLE rows (key BLOB PRIMARY KEY, a BLOB, b INTEGER) WITHOUT ROWID")
         keys = [os.urandom(32) for _ in range(count)]
         began = time.monotonic()
@@ -133,12 +148,21 @@ def main():
                 rounds = []
                 for _ in range(SIGNINS):
                     _, seconds = run_flows([port], [admin], "login", who, devices)
-                    rounds.append({"per_second": options.people / seconds, "bare": bare_sqlite(scratch, round(rows * options.people))})
+                    rounds.append(
+                        {
+                            "per_second": options.people / seconds,
+                            "bare": bare_sqlite(scratch, round(rows * options.people)),
+                        }
+                    )
                     (scratch / "bare.db").unlink()
                 middle = lambda figure: statistics.median(figure(entry) for entry in rounds)
                 figures[provider] = {
-                    "rounds": rounds, "rows": rows, "per_second": middle(lambda r: r["per_second"]), "bare_rows_per_second": middle(lambda r: r["bare"]),
-                    "ratio": middle(lambda r: rows * r["per_second"] / r["bare"])}
+                    "rounds": rounds,
+                    "rows": rows,
+                    "per_second": middle(lambda r: r["per_second"]),
+                    "bare_rows_per_second": middle(lambda r: r["bare"]),
+                    "ratio": middle(lambda r: rows * r["per_second"] / r["bare"]),
+                }
 
             header = f"Cookie: moongate={tokens[0]}"
             possible = wrk(port, 32, options.seconds, [header])["per_second"]
@@ -148,16 +172,42 @@ def main():
             for _ in range(options.rounds):
                 alone = paced(port, 32, options.seconds, header, possible / 2)
                 flood = subprocess.Popen(
-                    ["wrk", "-t", "1", "-c", "100", "-d", f"{options.seconds + 2}s", "-s", str(HERE / "pins.lua"), f"http://127.0.0.1:{port}"],
-                    env={**os.environ, "MOONGATE_TOKENS": str(scratch / "tokens")}, stdout=subprocess.PIPE, text=True)
+                    [
+                        "wrk",
+                        "-t",
+                        "1",
+                        "-c",
+                        "100",
+                        "-d",
+                        f"{options.seconds + 2}s",
+                        "-s",
+                        str(HERE / "pins.lua"),
+                        f"http://127.0.0.1:{port}",
+                    ],
+                    env={**os.environ, "MOONGATE_TOKENS": str(scratch / "tokens")},
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
                 time.sleep(1)
                 beside = paced(port, 32, options.seconds, header, possible / 2)
-                rounds.append({"alone": alone["p99_ms"], "beside": beside["p99_ms"],
-                               "pins_per_second": float(re.search(r"Requests/sec:\s+([\d.]+)", flood.communicate()[0]).group(1))})
+                rounds.append(
+                    {
+                        "alone": alone["p99_ms"],
+                        "beside": beside["p99_ms"],
+                        "pins_per_second": float(
+                            re.search(r"Requests/sec:\s+([\d.]+)", flood.communicate()[0]).group(1)
+                        ),
+                    }
+                )
             median = lambda figure: statistics.median(figure(entry) for entry in rounds)
             figures["flood"] = {
-                "possible": possible, "rounds": rounds, "alone": median(lambda r: r["alone"]), "beside": median(lambda r: r["beside"]),
-                "ratio": median(lambda r: r["beside"] / r["alone"]), "pins_per_second": median(lambda r: r["pins_per_second"])}
+                "possible": possible,
+                "rounds": rounds,
+                "alone": median(lambda r: r["alone"]),
+                "beside": median(lambda r: r["beside"]),
+                "ratio": median(lambda r: r["beside"] / r["alone"]),
+                "pins_per_second": median(lambda r: r["pins_per_second"]),
+            }
         finally:
             runs.end()
 
@@ -165,10 +215,14 @@ def main():
     print(f"{'':14}{'sign-ins/s':>12}{'rows each':>11}{'bare rows/s':>13}{'of it':>8}{'aim':>7}")
     for provider in ("phone_otp", "email_code"):
         f = figures[provider]
-        print(f"{provider:14}{f['per_second']:12,.0f}{f['rows']:11.1f}{f['bare_rows_per_second']:13,.0f}{f['ratio']:8.2f}{0.33:7.2f}")
+        print(
+            f"{provider:14}{f['per_second']:12,.0f}{f['rows']:11.1f}{f['bare_rows_per_second']:13,.0f}{f['ratio']:8.2f}{0.33:7.2f}"
+        )
     f = figures["flood"]
-    print(f"\nProxied requests at half of the possible {f['possible']:,.0f}/s: p99 {f['alone']:.2f} ms alone, {f['beside']:.2f} ms while "
-          f"100 clients send {f['pins_per_second']:,.0f} PINs/s: {f['ratio']:.1f} times (aim: at most 5)")
+    print(
+        f"\nProxied requests at half of the possible {f['possible']:,.0f}/s: p99 {f['alone']:.2f} ms alone, {f['beside']:.2f} ms while "
+        f"100 clients send {f['pins_per_second']:,.0f} PINs/s: {f['ratio']:.1f} times (aim: at most 5)"
+    )
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2))
 
@@ -178,8 +232,12 @@ def set_pins(port, tokens):
     changed = []
     for token in tokens:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        connection.request("POST", "/api/auth/set-passcode", '{"passcode":"739164"}',
-                           {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})
+        connection.request(
+            "POST",
+            "/api/auth/set-passcode",
+            '{"passcode":"739164"}',
+            {"Content-Type": "application/json", "Authorization": f"Bearer {token}"},
+        )
         answer = connection.getresponse()
         content = json.loads(answer.read())
         if answer.status != 200:

@@ -33,7 +33,7 @@ def backend(port, size):
         try:
             while await reader.readuntil(b"\r\n\r\n"):
                 for start in range(0, len(answer), 65536):
-                    writer.write(answer[start:start + 65536])
+                    writer.write(answer[start : start + 65536])
                     await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass
@@ -65,7 +65,9 @@ def main():
     options.add_argument("--size", type=int, default=4 << 20, help="of the file, in bytes")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--most", type=float, default=160, help="MiB that the gateway may grow by while they wait")
-    options.add_argument("--after", type=float, default=32, help="MiB that it may keep of that a minute after they have gone")
+    options.add_argument(
+        "--after", type=float, default=32, help="MiB that it may keep of that a minute after they have gone"
+    )
     options = options.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     runs = Runs()
@@ -92,9 +94,14 @@ def main():
                 deadline = time.monotonic() + 60
                 while (left := memory(moongate, "VmRSS")) - quiet > options.after and time.monotonic() < deadline:
                     time.sleep(1)
-                print(f"{'gone':>12}{left:10.0f}{left - quiet:12.0f}  after {60 - (deadline - time.monotonic()):.0f} s", flush=True)
+                print(
+                    f"{'gone':>12}{left:10.0f}{left - quiet:12.0f}  after {60 - (deadline - time.monotonic()):.0f} s",
+                    flush=True,
+                )
                 if held - quiet > options.most or left - quiet > options.after:
-                    sys.exit(f"It may grow by {options.most:.0f} MiB while they wait, and by {options.after:.0f} after.")
+                    sys.exit(
+                        f"It may grow by {options.most:.0f} MiB while they wait, and by {options.after:.0f} after."
+                    )
         finally:
             runs.end()
             process.kill()

@@ -38,10 +38,15 @@ def main():
             runs.start([str(BIN / "moongate"), "serve", "--config", str(scratch / "config")], gateway, scratch)
             session, _ = flows(gateway, admin, 1)
             token = subprocess.run(
-                [str(BIN / "moongate"), "token", "create", "bench", "--config", str(scratch / "config")], capture_output=True, text=True, check=True,
-                cwd=scratch).stdout.strip()
+                [str(BIN / "moongate"), "token", "create", "bench", "--config", str(scratch / "config")],
+                capture_output=True,
+                text=True,
+                check=True,
+                cwd=scratch,
+            ).stdout.strip()
             contenders = {
-                "session, by cookie": f"Cookie: moongate={session}", "session, by Bearer": f"Authorization: Bearer {session}",
+                "session, by cookie": f"Cookie: moongate={session}",
+                "session, by Bearer": f"Authorization: Bearer {session}",
                 "token, by Bearer": f"Authorization: Bearer {token}",
                 "token, by Basic": "Authorization: Basic " + base64.b64encode(f"any:{token}".encode()).decode(),
             }
@@ -60,7 +65,8 @@ def main():
     plain = rounds["session, by cookie"]
     ratios = {
         name: statistics.median(mine["per_second"] / theirs["per_second"] for mine, theirs in zip(entries, plain))
-        for name, entries in rounds.items() if entries is not plain
+        for name, entries in rounds.items()
+        if entries is not plain
     }
     for name, ratio in ratios.items():
         print(f"\n{ratio:.2f} of the session by cookie: {name}", end="")

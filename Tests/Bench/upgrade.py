@@ -45,7 +45,9 @@ def prepared(folder, drain):
     house.edit("gateway.lua", lambda text: text.replace("providers = {", f'drain = "{drain}", providers = {{', 1))
     # Sign-ins that all come from one address.
     for policy in (house.config / "policies").glob("*.lua"):
-        house.edit(f"policies/{policy.name}", lambda text: re.sub(r'(per = "(?:ip|network)", max = )\d+', r"\g<1>1000", text))
+        house.edit(
+            f"policies/{policy.name}", lambda text: re.sub(r'(per = "(?:ip|network)", max = )\d+', r"\g<1>1000", text)
+        )
     return house
 
 
@@ -57,7 +59,10 @@ def lock(house, phone):
     for _ in range(5):
         last = house.submit(flow, wrong(code))
     assert last.status_code == 429, last.text
-    return lambda: house.submit(flow, code).status_code in (429, 410) and requests.get(f"{house.admin}/locks", timeout=10).json() != []
+    return lambda: (
+        house.submit(flow, code).status_code in (429, 410)
+        and requests.get(f"{house.admin}/locks", timeout=10).json() != []
+    )
 
 
 def signed_in(house, token):
@@ -74,8 +79,12 @@ def upgrades(arguments, folder):
         still_locked = lock(house, number(2))
         opened = [
             websockets.sync.client.connect(
-                f"ws://localhost:{house.ports[0]}/closed/echo", additional_headers={"Authorization": f"Bearer {token}"}, ping_interval=None).__enter__()
-            for _ in range(arguments.sockets)]
+                f"ws://localhost:{house.ports[0]}/closed/echo",
+                additional_headers={"Authorization": f"Bearer {token}"},
+                ping_interval=None,
+            ).__enter__()
+            for _ in range(arguments.sockets)
+        ]
         flows = [(number(100 + index), house.flow("register")) for index in range(arguments.flows)]
         # Half of them are begun, and half of them were only created.
         for phone, flow in flows[::2]:
@@ -89,9 +98,21 @@ def upgrades(arguments, folder):
             "function response(status, headers, body) if status ~= 200 then wrongs = wrongs + 1 first = status .. ' ' .. body end end\n"
             'function done(summary) local all = 0 for _, thread in ipairs(threads) do all = all + thread:get("wrongs") end\n'
             'for _, thread in ipairs(threads) do print(thread:get("first")) end print(string.format("requests=%d wrongs=%d connect=%d read=%d write=%d timeout=%d", summary.requests, all, summary.errors.connect, '
-            "summary.errors.read, summary.errors.write, summary.errors.timeout)) end\n")
+            "summary.errors.read, summary.errors.write, summary.errors.timeout)) end\n"
+        )
         load = subprocess.Popen(
-            ["wrk", "-t2", f"-c{arguments.clients}", "-d3600s", "-s", str(script), f"http://localhost:{house.ports[0]}/home"], stdout=subprocess.PIPE, text=True)
+            [
+                "wrk",
+                "-t2",
+                f"-c{arguments.clients}",
+                "-d3600s",
+                "-s",
+                str(script),
+                f"http://localhost:{house.ports[0]}/home",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         took = []
         for index in range(arguments.upgrades):
             began = time.monotonic()
@@ -129,7 +150,9 @@ def upgrades(arguments, folder):
         took.sort()
         print(
             f"{arguments.upgrades} upgrades, {took[len(took) // 2]:.2f} s each (longest {took[-1]:.2f}), {counts.get('requests')} requests by wrk, "
-            f"{len(opened)} WebSockets, {len(flows)} sign-ins: {len(problems)} problems", flush=True)
+            f"{len(opened)} WebSockets, {len(flows)} sign-ins: {len(problems)} problems",
+            flush=True,
+        )
     finally:
         house.stop()
     return problems
@@ -150,7 +173,9 @@ class Prober:
             self.count += 1
             try:
                 with socket.create_connection(("127.0.0.1", self.port), timeout=15) as made:
-                    made.sendall(b"GET /api/auth/phone/format?region=IN&input=9 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    made.sendall(
+                        b"GET /api/auth/phone/format?region=IN&input=9 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                    )
                     if made.recv(12) == b"HTTP/1.1 200":
                         self.longest = max(self.longest, time.monotonic() - self.answered)
                         self.answered = time.monotonic()
@@ -189,8 +214,11 @@ def kills(arguments, folder):
         for index in range(arguments.kills):
             old = house.process
             asked = subprocess.Popen(
-                [str(BIN / "moongate"), "upgrade", "--config", str(house.config), "--within", "20s"], stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True)
+                [str(BIN / "moongate"), "upgrade", "--config", str(house.config), "--within", "20s"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
             new = wait_for(lambda: children(old), "the new process", 30)[0]
             alive.append(new)
             # From its start to a moment after it serves.
@@ -234,8 +262,12 @@ def kills(arguments, folder):
                 if not signed_in(house, token):
                     problems.append(f"round {index}: the session is gone")
             except requests.RequestException as error:
-                states = {name: lives(process) for name, process in (("old", old), ("new", new), ("serving", house.process))}
-                problems.append(f"round {index}: nobody answers after {which} was killed, {states}: {error!r}\n{house.gateway.output[-3000:]}")
+                states = {
+                    name: lives(process) for name, process in (("old", old), ("new", new), ("serving", house.process))
+                }
+                problems.append(
+                    f"round {index}: nobody answers after {which} was killed, {states}: {error!r}\n{house.gateway.output[-3000:]}"
+                )
                 break
             if prober.longest > 10:
                 problems.append(f"round {index}: nobody answered for {prober.longest:.1f} s")
@@ -249,7 +281,9 @@ def kills(arguments, folder):
         print(
             f"{arguments.kills} kills ({counts['old']} of the old process, {counts['new']} of the new one; {counts['upgraded']} went on in the new one, "
             f"{counts['restarts']} restarts): {prober.count} connections, {prober.refused} refused, {prober.failed} failed, longest silence "
-            f"{prober.longest:.1f} s: {len(problems)} problems", flush=True)
+            f"{prober.longest:.1f} s: {len(problems)} problems",
+            flush=True,
+        )
     finally:
         for process in alive:
             if lives(process):
@@ -265,7 +299,12 @@ def main():
     parser.add_argument("--clients", type=int, default=16, help="connections of wrk")
     parser.add_argument("--flows", type=int, default=50)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--window", type=float, default=1.5, help="seconds after the new process was started in which one of the two is killed")
+    parser.add_argument(
+        "--window",
+        type=float,
+        default=1.5,
+        help="seconds after the new process was started in which one of the two is killed",
+    )
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     arguments = parser.parse_args()
     random.seed(arguments.seed)

@@ -22,7 +22,14 @@ from screens import Screen
 
 LINES = {"fast": (0, -1), "slow 3G": (400, 50_000)}
 # On the fast line and on the slow one; bytes and shift on both.
-MOST = {"paint": (100, 2_500), "largest": (200, 2_500), "complete": (400, 2_500), "input": (100, 100), "bytes": (60_000, 60_000), "shift": (0.001, 0.001)}
+MOST = {
+    "paint": (100, 2_500),
+    "largest": (200, 2_500),
+    "complete": (400, 2_500),
+    "input": (100, 100),
+    "bytes": (60_000, 60_000),
+    "shift": (0.001, 0.001),
+}
 
 WATCH = """
 window.seen = { shift: 0, largest: 0, input: 0, complete: 0 };
@@ -63,21 +70,28 @@ def pages(screen):
     def signed_in(path):
         def come():
             screen.forget().opens("/auth/error?code=not_found")
-            screen.driver.add_cookie({"name": "moongate", "value": token, "path": "/", "httpOnly": True, "sameSite": "Lax"})
+            screen.driver.add_cookie(
+                {"name": "moongate", "value": token, "path": "/", "httpOnly": True, "sameSite": "Lax"}
+            )
             return path
+
         return come
 
     def stranger(path):
         def come():
             screen.forget()
             return path
+
         return come
 
     taken = []
     return {
-        "sign in": (stranger("/auth/login"), "9876543210"), "sign in, Hindi": (stranger("/auth/login?language=hi"), "9876543210"),
-        "register by email": (stranger("/auth/register?with=email"), "Asha"), "code": (waiting, "12345"),
-        "account": (signed_in("/auth/account"), ""), "passcode": (signed_in("/auth/pin?flow=pin_set"), "4829"),
+        "sign in": (stranger("/auth/login"), "9876543210"),
+        "sign in, Hindi": (stranger("/auth/login?language=hi"), "9876543210"),
+        "register by email": (stranger("/auth/register?with=email"), "Asha"),
+        "code": (waiting, "12345"),
+        "account": (signed_in("/auth/account"), ""),
+        "passcode": (signed_in("/auth/pin?flow=pin_set"), "4829"),
     }
 
 
@@ -86,8 +100,10 @@ def measure(screen, come, typed, line):
     path = come()
     screen.driver.execute_cdp_cmd("Network.enable", {})
     screen.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
-    throttle = lambda delay, rate: screen.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
-        "offline": False, "latency": delay, "downloadThroughput": rate, "uploadThroughput": rate})
+    throttle = lambda delay, rate: screen.driver.execute_cdp_cmd(
+        "Network.emulateNetworkConditions",
+        {"offline": False, "latency": delay, "downloadThroughput": rate, "uploadThroughput": rate},
+    )
     throttle(delay, rate)
     try:
         screen.driver.get(screen.house.url + path)
@@ -124,11 +140,23 @@ def main():
             for at, line in enumerate(LINES):
                 rounds = [measure(screen, come, typed, line) for _ in range(options.rounds)]
                 # The median of times; of everything else the worst.
-                figures = {key: (statistics.median if key in ("paint", "largest", "complete") else max)(one[key] for one in rounds) for key in rounds[0]}
+                figures = {
+                    key: (statistics.median if key in ("paint", "largest", "complete") else max)(
+                        one[key] for one in rounds
+                    )
+                    for key in rounds[0]
+                }
                 told[f"{name}, {line}"] = figures
-                beyond += [f"{name}, {line}: {key} {figures[key]:.3f} > {most[at]}" for key, most in MOST.items() if figures[key] > most[at]]
-                print(f"{name + ', ' + line:24}{figures['paint']:>6.0f}ms{figures['largest']:>7.0f}ms{figures['complete']:>8.0f}ms{figures['input']:>5.0f}ms"
-                      f"{figures['shift']:>8.4f}{figures['bytes']:>8}{figures['requests']:>9}", flush=True)
+                beyond += [
+                    f"{name}, {line}: {key} {figures[key]:.3f} > {most[at]}"
+                    for key, most in MOST.items()
+                    if figures[key] > most[at]
+                ]
+                print(
+                    f"{name + ', ' + line:24}{figures['paint']:>6.0f}ms{figures['largest']:>7.0f}ms{figures['complete']:>8.0f}ms{figures['input']:>5.0f}ms"
+                    f"{figures['shift']:>8.4f}{figures['bytes']:>8}{figures['requests']:>9}",
+                    flush=True,
+                )
     if options.json:
         options.json.write_text(json.dumps(told, indent=2))
     for one in beyond:

@@ -56,7 +56,9 @@ import Testing
 
   @Test func aThousandErrorsUnderPcallLeakNothing() throws {
     let counter = Counter()
-    let script = try Script("for i = 1, 100 do pcall(function() return f.now end) end return f.phone.country", callbacks: Self.callbacks(counter))
+    let script = try Script(
+      "for i = 1, 100 do pcall(function() return f.now end) end return f.phone.country",
+      callbacks: Self.callbacks(counter))
     for _ in 0..<10 { #expect(script.run() == .text("IN")) }
     #expect(counter.made == 3030)
     #expect(counter.alive == 0)
@@ -65,7 +67,8 @@ import Testing
   /// The value cannot be pushed because memory is used up: C raises after the callback returned.
   @Test func outOfMemoryAfterACallbackLeaksNothing() throws {
     let counter = Counter()
-    let script = try Script("local t = {} while true do t[#t + 1] = f.phone.country .. #t end", callbacks: Self.callbacks(counter))
+    let script = try Script(
+      "local t = {} while true do t[#t + 1] = f.phone.country .. #t end", callbacks: Self.callbacks(counter))
     #expect(script.run().isKilled)
     #expect(counter.alive == 0)
   }

@@ -17,13 +17,17 @@ extension OpaquePointer {
 /// The words that a state is given.
 @Suite struct ConstructorTests {
   /// The name of the value that a text returns, or the error.
-  private static func value(of text: String, constructors: KeyValuePairs<String, clua_form>, marks: Bool = false) throws -> String {
+  private static func value(of text: String, constructors: KeyValuePairs<String, clua_form>, marks: Bool = false) throws
+    -> String
+  {
     var callbacks = clua_callbacks()
     let state = try #require(clua_new(&callbacks))
     defer { clua_free(state) }
     state.add(constructors)
     var budget = clua_budget(steps: 1_000_000, bytes: 1 << 20, nanoseconds: 1_000_000_000)
-    let status = text.utf8CString.withUnsafeBufferPointer { clua_load(state, "x.lua", $0.baseAddress, $0.count - 1, &budget, marks) }
+    let status = text.utf8CString.withUnsafeBufferPointer {
+      clua_load(state, "x.lua", $0.baseAddress, $0.count - 1, &budget, marks)
+    }
     guard status == CLUA_OK else { return String(cString: clua_message(state)) }
     let root = try #require(clua_tree_nodes(state)).pointee
     guard root.kind == CLUA_TAGGED else { return "kind \(root.kind.rawValue)" }
@@ -32,9 +36,12 @@ extension OpaquePointer {
   }
 
   @Test(arguments: [false, true]) func makesAValueOfItsName(_ marks: Bool) throws {
-    #expect(try Self.value(of: "return pigeon { a = 1 }", constructors: ["pigeon": CLUA_TAKES_TABLE], marks: marks) == "pigeon")
     #expect(
-      try Self.value(of: "return pigeon 'x'", constructors: ["pigeon": CLUA_TAKES_TABLE], marks: marks) == "pigeon takes a table, as in pigeon { … }")
+      try Self.value(of: "return pigeon { a = 1 }", constructors: ["pigeon": CLUA_TAKES_TABLE], marks: marks)
+        == "pigeon")
+    #expect(
+      try Self.value(of: "return pigeon 'x'", constructors: ["pigeon": CLUA_TAKES_TABLE], marks: marks)
+        == "pigeon takes a table, as in pigeon { … }")
     #expect(
       try Self.value(of: "return pigeo {}", constructors: ["pigeon": CLUA_TAKES_TABLE], marks: marks)
         == "unknown name `pigeo`; did you mean `pigeon`?")
@@ -44,13 +51,15 @@ extension OpaquePointer {
   /// Longer texts are no shared strings of Lua's: the name must not be collected while a function holds it.
   @Test func aLongNameLives() throws {
     let name = String(repeating: "a", count: 48)
-    let text = "local garbage = {} for i = 1, 1000 do garbage[i] = ('x'):rep(i % 50) end garbage = nil return \(name) {}"
+    let text =
+      "local garbage = {} for i = 1, 1000 do garbage[i] = ('x'):rep(i % 50) end garbage = nil return \(name) {}"
     #expect(try Self.value(of: text, constructors: [name: CLUA_TAKES_TABLE]) == name)
   }
 
   /// Each form with what it takes, and with something that it does not.
   @Test(arguments: [
-    (CLUA_TAKES_TABLE, "{}", "'x'", "word takes a table, as in word { … }"), (CLUA_TAKES_TEXT, "'x'", "{}", "word takes a string, as in word \"…\""),
+    (CLUA_TAKES_TABLE, "{}", "'x'", "word takes a table, as in word { … }"),
+    (CLUA_TAKES_TEXT, "'x'", "{}", "word takes a string, as in word \"…\""),
     (CLUA_TAKES_TEXT_OR_TABLE, "'x'", "(1)", "word takes a string or a table, as in word \"…\""),
     (CLUA_TAKES_TEXT_OR_TABLE, "{}", "()", "word takes a string or a table, as in word \"…\""),
     (CLUA_TAKES_NOTHING, "()", "(1)", "word takes nothing, as in word()"),

@@ -61,13 +61,16 @@ import Testing
       if case .killed(_, let line) = outcome { #expect(line == 2) }
     }
     #expect(fastest < .milliseconds(60))
-    script.load("return policy 'x' { send = function(f) local t = {} for i = 1, 100 do t[i] = 'v' .. i end return deny(t[100]) end }")
+    script.load(
+      "return policy 'x' { send = function(f) local t = {} for i = 1, 100 do t[i] = 'v' .. i end return deny(t[100]) end }"
+    )
     #expect(script.run() == .deny("v100"))
     #expect(clua_bytes_held(script.state) < 1 << 20)
   }
 
   @Test func stepsAreTheSameEveryTimeAndInEveryState() throws {
-    let body = "local s = 0 for i = 1, 5000 do s = s + #tostring(i) end for k in pairs({a = 1, b = 2}) do s = s .. k end return s"
+    let body =
+      "local s = 0 for i = 1, 5000 do s = s + #tostring(i) end for k in pairs({a = 1, b = 2}) do s = s .. k end return s"
     let first = try Script(body)
     let second = try Script(body)
     let outcome = first.run()
@@ -79,8 +82,8 @@ import Testing
     }
   }
 
-  /// Garbage that earlier calls left must not decide whether this one is killed. Memory alone decides here: no time limit, which a busy machine
-  /// would reach.
+  /// Garbage that earlier calls left must not decide whether this one is killed. Memory alone decides here: no time
+  /// limit, which a busy machine would reach.
   @Test func memoryDecidesTheSameWhateverRanBefore() throws {
     let body = "local t = {} for i = 1, f.now do t[i] = 'item ' .. i end return #t"
     final class Count { var value: Int64 = 0 }
@@ -128,7 +131,8 @@ import Testing
   /// A list with holes has many borders; Lua's choice among them must not follow the seed of the process.
   @Test(arguments: [
     "local t = {} for i = 1, 40 do t[i] = i end for i = 1, 40, 3 do t[i] = nil end return #t",
-    "local t = {1, 2, nil, 4, nil, 6, 7, nil} return #t", "local t = {n = 1, 1, nil, 3, a = 2, [9] = 9, [5] = 5} return #t",
+    "local t = {1, 2, nil, 4, nil, 6, 7, nil} return #t",
+    "local t = {n = 1, 1, nil, 3, a = 2, [9] = 9, [5] = 5} return #t",
     "local t = {} for i = 40, 1, -1 do t['k' .. i] = i t[i * 2] = i t[i] = i end t[17] = nil return #t",
   ]) func lengthsOfHolesDoNotFollowTheSeed(_ body: String) throws {
     let first = try Script.outcome(of: body)

@@ -44,7 +44,8 @@ final class Script {
     guard let state = clua_new(&callbacks) else { throw NoState() }
     self.state = state
     state.add([
-      "policy": CLUA_TAKES_NAME, "gateway": CLUA_TAKES_TABLE, "routes": CLUA_TAKES_TABLE, "any_of": CLUA_TAKES_TABLE, "env": CLUA_TAKES_TEXT,
+      "policy": CLUA_TAKES_NAME, "gateway": CLUA_TAKES_TABLE, "routes": CLUA_TAKES_TABLE, "any_of": CLUA_TAKES_TABLE,
+      "env": CLUA_TAKES_TEXT,
     ])
     facts = clua_facts_new(state)
     for (slot, path) in ["now", "phone.country", "client.ip", "client.new_device"].enumerated() {
@@ -60,10 +61,14 @@ final class Script {
 
   func load(_ source: String) {
     var budget = clua_budget(steps: 10_000_000, bytes: 64 << 20, nanoseconds: 2_000_000_000)
-    let status = source.utf8CString.withUnsafeBufferPointer { clua_load(state, "policies/x.lua", $0.baseAddress, $0.count - 1, &budget, false) }
+    let status = source.utf8CString.withUnsafeBufferPointer {
+      clua_load(state, "policies/x.lua", $0.baseAddress, $0.count - 1, &budget, false)
+    }
     guard status == CLUA_OK else { return loadFailure = failure(status) }
     loadFailure = nil
-    for index in 0..<clua_tree_count(state) where clua_tree_nodes(state)[index].function >= 0 { function = clua_tree_nodes(state)[index].function }
+    for index in 0..<clua_tree_count(state) where clua_tree_nodes(state)[index].function >= 0 {
+      function = clua_tree_nodes(state)[index].function
+    }
   }
 
   func run(_ budget: clua_budget = Script.decisionBudget) -> Outcome {
@@ -72,7 +77,8 @@ final class Script {
     var value = clua_value()
     let status = clua_call(state, function, facts, &budget, &value)
     guard status == CLUA_OK else { return failure(status) }
-    let text = value.bytes.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: value.length), as: UTF8.self) } ?? ""
+    let text =
+      value.bytes.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: value.length), as: UTF8.self) } ?? ""
     return switch value.kind {
     case CLUA_ALLOW: .allow
     case CLUA_DENY: .deny(text)
@@ -93,5 +99,7 @@ final class Script {
     }
   }
 
-  static func outcome(of body: String, prelude: String = "") throws -> Outcome { try Script(body, prelude: prelude).run() }
+  static func outcome(of body: String, prelude: String = "") throws -> Outcome {
+    try Script(body, prelude: prelude).run()
+  }
 }

@@ -40,12 +40,18 @@ def shipped(folder):
 def strict(folder):
     """Another code may be had at once, but only one; and the page between ours and Google's stays, so that it can be looked at."""
     house = House(folder)
-    house.edit("policies/phone_otp.lua", lambda text: re.sub(r"(send\s+= \{[^}]*max = )4", r"\g<1>2", many(text)).replace('{ "60s", "120s" }', '{ "1s" }'))
+    house.edit(
+        "policies/phone_otp.lua",
+        lambda text: re.sub(r"(send\s+= \{[^}]*max = )4", r"\g<1>2", many(text)).replace(
+            '{ "60s", "120s" }', '{ "1s" }'
+        ),
+    )
     pages = house.config / "pages"
     pages.mkdir()
     (pages / "leave.mustache").write_text(
         "{{<layout}}\n{{$content}}\n<h1>{{heading}}</h1>\n<p class=\"subtitle\" role=\"status\">{{subtitle}}</p>\n"
-        "<p><a class=\"button\" rel=\"noreferrer\" href=\"{{address}}\" autofocus>{{w.continue}}</a></p>\n{{/content}}\n{{/layout}}\n")
+        "<p><a class=\"button\" rel=\"noreferrer\" href=\"{{address}}\" autofocus>{{w.continue}}</a></p>\n{{/content}}\n{{/layout}}\n"
+    )
     return house
 
 
@@ -58,21 +64,39 @@ def fleeting(folder):
 
 def from_right_to_left(folder):
     house = shipped(folder)
-    house.edit("gateway.lua", lambda text: text.replace('-- languages = { "en", "hi" },', 'languages = { "en", "ar" },'))
+    house.edit(
+        "gateway.lua", lambda text: text.replace('-- languages = { "en", "hi" },', 'languages = { "en", "ar" },')
+    )
     return house
 
 
 def for_members(folder):
     """A part for a group alone, and a part that takes the tokens that people have made."""
     house = shipped(folder)
-    house.edit("accounts.lua", lambda text: text.replace("return accounts {", "return accounts {\n  groups = { ops = members() },", 1))
-    house.edit("routes.lua", lambda text: text.replace("return routes {", f"""return routes {{
+    house.edit(
+        "accounts.lua",
+        lambda text: text.replace("return accounts {", "return accounts {\n  groups = { ops = members() },", 1),
+    )
+    house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "return routes {",
+            f"""return routes {{
   {{ path = "/ops/**", to = "http://127.0.0.1:{house.ports[2]}", require = {{ group = "ops" }} }},
-  {{ path = "/files/**", to = "http://127.0.0.1:{house.ports[2]}", tokens = {{ personal = true }} }},""", 1))
+  {{ path = "/files/**", to = "http://127.0.0.1:{house.ports[2]}", tokens = {{ personal = true }} }},""",
+            1,
+        ),
+    )
     return house
 
 
-HOUSES = {"shipped": shipped, "strict": strict, "fleeting": fleeting, "from_right_to_left": from_right_to_left, "for_members": for_members}
+HOUSES = {
+    "shipped": shipped,
+    "strict": strict,
+    "fleeting": fleeting,
+    "from_right_to_left": from_right_to_left,
+    "for_members": for_members,
+}
 
 
 # What stories have in common.
@@ -83,7 +107,9 @@ def seen(screen):
 
 
 def fresh(screen, before):
-    return wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in before and e["code"]), None), "a code")
+    return wait_for(
+        lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in before and e["code"]), None), "a code"
+    )
 
 
 def ready(screen):
@@ -138,9 +164,17 @@ def entrance(screen, keep, number):
     keep("google-cancelled")
     screen.opens("/auth/login?refused=oauth_failed").reads("Google sign-in failed")
     keep("google-failed")
-    for name, path in (("login-email", "/auth/login?with=email"), ("login-by-code", "/auth/login?with=code"), ("password-forgotten", "/auth/login?with=reset"),
-                       ("register-email", "/auth/register?with=email"), ("signed-out", "/auth/logout"), ("error", "/auth/error?code=upstream_unavailable"),
-                       ("error-denied", "/auth/error?code=denied"), ("not-found", "/auth/nothing"), ("flow-gone", "/auth/verify?id=fl_x")):
+    for name, path in (
+        ("login-email", "/auth/login?with=email"),
+        ("login-by-code", "/auth/login?with=code"),
+        ("password-forgotten", "/auth/login?with=reset"),
+        ("register-email", "/auth/register?with=email"),
+        ("signed-out", "/auth/logout"),
+        ("error", "/auth/error?code=upstream_unavailable"),
+        ("error-denied", "/auth/error?code=denied"),
+        ("not-found", "/auth/nothing"),
+        ("flow-gone", "/auth/verify?id=fl_x"),
+    ):
         screen.opens(path)
         keep(name)
     screen.opens("/auth/login?with=email").fills("email", "asha@example.org").fills("password", "not this one")
@@ -240,10 +274,17 @@ def passcode(screen, keep, number):
     screen.opens("/auth/pin?return_to=/home").presses("Forgot Passcode?").presses("Send Reset Code", "dialog[open]")
     screen.waits(lambda: "Resend code in" in screen.find("dialog[open]").text, "the refusal in the question")
     keep("pin-forgotten-too-soon")
-    for name, path in (("pin-change", "/auth/pin?flow=pin_change"), ("pin-turn-off", "/auth/pin?flow=pin_disable"), ("pin-forgotten-page", "/auth/pin?flow=pin_reset"),
-                       ("confirm-choice", "/auth/step?flow=step_up&return_to=/home"), ("confirm-by-code", "/auth/verify?flow=step_up"),
-                       ("change-phone", "/auth/verify?flow=change_phone"), ("add-email", "/auth/email?flow=change_email"), ("account-with-pin", "/auth/account?done=pin_set"),
-                       ("logout", "/auth/logout")):
+    for name, path in (
+        ("pin-change", "/auth/pin?flow=pin_change"),
+        ("pin-turn-off", "/auth/pin?flow=pin_disable"),
+        ("pin-forgotten-page", "/auth/pin?flow=pin_reset"),
+        ("confirm-choice", "/auth/step?flow=step_up&return_to=/home"),
+        ("confirm-by-code", "/auth/verify?flow=step_up"),
+        ("change-phone", "/auth/verify?flow=change_phone"),
+        ("add-email", "/auth/email?flow=change_email"),
+        ("account-with-pin", "/auth/account?done=pin_set"),
+        ("logout", "/auth/logout"),
+    ):
         screen.opens(path)
         keep(name)
     screen.opens("/auth/pin")
@@ -283,7 +324,12 @@ def authenticator(screen, keep, number):
 def by_email(screen, keep, number):
     email = f"ravi{number[-5:]}@example.org"
     screen.forget().opens("/auth/register?with=email")
-    for name, text in (("first_name", "Ravi"), ("last_name", "Iyer-Venkataraghavan Subramaniam"), ("email", email), ("password", "password1")):
+    for name, text in (
+        ("first_name", "Ravi"),
+        ("last_name", "Iyer-Venkataraghavan Subramaniam"),
+        ("email", email),
+        ("password", "password1"),
+    ):
         screen.fills(name, text)
     screen.find("button.main").click()
     screen.reads("too easy to guess")
@@ -331,7 +377,9 @@ def another_code(screen, keep, number):
     keep("code-resend-open")
     screen.presses("Resend now").reads("Code sent!")
     keep("code-sent-again")
-    screen.waits(lambda: "Resend now" in screen.text or re.search(r"Resend code in 1[45]:", screen.text), "what comes next")
+    screen.waits(
+        lambda: "Resend now" in screen.text or re.search(r"Resend code in 1[45]:", screen.text), "what comes next"
+    )
     if "Resend now" in screen.text:
         screen.presses("Resend now")
         screen.reads("Too many attempts")
@@ -363,8 +411,12 @@ def hindi(screen, keep, number):
     screen.find(".country").click()
     screen.waits(lambda: screen.all("[role=option]"), "the countries")
     keep("hi-countries")
-    for name, path in (("login-email", "/auth/login?with=email"), ("register-email", "/auth/register?with=email"), ("password-forgotten", "/auth/login?with=reset"),
-                       ("error", "/auth/error?code=too_many_attempts")):
+    for name, path in (
+        ("login-email", "/auth/login?with=email"),
+        ("register-email", "/auth/register?with=email"),
+        ("password-forgotten", "/auth/login?with=reset"),
+        ("error", "/auth/error?code=too_many_attempts"),
+    ):
         screen.opens(path)
         keep("hi-" + name)
     sent = screen.asks_code(number, "register")
@@ -382,8 +434,14 @@ def hindi(screen, keep, number):
     screen.find("#code").clear()
     screen.find("#code").send_keys(sent)
     screen.waits(lambda: screen.path == "/profile-setup", "the end")
-    for name, path in (("account", "/auth/account"), ("pin-create", "/auth/pin?flow=pin_set"), ("change-phone", "/auth/verify?flow=change_phone"),
-                       ("add-email", "/auth/email?flow=change_email"), ("confirm-by-code", "/auth/verify?flow=step_up"), ("logout", "/auth/logout")):
+    for name, path in (
+        ("account", "/auth/account"),
+        ("pin-create", "/auth/pin?flow=pin_set"),
+        ("change-phone", "/auth/verify?flow=change_phone"),
+        ("add-email", "/auth/email?flow=change_email"),
+        ("confirm-by-code", "/auth/verify?flow=step_up"),
+        ("logout", "/auth/logout"),
+    ):
         screen.opens(path)
         keep("hi-" + name)
     screen.opens("/auth/step?flow=totp_set").find("button.main").click()
@@ -401,7 +459,10 @@ def hindi(screen, keep, number):
     screen.fills(CODE, app.code()).find("button.main").click()
     screen.at("/home")
     screen.opens("/auth/pin?flow=pin_set").keys(PIN)
-    screen.waits(lambda: screen.js("return [...document.querySelectorAll('.stage')].findIndex(stage => !stage.hidden)") == 1, "the second step")
+    screen.waits(
+        lambda: screen.js("return [...document.querySelectorAll('.stage')].findIndex(stage => !stage.hidden)") == 1,
+        "the second step",
+    )
     screen.keys(PIN).at("/home").opens("/auth/pin?return_to=/home")
     keep("hi-pin-lock")
     screen.find("[data-opens=forgot]").click()
@@ -434,7 +495,11 @@ def arabic(screen, keep, number):
     screen.find("#code").clear()
     screen.find("#code").send_keys(sent)
     screen.waits(lambda: screen.path == "/profile-setup", "the end")
-    for name, path in (("account", "/auth/account"), ("pin-create", "/auth/pin?flow=pin_set"), ("error", "/auth/error?code=denied")):
+    for name, path in (
+        ("account", "/auth/account"),
+        ("pin-create", "/auth/pin?flow=pin_set"),
+        ("error", "/auth/error?code=denied"),
+    ):
         screen.opens(path)
         keep("ar-" + name)
     screen.opens("/auth/step?flow=totp_set").find("button.main").click()
@@ -478,7 +543,9 @@ def access(screen, keep, number):
     for language in ("en", "hi"):
         # Before a service's page nothing is known of a choice on ours: what the browser asks for counts.
         screen.driver.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": {"Accept-Language": language}})
-        screen.belongs_to(number).opens(f"/auth/account?language={language}").opens("/ops/board?a=1").waits(lambda: screen.all("a.button"), "ways on")
+        screen.belongs_to(number).opens(f"/auth/account?language={language}").opens("/ops/board?a=1").waits(
+            lambda: screen.all("a.button"), "ways on"
+        )
         keep(f"{language}-forbidden")
         if language == "en":
             screen.find("a[href*='/auth/logout']").click()
@@ -501,8 +568,12 @@ def access(screen, keep, number):
 
 def plain(screen, keep, number):
     """Without scripts."""
-    for name, path in (("login", "/auth/login"), ("register-email", "/auth/register?with=email"), ("login-email", "/auth/login?with=email"),
-                       ("password-forgotten", "/auth/login?with=reset")):
+    for name, path in (
+        ("login", "/auth/login"),
+        ("register-email", "/auth/register?with=email"),
+        ("login-email", "/auth/login?with=email"),
+        ("password-forgotten", "/auth/login?with=reset"),
+    ):
         screen.opens(path)
         keep("plain-" + name)
     screen.opens("/auth/login").fills("phone", number).presses("Send OTP").reads("No account found")
@@ -513,15 +584,22 @@ def plain(screen, keep, number):
     screen.enters(wrong(sent)).reads("Invalid code")
     keep("plain-code-wrong")
     screen.enters(sent).at("/profile-setup")
-    for name, path in (("account", "/auth/account"), ("pin-create", "/auth/pin?flow=pin_set"), ("change-phone", "/auth/verify?flow=change_phone"),
-                       ("add-email", "/auth/email?flow=change_email"), ("logout", "/auth/logout")):
+    for name, path in (
+        ("account", "/auth/account"),
+        ("pin-create", "/auth/pin?flow=pin_set"),
+        ("change-phone", "/auth/verify?flow=change_phone"),
+        ("add-email", "/auth/email?flow=change_email"),
+        ("logout", "/auth/logout"),
+    ):
         screen.opens(path)
         keep("plain-" + name)
     screen.opens("/auth/step?flow=totp_set").presses("Set up").reads("Scan this")
     keep("plain-app-qr")
     screen.fills(CODE, "12").presses("Continue").reads("six digits")
     keep("plain-app-malformed")
-    screen.opens("/auth/pin?flow=pin_set").fills("new_pin", PIN).fills("confirm", PIN).presses("Save passcode").at("/home")
+    screen.opens("/auth/pin?flow=pin_set").fills("new_pin", PIN).fills("confirm", PIN).presses("Save passcode").at(
+        "/home"
+    )
     screen.opens("/auth/pin?flow=pin_change")
     keep("plain-pin-change")
     screen.opens("/auth/pin?return_to=/home")
@@ -535,6 +613,17 @@ def plain(screen, keep, number):
 
 
 # By the house that each happens in.
-STORIES = [(entrance, "shipped"), (code, "shipped"), (locked, "shipped"), (passcode, "shipped"), (authenticator, "shipped"), (by_email, "shipped"),
-           (another_code, "strict"), (expired, "fleeting"), (hindi, "shipped"),
-           (arabic, "from_right_to_left"), (passkeys, "shipped"), (access, "for_members")]
+STORIES = [
+    (entrance, "shipped"),
+    (code, "shipped"),
+    (locked, "shipped"),
+    (passcode, "shipped"),
+    (authenticator, "shipped"),
+    (by_email, "shipped"),
+    (another_code, "strict"),
+    (expired, "fleeting"),
+    (hindi, "shipped"),
+    (arabic, "from_right_to_left"),
+    (passkeys, "shipped"),
+    (access, "for_members"),
+]

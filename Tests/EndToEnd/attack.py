@@ -26,8 +26,14 @@ def relaxed(folder, change_within=None):
     """
     house = House(folder)
     for name in ("phone_otp", "email_code"):
-        house.edit(f"policies/{name}.lua", lambda text: re.sub(r'(on = "send",[^}]*max = )\d+', r"\g<1>10000", re.sub(
-            r'resend_after = \{[^}]*\}', 'resend_after = { "1s" }', text)))
+        house.edit(
+            f"policies/{name}.lua",
+            lambda text: re.sub(
+                r'(on = "send",[^}]*max = )\d+',
+                r"\g<1>10000",
+                re.sub(r'resend_after = \{[^}]*\}', 'resend_after = { "1s" }', text),
+            ),
+        )
     house.edit("policies/totp.lua", lambda text: text.replace("max = 5,", "max = 100,"))
     if change_within:
         (house.config / "accounts.lua").write_text(ACCOUNTS % change_within)
@@ -39,7 +45,9 @@ class Person:
 
     def __init__(self, house, phone=None, email=None, verified=True):
         self.house, self.phone, self.email, self.token, self.id = house, phone, email, None, None
-        names = [{"phone": phone, "verified": verified}] * bool(phone) + [{"email": email, "verified": verified}] * bool(email)
+        names = [{"phone": phone, "verified": verified}] * bool(phone) + [
+            {"email": email, "verified": verified}
+        ] * bool(email)
         line = {"identifiers": names, "created_at": "2024-05-01T12:00:00Z", **({"password": ARGON2} if email else {})}
         status, _, error = tool(house, "account", "import", "-", text=json.dumps(line))
         assert status == 0, error
@@ -149,8 +157,16 @@ def send(house, flow, provider, address, **own):
 def arrived(house, address, seen):
     """The code that has come to the address since the outbox held `seen`."""
     return wait_for(
-        lambda: next((entry["code"] for entry in house.outbox() if entry["id"] not in seen and entry["to"] == address and entry["code"]), None),
-        f"a code to {address}")
+        lambda: next(
+            (
+                entry["code"]
+                for entry in house.outbox()
+                if entry["id"] not in seen and entry["to"] == address and entry["code"]
+            ),
+            None,
+        ),
+        f"a code to {address}",
+    )
 
 
 def prove(house, flow, provider, address, **own):

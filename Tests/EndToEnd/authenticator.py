@@ -25,11 +25,16 @@ class App:
             time.sleep(left)
         mac = hmac.new(self.key, struct.pack(">Q", int(time.time()) // 30 + offset), hashlib.sha1).digest()
         at = mac[-1] & 15
-        return str((struct.unpack(">I", mac[at:at + 4])[0] & 0x7fffffff) % 10**6).zfill(6)
+        return str((struct.unpack(">I", mac[at : at + 4])[0] & 0x7FFFFFFF) % 10**6).zfill(6)
 
 
 def scan(picture):
     """What a camera reads off the picture, by zbar."""
-    told = subprocess.run(["zbarimg", "--quiet", "--raw", "-Sdisable", "-Sqrcode.enable", str(picture)], capture_output=True, text=True, timeout=60)
+    told = subprocess.run(
+        ["zbarimg", "--quiet", "--raw", "-Sdisable", "-Sqrcode.enable", str(picture)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert told.returncode == 0, f"no QR code is to be seen in {picture}: {told.stderr}"
     return told.stdout.strip()

@@ -25,7 +25,12 @@ MANUAL = "Several gateways, one store"
 
 def tool(name):
     """A program of PostgreSQL's, or nginx: Debian keeps the former out of PATH."""
-    places = [os.environ["PATH"], "/usr/sbin", "/usr/local/sbin", *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)]
+    places = [
+        os.environ["PATH"],
+        "/usr/sbin",
+        "/usr/local/sbin",
+        *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True),
+    ]
     return shutil.which(name, path=":".join(places))
 
 
@@ -62,7 +67,14 @@ class Postgres:
 
     def run(self, *command):
         # Deaf to terminals: Ctrl-C is for who runs this program.
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=self.folder, start_new_session=True, **self.owner)
+        done = subprocess.run(
+            [str(part) for part in command],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            start_new_session=True,
+            **self.owner,
+        )
         assert done.returncode == 0, f"{command[0]}: {done.stdout}{done.stderr}"
 
     def make(self):
@@ -70,18 +82,42 @@ class Postgres:
         secret = self.folder / "password"
         secret.write_text("postgres")
         secret.chmod(0o644)
-        self.run(tool("initdb"), "-D", self.data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", secret, "-E", "UTF8", "--locale=C", "--no-sync")
+        self.run(
+            tool("initdb"),
+            "-D",
+            self.data,
+            "-U",
+            "postgres",
+            "-A",
+            "scram-sha-256",
+            "--pwfile",
+            secret,
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+        )
         with (self.data / "pg_hba.conf").open("a") as rules:
             rules.write("host all all 0.0.0.0/0 scram-sha-256\nhost replication all 0.0.0.0/0 scram-sha-256\n")
         return self
 
     def start(self, seconds=30):
-        options = [f"-c{setting}" for setting in ("listen_addresses=" + self.address, f"port={self.port}", f"unix_socket_directories={self.folder}",
-                                                  "shared_buffers=32MB", *self.settings)]
+        options = [
+            f"-c{setting}"
+            for setting in (
+                "listen_addresses=" + self.address,
+                f"port={self.port}",
+                f"unix_socket_directories={self.folder}",
+                "shared_buffers=32MB",
+                *self.settings,
+            )
+        ]
         command, owner = [tool("postgres"), "-D", self.data, *options], self.owner
         if self.network:
             # Only root may enter a network; who has entered it is root no longer.
-            drop = ["setpriv", f"--reuid={owner['user']}", f"--regid={owner['group']}", "--clear-groups"] if owner else []
+            drop = (
+                ["setpriv", f"--reuid={owner['user']}", f"--regid={owner['group']}", "--clear-groups"] if owner else []
+            )
             command, owner = ["ip", "netns", "exec", self.network, *drop, *command], {}
         self.process = Program(*command, cwd=self.folder, start_new_session=True, **owner)
         wait_for(self._answers, "PostgreSQL to answer", seconds)
@@ -94,9 +130,30 @@ class Postgres:
     def ask(self, sql, database="postgres", user="postgres", password="postgres", fails=True, seconds=60):
         """What the statements print; the text of `fails` where they cannot be carried out."""
         done = subprocess.run(
-            [tool("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", self.address, "-p", str(self.port), "-U", user, "-d", database, "-f", "-"],
-            input=sql, capture_output=True, text=True, cwd="/", env={**os.environ, "PGPASSWORD": password, "PGCONNECT_TIMEOUT": "5"}, timeout=seconds,
-            start_new_session=True)
+            [
+                tool("psql"),
+                "-XAtq",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-h",
+                self.address,
+                "-p",
+                str(self.port),
+                "-U",
+                user,
+                "-d",
+                database,
+                "-f",
+                "-",
+            ],
+            input=sql,
+            capture_output=True,
+            text=True,
+            cwd="/",
+            env={**os.environ, "PGPASSWORD": password, "PGCONNECT_TIMEOUT": "5"},
+            timeout=seconds,
+            start_new_session=True,
+        )
         if done.returncode != 0:
             assert fails is not True, done.stderr
             return fails
@@ -116,7 +173,10 @@ class Postgres:
             except ProcessLookupError:
                 pass
         self.process.process.wait(10)
-        wait_for(lambda: not any(pathlib.Path(f"/proc/{child}").exists() for child in children), "PostgreSQL's children to end")
+        wait_for(
+            lambda: not any(pathlib.Path(f"/proc/{child}").exists() for child in children),
+            "PostgreSQL's children to end",
+        )
 
     def stop(self, how=signal.SIGINT):
         if self.process and self.process.runs:
@@ -145,10 +205,19 @@ class Node:
         """Starts it, and waits for nothing."""
         lines = [line for line in block("cluster.sh").splitlines() if line.startswith("moongate serve ")]
         words = shlex.split(lines[self.number % len(lines)].removesuffix("&"))[1:]
-        for option, value in (("--config", self.cluster.config), ("--listen", f"{self.address}:{self.port}"), ("--admin", f"127.0.0.1:{self.admin_port}")):
+        for option, value in (
+            ("--config", self.cluster.config),
+            ("--listen", f"{self.address}:{self.port}"),
+            ("--admin", f"127.0.0.1:{self.admin_port}"),
+        ):
             words[words.index(option) + 1] = value
         self.program = Program(
-            *self.within, BIN / "moongate", *words, env={"MOONGATE_STORE": store or self.cluster.store, **env}, start_new_session=True)
+            *self.within,
+            BIN / "moongate",
+            *words,
+            env={"MOONGATE_STORE": store or self.cluster.store, **env},
+            start_new_session=True,
+        )
         self.logs.append(self.program)
         return self
 
@@ -200,7 +269,9 @@ class Cluster:
         # As many gateways as there are: the manual has two.
         servers = re.findall(r"^ *server 127\.0\.0\.1:808\d.*\n", text, re.M)
         if servers:
-            text = text.replace("".join(servers), "".join(re.sub(r"808\d", str(node.port), servers[0]) for node in self.nodes))
+            text = text.replace(
+                "".join(servers), "".join(re.sub(r"808\d", str(node.port), servers[0]) for node in self.nodes)
+            )
         return text
 
     def database(self):
@@ -231,7 +302,8 @@ class Cluster:
         return self
 
     def start(self):
-        # Each plays the folder's tests before it serves, and they have a time: on a machine that is busy all at once would not end in it.
+        # Each plays the folder's tests before it serves, and they have a time: on a machine that is busy all at once
+        # would not end in it.
         one_by_one = (self.config / "tests").exists()
         for node in self.nodes:
             node.launch()
@@ -266,7 +338,8 @@ def main():
         postgres.make().start()
         cluster = Cluster(folder, postgres).database().start_around().start()
         one, two = cluster.nodes
-        print(f"""
+        print(
+            f"""
 nginx              {cluster.url:<32} open this: it leads to sign-in, then to the service, by either gateway
 The gateways       127.0.0.1:{one.port} and 127.0.0.1:{two.port}    kill one: the other goes on (processes {one.program.process.pid} and {two.program.process.pid})
 Their outboxes     {one.admin}/outbox and {two.admin}/outbox    a code is shown by the gateway that sent it
@@ -275,10 +348,16 @@ The store          PGPASSWORD='{PASSWORD}' psql -h 127.0.0.1 -p {postgres.port} 
 The configuration  {cluster.config}    shared by both: a change is served by both within two seconds
 
 Ctrl-C ends it all.
-""", flush=True)
+""",
+            flush=True,
+        )
         while True:
             time.sleep(0.5)
-            for what, program in (("nginx", cluster.front), ("the demo service", cluster.demo), ("PostgreSQL", postgres.process)):
+            for what, program in (
+                ("nginx", cluster.front),
+                ("the demo service", cluster.demo),
+                ("PostgreSQL", postgres.process),
+            ):
                 if not program.runs:
                     sys.exit(f"{what} has ended:\n{program.output}")
             for node in cluster.nodes:

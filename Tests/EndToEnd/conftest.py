@@ -72,12 +72,21 @@ def shipped(tmp_path_factory):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--looks", choices=["one", "all"], default="one", help="whether tests of pages are run in one look each, or in all of them")
-    parser.addoption("--renew-pictures", action="store_true", help="keep how the pages look now (test_pages_pictures.py)")
+    parser.addoption(
+        "--looks",
+        choices=["one", "all"],
+        default="one",
+        help="whether tests of pages are run in one look each, or in all of them",
+    )
+    parser.addoption(
+        "--renew-pictures", action="store_true", help="keep how the pages look now (test_pages_pictures.py)"
+    )
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "alone: measures time or memory, so `make end-to-end` runs it with nothing beside it")
+    config.addinivalue_line(
+        "markers", "alone: measures time or memory, so `make end-to-end` runs it with nothing beside it"
+    )
 
 
 def pytest_generate_tests(metafunc):
@@ -97,11 +106,27 @@ def screen(driver, shipped, look):
     return screens.Screen(driver, shipped, look).forget()
 
 
-# The files that take longest, which begin first, and the parts that they are run in: the others fill the gaps beside them.
+# The files that take longest, which begin first, and the parts that they are run in: the others fill the gaps beside
+# them.
 LONG = {
-    "test_pages_looks": 3, "test_languages": 3, "test_presentations": 2, "test_passkey": 2, "test_pages_site": 1, "test_presentations_steps": 1, "test_reload": 1,
-    "test_pages_pin": 1, "test_pages_account": 1, "test_pages_code": 1, "test_attack_floods": 1, "test_description": 1, "test_postgres": 1,
-    "test_pages_login": 1, "test_safe_configuration": 1, "test_start": 1, "test_exec": 1, "test_pages_layout": 1,
+    "test_pages_looks": 3,
+    "test_languages": 3,
+    "test_presentations": 2,
+    "test_passkey": 2,
+    "test_pages_site": 1,
+    "test_presentations_steps": 1,
+    "test_reload": 1,
+    "test_pages_pin": 1,
+    "test_pages_account": 1,
+    "test_pages_code": 1,
+    "test_attack_floods": 1,
+    "test_description": 1,
+    "test_postgres": 1,
+    "test_pages_login": 1,
+    "test_safe_configuration": 1,
+    "test_start": 1,
+    "test_exec": 1,
+    "test_pages_layout": 1,
     "test_upgrade": 1,
 }
 

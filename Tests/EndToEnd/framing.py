@@ -45,7 +45,7 @@ def path(target):
     """A target without the scheme and authority of its absolute form."""
     for scheme in (b"http://", b"https://"):
         if target.lower().startswith(scheme):
-            rest = target[len(scheme):]
+            rest = target[len(scheme) :]
             end = min((rest.index(mark) for mark in b"/?" if mark in rest), default=len(rest))
             return rest[end:] if rest[end:].startswith(b"/") else b"/" + rest[end:]
     return target
@@ -70,7 +70,13 @@ def read_by_h11(data):
             while not data:
                 event = connection.next_event()
                 if isinstance(event, h11.Request):
-                    messages.append(Message(event.method, event.target, [(name.lower(), value.strip(b" \t")) for name, value in event.headers]))
+                    messages.append(
+                        Message(
+                            event.method,
+                            event.target,
+                            [(name.lower(), value.strip(b" \t")) for name, value in event.headers],
+                        )
+                    )
                 elif isinstance(event, h11.Data):
                     messages[-1].body += bytes(event.data)
                 elif isinstance(event, h11.EndOfMessage):
@@ -170,25 +176,117 @@ CORPUS = [
     b"DELETE {} HTTP/1.1\r\nhost:localhost\r\nContent-Length: 0\r\nCookie: a=b; c=d\r\n\r\n",
     b"POST {} HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nabc",
 ]
-BLANKS = [b" ", b"\t", b"\r", b"\n", b"\x0b", b"\x0c", b"\0", b"\xa0", b"\x85", b"\r\n", b"\n\n", b"\r\n ", b"\r\n\t", b""]
-LENGTHS = [b"5", b"+5", b"-5", b"05", b"5 ", b" 5", b"5,5", b"5, 5", b"5;", b"0x5", b"5\0", b"1e1", b"", b"00000000000000000005", b"18446744073709551621", b"5.0", b"\x0b5"]
+BLANKS = [
+    b" ",
+    b"\t",
+    b"\r",
+    b"\n",
+    b"\x0b",
+    b"\x0c",
+    b"\0",
+    b"\xa0",
+    b"\x85",
+    b"\r\n",
+    b"\n\n",
+    b"\r\n ",
+    b"\r\n\t",
+    b"",
+]
+LENGTHS = [
+    b"5",
+    b"+5",
+    b"-5",
+    b"05",
+    b"5 ",
+    b" 5",
+    b"5,5",
+    b"5, 5",
+    b"5;",
+    b"0x5",
+    b"5\0",
+    b"1e1",
+    b"",
+    b"00000000000000000005",
+    b"18446744073709551621",
+    b"5.0",
+    b"\x0b5",
+]
 CODINGS = [
-    b"chunked", b"Chunked", b"CHUNKED", b" chunked", b"chunked ", b"\tchunked", b"\x0bchunked", b"chunked\x0b", b"xchunked", b"chunked, identity",
-    b"identity, chunked", b"identity", b"gzip, chunked", b"chunked, chunked", b"\"chunked\"", b"chunked;a=b", b",chunked", b"chunked,", b"chun\r\n ked", b"chunked\0",
-    b"\xc3\xa7hunked", b"",
+    b"chunked",
+    b"Chunked",
+    b"CHUNKED",
+    b" chunked",
+    b"chunked ",
+    b"\tchunked",
+    b"\x0bchunked",
+    b"chunked\x0b",
+    b"xchunked",
+    b"chunked, identity",
+    b"identity, chunked",
+    b"identity",
+    b"gzip, chunked",
+    b"chunked, chunked",
+    b"\"chunked\"",
+    b"chunked;a=b",
+    b",chunked",
+    b"chunked,",
+    b"chun\r\n ked",
+    b"chunked\0",
+    b"\xc3\xa7hunked",
+    b"",
 ]
 FRAMING_NAMES = [
-    b"Content-Length", b"content-length", b"Content_Length", b"Content-Length ", b" Content-Length", b"Content-Length\t", b"Content-Length\0", b"Content\x00-Length",
-    b"\"Content-Length\"", b"Transfer-Encoding", b"Transfer_Encoding", b"Transfer-Encoding ", b"Transfer-Encoding\x0b", b"X:Transfer-Encoding", b"Transfer\r-Encoding",
+    b"Content-Length",
+    b"content-length",
+    b"Content_Length",
+    b"Content-Length ",
+    b" Content-Length",
+    b"Content-Length\t",
+    b"Content-Length\0",
+    b"Content\x00-Length",
+    b"\"Content-Length\"",
+    b"Transfer-Encoding",
+    b"Transfer_Encoding",
+    b"Transfer-Encoding ",
+    b"Transfer-Encoding\x0b",
+    b"X:Transfer-Encoding",
+    b"Transfer\r-Encoding",
 ]
-SIZES = [b"5", b"005", b"0x5", b"+5", b"-5", b"5 ", b" 5", b"5\t", b"5;", b"5;a", b"5;a=b", b"5;a=\"b", b"5;\n", b"5\r", b"A", b"0", b"00", b"0;a", b"ffffffffffffffff",
-         b"10000000000000005", b"5\x0b", b"", b"5 ;a", b"5; a=b", b"5;a=\"\r\n\""]
+SIZES = [
+    b"5",
+    b"005",
+    b"0x5",
+    b"+5",
+    b"-5",
+    b"5 ",
+    b" 5",
+    b"5\t",
+    b"5;",
+    b"5;a",
+    b"5;a=b",
+    b"5;a=\"b",
+    b"5;\n",
+    b"5\r",
+    b"A",
+    b"0",
+    b"00",
+    b"0;a",
+    b"ffffffffffffffff",
+    b"10000000000000005",
+    b"5\x0b",
+    b"",
+    b"5 ;a",
+    b"5; a=b",
+    b"5;a=\"\r\n\"",
+]
 SMUGGLED = b"GET /open/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def case(dice: random.Random):
     """Bytes of one connection: requests of which some are malformed."""
-    data = b"".join(dice.choice(CORPUS).replace(b"{}", b"/open/%d" % dice.randrange(1000)) for _ in range(dice.choice([1, 1, 2, 3])))
+    data = b"".join(
+        dice.choice(CORPUS).replace(b"{}", b"/open/%d" % dice.randrange(1000)) for _ in range(dice.choice([1, 1, 2, 3]))
+    )
     for _ in range(dice.choice([0, 1, 1, 1, 2, 3])):
         data = dice.choice(MUTATIONS)(dice, data)
     return data + b"GET /open/last HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -202,19 +300,38 @@ def _line(dice, data, insert):
 
 
 def _length(dice, data):
-    return _line(dice, data, dice.choice(FRAMING_NAMES[:9]) + dice.choice([b": ", b":", b":\t", b" : "]) + dice.choice(LENGTHS) + b"\r\n")
+    return _line(
+        dice,
+        data,
+        dice.choice(FRAMING_NAMES[:9]) + dice.choice([b": ", b":", b":\t", b" : "]) + dice.choice(LENGTHS) + b"\r\n",
+    )
 
 
 def _coding(dice, data):
-    return _line(dice, data, dice.choice(FRAMING_NAMES[9:]) + dice.choice([b": ", b":", b":\t", b" : "]) + dice.choice(CODINGS) + b"\r\n")
+    return _line(
+        dice,
+        data,
+        dice.choice(FRAMING_NAMES[9:]) + dice.choice([b": ", b":", b":\t", b" : "]) + dice.choice(CODINGS) + b"\r\n",
+    )
 
 
 def _value(dice, data):
-    return data.replace(*dice.choice([(b"Content-Length: 11", b"Content-Length: " + dice.choice(LENGTHS)), (b": chunked", b": " + dice.choice(CODINGS))]))
+    return data.replace(
+        *dice.choice(
+            [
+                (b"Content-Length: 11", b"Content-Length: " + dice.choice(LENGTHS)),
+                (b": chunked", b": " + dice.choice(CODINGS)),
+            ]
+        )
+    )
 
 
 def _size(dice, data):
-    return data.replace(dice.choice([b"\r\n5\r\n", b"\r\n0\r\n", b"\r\n3\r\n"]), b"\r\n" + dice.choice(SIZES) + dice.choice([b"\r\n", b"\n", b"\r", b"\r\n\r\n"]), 1)
+    return data.replace(
+        dice.choice([b"\r\n5\r\n", b"\r\n0\r\n", b"\r\n3\r\n"]),
+        b"\r\n" + dice.choice(SIZES) + dice.choice([b"\r\n", b"\n", b"\r", b"\r\n\r\n"]),
+        1,
+    )
 
 
 def _ending(dice, data):
@@ -222,7 +339,11 @@ def _ending(dice, data):
     if not ends:
         return data
     at = dice.choice(ends)
-    return data[:at] + dice.choice([b"\n", b"\r", b"\r\r\n", b"\n\r", b"\r\n\r", b" \r\n", b"\r\n ", b"\0\r\n", b"\x0b\r\n"]) + data[at + 2:]
+    return (
+        data[:at]
+        + dice.choice([b"\n", b"\r", b"\r\r\n", b"\n\r", b"\r\n\r", b" \r\n", b"\r\n ", b"\0\r\n", b"\x0b\r\n"])
+        + data[at + 2 :]
+    )
 
 
 def _blank(dice, data):
@@ -230,15 +351,49 @@ def _blank(dice, data):
     if not places:
         return data
     at = dice.choice(places)
-    return data[:at] + dice.choice(BLANKS) + data[at + dice.randrange(2):]
+    return data[:at] + dice.choice(BLANKS) + data[at + dice.randrange(2) :]
 
 
 def _version(dice, data):
-    return data.replace(b"HTTP/1.1", dice.choice([b"HTTP/1.0", b"HTTP/1.2", b"HTTP/2.0", b"HTTP/0.9", b"HTTP/01.1", b"http/1.1", b"HTTP/1.1 ", b"HTTP/1.10", b"", b"HTTP/11"]), 1)
+    return data.replace(
+        b"HTTP/1.1",
+        dice.choice(
+            [
+                b"HTTP/1.0",
+                b"HTTP/1.2",
+                b"HTTP/2.0",
+                b"HTTP/0.9",
+                b"HTTP/01.1",
+                b"http/1.1",
+                b"HTTP/1.1 ",
+                b"HTTP/1.10",
+                b"",
+                b"HTTP/11",
+            ]
+        ),
+        1,
+    )
 
 
 def _target(dice, data):
-    return data.replace(b"/open/", dice.choice([b"/open/ ", b"/open/\t", b"http://other/open/", b"/open/\x80", b"/open/#", b"open/", b"*", b"/open/\0", b"//open/", b"/open/%0d%0a"]), 1)
+    return data.replace(
+        b"/open/",
+        dice.choice(
+            [
+                b"/open/ ",
+                b"/open/\t",
+                b"http://other/open/",
+                b"/open/\x80",
+                b"/open/#",
+                b"open/",
+                b"*",
+                b"/open/\0",
+                b"//open/",
+                b"/open/%0d%0a",
+            ]
+        ),
+        1,
+    )
 
 
 def _prefix(dice, data):
@@ -250,13 +405,34 @@ def _tail(dice, data):
 
 
 def _host(dice, data):
-    return _line(dice, data, dice.choice([b"Host: other\r\n", b"host: localhost\r\n", b"Host : localhost\r\n", b"Host\r\n", b": x\r\n", b"X: y\r\n z\r\n", b"Connection: close\r\n",
-                                          b"Connection: content-length\r\n", b"Connection: transfer-encoding\r\n", b"X-A: \x01\r\n", b"Expect: \r\n"]))
+    return _line(
+        dice,
+        data,
+        dice.choice(
+            [
+                b"Host: other\r\n",
+                b"host: localhost\r\n",
+                b"Host : localhost\r\n",
+                b"Host\r\n",
+                b": x\r\n",
+                b"X: y\r\n z\r\n",
+                b"Connection: close\r\n",
+                b"Connection: content-length\r\n",
+                b"Connection: transfer-encoding\r\n",
+                b"X-A: \x01\r\n",
+                b"Expect: \r\n",
+            ]
+        ),
+    )
 
 
 def _byte(dice, data):
     at = dice.randrange(len(data))
-    return data[:at] + dice.choice([bytes([dice.randrange(256)]), b"", bytes([data[at] ^ 1 << dice.randrange(8)])]) + data[at + 1:]
+    return (
+        data[:at]
+        + dice.choice([bytes([dice.randrange(256)]), b"", bytes([data[at] ^ 1 << dice.randrange(8)])])
+        + data[at + 1 :]
+    )
 
 
 def _repeat(dice, data):
@@ -265,4 +441,22 @@ def _repeat(dice, data):
     return data[:at] + data[start:end][:200] + data[at:]
 
 
-MUTATIONS = [_length, _length, _coding, _coding, _value, _size, _size, _ending, _ending, _blank, _version, _target, _prefix, _tail, _host, _byte, _repeat]
+MUTATIONS = [
+    _length,
+    _length,
+    _coding,
+    _coding,
+    _value,
+    _size,
+    _size,
+    _ending,
+    _ending,
+    _blank,
+    _version,
+    _target,
+    _prefix,
+    _tail,
+    _host,
+    _byte,
+    _repeat,
+]

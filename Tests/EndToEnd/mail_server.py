@@ -30,12 +30,34 @@ class MailServer:
             key = folder / "mail.key"
             if not self.certificate.exists():
                 subprocess.run(
-                    ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                     "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", self.certificate],
-                    check=True, capture_output=True)
+                    [
+                        "openssl",
+                        "req",
+                        "-x509",
+                        "-newkey",
+                        "ec",
+                        "-pkeyopt",
+                        "ec_paramgen_curve:P-256",
+                        "-nodes",
+                        "-days",
+                        "2",
+                        "-subj",
+                        "/CN=localhost",
+                        "-addext",
+                        "subjectAltName=DNS:localhost",
+                        "-keyout",
+                        key,
+                        "-out",
+                        self.certificate,
+                    ],
+                    check=True,
+                    capture_output=True,
+                )
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(self.certificate, key)
-            options |= {"ssl_context": context} if tls == "implicit" else {"tls_context": context, "require_starttls": True}
+            options |= (
+                {"ssl_context": context} if tls == "implicit" else {"tls_context": context, "require_starttls": True}
+            )
         if auth:
             # It sees TLS only where it made it itself.
             options |= {"authenticator": self._login, "auth_required": True, "auth_require_tls": tls == "starttls"}

@@ -35,9 +35,12 @@ def choose(address, browser=None, **fields):
     browser = browser or requests.Session()
     page = browser.get(address, timeout=20)
     assert page.status_code == 200, page.text
-    form = re.search(r'<form method="post" action="([^"]+)">\s*<input type="hidden" name="request" value="([^"]+)"', page.text)
+    form = re.search(
+        r'<form method="post" action="([^"]+)">\s*<input type="hidden" name="request" value="([^"]+)"', page.text
+    )
     answer = browser.post(
-        urljoin(address, html.unescape(form[1])), data={"request": form[2], **fields}, allow_redirects=False, timeout=20)
+        urljoin(address, html.unescape(form[1])), data={"request": form[2], **fields}, allow_redirects=False, timeout=20
+    )
     assert answer.status_code == 303, answer.text
     return answer.headers["Location"]
 
@@ -56,10 +59,14 @@ class Visitor:
         self.house, self.session = house, requests.Session()
 
     def post(self, path, **fields):
-        return self.session.post(self.house.url + path, data=fields, headers={"Origin": self.house.url}, allow_redirects=False, timeout=20)
+        return self.session.post(
+            self.house.url + path, data=fields, headers={"Origin": self.house.url}, allow_redirects=False, timeout=20
+        )
 
     def get(self, address):
-        return self.session.get(urljoin(self.house.url, address), headers={"Accept": "text/html"}, allow_redirects=False, timeout=20)
+        return self.session.get(
+            urljoin(self.house.url, address), headers={"Accept": "text/html"}, allow_redirects=False, timeout=20
+        )
 
     def continues(self, page="/auth/login", **fields):
         """Presses "Continue with Google"; the address at Google's."""

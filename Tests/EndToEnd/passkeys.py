@@ -44,16 +44,34 @@ class Passkey:
     """One P-256 credential for one site."""
 
     def __init__(self, origin):
-        self.origin, self.id, self.key, self.handle = origin, os.urandom(16), ec.generate_private_key(ec.SECP256R1()), None
+        self.origin, self.id, self.key, self.handle = (
+            origin,
+            os.urandom(16),
+            ec.generate_private_key(ec.SECP256R1()),
+            None,
+        )
 
     def client(self, kind, options):
-        return json.dumps({"type": kind, "challenge": options["challenge"], "origin": self.origin, "crossOrigin": False}).encode()
+        return json.dumps(
+            {"type": kind, "challenge": options["challenge"], "origin": self.origin, "crossOrigin": False}
+        ).encode()
 
     def authenticator(self, site, attested=b"", flags=0x05):
-        return hashlib.sha256(site.encode()).digest() + bytes([flags | (0x40 if attested else 0)]) + struct.pack(">I", 0) + attested
+        return (
+            hashlib.sha256(site.encode()).digest()
+            + bytes([flags | (0x40 if attested else 0)])
+            + struct.pack(">I", 0)
+            + attested
+        )
 
     def wrapped(self, response):
-        return {"id": text(self.id), "rawId": text(self.id), "type": "public-key", "response": response, "clientExtensionResults": {}}
+        return {
+            "id": text(self.id),
+            "rawId": text(self.id),
+            "type": "public-key",
+            "response": response,
+            "clientExtensionResults": {},
+        }
 
     def create(self, options):
         numbers = self.key.public_key().public_numbers()
@@ -61,13 +79,25 @@ class Passkey:
         attested = bytes(16) + struct.pack(">H", len(self.id)) + self.id + cose
         self.handle = options["user"]["id"]
         made = cbor({"fmt": "none", "attStmt": {}, "authData": self.authenticator(options["rp"]["id"], attested)})
-        return self.wrapped({"clientDataJSON": text(self.client("webauthn.create", options)), "attestationObject": text(made), "transports": ["internal"]})
+        return self.wrapped(
+            {
+                "clientDataJSON": text(self.client("webauthn.create", options)),
+                "attestationObject": text(made),
+                "transports": ["internal"],
+            }
+        )
 
     def get(self, options, flags=0x05):
         client, said = self.client("webauthn.get", options), self.authenticator(options["rpId"], flags=flags)
         signature = self.key.sign(said + hashlib.sha256(client).digest(), ec.ECDSA(hashes.SHA256()))
         return self.wrapped(
-            {"clientDataJSON": text(client), "authenticatorData": text(said), "signature": text(signature), "userHandle": self.handle})
+            {
+                "clientDataJSON": text(client),
+                "authenticatorData": text(said),
+                "signature": text(signature),
+                "userHandle": self.handle,
+            }
+        )
 
 
 def options(answer):

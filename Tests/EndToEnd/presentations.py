@@ -239,4 +239,9 @@ def add(house, name, body, python="/usr/bin/env python3"):
     program = folder / f"{name}.py"
     program.write_text(FRAME % (python, textwrap.dedent(body)))
     program.chmod(0o755)
-    house.edit("gateway.lua", lambda text: text.replace("  providers = {\n", '  providers = {\n    %s = exec { "./%s/%s.py" },\n' % (name, name, name), 1))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "  providers = {\n", '  providers = {\n    %s = exec { "./%s/%s.py" },\n' % (name, name, name), 1
+        ),
+    )

@@ -60,8 +60,14 @@ class Program:
     def __init__(self, *command, env=None, cwd="/", **options):
         self.lines = []
         self.process = subprocess.Popen(
-            [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            env={**os.environ, **(env or {})}, cwd=cwd, **options)
+            [str(part) for part in command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            **options,
+        )
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -79,7 +85,9 @@ class Program:
 
     def wait_line(self, text, seconds=30):
         def seen():
-            assert text in self.output or self.process.poll() is None, f"ended with {self.process.returncode}:\n{self.output}"
+            assert text in self.output or self.process.poll() is None, (
+                f"ended with {self.process.returncode}:\n{self.output}"
+            )
             return text in self.output
 
         wait_for(seen, f"{text!r} in:\n{self.output}", seconds)

@@ -77,7 +77,12 @@ def add(house, body="", entry='exec { "./sms_hub.py", timeout = "2s", sender = "
     """Gives a house that has not started yet the provider, and a flow of it alone."""
     write(house, body)
     (house.config / "flows" / "hub.lua").write_text(FLOW)
-    house.edit("gateway.lua", lambda text: text.replace("providers = {", f"providers = {{ sms_hub = {entry},", 1).replace('"0.1% per 30d"', '"1% per 30d"'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace("providers = {", f"providers = {{ sms_hub = {entry},", 1).replace(
+            '"0.1% per 30d"', '"1% per 30d"'
+        ),
+    )
 
 
 def begin(house, flow, phone):

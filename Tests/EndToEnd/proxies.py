@@ -61,8 +61,17 @@ class FrontProxy:
         return _packaged("caddy"), "run", "--adapter", "caddyfile", "--config", self._write("Caddyfile")
 
     def _envoy(self):
-        return (_packaged("envoy"), "-c", self._write("envoy.yaml"), "--concurrency", "1", "--disable-hot-restart", "--log-level", "error",
-                "--use-dynamic-base-id")
+        return (
+            _packaged("envoy"),
+            "-c",
+            self._write("envoy.yaml"),
+            "--concurrency",
+            "1",
+            "--disable-hot-restart",
+            "--log-level",
+            "error",
+            "--use-dynamic-base-id",
+        )
 
     def _haproxy(self):
         self._write("moongate.lua")
@@ -115,7 +124,7 @@ def _unchunked(text):
     while text:
         size, _, text = text.partition(b"\r\n")
         length = int(size.split(b";")[0], 16)
-        whole, text = whole + text[:length], text[length + 2:]
+        whole, text = whole + text[:length], text[length + 2 :]
         if length == 0:
             break
     return whole

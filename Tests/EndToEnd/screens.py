@@ -16,9 +16,12 @@ PHONE, LAPTOP = (320, 720), (1280, 800)
 AXE = pathlib.Path(importlib.util.find_spec("axe_playwright_python").submodule_search_locations[0]) / "axe.min.js"
 
 
-# In which a person may see a page. Each test of a page sees it in one of them, and its name says in which; `--looks all` shows it in every one.
+# In which a person may see a page. Each test of a page sees it in one of them, and its name says in which;
+# `--looks all` shows it in every one.
 LOOKS = {
-    "phone, light": {"size": PHONE}, "laptop, dark": {"size": LAPTOP, "dark": True}, "phone, dark, calm": {"size": PHONE, "dark": True, "calm": True},
+    "phone, light": {"size": PHONE},
+    "laptop, dark": {"size": LAPTOP, "dark": True},
+    "phone, dark, calm": {"size": PHONE, "dark": True, "calm": True},
     "laptop, light, calm": {"size": LAPTOP, "calm": True},
 }
 
@@ -27,11 +30,23 @@ def start(folder, scripts=True, language="en", network=False):
     """A browser; `network`: whose requests are kept, which makes all of them slower."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", f"--lang={language}",
-                     f"--user-data-dir={folder}"]:
+    for argument in [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+        f"--lang={language}",
+        f"--user-data-dir={folder}",
+    ]:
         options.add_argument(argument)
     options.add_experimental_option(
-        "prefs", {"intl.accept_languages": language, **({} if scripts else {"profile.managed_default_content_settings.javascript": 2})})
+        "prefs",
+        {
+            "intl.accept_languages": language,
+            **({} if scripts else {"profile.managed_default_content_settings.javascript": 2}),
+        },
+    )
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", **({"performance": "ALL"} if network else {})})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER, port=free_port()))
     driver.set_page_load_timeout(30)
@@ -66,11 +81,19 @@ class Screen:
         """In a window of this size, in these colours, with motion or calm; `forced`: in the reader's own colours."""
         self.size, self.dark = size, dark
         self.driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride", {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False})
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
-            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
-            {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"},
-            {"name": "forced-colors", "value": "active" if forced else "none"}]})
+            "Emulation.setDeviceMetricsOverride",
+            {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
+        )
+        self.driver.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {
+                "features": [
+                    {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
+                    {"name": "prefers-reduced-motion", "value": "reduce" if calm else "no-preference"},
+                    {"name": "forced-colors", "value": "active" if forced else "none"},
+                ]
+            },
+        )
         return self
 
     def forget(self):
@@ -86,9 +109,13 @@ class Screen:
 
     def settles(self):
         """The scripts of the page have come."""
-        self.waits(lambda: self.js(
-            "return document.readyState === 'complete' && [...document.querySelectorAll('form[data-form=code], form[data-form=pad]')]"
-            ".every(form => form.dataset.ready) && [...document.querySelectorAll('main > form .country')].every(button => !button.disabled)"), "the scripts")
+        self.waits(
+            lambda: self.js(
+                "return document.readyState === 'complete' && [...document.querySelectorAll('form[data-form=code], form[data-form=pad]')]"
+                ".every(form => form.dataset.ready) && [...document.querySelectorAll('main > form .country')].every(button => !button.disabled)"
+            ),
+            "the scripts",
+        )
 
     def js(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
@@ -140,8 +167,16 @@ class Screen:
 
     def hears(self, sentence):
         """By the live regions; what they have said since the page was watched counts too."""
-        self.waits(lambda: sentence in " | ".join(self.js("return window.heard ?? []")) or sentence in self.js(
-            "return document.getElementById('polite').textContent + ' | ' + document.getElementById('urgent').textContent"), f"hearing {sentence!r}")
+        self.waits(
+            lambda: (
+                sentence in " | ".join(self.js("return window.heard ?? []"))
+                or sentence
+                in self.js(
+                    "return document.getElementById('polite').textContent + ' | ' + document.getElementById('urgent').textContent"
+                )
+            ),
+            f"hearing {sentence!r}",
+        )
         return self
 
     def listens(self):
@@ -158,7 +193,11 @@ class Screen:
     def presses(self, label, within=""):
         def press():
             for element in self.all(f"{within} button, {within} a"):
-                if label in (element.text.strip(), element.get_attribute("aria-label")) and element.is_displayed() and element.is_enabled():
+                if (
+                    label in (element.text.strip(), element.get_attribute("aria-label"))
+                    and element.is_displayed()
+                    and element.is_enabled()
+                ):
                     element.click()
                     return True
             return False
@@ -177,26 +216,35 @@ class Screen:
         return self
 
     def pastes(self, selector, text):
-        self.js("""const data = new DataTransfer(); data.setData('text', arguments[1]);
+        self.js(
+            """const data = new DataTransfer(); data.setData('text', arguments[1]);
           document.querySelector(arguments[0]).dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}))""",
-                selector, text)
+            selector,
+            text,
+        )
         return self
 
     def offline(self, is_off=True):
         self.driver.execute_cdp_cmd("Network.enable", {})
-        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
-            "offline": is_off, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+        self.driver.execute_cdp_cmd(
+            "Network.emulateNetworkConditions",
+            {"offline": is_off, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1},
+        )
         return self
 
     def slow(self, milliseconds):
         self.driver.execute_cdp_cmd("Network.enable", {})
-        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
-            "offline": False, "latency": milliseconds, "downloadThroughput": -1, "uploadThroughput": -1})
+        self.driver.execute_cdp_cmd(
+            "Network.emulateNetworkConditions",
+            {"offline": False, "latency": milliseconds, "downloadThroughput": -1, "uploadThroughput": -1},
+        )
         return self
 
     def spoken(self):
         """What stands in the live regions of the accessibility tree, and the names of its text fields."""
-        nodes = {node["nodeId"]: node for node in self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]}
+        nodes = {
+            node["nodeId"]: node for node in self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        }
 
         def value(node, member):
             return node.get(member, {}).get("value", "")
@@ -206,35 +254,48 @@ class Screen:
             return inner if inner.strip() else value(node, "name")
 
         live = [text(node) for node in nodes.values() if value(node, "role") in ("status", "alert")]
-        return " | ".join(live), [value(node, "name") for node in nodes.values() if value(node, "role") == "textbox" and not node.get("ignored")]
+        return " | ".join(live), [
+            value(node, "name")
+            for node in nodes.values()
+            if value(node, "role") == "textbox" and not node.get("ignored")
+        ]
 
     # What is right of every page.
 
     def errors(self):
         """What the console was told, but for answers of refusal."""
-        # What the page asked for and did not get: refusals, and what a test has kept from it by taking the network away.
+        # What the page asked for and did not get: refusals, and what a test has kept from it by taking the network
+        # away.
         expected = ("status of 4", "status of 502", "ERR_INTERNET_DISCONNECTED")
         lines = [line["message"] for line in self.driver.get_log("browser") if line["level"] == "SEVERE"]
         return [line for line in lines if not any(part in line for part in expected)]
 
     def finishes(self):
         """What moves has come to its end."""
-        self.js("document.getAnimations().forEach(animation => { try { animation.finish() } catch { animation.cancel() } })")
+        self.js(
+            "document.getAnimations().forEach(animation => { try { animation.finish() } catch { animation.cancel() } })"
+        )
         return self
 
     def is_sound(self, what):
         """axe finds nothing, text has contrast, targets are 44 px, nothing is wider than the window."""
         self.finishes()
         # Where scripts are off, nothing that waits for a timer ever comes back.
-        soon = "" if self.driver.scripted else "window.setTimeout = work => { Promise.resolve().then(work); return 0 }; "
-        expression = soon + ("axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map("
-                             "one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160) + ' ' + node.failureSummary).join(' // ')))")
+        soon = (
+            "" if self.driver.scripted else "window.setTimeout = work => { Promise.resolve().then(work); return 0 }; "
+        )
+        expression = soon + (
+            "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map("
+            "one => one.id + ': ' + one.nodes.map(node => node.html.slice(0, 160) + ' ' + node.failureSummary).join(' // ')))"
+        )
         # A page that leads on takes what was put into it with it.
         for _ in range(3):
             if not self.js("return 'axe' in window"):
                 self.js(AXE.read_text())
-            answer = self.driver.execute_cdp_cmd("Runtime.evaluate", {
-                "expression": expression, "awaitPromise": True, "returnByValue": True, "timeout": 20_000})
+            answer = self.driver.execute_cdp_cmd(
+                "Runtime.evaluate",
+                {"expression": expression, "awaitPromise": True, "returnByValue": True, "timeout": 20_000},
+            )
             if "axe is not defined" not in str(answer.get("exceptionDetails", "")):
                 break
         found = answer["result"].get("value")
@@ -259,7 +320,12 @@ class Screen:
         self.waits(lambda: self.find("button.main").is_enabled(), "a number that can be sent")
         self.find("button.main").click()
         self.at("/auth/verify")
-        return wait_for(lambda: next((entry["code"] for entry in self.house.outbox() if entry["id"] not in seen and entry["code"]), None), "a code")
+        return wait_for(
+            lambda: next(
+                (entry["code"] for entry in self.house.outbox() if entry["id"] not in seen and entry["code"]), None
+            ),
+            "a code",
+        )
 
     def enters(self, code):
         self.find("#code").send_keys(code)

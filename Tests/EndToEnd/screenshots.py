@@ -12,10 +12,16 @@ from screens import LAPTOP, PHONE, Screen, start
 
 OUT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".build-e2e/screenshots")
 ONLY = set(sys.argv[2:])
-LOOKS = {"phone-light": ((390, 844), False), "phone-dark": ((390, 844), True), "laptop-light": (LAPTOP, False), "laptop-dark": (LAPTOP, True),
-         "small-dark": (PHONE, True),
-         # A phone's keyboard takes 300 px of the window.
-         "keyboard": ((390, 544), False), "tiny": ((320, 568), False)}
+LOOKS = {
+    "phone-light": ((390, 844), False),
+    "phone-dark": ((390, 844), True),
+    "laptop-light": (LAPTOP, False),
+    "laptop-dark": (LAPTOP, True),
+    "small-dark": (PHONE, True),
+    # A phone's keyboard takes 300 px of the window.
+    "keyboard": ((390, 544), False),
+    "tiny": ((320, 568), False),
+}
 
 
 def tell(story, screen, number):

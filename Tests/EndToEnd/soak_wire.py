@@ -38,7 +38,9 @@ def plain(tmp_path_factory, upstream):
         house.stop()
 
 
-@pytest.fixture(scope="module", params=[("ec", "-pkeyopt", "ec_paramgen_curve:P-256"), ("rsa:2048",)], ids=["ECDSA", "RSA"])
+@pytest.fixture(
+    scope="module", params=[("ec", "-pkeyopt", "ec_paramgen_curve:P-256"), ("rsa:2048",)], ids=["ECDSA", "RSA"]
+)
 def secure(request, tmp_path_factory, upstream):
     folder = tmp_path_factory.mktemp("house")
     house = running(folder, upstream, *certificate(folder, "one", request.param))
@@ -56,24 +58,64 @@ def test_testssl(secure, tmp_path):
     """Protocols, suites, key exchange, and the known attacks on TLS."""
     report = tmp_path / "report.json"
     done = subprocess.run(
-        ["testssl", "--quiet", "--color", "0", "--warnings", "off", "--ip", "127.0.0.1", "--nodns", "none", "--jsonfile", str(report), "-p", "-s", "-f", "-U",
-         f"localhost:{secure.ports[0]}"], capture_output=True, text=True, timeout=900)
+        [
+            "testssl",
+            "--quiet",
+            "--color",
+            "0",
+            "--warnings",
+            "off",
+            "--ip",
+            "127.0.0.1",
+            "--nodns",
+            "none",
+            "--jsonfile",
+            str(report),
+            "-p",
+            "-s",
+            "-f",
+            "-U",
+            f"localhost:{secure.ports[0]}",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
     findings = json.loads(report.read_text())
     assert len(findings) > 30, done.stdout[-3000:]
-    bad = [finding for finding in findings
-           if finding["severity"] in ("LOW", "MEDIUM", "HIGH", "CRITICAL", "FATAL") and not OF_THE_CERTIFICATE.search(finding["id"])]
+    bad = [
+        finding
+        for finding in findings
+        if finding["severity"] in ("LOW", "MEDIUM", "HIGH", "CRITICAL", "FATAL")
+        and not OF_THE_CERTIFICATE.search(finding["id"])
+    ]
     assert not bad, json.dumps(bad, indent=1)
     known = {finding["id"]: finding["finding"] for finding in findings}
-    assert known["TLS1_2"].startswith("offered") and known["TLS1_3"].startswith("offered") and known["TLS1_1"].startswith("not offered")
+    assert (
+        known["TLS1_2"].startswith("offered")
+        and known["TLS1_3"].startswith("offered")
+        and known["TLS1_1"].startswith("not offered")
+    )
 
 
-@pytest.mark.parametrize("attack", [
-    ("-H", "-i", "5"), ("-B", "-i", "5", "-s", "100000"), ("-X", "-r", "200", "-w", "512", "-y", "1024", "-n", "5", "-z", "32", "-k", "1"), ("-R",)],
-    ids=["slow heads", "slow bodies", "slow readers", "ranges"])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        ("-H", "-i", "5"),
+        ("-B", "-i", "5", "-s", "100000"),
+        ("-X", "-r", "200", "-w", "512", "-y", "1024", "-n", "5", "-z", "32", "-k", "1"),
+        ("-R",),
+    ],
+    ids=["slow heads", "slow bodies", "slow readers", "ranges"],
+)
 def test_slowhttptest(plain, attack):
     """1,000 slow clients at a time, for as long as the gateway keeps them; everybody else is served within ten seconds all the while."""
     done = subprocess.run(
-        ["slowhttptest", "-c", "1000", "-r", "250", "-l", "60", "-p", "10", *attack, "-u", f"{plain.url}/open/x"], capture_output=True, text=True, timeout=180)
+        ["slowhttptest", "-c", "1000", "-r", "250", "-l", "60", "-p", "10", *attack, "-u", f"{plain.url}/open/x"],
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
     said = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
     available = re.findall(r"service available:\s+(YES|NO)", said)
     assert available and "NO" not in available, said[-3000:]
@@ -81,6 +123,18 @@ def test_slowhttptest(plain, attack):
 
 def test_h2load(secure):
     done = subprocess.run(
-        ["h2load", "-n", "20000", "-c", "20", "-m", "100", f"https://127.0.0.1:{secure.ports[0]}/api/auth/phone/format?input=99999"],
-        capture_output=True, text=True, timeout=900)
+        [
+            "h2load",
+            "-n",
+            "20000",
+            "-c",
+            "20",
+            "-m",
+            "100",
+            f"https://127.0.0.1:{secure.ports[0]}/api/auth/phone/format?input=99999",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
     assert "20000 succeeded, 0 failed, 0 errored" in done.stdout, done.stdout + done.stderr

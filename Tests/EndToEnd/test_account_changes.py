@@ -34,7 +34,12 @@ def token_of(done):
 
 
 def code_to(house, address, seen):
-    return wait_for(lambda: next((e["code"] for e in house.outbox() if e["to"] == address and e["code"] and e["id"] not in seen), None), "a code")
+    return wait_for(
+        lambda: next(
+            (e["code"] for e in house.outbox() if e["to"] == address and e["code"] and e["id"] not in seen), None
+        ),
+        "a code",
+    )
 
 
 def passes(house, flow, provider, fields, token=None):
@@ -50,7 +55,11 @@ def passes(house, flow, provider, fields, token=None):
         return begun
     to = next(iter(fields.values()), None)
     code = wait_for(
-        lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"] and to in (None, e["to"])), None), "a code")
+        lambda: next(
+            (e["code"] for e in house.outbox() if e["id"] not in seen and e["code"] and to in (None, e["to"])), None
+        ),
+        "a code",
+    )
     return house.api("POST", path + "/submit", {"code": code}, **own)
 
 
@@ -93,10 +102,17 @@ def test_a_flow_of_the_api_does_not_exist_for_pages(open_house, number):
 
 def test_the_first_browser_that_opens_an_apps_flow_has_it(empty_house, number):
     house = empty_house
-    house.edit("gateway.lua", lambda text: text.replace('-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            '-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'
+        ),
+    )
     house.start()
     verifier, challenge = pkce()
-    created = house.api("POST", "/flows", {"flow": "enter", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"})
+    created = house.api(
+        "POST", "/flows", {"flow": "enter", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"}
+    )
     flow = created.json()["id"]
     mine, other = Visitor(house), Visitor(house)
     assert mine.get(f"/auth/login?id={flow}").status_code == 200
@@ -107,13 +123,20 @@ def test_the_first_browser_that_opens_an_apps_flow_has_it(empty_house, number):
     seen = house.api("GET", f"/flows/{flow}").json()
     assert seen["status"] == "pending" and seen["step"] is None and seen["passed"] == [] and seen["account"] is None
     assert number[-4:] not in house.api("GET", f"/flows/{flow}").text
-    for verb, body in (("submit", {"code": house.code(number)}), ("resend", {}), ("skip", {}), ("begin", {"provider": "phone_otp", "phone": number})):
+    for verb, body in (
+        ("submit", {"code": house.code(number)}),
+        ("resend", {}),
+        ("skip", {}),
+        ("begin", {"provider": "phone_otp", "phone": number}),
+    ):
         problem(house.api("POST", f"/flows/{flow}/{verb}", body), 404, "flow_not_found")
     done = mine.post(f"/auth/verify?id={flow}", code=house.code(number))
     back = urlsplit(done.headers["Location"])
     assert done.status_code == 303 and back.netloc == "app.example.com"
     assert house.api("GET", f"/flows/{flow}").json()["account"] is None
-    redeemed = house.api("POST", f"/flows/{flow}/submit", {"code": parse_qs(back.query)["code"][0], "code_verifier": verifier})
+    redeemed = house.api(
+        "POST", f"/flows/{flow}/submit", {"code": parse_qs(back.query)["code"][0], "code_verifier": verifier}
+    )
     assert redeemed.status_code == 200 and redeemed.json()["account"]["phone"] == number
     assert "Set-Cookie" not in redeemed.headers
 
@@ -143,8 +166,11 @@ def test_a_new_number_is_no_factor(open_house, number, other_number):
     done = passes(house, "change_email", "email_code", {"email": email}, token).json()
     assert [step["provider"] for step in done["session"]["passed"]] == ["phone_otp"] and done["session"]["aal"] == 1
     changed = passes(house, "change_phone", "phone_otp", {"phone": other_number()}, token_of(done)).json()
-    # What was passed was a code to the number that is the account's no more; and the address is too new to authorise anything.
-    refused = problem(house.api("POST", "/flows", {"flow": "change_phone"}, **bearer(token_of(changed))), 403, "step_up_required")
+    # What was passed was a code to the number that is the account's no more; and the address is too new to authorise
+    # anything.
+    refused = problem(
+        house.api("POST", "/flows", {"flow": "change_phone"}, **bearer(token_of(changed))), 403, "step_up_required"
+    )
     assert refused["provider"] == "phone_otp" or refused["provider"] == "email_code"
 
 
@@ -156,7 +182,11 @@ def test_an_identifier_that_is_too_new_resets_nothing(open_house, number):
     token = token_of(passes(house, "change_email", "email_code", {"email": email}, token).json())
     flow = house.api("POST", "/flows", {"flow": "pin_reset"}, **bearer(token)).json()
     assert flow["choices"] == ["phone_otp"]
-    refused = problem(house.api("POST", f"/flows/{flow['id']}/begin", {"provider": "email_code"}, **bearer(token)), 403, "identifier_too_new")
+    refused = problem(
+        house.api("POST", f"/flows/{flow['id']}/begin", {"provider": "email_code"}, **bearer(token)),
+        403,
+        "identifier_too_new",
+    )
     assert 86_000 < refused["retry_after"] <= 86_400
     problem(passes(house, "password_reset", "email_code", {"email": email}), 403, "identifier_too_new")
     assert passes(house, "login", "email_code", {"email": email}).status_code == 200, "it signs in"
@@ -213,7 +243,10 @@ def test_an_addition_ends_nothing(open_house, number):
     house = open_house
     token = token_of(house.register(number))
     other = token_of(passes(house, "login", "phone_otp", {"phone": number}).json())
-    assert passes(house, "change_email", "email_code", {"email": f"more{number[-5:]}@example.org"}, token).status_code == 200
+    assert (
+        passes(house, "change_email", "email_code", {"email": f"more{number[-5:]}@example.org"}, token).status_code
+        == 200
+    )
     assert house.api("GET", "/session", **bearer(other)).status_code == 200
 
 
@@ -240,7 +273,9 @@ def test_an_address_that_google_does_not_vouch_for_joins_by_the_accounts_own_pro
     account = passes(house, "change_email", "email_code", {"email": email}, own).json()["account"]["id"]
     visitor = Visitor(house)
     seen = {entry["id"] for entry in house.outbox()}
-    back = visitor.get(choose(visitor.continues(), account="other", name="Dora Fox", email=email, verified="1", hd=domain))
+    back = visitor.get(
+        choose(visitor.continues(), account="other", name="Dora Fox", email=email, verified="1", hd=domain)
+    )
     if joins:
         assert visitor.account()["id"] == account
         return

@@ -15,7 +15,13 @@ ARGON2 = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKy
 
 def tool(house, *words, text=None):
     done = subprocess.run(
-        [BIN / "moongate", *words, "--config", house.config], input=text, capture_output=True, text=True, timeout=60, cwd="/")
+        [BIN / "moongate", *words, "--config", house.config],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd="/",
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -48,15 +54,23 @@ def test_deleting_leaves_nothing(house, number):
     """While the gateway runs: neither in the file nor in its log, nor in what the gateway tells."""
     address = "zquast@example.com"
     registered = house.api(
-        "POST", "/register", {"email": address, "password": "correct horse", "first_name": "Zerlinde", "last_name": "Quast"},
-        headers={"User-Agent": "a phone of hers"})
+        "POST",
+        "/register",
+        {"email": address, "password": "correct horse", "first_name": "Zerlinde", "last_name": "Quast"},
+        headers={"User-Agent": "a phone of hers"},
+    )
     token = registered.json()["token"]
     wait_for(lambda: [entry for entry in house.outbox() if entry["to"] == address], "the mail")
-    verified = house.api("POST", "/verify-email", {"code": house.code(address)}, headers={"Authorization": f"Bearer {token}"})
+    verified = house.api(
+        "POST", "/verify-email", {"code": house.code(address)}, headers={"Authorization": f"Bearer {token}"}
+    )
     owner = {"Authorization": f"Bearer {verified.json()['token']}"}
     flow = house.api("POST", "/flows", {"flow": "change_phone"}, headers=owner).json()["id"]
     assert house.api("POST", f"/flows/{flow}/begin", {"phone": number}, headers=owner).status_code == 200
-    assert house.api("POST", f"/flows/{flow}/submit", {"code": house.code(number)}, headers=owner).json()["status"] == "complete"
+    assert (
+        house.api("POST", f"/flows/{flow}/submit", {"code": house.code(number)}, headers=owner).json()["status"]
+        == "complete"
+    )
     house.begin(house.flow("login"), number)
     account = json.loads(tool(house, "account", "show", number, "--json")[1])
     assert len(account["identifiers"]) == 2 and account["last_name"] == "Quast"
@@ -79,17 +93,35 @@ def test_deleting_leaves_nothing(house, number):
 
 def test_all_of_a_file_or_nothing(house):
     good = [
-        {"identifiers": [{"phone": "98765 00001", "verified": True}, {"email": "Asha@Example.com"}], "first_name": "Asha", "password": ARGON2},
-        {"identifiers": [{"email": "rao@example.com", "verified": True}], "created_at": "2024-05-01T12:00:00Z", "locked": True},
+        {
+            "identifiers": [{"phone": "98765 00001", "verified": True}, {"email": "Asha@Example.com"}],
+            "first_name": "Asha",
+            "password": ARGON2,
+        },
+        {
+            "identifiers": [{"email": "rao@example.com", "verified": True}],
+            "created_at": "2024-05-01T12:00:00Z",
+            "locked": True,
+        },
     ]
     bad = [
-        "not json", '{"identifiers":[]}', '{"identifiers":[{"phone":"12"}]}', '{"identifiers":[{"email":"a@example.com"}],"password":"hunter2"}',
+        "not json",
+        '{"identifiers":[]}',
+        '{"identifiers":[{"phone":"12"}]}',
+        '{"identifiers":[{"email":"a@example.com"}],"password":"hunter2"}',
         '{"identifiers":[{"email":"b@example.com"}],"passwort":"x","locked":"no"}',
     ]
     lines = [json.dumps(line) for line in good]
     status, text, _ = tool(house, "account", "import", "-", text="\n".join(lines[:1] + bad + lines[1:]))
     assert status == 1
-    assert [line.split(":")[1] for line in text.splitlines() if line.startswith("-:")] == ["2", "3", "4", "5", "6", "6"], text
+    assert [line.split(":")[1] for line in text.splitlines() if line.startswith("-:")] == [
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "6",
+    ], text
     assert "hunter2" not in text, "a bad hash is often a good password"
     assert tool(house, "account", "list", "--json")[1] == "[\n\n]\n", "nothing is half imported"
 
@@ -103,7 +135,9 @@ def test_all_of_a_file_or_nothing(house):
     # The imported password opens, in a gateway that knew nothing of it.
     def login(password):
         flow = house.flow("login_password")
-        return house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "email": "asha@example.com", "password": password})
+        return house.api(
+            "POST", f"/flows/{flow}/begin", {"provider": "password", "email": "asha@example.com", "password": password}
+        )
 
     problem(login("passwort"), 401, "invalid_password")
     assert login("password").json()["status"] == "complete"
@@ -111,14 +145,19 @@ def test_all_of_a_file_or_nothing(house):
     status, text, _ = tool(house, "account", "export", "--hashes")
     exported = [json.loads(line) for line in text.splitlines()]
     assert status == 0 and len(exported) == 2
-    assert {name["email"] for line in exported for name in line["identifiers"] if "email" in name} == {"asha@example.com", "rao@example.com"}
+    assert {name["email"] for line in exported for name in line["identifiers"] if "email" in name} == {
+        "asha@example.com",
+        "rao@example.com",
+    }
     kept = next(line["password"] for line in exported if "password" in line)
     assert kept.startswith("$argon2id$v=19$m=19456,t=2,p=1,keyid="), "made anew, with the pepper"
     plain = tool(house, "account", "export")[1]
     assert "password" not in plain
 
     # Moving house: what was exported is taken in elsewhere, one who has lost their only address and all.
-    moved = [json.loads(line) for line in plain.splitlines()] + [{"id": "ac_lost", "identifiers": [], "locked": False, "created_at": "2024-05-01T12:00:00Z"}]
+    moved = [json.loads(line) for line in plain.splitlines()] + [
+        {"id": "ac_lost", "identifiers": [], "locked": False, "created_at": "2024-05-01T12:00:00Z"}
+    ]
     moved[0]["last_seen_at"] = "2031-01-01T00:00:00Z"
     for line in moved:
         assert tool(house, "account", "delete", line["id"])[0] == (1 if line["id"] == "ac_lost" else 0)
@@ -127,7 +166,11 @@ def test_all_of_a_file_or_nothing(house):
     again = {line["id"]: line for line in map(json.loads, tool(house, "account", "export")[1].splitlines())}
     assert again[moved[0]["id"]]["last_seen_at"] == "2031-01-01T00:00:00Z" and again["ac_lost"]["identifiers"] == []
     lone = [{"email": "b@example.com"}]
-    for bad in ({"identifiers": []}, {"identifiers": lone, "first_name": "A\u202eb"}, {"identifiers": [{"federated": "https://x \x1b[31m"}]}):
+    for bad in (
+        {"identifiers": []},
+        {"identifiers": lone, "first_name": "A\u202eb"},
+        {"identifiers": [{"federated": "https://x \x1b[31m"}]},
+    ):
         assert tool(house, "account", "import", "-", text=json.dumps(bad))[0] == 1
 
 
@@ -149,7 +192,11 @@ def test_records_go_along_sealed(house, number):
     status, exported, error = tool(house, "account", "export", "--records")
     assert status == 0, error
     line = json.loads(exported)
-    assert "argon2" not in exported and re.fullmatch(r"[\w-]{40,}", line["records"]) and re.fullmatch(r"[0-9a-f]{8}", line["records_key"])
+    assert (
+        "argon2" not in exported
+        and re.fullmatch(r"[\w-]{40,}", line["records"])
+        and re.fullmatch(r"[0-9a-f]{8}", line["records_key"])
+    )
     assert tool(house, "account", "export", "--records", "--hashes")[0] == 2
 
     # An account that is there keeps what it has.
@@ -158,7 +205,9 @@ def test_records_go_along_sealed(house, number):
     assert tool(house, "account", "delete", line["id"])[0] == 0
 
     def refused(change, *words):
-        status, text, _ = tool(house, "account", "import", "-", *(words or ["--records"]), text=json.dumps({**line, **change}))
+        status, text, _ = tool(
+            house, "account", "import", "-", *(words or ["--records"]), text=json.dumps({**line, **change})
+        )
         assert status == 1 and "nothing was taken in" in text
         return text
 
@@ -200,7 +249,9 @@ def test_a_factor_is_reset(house, number):
     pin_set(house, owner, "835173")
     account = json.loads(tool(house, "account", "show", number, "--json")[1])["id"]
     assert tool(house, "account", "reset", number, "--provider", "totp")[:2] == (
-        0, f"{account} has no totp: nothing to reset. It has these factors: pin.\n")
+        0,
+        f"{account} has no totp: nothing to reset. It has these factors: pin.\n",
+    )
     status, _, error = tool(house, "account", "reset", number, "--provider", "pim")
     assert status == 1 and f"There is no provider pim. {account} has these factors: pin." in error
     assert tool(house, "account", "reset", "+919000000009", "--provider", "pin")[0] == 1
@@ -224,7 +275,12 @@ def test_a_factor_is_reset(house, number):
     pin_set(house, owner, "835173")
     assert requests.delete(f"{house.admin}/accounts/{account}/factors/pin", timeout=10).status_code == 204
     assert requests.delete(f"{house.admin}/accounts/{account}/factors/pin", timeout=10).status_code == 404
-    wait_for(lambda: [m for m in house.outbox() if m["to"] == number and "passcode" in m["text"].lower() and "off" in m["text"]], "the message")
+    wait_for(
+        lambda: [
+            m for m in house.outbox() if m["to"] == number and "passcode" in m["text"].lower() and "off" in m["text"]
+        ],
+        "the message",
+    )
 
 
 def test_locks_are_listed_and_lifted(house, number):

@@ -8,7 +8,17 @@ import requests
 from house import problem, wait_for, wrong
 
 FLOW_FIELDS = {"id", "flow", "status", "expires_at", "choices", "step", "passed", "account", "session", "next"}
-STEP_FIELDS = {"provider", "fields", "sent_to", "expires_at", "resend_at", "attempts_left", "resends_left", "skippable", "redirect_to"}
+STEP_FIELDS = {
+    "provider",
+    "fields",
+    "sent_to",
+    "expires_at",
+    "resend_at",
+    "attempts_left",
+    "resends_left",
+    "skippable",
+    "redirect_to",
+}
 
 
 def test_the_documents_are_as_written(shared, number):
@@ -16,7 +26,12 @@ def test_the_documents_are_as_written(shared, number):
     assert created.status_code == 201 and created.headers["Cache-Control"] == "no-store"
     flow = created.json()
     assert set(flow) == FLOW_FIELDS
-    assert (flow["flow"], flow["status"], flow["choices"], flow["step"]) == ("register", "pending", ["phone_otp", "google_oauth"], None)
+    assert (flow["flow"], flow["status"], flow["choices"], flow["step"]) == (
+        "register",
+        "pending",
+        ["phone_otp", "google_oauth"],
+        None,
+    )
     assert re.fullmatch(r"fl_[A-Za-z0-9_-]{43}", flow["id"])
 
     begun = shared.begin(flow["id"], number).json()
@@ -27,12 +42,29 @@ def test_the_documents_are_as_written(shared, number):
     assert (step["attempts_left"], step["resends_left"], step["skippable"], step["redirect_to"]) == (5, 3, False, None)
 
     code = shared.code(number)
-    done = shared.submit(flow["id"], f"{code[:3]}-{code[3:]} ".translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩"))).json()
+    done = shared.submit(
+        flow["id"], f"{code[:3]}-{code[3:]} ".translate(str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩"))
+    ).json()
     assert done["status"] == "complete" and done["next"] == "/profile-setup"
     assert set(done["account"]) == {
-        "id", "phone", "email", "first_name", "last_name", "is_phone_verified", "is_email_verified", "has_pin", "is_new_user"}
-    assert (done["account"]["phone"], done["account"]["is_phone_verified"], done["account"]["is_new_user"]) == (number, True, True)
-    assert {"token", "expires_at", "aal", "passed"} <= set(done["session"]) and done["session"]["passed"][0]["provider"] == "phone_otp"
+        "id",
+        "phone",
+        "email",
+        "first_name",
+        "last_name",
+        "is_phone_verified",
+        "is_email_verified",
+        "has_pin",
+        "is_new_user",
+    }
+    assert (done["account"]["phone"], done["account"]["is_phone_verified"], done["account"]["is_new_user"]) == (
+        number,
+        True,
+        True,
+    )
+    assert {"token", "expires_at", "aal", "passed"} <= set(done["session"]) and done["session"]["passed"][0][
+        "provider"
+    ] == "phone_otp"
     # The token is told once.
     assert done["session"]["token"] not in shared.api("GET", f"/flows/{flow['id']}").text
     problem(shared.submit(flow["id"], code), 409, "step_not_open")
@@ -55,10 +87,19 @@ def test_the_message(shared, number):
 
 @pytest.mark.parametrize(
     "phone, region, field, code",
-    [("12345", "IN", "phone", "invalid_phone"), ("9" * 300, "IN", "phone", "invalid_phone"), ("", "IN", "phone", "invalid_phone"),
-     ("9999999999;ext=1", "IN", "phone", "invalid_phone"), ("😀", "IN", "phone", "invalid_phone"),
-     ("99999 99999", "ZZ", "region", "invalid_input"), ("99999 99999", 7, "region", "invalid_input"), (9999999999, "IN", "phone", "invalid_input"),
-     (None, "IN", "phone", "invalid_input"), (["9999999999"], "IN", "phone", "invalid_input")])
+    [
+        ("12345", "IN", "phone", "invalid_phone"),
+        ("9" * 300, "IN", "phone", "invalid_phone"),
+        ("", "IN", "phone", "invalid_phone"),
+        ("9999999999;ext=1", "IN", "phone", "invalid_phone"),
+        ("😀", "IN", "phone", "invalid_phone"),
+        ("99999 99999", "ZZ", "region", "invalid_input"),
+        ("99999 99999", 7, "region", "invalid_input"),
+        (9999999999, "IN", "phone", "invalid_input"),
+        (None, "IN", "phone", "invalid_input"),
+        (["9999999999"], "IN", "phone", "invalid_input"),
+    ],
+)
 def test_metrics_that_are_none(shared, phone, region, field, code):
     refusal = problem(shared.begin(shared.flow(), phone, region=region), 422, code)
     assert refusal["field"] == field
@@ -66,7 +107,9 @@ def test_metrics_that_are_none(shared, phone, region, field, code):
         assert refusal["detail"] == "Please enter a valid 10-digit mobile number"
 
 
-@pytest.mark.parametrize("code", ["", "12345", "1234567", "12345a", "1" * 10_000, "😀😀😀😀😀😀", None, 123456, ["1"], {}])
+@pytest.mark.parametrize(
+    "code", ["", "12345", "1234567", "12345a", "1" * 10_000, "😀😀😀😀😀😀", None, 123456, ["1"], {}]
+)
 def test_codes_that_are_none_are_no_guess(shared, number, code):
     shared.register(number)
     flow = shared.flow()
@@ -77,11 +120,22 @@ def test_codes_that_are_none_are_no_guess(shared, number, code):
 
 @pytest.mark.parametrize(
     "body, kind, status, code",
-    [("{", "application/json", 400, "bad_request"), ("", "application/json", 400, "bad_request"), ("[]", "application/json", 400, "bad_request"),
-     ('"x"', "application/json", 400, "bad_request"), ("{}", "text/plain", 415, "not_json"), ("flow=login", "application/x-www-form-urlencoded", 415, "not_json"),
-     ('{"flow":"nonsense"}', "application/json", 422, "invalid_input"), ('{"flow":7}', "application/json", 422, "invalid_input"),
-     ("{}", "application/json", 422, "invalid_input"), ('{"flow":"' + "x" * 70_000 + '"}', "application/json", 413, "too_large"),
-     ('{"flow":"log\\u0000in"}', "application/json", 400, "bad_request"), ("[" * 60_000, "application/json", 400, "bad_request"), (b'{"flow":"\xff"}', "application/json", 400, "bad_request")])
+    [
+        ("{", "application/json", 400, "bad_request"),
+        ("", "application/json", 400, "bad_request"),
+        ("[]", "application/json", 400, "bad_request"),
+        ('"x"', "application/json", 400, "bad_request"),
+        ("{}", "text/plain", 415, "not_json"),
+        ("flow=login", "application/x-www-form-urlencoded", 415, "not_json"),
+        ('{"flow":"nonsense"}', "application/json", 422, "invalid_input"),
+        ('{"flow":7}', "application/json", 422, "invalid_input"),
+        ("{}", "application/json", 422, "invalid_input"),
+        ('{"flow":"' + "x" * 70_000 + '"}', "application/json", 413, "too_large"),
+        ('{"flow":"log\\u0000in"}', "application/json", 400, "bad_request"),
+        ("[" * 60_000, "application/json", 400, "bad_request"),
+        (b'{"flow":"\xff"}', "application/json", 400, "bad_request"),
+    ],
+)
 def test_bodies(shared, body, kind, status, code):
     answer = requests.post(f"{shared.url}/api/auth/flows", data=body, headers={"Content-Type": kind}, timeout=10)
     assert problem(answer, status, code).get("field") == ("flow" if status == 422 else None)
@@ -89,7 +143,14 @@ def test_bodies(shared, body, kind, status, code):
 
 @pytest.mark.parametrize("flow", ["fl_", "fl_" + "A" * 43, "x", "fl_" + "A" * 4000, "%00", "fl_😀"])
 def test_flows_that_do_not_exist(shared, flow):
-    for method, verb in [("GET", ""), ("POST", "/begin"), ("POST", "/submit"), ("POST", "/resend"), ("POST", "/skip"), ("DELETE", "")]:
+    for method, verb in [
+        ("GET", ""),
+        ("POST", "/begin"),
+        ("POST", "/submit"),
+        ("POST", "/resend"),
+        ("POST", "/skip"),
+        ("DELETE", ""),
+    ]:
         answer = shared.api(method, f"/flows/{flow}{verb}", {} if method == "POST" else None)
         assert answer.status_code in (400, 404), answer.text
 
@@ -116,7 +177,11 @@ def test_the_session(shared, number):
     assert len(shared.api("GET", "/sessions", headers=bearer).json()) == 1
     assert shared.api("DELETE", "/session", headers=bearer).status_code == 204
     problem(shared.api("GET", "/session", headers=bearer), 401, "unauthenticated")
-    wait_for(lambda: requests.get(f"{shared.url}/echo", headers=bearer, timeout=10).status_code == 401, "the proxy to forget the session", 2)
+    wait_for(
+        lambda: requests.get(f"{shared.url}/echo", headers=bearer, timeout=10).status_code == 401,
+        "the proxy to forget the session",
+        2,
+    )
 
 
 @pytest.mark.parametrize("cookie", ["", "x", "A" * 43, "A" * 7000, "\"", "a; moongate=b", "é"])
@@ -129,10 +194,22 @@ def test_damaged_cookies_are_no_session(shared, cookie):
 def test_the_service_gets_our_headers_and_no_forged_ones(shared, number):
     done = shared.register(number)
     forged = {
-        "Remote-User": "root", "remote_user": "root", "REMOTE.USER": "root", "X-Moongate-Assertion": "x.y.z", "X-Forwarded-For": "1.2.3.4",
-        "X-Forwarded-Host": "evil.example", "Forwarded": "for=1.2.3.4", "X-Remote-User": "root", "X-Original-URL": "/admin", "Remote-Phone": "+1",
+        "Remote-User": "root",
+        "remote_user": "root",
+        "REMOTE.USER": "root",
+        "X-Moongate-Assertion": "x.y.z",
+        "X-Forwarded-For": "1.2.3.4",
+        "X-Forwarded-Host": "evil.example",
+        "Forwarded": "for=1.2.3.4",
+        "X-Remote-User": "root",
+        "X-Original-URL": "/admin",
+        "Remote-Phone": "+1",
     }
-    answer = requests.get(f"{shared.url}/echo?q=1", headers={**forged, "Cookie": f"a=1; moongate={done['session']['token']}; b=2"}, timeout=10)
+    answer = requests.get(
+        f"{shared.url}/echo?q=1",
+        headers={**forged, "Cookie": f"a=1; moongate={done['session']['token']}; b=2"},
+        timeout=10,
+    )
     assert answer.status_code == 200
     echo = answer.json()
     got = {}
@@ -150,7 +227,9 @@ def test_the_service_gets_our_headers_and_no_forged_ones(shared, number):
 def test_without_a_session(shared):
     refusal = requests.get(f"{shared.url}/home?a=1&b=2", timeout=10)
     problem(refusal, 401, "unauthenticated")
-    page = requests.get(f"{shared.url}/home?a=1&b=2", headers={"Accept": "text/html"}, allow_redirects=False, timeout=10)
+    page = requests.get(
+        f"{shared.url}/home?a=1&b=2", headers={"Accept": "text/html"}, allow_redirects=False, timeout=10
+    )
     assert page.status_code == 302 and page.headers["Location"] == "/auth/login?return_to=%2Fhome%3Fa%3D1%26b%3D2"
     assert requests.get(f"{shared.url}/assets/demo.css", timeout=10).status_code == 200, "open to all by routes.lua"
 

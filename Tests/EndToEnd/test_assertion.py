@@ -20,8 +20,11 @@ from manual import block
 PERIOD = 30 * 86_400
 # The file in the manual, and how it is run.
 PROGRAMS = {
-    "verify.py": [sys.executable], "verify.mjs": ["node"], "Verify.java": ["java", "-XX:TieredStopAtLevel=1", "-cp", ".", "Verify"],
-    "verify.go": ["./verify"], "verify.php": ["php"],
+    "verify.py": [sys.executable],
+    "verify.mjs": ["node"],
+    "Verify.java": ["java", "-XX:TieredStopAtLevel=1", "-cp", ".", "Verify"],
+    "verify.go": ["./verify"],
+    "verify.php": ["php"],
 }
 
 
@@ -30,7 +33,11 @@ def derive(key, info):
 
 
 def segment(value):
-    return base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).rstrip(b"=").decode()
+    return (
+        base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode())
+        .rstrip(b"=")
+        .decode()
+    )
 
 
 class Assertions:
@@ -39,15 +46,21 @@ class Assertions:
     def __init__(self, house):
         registered = house.register("+919876500777")
         self.account = registered["account"]["id"]
-        answer = requests.get(f"{house.url}/echo", headers={"Authorization": f"Bearer {registered['session']['token']}"}, timeout=10)
-        self.good = next(field["value"] for field in answer.json()["headers"] if field["name"].lower() == "x-moongate-assertion")
+        answer = requests.get(
+            f"{house.url}/echo", headers={"Authorization": f"Bearer {registered['session']['token']}"}, timeout=10
+        )
+        self.good = next(
+            field["value"] for field in answer.json()["headers"] if field["name"].lower() == "x-moongate-assertion"
+        )
         header, claims, signature = self.good.split(".")
         told = jwt.get_unverified_header(self.good)
         master = (house.config / "data" / "master.key").read_bytes()
         number = derive(derive(master, "assertion"), f"assertion {int(time.time()) // PERIOD} 0")
         key = ec.derive_private_key(int.from_bytes(number, "big"), ec.SECP256R1())
         body = jwt.decode(self.good, options={"verify_signature": False})
-        sign = lambda changed, **more: jwt.encode({**body, **changed}, key, algorithm="ES256", headers={"kid": told["kid"], **more})
+        sign = lambda changed, **more: jwt.encode(
+            {**body, **changed}, key, algorithm="ES256", headers={"kid": told["kid"], **more}
+        )
         self.resigned = sign({})
         public = requests.get(f"{house.url}/.well-known/moongate/jwks.json", timeout=10).text
         hmac_signed = segment({"alg": "HS256", "kid": told["kid"], "typ": "JWT"}) + "." + claims
@@ -57,9 +70,17 @@ class Assertions:
             "another's": sign({"aud": "other.example.com"}),
             "by another gateway": sign({"iss": "https://evil.example"}),
             "unsigned": segment({"alg": "none", "kid": told["kid"], "typ": "JWT"}) + "." + claims + ".",
-            "alg none, signed": segment({"alg": "none", "kid": told["kid"], "typ": "JWT"}) + "." + claims + "." + signature,
-            "HS256 with the public keys": hmac_signed + "." + segment(secret.sign(hmac_signed.encode(), public.encode())),
-            "another key": jwt.encode(body, ec.generate_private_key(ec.SECP256R1()), algorithm="ES256", headers={"kid": told["kid"]}),
+            "alg none, signed": segment({"alg": "none", "kid": told["kid"], "typ": "JWT"})
+            + "."
+            + claims
+            + "."
+            + signature,
+            "HS256 with the public keys": hmac_signed
+            + "."
+            + segment(secret.sign(hmac_signed.encode(), public.encode())),
+            "another key": jwt.encode(
+                body, ec.generate_private_key(ec.SECP256R1()), algorithm="ES256", headers={"kid": told["kid"]}
+            ),
             "an unknown key": sign({}, kid="unknown"),
             "changed": header + "." + segment({**body, "sub": "ac_root"}) + "." + signature,
             "without a signature": header + "." + claims + ".",

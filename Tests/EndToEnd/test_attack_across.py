@@ -16,7 +16,9 @@ APP = "http://localhost:9/in"
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
     house = relaxed(tmp_path_factory.mktemp("house"))
-    house.edit("gateway.lua", lambda text: text.replace("  service =", '  redirect_hosts = { "localhost:9" },\n  service =', 1))
+    house.edit(
+        "gateway.lua", lambda text: text.replace("  service =", '  redirect_hosts = { "localhost:9" },\n  service =', 1)
+    )
     yield house.start()
     house.stop()
 
@@ -24,7 +26,9 @@ def house(tmp_path_factory):
 def by_google(house, name):
     """A new person who came by Google; the session's token."""
     visitor = Visitor(house)
-    visitor.get(choose(visitor.continues("/auth/register"), account="other", name=name, email=new_email(), verified="1"))
+    visitor.get(
+        choose(visitor.continues("/auth/register"), account="other", name=name, email=new_email(), verified="1")
+    )
     return visitor.session.cookies["moongate"]
 
 
@@ -53,7 +57,10 @@ def app_sign_in(house, phone):
     browser = Visitor(house)
     browser.get(f"/auth/login?id={flow}")
     seen = {entry["id"] for entry in house.outbox()}
-    wait_for(lambda: browser.post("/auth/login", id=flow, phone=phone, flow="login").status_code == 303, "the page of the code")
+    wait_for(
+        lambda: browser.post("/auth/login", id=flow, phone=phone, flow="login").status_code == 303,
+        "the page of the code",
+    )
     back = browser.post(f"/auth/verify?id={flow}", id=flow, code=arrived(house, phone, seen))
     address = back.headers.get("Location") or html.unescape(re.search(r'url=([^"]+)"', back.text)[1])
     assert address.startswith(APP), address
@@ -116,14 +123,18 @@ def test_address_that_an_identity_provider_does_not_speak_for_joins_only_by_the_
     account = thief.account()
     assert account is None or account["id"] != victim.id, "the identity provider opened somebody's account"
     assert {name["kind"] for name in victim.stored()["identifiers"]} == {"phone", "email"}
-    assert thief.account() is None or thief.account()["email"] != victim.email or not thief.account()["is_email_verified"]
+    assert (
+        thief.account() is None or thief.account()["email"] != victim.email or not thief.account()["is_email_verified"]
+    )
 
 
 def test_pin_reset_by_a_stolen_sim_does_not_give_the_right_to_change(house, number, other_number):
     """Attack: with a session and a SIM card, the PIN is reset by a code, and the new PIN then authorizes what the code alone may not."""
     person = Person(house, phone=number).signs_in()
     person.sets_up_app()
-    person.sets_pin("482915") if house.api("POST", "/flows", {"flow": "pin_set"}, **person.own).status_code == 201 else None
+    person.sets_pin("482915") if house.api(
+        "POST", "/flows", {"flow": "pin_set"}, **person.own
+    ).status_code == 201 else None
     thief = person.elsewhere()
     thief.token = person.token
     created = house.api("POST", "/flows", {"flow": "pin_reset"}, **thief.own)
@@ -143,7 +154,9 @@ def send_own(house, flow, phone, person):
     """A code to the account's own number."""
     seen = {entry["id"] for entry in house.outbox()}
     wait_for(
-        lambda: house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp"}, **person.own).status_code == 200, "permission to send a code")
+        lambda: house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp"}, **person.own).status_code == 200,
+        "permission to send a code",
+    )
     return arrived(house, phone, seen)
 
 

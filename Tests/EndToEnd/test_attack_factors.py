@@ -17,7 +17,9 @@ NEW_PASSWORD = "violet harbour eleven"
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
     house = relaxed(tmp_path_factory.mktemp("house"))
-    house.edit("gateway.lua", lambda text: text.replace("  service =", '  redirect_hosts = { "localhost:9" },\n  service =', 1))
+    house.edit(
+        "gateway.lua", lambda text: text.replace("  service =", '  redirect_hosts = { "localhost:9" },\n  service =', 1)
+    )
     yield house.start()
     house.stop()
 
@@ -68,7 +70,9 @@ def test_every_flow_asks_for_the_app(house, protected, door):
     assert_no_session(document)
     # A wrong code of the app does not help, and the right one opens what was closed.
     house.api("POST", f"/flows/{document['id']}/begin", {"provider": "totp"})
-    problem(house.api("POST", f"/flows/{document['id']}/submit", {"recovery_code": "aaaa-aaaa-aa"}), 401, "invalid_code")
+    problem(
+        house.api("POST", f"/flows/{document['id']}/submit", {"recovery_code": "aaaa-aaaa-aa"}), 401, "invalid_code"
+    )
     problem(house.api("POST", f"/flows/{document['id']}/skip", {}), 409, "step_not_open")
     done = finish(house, document["id"], protected)
     assert done["status"] == "complete" and done["account"]["id"] == protected.id
@@ -84,7 +88,11 @@ def test_send_otp_asks_for_the_app(house, protected, flow):
         return answer if answer.status_code == 200 else None
 
     sent = wait_for(sent, "permission to send a code")
-    answer = house.api("POST", "/verify-otp", {"verification_id": sent.json()["verification_id"], "code": arrived(house, protected.phone, seen)})
+    answer = house.api(
+        "POST",
+        "/verify-otp",
+        {"verification_id": sent.json()["verification_id"], "code": arrived(house, protected.phone, seen)},
+    )
     assert "token" not in answer.text, answer.text
     refusal = problem(answer, 403, "step_up_required")
     assert_no_session(house.api("GET", f"/flows/{refusal['flow_id']}").json())
@@ -119,7 +127,9 @@ def test_google_asks_for_the_app(house, page):
     shown = again.get(back.headers["Location"])
     assert "Code from the app" in html.unescape(shown.text)
     flow = re.search(r"id=(fl_[\w-]+)", back.headers["Location"])[1]
-    done = again.post(f"/auth/step?id={flow}", id=flow, **{"field.code": "", "field.recovery_code": recovery_codes.pop()})
+    done = again.post(
+        f"/auth/step?id={flow}", id=flow, **{"field.code": "", "field.recovery_code": recovery_codes.pop()}
+    )
     assert done.status_code == 303, done.text
     assert again.account()["id"] == person.id
 
@@ -127,7 +137,9 @@ def test_google_asks_for_the_app(house, page):
 def test_native_app_gets_nothing_without_the_authenticator(house, protected):
     """A flow whose result is redeemed by a one-time code obeys the account's requirements too."""
     _, challenge = pkce()
-    created = house.api("POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "http://localhost:9/in"})
+    created = house.api(
+        "POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "http://localhost:9/in"}
+    )
     flow = created.json()["id"]
     code = send(house, flow, "phone_otp", protected.phone)
     answer = house.submit(flow, code)

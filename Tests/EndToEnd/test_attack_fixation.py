@@ -21,7 +21,12 @@ def house(tmp_path_factory):
     house = relaxed(tmp_path_factory.mktemp("house"))
     with Listener() as app:
         house.app = app
-        house.edit("gateway.lua", lambda text: text.replace("  service =", f'  redirect_hosts = {{ "localhost:{app.port}" }},\n  service =', 1))
+        house.edit(
+            "gateway.lua",
+            lambda text: text.replace(
+                "  service =", f'  redirect_hosts = {{ "localhost:{app.port}" }},\n  service =', 1
+            ),
+        )
         yield house.start()
     house.stop()
 
@@ -83,7 +88,9 @@ def types_code_if_asked(screen, address, code):
 
 def page_status(house, address):
     """How the gateway answers the link in a browser that it has never seen."""
-    return requests.get(house.url + address, headers={"Accept": "text/html"}, allow_redirects=False, timeout=20).status_code
+    return requests.get(
+        house.url + address, headers={"Accept": "text/html"}, allow_redirects=False, timeout=20
+    ).status_code
 
 
 def test_password_reset_that_an_attacker_began(house, victim):
@@ -97,7 +104,9 @@ def test_password_reset_that_an_attacker_began(house, victim):
         house.api("POST", f"/flows/{flow}/submit", {"password": CHOSEN}),
         house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": CHOSEN}),
     ]
-    assert not any((answer.json().get("session") or {}).get("token") for answer in answers), "the attacker has a session of the victim's account"
+    assert not any((answer.json().get("session") or {}).get("token") for answer in answers), (
+        "the attacker has a session of the victim's account"
+    )
     assert log_in_by_password(house, person.email, CHOSEN).status_code == 401
     assert log_in_by_password(house, person.email, PASSWORD).status_code == 200
     assert not asked and page_status(house, link) == 404
@@ -115,7 +124,9 @@ def test_registration_that_an_attacker_began(house, victim):
     asked = types_code_if_asked(victim, link, arrived(house, email, seen))
     # The account with the victim's verified address would have a password that the attacker knows.
     opened = log_in_by_password(house, email, CHOSEN)
-    assert opened.status_code == 401 or not opened.json()["account"]["is_email_verified"], "the attacker's password opens the victim's address"
+    assert opened.status_code == 401 or not opened.json()["account"]["is_email_verified"], (
+        "the attacker's password opens the victim's address"
+    )
     assert not asked and page_status(house, link) == 404
 
 
@@ -165,7 +176,11 @@ def test_account_is_told_only_when_the_flow_is_complete_or_the_session_is_its_ow
 def app_flow(house):
     """A native app begins a sign-in that a browser is to go on with: the flow, the verifier."""
     verifier, challenge = pkce()
-    created = house.api("POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": f"http://localhost:{house.app.port}/in"})
+    created = house.api(
+        "POST",
+        "/flows",
+        {"flow": "login", "code_challenge": challenge, "redirect_to": f"http://localhost:{house.app.port}/in"},
+    )
     assert created.status_code == 201, created.text
     return created.json()["id"], verifier
 
@@ -228,10 +243,17 @@ def test_app_flow_in_which_the_attacker_typed_a_password_is_no_page(house, victi
     code on the genuine page, and the address is verified with the attacker's password."""
     email = new_email()
     _, challenge = pkce()
-    flow = house.api("POST", "/flows", {"flow": "register_email", "code_challenge": challenge, "redirect_to": f"http://localhost:{house.app.port}/in"})
+    flow = house.api(
+        "POST",
+        "/flows",
+        {"flow": "register_email", "code_challenge": challenge, "redirect_to": f"http://localhost:{house.app.port}/in"},
+    )
     id = flow.json()["id"]
-    begun = house.api("POST", f"/flows/{id}/begin", {
-        "provider": "password", "email": email, "password": CHOSEN, "first_name": "A", "last_name": "B"})
+    begun = house.api(
+        "POST",
+        f"/flows/{id}/begin",
+        {"provider": "password", "email": email, "password": CHOSEN, "first_name": "A", "last_name": "B"},
+    )
     assert begun.status_code == 200, begun.text
     seen = {entry["id"] for entry in house.outbox()}
     assert house.api("POST", f"/flows/{id}/begin", {"provider": "email_code"}).status_code == 200

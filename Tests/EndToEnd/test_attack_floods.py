@@ -40,7 +40,10 @@ def client(house, address):
 
 def register(client):
     return client.post(
-        f"{client.base}/register", json={"email": new_email(), "password": "violet harbour eleven", "first_name": "M", "last_name": "M"}, timeout=60)
+        f"{client.base}/register",
+        json={"email": new_email(), "password": "violet harbour eleven", "first_name": "M", "last_name": "M"},
+        timeout=60,
+    )
 
 
 @pytest.fixture
@@ -89,7 +92,8 @@ def test_sixty_parallel_registrations_keep_nobody_from_the_pin(quiet, number):
     assert made.count(201) == 10, made
     assert {status for status, _ in answers} <= {200}, answers
     slowest = max(seconds for _, seconds in answers)
-    # On a machine that is busy with other things too; while the flood hashed at will it was the length of the whole flood.
+    # On a machine that is busy with other things too; while the flood hashed at will it was the length of the whole
+    # flood.
     assert slowest < max(3.0, 10 * statistics.median(quietly)), (slowest, quietly)
 
 
@@ -99,7 +103,9 @@ def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number)
     The ceiling must not stop those whose device has signed in there before.
     """
     house = House(tmp_path)
-    house.edit("gateway.lua", lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1))
+    house.edit(
+        "gateway.lua", lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1)
+    )
     house.start()
     try:
         known = house.register(number)
@@ -109,23 +115,37 @@ def test_codes_to_strange_numbers_have_a_ceiling_for_a_network(tmp_path, number)
         with requests.Session() as session:
             for attempt in range(400):
                 headers = {"X-Forwarded-For": f"203.0.113.{1 + attempt % 20}"}
-                flow = session.post(f"{house.url}/api/auth/flows", json={"flow": "register"}, headers=headers, timeout=20).json()["id"]
+                flow = session.post(
+                    f"{house.url}/api/auth/flows", json={"flow": "register"}, headers=headers, timeout=20
+                ).json()["id"]
                 # Each in a range of numbers of its own.
                 phone = f"+91{6000000000 + attempt * 1_000_003}"
                 answer = session.post(
-                    f"{house.url}/api/auth/flows/{flow}/begin", json={"provider": "phone_otp", "phone": phone}, headers=headers, timeout=20)
+                    f"{house.url}/api/auth/flows/{flow}/begin",
+                    json={"provider": "phone_otp", "phone": phone},
+                    headers=headers,
+                    timeout=20,
+                )
                 assert answer.status_code in (200, 429), answer.text
                 sent += answer.status_code == 200
         assert sent <= 300, f"{sent} messages for one network within an hour"
         # The owner of a device that has signed in before is not kept out by the flood from next door.
         next_door = {**device, "X-Forwarded-For": "203.0.113.77"}
         flow = house.api("POST", "/flows", {"flow": "login"}, headers=next_door).json()["id"]
-        answer = house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, headers=next_door)
+        answer = house.api(
+            "POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, headers=next_door
+        )
         assert answer.status_code == 200, answer.text
         # Somebody new from there waits.
         stranger = {"X-Forwarded-For": "203.0.113.78"}
         flow = house.api("POST", "/flows", {"flow": "register"}, headers=stranger).json()["id"]
-        problem(house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": "+919123456780"}, headers=stranger), 429, "rate_limited")
+        problem(
+            house.api(
+                "POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": "+919123456780"}, headers=stranger
+            ),
+            429,
+            "rate_limited",
+        )
     finally:
         house.stop()
 
@@ -148,7 +168,9 @@ def test_begun_flows_do_not_fill_the_disk(tmp_path):
         before = stored(house)
         with requests.Session() as session:
             for _ in range(1_500):
-                flow = session.post(f"{house.url}/api/auth/flows", json={"flow": "login", "return_to": "/" + "a" * 4_000}, timeout=20).json()["id"]
+                flow = session.post(
+                    f"{house.url}/api/auth/flows", json={"flow": "login", "return_to": "/" + "a" * 4_000}, timeout=20
+                ).json()["id"]
                 session.post(f"{house.url}/api/auth/flows/{flow}/begin", json={"provider": "google_oauth"}, timeout=20)
         time.sleep(1)
         grown = stored(house) - before
@@ -160,7 +182,9 @@ def test_begun_flows_do_not_fill_the_disk(tmp_path):
 def stored(house):
     """The size of the database, with what its log has not handed over yet."""
     with contextlib.closing(sqlite3.connect(f"file:{house.config}/data/moongate.db?mode=ro", uri=True)) as database:
-        return database.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()").fetchone()[0]
+        return database.execute(
+            "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+        ).fetchone()[0]
 
 
 def test_junk_does_not_flush_the_audit_trail(quiet, number):
@@ -172,10 +196,13 @@ def test_junk_does_not_flush_the_audit_trail(quiet, number):
             session.get(f"{quiet.url}/home", headers={"Authorization": f"Bearer {'A' * 43}"}, timeout=20)
     events = requests.get(f"{quiet.admin}/events?limit=100000", timeout=20).json()
     junk = [event for event in events if event.get("code") == "unauthenticated"]
-    # Of one kind and one address: ten with all that led to them, then one event a minute; and the minute may have changed once or twice.
+    # Of one kind and one address: ten with all that led to them, then one event a minute; and the minute may have
+    # changed once or twice.
     assert 11 <= len(junk) <= 33, f"{len(junk)} events of one flood"
     assert sum(event.get("count") or (event.get("detail") or {}).get("count") or 1 for event in junk) >= 600, junk
-    assert [event for event in events if event["kind"] == "session_started" or event["kind"] == "account_created"], {event["kind"] for event in events}
+    assert [event for event in events if event["kind"] == "session_started" or event["kind"] == "account_created"], {
+        event["kind"] for event in events
+    }
 
 
 def test_locked_credential_comes_back(quiet, number):

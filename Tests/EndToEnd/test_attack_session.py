@@ -18,11 +18,17 @@ WITHIN = 5
 def house(tmp_path_factory):
     house = relaxed(tmp_path_factory.mktemp("house"), change_within=f"{WITHIN}s")
     port = house.ports[2]
-    house.edit("routes.lua", lambda text: text.replace("  -- Everything else", f"""\
+    house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "  -- Everything else",
+            f"""\
   {{ path = "/by-mail/**", to = "http://127.0.0.1:{port}", require = {{ passed = "email_code" }} }},
   {{ path = "/by-phone/**", to = "http://127.0.0.1:{port}", require = {{ passed = "phone_otp" }} }},
   {{ path = "/by-pin/**", to = "http://127.0.0.1:{port}", require = {{ passed = "pin" }} }},
-  -- Everything else"""))
+  -- Everything else""",
+        ),
+    )
     yield house.start()
     house.stop()
 
@@ -97,7 +103,11 @@ def test_old_session_on_the_pages(house, person, other_number):
     mine = other_number()
     shown = browser.get(f"{house.url}/auth/verify?flow=change_phone", headers={"Accept": "text/html"}, timeout=20)
     browser.post(
-        f"{house.url}/auth/verify", data={"flow": "change_phone", "phone": mine}, headers={"Accept": "text/html", "Origin": house.url}, timeout=20)
+        f"{house.url}/auth/verify",
+        data={"flow": "change_phone", "phone": mine},
+        headers={"Accept": "text/html", "Origin": house.url},
+        timeout=20,
+    )
     assert mine not in [entry["to"] for entry in house.outbox()], "a code went to the thief's number"
     assert 'action="/auth/verify"' not in shown.text or 'name="phone"' not in shown.text
 

@@ -18,10 +18,17 @@ from test_accounts import tool
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
     house = relaxed(tmp_path_factory.mktemp("house"))
-    house.edit("gateway.lua", lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1))
-    house.edit("routes.lua", lambda text: text.replace(
-        "  -- Everything else",
-        '  { path = "/broken/**", to = "http://127.0.0.1:%s", decide = function(f) return f.session.age + nil end },\n  -- Everything else' % house.ports[2]))
+    house.edit(
+        "gateway.lua", lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1)
+    )
+    house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "  -- Everything else",
+            '  { path = "/broken/**", to = "http://127.0.0.1:%s", decide = function(f) return f.session.age + nil end },\n  -- Everything else'
+            % house.ports[2],
+        ),
+    )
     yield house.start()
     house.stop()
 
@@ -30,7 +37,9 @@ def house(tmp_path_factory):
 
 
 def check(house):
-    done = subprocess.run([BIN / "moongate", "check", "--config", house.config], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [BIN / "moongate", "check", "--config", house.config], capture_output=True, text=True, timeout=120
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -41,27 +50,45 @@ def without_google(text):
 def readable_secret(house):
     (house.config / "mail.password").write_text("hush")
     (house.config / "mail.password").chmod(0o644)
-    house.edit("gateway.lua", lambda text: text.replace(
-        "email_code = { mail = outbox() }",
-        'email_code = { mail = smtp { url = "smtps://mail.example.com", from = "a@example.com", user = "a", password = file "mail.password" } }'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "email_code = { mail = outbox() }",
+            'email_code = { mail = smtp { url = "smtps://mail.example.com", from = "a@example.com", user = "a", password = file "mail.password" } }',
+        ),
+    )
 
 
 def edited(*replacements):
     def edit(house):
         for old, new in replacements:
             house.edit("gateway.lua", lambda text: text.replace(old, new(house) if callable(new) else new, 1))
+
     return edit
 
 
 UNSAFE = {
     "mock Google on every interface": (
-        lambda house: house.edit("gateway.lua", lambda text: re.sub(r'listen = "127\.0\.0\.1:', 'listen = "0.0.0.0:', text)),
-        r"gateway\.lua:\d+: .*mock"),
+        lambda house: house.edit(
+            "gateway.lua", lambda text: re.sub(r'listen = "127\.0\.0\.1:', 'listen = "0.0.0.0:', text)
+        ),
+        r"gateway\.lua:\d+: .*mock",
+    ),
     "admin on every interface": (
-        lambda house: house.edit("gateway.lua", lambda text: re.sub(r'admin = "127\.0\.0\.1:', 'admin = "0.0.0.0:', text)), r"gateway\.lua:\d+: .*admin"),
+        lambda house: house.edit(
+            "gateway.lua", lambda text: re.sub(r'admin = "127\.0\.0\.1:', 'admin = "0.0.0.0:', text)
+        ),
+        r"gateway\.lua:\d+: .*admin",
+    ),
     "an outbox on a public site": (
-        lambda house: house.edit("gateway.lua", lambda text: without_google(
-            re.sub(r'public_url = "[^"]*"', 'public_url = "https://auth.example.com"', text))), r"gateway\.lua:\d+: .*outbox"),
+        lambda house: house.edit(
+            "gateway.lua",
+            lambda text: without_google(
+                re.sub(r'public_url = "[^"]*"', 'public_url = "https://auth.example.com"', text)
+            ),
+        ),
+        r"gateway\.lua:\d+: .*outbox",
+    ),
     "a secret that others may read": (readable_secret, r"mail\.password.*chmod|chmod.*mail\.password"),
     "a region that does not exist": (edited(('region = "IN"', 'region = "ZZ"')), r"gateway\.lua:\d+: .*region"),
 }
@@ -82,8 +109,12 @@ def test_unsafe_configuration_is_refused(empty_house, what):
 
 def test_admin_elsewhere_needs_its_token(empty_house, tmp_path):
     house = empty_house
-    house.edit("gateway.lua", lambda text: re.sub(
-        r'admin = "127\.0\.0\.1:(\d+)"', r'admin = { address = "0.0.0.0:\1", token = env "ADMIN_TOKEN" }', text))
+    house.edit(
+        "gateway.lua",
+        lambda text: re.sub(
+            r'admin = "127\.0\.0\.1:(\d+)"', r'admin = { address = "0.0.0.0:\1", token = env "ADMIN_TOKEN" }', text
+        ),
+    )
     house.start(ADMIN_TOKEN="a-token-of-thirty-two-characters")
     for path in ("/outbox", "/policy", "/events", "/locks", "/metrics", "/decisions/dc_x"):
         for headers in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Basic YTph"}):
@@ -101,10 +132,22 @@ def test_admin_elsewhere_needs_its_token(empty_house, tmp_path):
 
 def test_headers_that_services_trust_do_not_slip_through(house, number):
     session = token(house.register(number))
-    forged = ["X-WEBAUTH-USER", "X-WebAuth-Email", "X_WEBAUTH_USER", "X-Forwarded", "X-HTTP-Method", "X-Method-Override", "X-HTTP-Method-Override",
-              "Moongate-Device", "HTTP2-Settings"]
+    forged = [
+        "X-WEBAUTH-USER",
+        "X-WebAuth-Email",
+        "X_WEBAUTH_USER",
+        "X-Forwarded",
+        "X-HTTP-Method",
+        "X-Method-Override",
+        "X-HTTP-Method-Override",
+        "Moongate-Device",
+        "HTTP2-Settings",
+    ]
     answer = requests.get(
-        f"{house.url}/echo", headers={"Authorization": f"Bearer {session}", "X-Own": "kept", **{name: "forged" for name in forged}}, timeout=20)
+        f"{house.url}/echo",
+        headers={"Authorization": f"Bearer {session}", "X-Own": "kept", **{name: "forged" for name in forged}},
+        timeout=20,
+    )
     assert answer.status_code == 200, answer.text
     slipped = [header["name"] for header in answer.json()["headers"] if header["value"] == "forged"]
     assert slipped == [] and "kept" in answer.text
@@ -116,7 +159,13 @@ def test_signed_out_is_signed_out_at_once(house, number):
     for _ in range(3):
         session = token(prove(house, house.flow("login"), "phone_otp", number))
         own = {"Authorization": f"Bearer {session}"}
-        question = {**own, "X-Forwarded-Method": "GET", "X-Forwarded-Proto": "http", "X-Forwarded-Host": f"localhost:{house.ports[0]}", "X-Forwarded-Uri": "/home"}
+        question = {
+            **own,
+            "X-Forwarded-Method": "GET",
+            "X-Forwarded-Proto": "http",
+            "X-Forwarded-Host": f"localhost:{house.ports[0]}",
+            "X-Forwarded-Uri": "/home",
+        }
         with requests.Session() as client:
             # Cached in both places.
             assert client.get(f"{house.url}/echo", headers=own, timeout=20).status_code == 200
@@ -140,7 +189,11 @@ def test_account_that_an_operator_locked_looks_like_none(house):
         return answer.status_code, answer.json().get("code")
 
     assert begins("email_code", person.email) == begins("email_code", stranger) == (200, None)
-    assert begins("password", person.email, password="not this one") == begins("password", stranger, password="not this one") == (401, "invalid_password")
+    assert (
+        begins("password", person.email, password="not this one")
+        == begins("password", stranger, password="not this one")
+        == (401, "invalid_password")
+    )
     # Who proves that it is theirs is told.
     problem(log_in_by_password(house, person.email, PASSWORD), 403, "disabled")
 
@@ -163,9 +216,13 @@ def test_unverified_address_locks_nobody_out(house):
     """Attack: a stranger registers with somebody's unverified address and a password of his own, and the first person's does not work any more."""
     email = new_email()
     for password in ("violet harbour eleven", "copper meadow seven"):
-        answer = house.api("POST", "/register", {"email": email, "password": password, "first_name": "A", "last_name": "B"})
+        answer = house.api(
+            "POST", "/register", {"email": email, "password": password, "first_name": "A", "last_name": "B"}
+        )
         assert answer.status_code == 201, answer.text
-    opened = [log_in_by_password(house, email, password) for password in ("violet harbour eleven", "copper meadow seven")]
+    opened = [
+        log_in_by_password(house, email, password) for password in ("violet harbour eleven", "copper meadow seven")
+    ]
     assert [answer.status_code for answer in opened] == [200, 200], [answer.text for answer in opened]
     assert len({answer.json()["account"]["id"] for answer in opened}) == 2
     # Two passwords are not twice the guesses.
@@ -178,7 +235,9 @@ def test_unverified_address_locks_nobody_out(house):
 def test_account_registered_in_the_victims_name_keeps_nothing_of_the_attackers(house):
     """Attack: an account is registered in the victim's name before the victim comes; a PIN of the attacker's waits in it."""
     email = new_email()
-    made = house.api("POST", "/register", {"email": email, "password": "copper meadow seven", "first_name": "A", "last_name": "B"})
+    made = house.api(
+        "POST", "/register", {"email": email, "password": "copper meadow seven", "first_name": "A", "last_name": "B"}
+    )
     attacker = Person.of_session(house, made.json()["token"])
     app, _ = attacker.sets_up_app()
     flow = attacker.begins("step_up")
@@ -205,7 +264,9 @@ def test_who_proves_a_claimed_address_chooses_among_the_accounts(house):
     email = new_email()
     claimed = []
     for password in ("violet harbour eleven", "copper meadow seven"):
-        made = house.api("POST", "/register", {"email": email, "password": password, "first_name": "A", "last_name": "B"})
+        made = house.api(
+            "POST", "/register", {"email": email, "password": password, "first_name": "A", "last_name": "B"}
+        )
         assert made.status_code == 201, made.text
         claimed.append(Person.of_session(house, made.json()["token"]))
         claimed[-1].sets_pin("482915")
@@ -214,7 +275,9 @@ def test_who_proves_a_claimed_address_chooses_among_the_accounts(house):
     assert choice["status"] == "pending", choice
     field = next(field for field in choice["step"]["fields"] if field["name"] == "account")
     assert field["kind"] == "choice" and len(field["choices"]) == 2
-    assert all(set(option) == {"value", "created_at", "last_used_at"} for option in field["choices"]), "nothing that tells who else has it"
+    assert all(set(option) == {"value", "created_at", "last_used_at"} for option in field["choices"]), (
+        "nothing that tells who else has it"
+    )
     problem(house.api("POST", f"/flows/{flow}/submit", {"account": claimed[0].id}), 422, "invalid_input")
     chosen = house.api("POST", f"/flows/{flow}/submit", {"account": field["choices"][1]["value"]})
     assert chosen.status_code == 200 and not (chosen.json()["session"] or {}).get("token"), chosen.text
@@ -223,7 +286,12 @@ def test_who_proves_a_claimed_address_chooses_among_the_accounts(house):
         done = house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": "amber station nine"})
     account = done.json()["account"]
     won, lost = claimed if account["id"] == claimed[0].id else reversed(claimed)
-    assert (account["id"], account["email"], account["is_email_verified"], account["has_pin"]) == (won.id, email, True, False), done.text
+    assert (account["id"], account["email"], account["is_email_verified"], account["has_pin"]) == (
+        won.id,
+        email,
+        True,
+        False,
+    ), done.text
     assert not won.is_signed_in(), "a session of before the choice"
     assert email not in {name["value"] for name in lost.stored()["identifiers"]}, "the other account keeps the address"
     for password in ("violet harbour eleven", "copper meadow seven"):
@@ -234,7 +302,12 @@ def test_who_proves_a_claimed_address_chooses_among_the_accounts(house):
 def test_other_sites_neither_end_sessions_nor_delete_accounts(house, number):
     """Attack: a page of another site makes the victim's browser call what the account page calls."""
     session = token(house.register(number))
-    for method, path in (("DELETE", "/account"), ("DELETE", "/sessions"), ("DELETE", "/sessions?all=true"), ("DELETE", "/session")):
+    for method, path in (
+        ("DELETE", "/account"),
+        ("DELETE", "/sessions"),
+        ("DELETE", "/sessions?all=true"),
+        ("DELETE", "/session"),
+    ):
         for origin in ({}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
             problem(house.api(method, path, headers={"Cookie": f"moongate={session}", **origin}), 403, "origin_refused")
     assert house.api("GET", "/session", headers={"Authorization": f"Bearer {session}"}).status_code == 200
@@ -245,7 +318,9 @@ def test_other_sites_neither_end_sessions_nor_delete_accounts(house, number):
 
 def test_error_of_a_route_is_in_the_log(house, number):
     session = token(house.register(number))
-    line = next(at for at, text in enumerate((house.config / "routes.lua").read_text().splitlines(), 1) if "/broken/" in text)
+    line = next(
+        at for at, text in enumerate((house.config / "routes.lua").read_text().splitlines(), 1) if "/broken/" in text
+    )
     answer = requests.get(f"{house.url}/broken/x", headers={"Authorization": f"Bearer {session}"}, timeout=20)
     problem(answer, 503, "policy_error")
     wait_for(lambda: f"routes.lua:{line}" in house.log, "the error's file and line in the log", 5)
@@ -255,8 +330,6 @@ def test_decision_is_found_as_soon_as_its_id_is_told(house):
     for _ in range(20):
         told = requests.get(f"{house.url}/home", timeout=20).json()["decision_id"]
         assert requests.get(f"{house.admin}/decisions/{told}", timeout=20).status_code == 200
-
-
 
 
 @pytest.mark.parametrize("how", [signal.SIGSEGV, signal.SIGILL])
@@ -272,4 +345,6 @@ def test_crash_ends_at_once_and_prints_no_memory(empty_house, how):
     assert gateway.process.wait(30) == -how
     assert time.monotonic() - begun < 2, "it took its time"
     gateway.reader.join(5)
-    assert not re.search(r"registers|backtrace|0x[0-9a-f]{8}", gateway.output[printed:], re.I), gateway.output[printed:][:2000]
+    assert not re.search(r"registers|backtrace|0x[0-9a-f]{8}", gateway.output[printed:], re.I), gateway.output[
+        printed:
+    ][:2000]

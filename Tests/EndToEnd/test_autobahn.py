@@ -20,21 +20,31 @@ def test_the_fuzzing_client(empty_house, tmp_path):
     routed(empty_house, service.port)
     empty_house.start()
     spec = tmp_path / "spec.json"
-    spec.write_text(json.dumps({
-        "outdir": str(tmp_path / "report"), "exclude-cases": [], "exclude-agent-cases": {},
-        "cases": [f"{group}.*" for group in (1, 2, 3, 4, 5, 6, 7, 9, 10)],
-        "servers": [
-            {"agent": "direct", "url": f"ws://127.0.0.1:{service.port}"},
-            {"agent": "gateway", "url": f"ws://127.0.0.1:{empty_house.ports[0]}/open/ws"},
-        ]}))
+    spec.write_text(
+        json.dumps(
+            {
+                "outdir": str(tmp_path / "report"),
+                "exclude-cases": [],
+                "exclude-agent-cases": {},
+                "cases": [f"{group}.*" for group in (1, 2, 3, 4, 5, 6, 7, 9, 10)],
+                "servers": [
+                    {"agent": "direct", "url": f"ws://127.0.0.1:{service.port}"},
+                    {"agent": "gateway", "url": f"ws://127.0.0.1:{empty_house.ports[0]}/open/ws"},
+                ],
+            }
+        )
+    )
     subprocess.run([WSTEST, "-m", "fuzzingclient", "-s", spec], check=True, capture_output=True, timeout=900)
     report = json.loads((tmp_path / "report" / "index.json").read_text())
     assert len(report["gateway"]) == len(report["direct"]) > 250
     # NON-STRICT: bytes that came one by one went on together, so that the service saw the fault before it had echoed.
     fine = ("OK", "NON-STRICT", "INFORMATIONAL")
     worse = {
-        case: (found["behavior"], found["behaviorClose"]) for case, found in report["gateway"].items()
-        if found["behavior"] not in fine and report["direct"][case]["behavior"] in fine
-        or found["behaviorClose"] not in fine and report["direct"][case]["behaviorClose"] in fine
+        case: (found["behavior"], found["behaviorClose"])
+        for case, found in report["gateway"].items()
+        if found["behavior"] not in fine
+        and report["direct"][case]["behavior"] in fine
+        or found["behaviorClose"] not in fine
+        and report["direct"][case]["behaviorClose"] in fine
     }
     assert not worse, worse

@@ -12,8 +12,15 @@ from test_tls import certificate, speak_tls
 def browser(tmp_path):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--ignore-certificate-errors", "--lang=en",
-                     f"--user-data-dir={tmp_path}/chromium"]:
+    for argument in [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--ignore-certificate-errors",
+        "--lang=en",
+        f"--user-data-dir={tmp_path}/chromium",
+    ]:
         options.add_argument(argument)
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER, port=free_port()))
     driver.set_page_load_timeout(30)
@@ -31,10 +38,16 @@ def test_chromium_speaks_http2(browser, empty_house, tmp_path, monkeypatch):
     token = house.register("+919876500400")["session"]["token"]
     browser.get(house.url + "/")
     wait_for(lambda: "/auth/login" in browser.current_url, "the login page")
-    spoken = browser.execute_script("return performance.getEntries().filter(e => e.nextHopProtocol).map(e => e.nextHopProtocol)")
+    spoken = browser.execute_script(
+        "return performance.getEntries().filter(e => e.nextHopProtocol).map(e => e.nextHopProtocol)"
+    )
     assert spoken and set(spoken) == {"h2"}, spoken
-    browser.add_cookie({"name": "__Host-moongate", "value": token, "path": "/", "secure": True, "httpOnly": True, "sameSite": "Lax"})
+    browser.add_cookie(
+        {"name": "__Host-moongate", "value": token, "path": "/", "secure": True, "httpOnly": True, "sameSite": "Lax"}
+    )
     browser.get(house.url + "/")
     assert browser.current_url == house.url + "/", "signed in, and still led to sign-in"
-    text = wait_for(lambda: access.exists() and '"protocol":"h2"' in access.read_text() and access.read_text(), "lines of h2")
+    text = wait_for(
+        lambda: access.exists() and '"protocol":"h2"' in access.read_text() and access.read_text(), "lines of h2"
+    )
     assert token not in text

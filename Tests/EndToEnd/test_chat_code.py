@@ -28,11 +28,15 @@ class Spoken:
         self.process = subprocess.Popen([str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.next = 0
         self.introduction = self.call("hello", {"protocol": 1, "name": "work_chat"})["result"]
-        self.configured = self.call("configure", {"settings": {"url": chat.url, "token": chat.TOKEN, "patience": 3, **settings}})
+        self.configured = self.call(
+            "configure", {"settings": {"url": chat.url, "token": chat.TOKEN, "patience": 3, **settings}}
+        )
 
     def send(self, method, params):
         self.next += 1
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}) + "\n")
+        self.process.stdin.write(
+            json.dumps({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}) + "\n"
+        )
         self.process.stdin.flush()
         return self.next
 
@@ -46,8 +50,14 @@ class Spoken:
         return answer
 
     def deliver(self, email, code="123456"):
-        return {"code": code, "text": f"{code} is your code", "domain_bound_line": "", "service": "Moongate", "now": 0,
-                "to": {"kind": "email", "value": email, "display": email}}
+        return {
+            "code": code,
+            "text": f"{code} is your code",
+            "domain_bound_line": "",
+            "service": "Moongate",
+            "now": 0,
+            "to": {"kind": "email", "value": email, "display": email},
+        }
 
     def close(self):
         self.process.stdin.close()
@@ -72,9 +82,15 @@ def test_a_code_goes_to_the_person(spoken, chat):
     assert chat.posts == [{"channel_id": "dm-bot-u-asha@example.com", "message": "123456 is your code"}]
 
 
-@pytest.mark.parametrize("email, person", [
-    ("nobody@example.com", None), ("claims@example.com", {"verified": False}), ("gone@example.com", {"left": 1}),
-    ("a/../../posts?x=1#@example.com", None)])
+@pytest.mark.parametrize(
+    "email, person",
+    [
+        ("nobody@example.com", None),
+        ("claims@example.com", {"verified": False}),
+        ("gone@example.com", {"left": 1}),
+        ("a/../../posts?x=1#@example.com", None),
+    ],
+)
 def test_nobody_else_gets_it(spoken, chat, email, person):
     if person:
         chat.has(email, **person)
@@ -111,11 +127,21 @@ def test_codes_do_not_travel_unencrypted(chat):
 def office(tmp_path, chat):
     """A house where people sign in by the chat."""
     house = House(tmp_path)
-    house.edit("gateway.lua", lambda text: text.replace(
-        "providers = {\n", f'providers = {{\n    chat_code = exec {{ "{PROGRAM}", url = "{chat.url}", token = env "CHAT_TOKEN", patience = 1 }},\n', 1))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "providers = {\n",
+            f'providers = {{\n    chat_code = exec {{ "{PROGRAM}", url = "{chat.url}", token = env "CHAT_TOKEN", patience = 1 }},\n',
+            1,
+        ),
+    )
     (house.config / "policies" / "chat_code.lua").write_text('return policy "chat_code" { code = { length = 8 } }\n')
-    house.edit("flows/login.lua", lambda text: text.replace('any_of { "phone_otp",', 'any_of { "phone_otp", "chat_code",'))
-    (house.config / "flows" / "office.lua").write_text('return flow "office" { account = "any", steps = { { "chat_code" } } }\n')
+    house.edit(
+        "flows/login.lua", lambda text: text.replace('any_of { "phone_otp",', 'any_of { "phone_otp", "chat_code",')
+    )
+    (house.config / "flows" / "office.lua").write_text(
+        'return flow "office" { account = "any", steps = { { "chat_code" } } }\n'
+    )
     yield house.start(CHAT_TOKEN=chat.TOKEN)
     house.stop()
 
@@ -140,13 +166,22 @@ def test_a_person_signs_in_by_the_chat(office, chat):
 def test_in_a_browser(office, chat, driver):
     screen = Screen(driver, office).forget()
     screen.opens("/auth/login").reads("Use Code by chat")
-    screen.opens("/auth/login?flow=office").at("/auth/step").reads("Code by chat", "We will send you a code in the company's chat.", "Work email")
+    screen.opens("/auth/login?flow=office").at("/auth/step").reads(
+        "Code by chat", "We will send you a code in the company's chat.", "Work email"
+    )
     screen.is_sound("the address")
     # In the words that the program brings, and with what was typed.
-    screen.fills('"field.email"', "asha@").presses("हिन्दी").reads("चैट से कोड", "हम आपको कंपनी के चैट में एक कोड भेजेंगे।", "कार्यालय का ईमेल")
-    assert screen.find('[name="field.email"]').get_attribute("value") == "asha@" and "asha" not in screen.driver.current_url
+    screen.fills('"field.email"', "asha@").presses("हिन्दी").reads(
+        "चैट से कोड", "हम आपको कंपनी के चैट में एक कोड भेजेंगे।", "कार्यालय का ईमेल"
+    )
+    assert (
+        screen.find('[name="field.email"]').get_attribute("value") == "asha@"
+        and "asha" not in screen.driver.current_url
+    )
     screen.presses("English").reads("Code by chat")
-    screen.fills('"field.email"', "asha@example.com").presses("Continue").reads("We've sent an 8-digit code to", "asha@example.com", "Resend code in")
+    screen.fills('"field.email"', "asha@example.com").presses("Continue").reads(
+        "We've sent an 8-digit code to", "asha@example.com", "Resend code in"
+    )
     code = wait_for(lambda: chat.posts and code_of(chat), "the message")
     # The page of every code: boxes, and the words of the program in place of those about mail.
     screen.at("/auth/step/chat_code").reads("Code by chat", "Enter verification code, 8 digits").is_sound("the code")
@@ -161,7 +196,13 @@ def test_in_a_browser(office, chat, driver):
 
 def test_the_conformance_suite(tmp_path):
     """The suite plays the chat, as the subject beside the program says it answers: so it sees what goes out, and lets it fail and hang."""
-    told = subprocess.run([str(BIN / "moongate"), "provider", "test", str(PROGRAM)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    told = subprocess.run(
+        [str(BIN / "moongate"), "provider", "test", str(PROGRAM)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert told.returncode == 0 and "10 held, 0 broken" in told.stdout, told.stdout + told.stderr
     for rule in ("delivery", "begin_twice", "faults", "secrets", "cancellation", "cleanup"):
         assert f"✓ {rule} " in told.stdout, told.stdout

@@ -36,7 +36,9 @@ class Gateway(Node, Client):
 
     def echo(self, token, timeout=10):
         """A request that is passed on, or not."""
-        return requests.get(f"{self.url}/echo", headers={"Authorization": f"Bearer {token}"}, timeout=timeout, allow_redirects=False).status_code
+        return requests.get(
+            f"{self.url}/echo", headers={"Authorization": f"Bearer {token}"}, timeout=timeout, allow_redirects=False
+        ).status_code
 
     def session(self, token):
         return self.api("GET", "/session", headers={"Authorization": f"Bearer {token}"})
@@ -134,8 +136,17 @@ def test_all_know_who_serves(cluster, nodes, postgres):
     assert len(told["nodes"]) == 3 and {node["generation"] for node in told["nodes"]} == {told["active"]}
     assert len({node["id"] for node in told["nodes"]}) == 3
     moment = "(SELECT max(seen_at) FROM node)"
-    postgres.ask(f"INSERT INTO node (id, generation, seen_at) VALUES ('another', 'older', {moment})", "moongate", "moongate", PASSWORD)
-    wait_for(lambda: nodes[1].metric("moongate_generations") == 2 and nodes[1].metric("moongate_nodes") == 4, "the other generation", 10)
+    postgres.ask(
+        f"INSERT INTO node (id, generation, seen_at) VALUES ('another', 'older', {moment})",
+        "moongate",
+        "moongate",
+        PASSWORD,
+    )
+    wait_for(
+        lambda: nodes[1].metric("moongate_generations") == 2 and nodes[1].metric("moongate_nodes") == 4,
+        "the other generation",
+        10,
+    )
     postgres.ask("DELETE FROM node WHERE id = 'another'", "moongate", "moongate", PASSWORD)
 
 
@@ -156,7 +167,9 @@ def test_the_manuals_files_serve(cluster, nodes, number):
     assert page.status_code == 302 and page.headers["Location"].startswith("/auth/login")
     nodes[1].end(signal.SIGKILL)
     # nginx goes round the one that is gone.
-    assert all(front.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200 for _ in range(12))
+    assert all(
+        front.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200 for _ in range(12)
+    )
 
 
 def test_what_one_begins_another_ends(nodes, number):
@@ -193,7 +206,9 @@ def test_clocks_a_minute_apart_are_one(nodes, number, other_number):
     assert int(shown.stdout) - now > 55, "the clock that is ahead is"
     token = ahead.register(number)["session"]["token"]
     made = ahead.session(token).json()["session"]
-    assert abs(time.mktime(time.strptime(made["passed"][0]["at"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone - now) < 20, made
+    assert abs(time.mktime(time.strptime(made["passed"][0]["at"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone - now) < 20, (
+        made
+    )
     flow, code = lock(one, number)
     left = [problem(node.submit(flow, code), 429, "too_many_attempts")["retry_after"] for node in nodes]
     assert max(left) - min(left) <= 5 and 880 <= min(left) <= 900, left
@@ -291,15 +306,21 @@ def test_the_store_is_killed_and_comes_back(cluster, nodes, postgres, number, ot
     within(3, lambda: [node.echo(token) for node in nodes] == [200] * 3, "passing through")
     for node in nodes:
         assert problem(node.submit(flow, code), 429, "too_many_attempts")["retry_after"] > 600
-    assert nodes[0].submit(waiting, right).status_code == 200, "the code was not spent by a try that could not be judged"
+    assert nodes[0].submit(waiting, right).status_code == 200, (
+        "the code was not spent by a try that could not be judged"
+    )
     assert all(node.program.runs for node in nodes)
 
 
 def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, other_number):
     def keys(*words):
         return subprocess.run(
-            [BIN / "moongate", "keys", *words, "--config", cluster.config], capture_output=True, text=True, timeout=60,
-            env={**os.environ, "MOONGATE_STORE": cluster.store})
+            [BIN / "moongate", "keys", *words, "--config", cluster.config],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "MOONGATE_STORE": cluster.store},
+        )
 
     def rings():
         """What each gateway has said last; `/policy` tells the same, a heartbeat later."""
@@ -310,7 +331,9 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
         return rings() == [list(names)] * 3
 
     def assertion(node):
-        echoed = requests.get(f"{node.url}/echo", headers={"Authorization": f"Bearer {token}", "Accept": "application/json"}, timeout=10).text
+        echoed = requests.get(
+            f"{node.url}/echo", headers={"Authorization": f"Bearer {token}", "Accept": "application/json"}, timeout=10
+        ).text
         return re.search(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", echoed)[0]
 
     token = nodes[0].register(number)["session"]["token"]
@@ -329,15 +352,21 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
     cluster.config, home = elsewhere, cluster.config
     nodes[2].start()
     cluster.config = home
-    old, = json.loads(keys("show", "--json").stdout)["keys"]
+    (old,) = json.loads(keys("show", "--json").stdout)["keys"]
     old = old["name"]
-    wait_for(lambda: [node["keys"] for node in nodes[0].policy()["nodes"]] == [[old]] * 3, "all to tell which key they know", 25)
+    wait_for(
+        lambda: [node["keys"] for node in nodes[0].policy()["nodes"]] == [[old]] * 3,
+        "all to tell which key they know",
+        25,
+    )
     # All make with the new key at last, and at no moment does one not know what another makes.
     assert keys("add").returncode == 0
     new = json.loads(keys("show", "--json").stdout)["keys"][1]["name"]
     wait_for(lambda: [new in ring for ring in rings()].count(True) == 2, "two to know the new key", 10)
     told = keys("rotate")
-    assert told.returncode == 1 and re.search(rf"{new} is not known yet to \S+ 127\.0\.0\.1:{nodes[2].port}, and each", told.stderr), told.stderr
+    assert told.returncode == 1 and re.search(
+        rf"{new} is not known yet to \S+ 127\.0\.0\.1:{nodes[2].port}, and each", told.stderr
+    ), told.stderr
     shutil.copy2(file, copied)
     wait_for(lambda: known(old, new), "all to know the new key", 10)
     waiting, old_code = begun(nodes[1], number)
@@ -361,7 +390,8 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
     shutil.copy2(file, copied)
     wait_for(lambda: known(new, old), "all to make things with the new key", 10)
     assert [node.session(token).status_code for node in nodes] == [200] * 3
-    # Another rotation, of which one gateway has not heard: the former key, which is not the oldest one, stays as long as that one uses it.
+    # Another rotation, of which one gateway has not heard: the former key, which is not the oldest one, stays as long
+    # as that one uses it.
     assert keys("add").returncode == 0
     shutil.copy2(file, copied)
     third = json.loads(keys("show", "--json").stdout)["keys"][2]["name"]
@@ -369,7 +399,9 @@ def test_the_key_is_rotated_while_all_serve(cluster, nodes, postgres, number, ot
     assert keys("rotate").returncode == 0
     wait_for(lambda: [ring[0] for ring in rings()].count(third) == 2, "two to make things with it", 10)
     told = keys("retire", new)
-    assert told.returncode == 1 and re.search(rf"{new} stays: \S+ 127\.0\.0\.1:{nodes[2].port} still makes things with it", told.stderr), told.stderr
+    assert told.returncode == 1 and re.search(
+        rf"{new} stays: \S+ 127\.0\.0\.1:{nodes[2].port} still makes things with it", told.stderr
+    ), told.stderr
     shutil.copy2(file, copied)
     wait_for(lambda: known(third, new, old), "all to make things with the third key", 10)
     told = keys("retire", new)
@@ -461,7 +493,9 @@ def test_a_full_disk_of_the_store(tmp_path, number, other_number):
             assert set(statuses) <= {200, 503}, statuses
             filler.unlink()
             later = other_number()
-            wait_for(lambda: node.begin(node.flow("register"), later).status_code in (200, 429), "recovery by itself", 15)
+            wait_for(
+                lambda: node.begin(node.flow("register"), later).status_code in (200, 429), "recovery by itself", 15
+            )
             wait_for(node.is_ready, "readiness", 10)
             assert node.session(token).status_code == 200
             problem(node.submit(flow, code), 429, "too_many_attempts")
@@ -490,9 +524,13 @@ def island():
         if made.returncode != 0:
             pytest.skip(f"needs veth links: {made.stderr.strip()}")
         net = f"10.{int(wire[-5:-3] or 1) % 200 + 20}.{int(wire[-3:]) % 250}"
-        for command in (("addr", "add", f"{net}.1/30", "dev", f"v{wire}"), ("link", "set", f"v{wire}", "up"),
-                        ("-n", name, "addr", "add", f"{net}.2/30", "dev", f"w{wire}"), ("-n", name, "link", "set", f"w{wire}", "up"),
-                        ("-n", name, "link", "set", "lo", "up")):
+        for command in (
+            ("addr", "add", f"{net}.1/30", "dev", f"v{wire}"),
+            ("link", "set", f"v{wire}", "up"),
+            ("-n", name, "addr", "add", f"{net}.2/30", "dev", f"w{wire}"),
+            ("-n", name, "link", "set", f"w{wire}", "up"),
+            ("-n", name, "link", "set", "lo", "up"),
+        ):
             done = ip(*command)
             assert done.returncode == 0, f"ip {' '.join(command)}: {done.stderr}"
         yield name, f"{net}.2", f"w{wire}"
@@ -542,7 +580,22 @@ def pair():
         first.make().start()
         os.environ["PGPASSWORD"] = "postgres"
         try:
-            second.run(_tool("pg_basebackup"), "-h", "127.0.0.1", "-p", first.port, "-U", "postgres", "-D", second.data, "-R", "-X", "stream", "-c", "fast")
+            second.run(
+                _tool("pg_basebackup"),
+                "-h",
+                "127.0.0.1",
+                "-p",
+                first.port,
+                "-U",
+                "postgres",
+                "-D",
+                second.data,
+                "-R",
+                "-X",
+                "stream",
+                "-c",
+                "fast",
+            )
         finally:
             del os.environ["PGPASSWORD"]
         conninfo = f"host=127.0.0.1 port={first.port} user=postgres password=postgres application_name=second"
@@ -560,6 +613,7 @@ def pair():
 
 def _tool(name):
     from cluster import tool
+
     return tool(name)
 
 
@@ -567,8 +621,16 @@ def refusal(cluster, store, **env):
     """What `moongate serve` says of a store that it does not take, in one sentence or two, and how long it took."""
     began = time.monotonic()
     program = Program(
-        BIN / "moongate", "serve", "--config", cluster.config, "--listen", f"127.0.0.1:{free_port()}", "--admin", f"127.0.0.1:{free_port()}",
-        env={"MOONGATE_STORE": store, **env})
+        BIN / "moongate",
+        "serve",
+        "--config",
+        cluster.config,
+        "--listen",
+        f"127.0.0.1:{free_port()}",
+        "--admin",
+        f"127.0.0.1:{free_port()}",
+        env={"MOONGATE_STORE": store, **env},
+    )
     status = program.process.wait(90)
     program.reader.join(5)
     lines = [line for line in program.output.splitlines() if line.startswith("moongate: ")]
@@ -609,7 +671,11 @@ def test_failing_over_loses_nothing(pair, tmp_path, number, other_number):
             answers = list(pool.map(lambda index: (one, two)[index % 2].session(token).status_code, range(40)))
         assert set(answers) == {200}
         one.register(other_number())
-        wait_for(lambda: first.ask("SELECT count(*) FROM pg_stat_activity WHERE usename = 'moongate'") == "0", "the last connection to the old one", 10)
+        wait_for(
+            lambda: first.ask("SELECT count(*) FROM pg_stat_activity WHERE usename = 'moongate'") == "0",
+            "the last connection to the old one",
+            10,
+        )
         assert second.ask("SELECT count(*) FROM account", "moongate") == "4"
         assert first.ask("SELECT count(*) FROM account", "moongate") == "2"
     finally:
@@ -621,28 +687,52 @@ def test_what_is_no_store_is_said_in_a_sentence(cluster, postgres, tmp_path):
     own = ("moongate", "moongate", PASSWORD)
     postgres.ask("CREATE DATABASE foreign_one OWNER moongate; CREATE DATABASE newer OWNER moongate")
     postgres.ask("CREATE TABLE account (id int); INSERT INTO account VALUES (1)", "foreign_one", *own[1:])
-    tables = postgres.ask("SELECT column_name FROM information_schema.columns WHERE table_name = 'moongate_schema'", *own).split()
+    tables = postgres.ask(
+        "SELECT column_name FROM information_schema.columns WHERE table_name = 'moongate_schema'", *own
+    ).split()
     assert "version" in tables, tables
     made = postgres.ask("SELECT * FROM moongate_schema", *own)
     # A schema of the future.
-    subprocess.run([BIN / "moongate", "store", "migrate", postgres.url(database="newer")], check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        [BIN / "moongate", "store", "migrate", postgres.url(database="newer")],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     postgres.ask("UPDATE moongate_schema SET version = version + 1000", "newer", *own[1:])
-    postgres.ask("CREATE ROLE crowded LOGIN PASSWORD 'change me' CONNECTION LIMIT 0; CREATE DATABASE crowded OWNER crowded")
+    postgres.ask(
+        "CREATE ROLE crowded LOGIN PASSWORD 'change me' CONNECTION LIMIT 0; CREATE DATABASE crowded OWNER crowded"
+    )
     # As a standby to whoever asks; one that is none, here, and a real one elsewhere.
-    postgres.ask("CREATE DATABASE readonly OWNER moongate; ALTER DATABASE readonly SET default_transaction_read_only = on")
+    postgres.ask(
+        "CREATE DATABASE readonly OWNER moongate; ALTER DATABASE readonly SET default_transaction_read_only = on"
+    )
     with ThreadPoolExecutor(8) as pool:
         told = {
-            name: pool.submit(refusal, cluster, store) for name, store in {
-                "password": postgres.url(password="change nothing"), "port": f"postgres://moongate:x@127.0.0.1:{free_port()}/moongate",
-                "host": "postgres://moongate:x@no-such-host.invalid/moongate", "database": postgres.url(database="nowhere"),
-                "foreign": postgres.url(database="foreign_one"), "crowded": postgres.url(user="crowded", database="crowded"),
-                "key": postgres.url(), "newer": postgres.url(database="newer"), "readonly": postgres.url(database="readonly"),
-            }.items()}
+            name: pool.submit(refusal, cluster, store)
+            for name, store in {
+                "password": postgres.url(password="change nothing"),
+                "port": f"postgres://moongate:x@127.0.0.1:{free_port()}/moongate",
+                "host": "postgres://moongate:x@no-such-host.invalid/moongate",
+                "database": postgres.url(database="nowhere"),
+                "foreign": postgres.url(database="foreign_one"),
+                "crowded": postgres.url(user="crowded", database="crowded"),
+                "key": postgres.url(),
+                "newer": postgres.url(database="newer"),
+                "readonly": postgres.url(database="readonly"),
+            }.items()
+        }
         told = {name: each.result() for name, each in told.items()}
     for name, words in {
-        "password": "refuses the password", "port": "Nobody listens", "host": "has no address", "database": "no database of that name",
-        "foreign": "table `account` of another program", "crowded": "has no connection left", "key": "another master key",
-        "newer": "newer Moongate", "readonly": "only reads: a standby, or default_transaction_read_only is on",
+        "password": "refuses the password",
+        "port": "Nobody listens",
+        "host": "has no address",
+        "database": "no database of that name",
+        "foreign": "table `account` of another program",
+        "crowded": "has no connection left",
+        "key": "another master key",
+        "newer": "newer Moongate",
+        "readonly": "only reads: a standby, or default_transaction_read_only is on",
     }.items():
         sentence, seconds = told[name]
         assert re.search(words, sentence), f"{name}: {sentence}"
@@ -675,7 +765,9 @@ def test_maintenance_runs_on_one_node_at_a_time(tmp_path):
         programs.write(cluster, MAINTAINED)
         (cluster.config / "flows" / "hub.lua").write_text(programs.FLOW)
         gateway = cluster.config / "gateway.lua"
-        text = gateway.read_text().replace("providers = {", 'providers = { sms_hub = exec { "./sms_hub.py", sender = "Ours" },', 1)
+        text = gateway.read_text().replace(
+            "providers = {", 'providers = { sms_hub = exec { "./sms_hub.py", sender = "Ours" },', 1
+        )
         gateway.write_text(text.replace('"0.1% per 30d"', '"1% per 30d"'))
         file = cluster.config / "maintained.txt"
 

@@ -60,9 +60,17 @@ def nodes(tmp_path_factory):
         cluster = many(Cluster(tmp_path_factory.mktemp("access"), postgres, 3, kind=DomainGateway).database())
         echo = EchoService()
         gateway = cluster.config / "gateway.lua"
-        public = f'public_url = "http://{HOME}:{cluster.ports["front"]}",\n  domains = {{ "example.com", "example.org" }},'
-        gateway.write_text(re.sub(r'public_url = ".*?",', public, gateway.read_text()).replace("outbox()", "outbox { allow_public = true }"))
-        (cluster.config / "routes.lua").write_text(ROUTES.format(home=HOME, app=APP, echo=echo.port, service=cluster.ports["service"]))
+        public = (
+            f'public_url = "http://{HOME}:{cluster.ports["front"]}",\n  domains = {{ "example.com", "example.org" }},'
+        )
+        gateway.write_text(
+            re.sub(r'public_url = ".*?",', public, gateway.read_text()).replace(
+                "outbox()", "outbox { allow_public = true }"
+            )
+        )
+        (cluster.config / "routes.lua").write_text(
+            ROUTES.format(home=HOME, app=APP, echo=echo.port, service=cluster.ports["service"])
+        )
         (cluster.config / "accounts.lua").write_text("return accounts { groups = { ops = members() } }\n")
         # A token that has ended is a wrong one, and all programs here have one address.
         token = cluster.config / "policies/token.lua"
@@ -141,8 +149,16 @@ class Sockets(threading.Thread):
         address = f"ws://{HOME}:{node.cluster.ports['front']}{self.path}"
         for attempt in range(20):
             with contextlib.suppress(*[websockets.exceptions.InvalidStatus] * (attempt < 19)):
-                return await stack.enter_async_context(websockets.asyncio.client.connect(
-                    address, host="127.0.0.1", port=node.port, additional_headers=headers, ping_interval=None, close_timeout=1))
+                return await stack.enter_async_context(
+                    websockets.asyncio.client.connect(
+                        address,
+                        host="127.0.0.1",
+                        port=node.port,
+                        additional_headers=headers,
+                        ping_interval=None,
+                        close_timeout=1,
+                    )
+                )
             await asyncio.sleep(0.05)
 
     async def end(self, socket):
@@ -200,7 +216,12 @@ class Lane:
         made = requests.post(f"{self.nodes[(turn + 1) % 3].admin}/tokens", json={"name": self.name}, timeout=10)
         assert made.status_code == 201, made.text
         token = end_access(self.nodes, "/echo/ci", made.json()["token"], lambda: self.revoke(node), 401)
-        return {"group removed: requests": group[0], "group removed: sockets": group[1], "token revoked: requests": token[0], "token revoked: sockets": token[1]}
+        return {
+            "group removed: requests": group[0],
+            "group removed: sockets": group[1],
+            "token revoked: requests": token[0],
+            "token revoked: sockets": token[1],
+        }
 
 
 def test_no_group_or_token_passes_a_second_after_its_end(nodes, other_number):
@@ -220,7 +241,10 @@ def test_no_group_or_token_passes_a_second_after_its_end(nodes, other_number):
         print(f"\n{len(rounds)} rounds on three nodes; seconds after the change was confirmed:")
         for what in rounds[0] if rounds else ():
             took = sorted(figures[what] for figures in rounds)
-            print(f"{what:28} median {statistics.median(took):6.3f}   99 % {took[int(len(took) * 0.99)]:6.3f}   longest {took[-1]:6.3f}", flush=True)
+            print(
+                f"{what:28} median {statistics.median(took):6.3f}   99 % {took[int(len(took) * 0.99)]:6.3f}   longest {took[-1]:6.3f}",
+                flush=True,
+            )
     assert len(rounds) == ROUNDS and all(took <= BOUND for figures in rounds for took in figures.values())
 
 
@@ -233,8 +257,12 @@ class Browser:
     def get(self, node, address):
         url = urllib.parse.urlsplit(address)
         cookies = self.cookies[url.hostname]
-        answer = node.ask("GET", url.path + (f"?{url.query}" if url.query else ""), host=url.hostname,
-                          headers={"Accept": "text/html", "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())})
+        answer = node.ask(
+            "GET",
+            url.path + (f"?{url.query}" if url.query else ""),
+            host=url.hostname,
+            headers={"Accept": "text/html", "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())},
+        )
         for line in answer.raw.headers.getlist("Set-Cookie"):
             name, _, value = line.split(";")[0].partition("=")
             if value:
@@ -246,7 +274,9 @@ class Browser:
         app = f"http://{APP}:{one.cluster.ports['front']}"
         begun = self.get(one, f"{app}/auth/handoff?return_to=%2Fin%2Fx")
         issued = self.get(two, begun.headers["Location"])
-        assert issued.status_code == 303 and issued.headers["Location"].startswith(f"{app}/auth/handoff?code="), issued.headers
+        assert issued.status_code == 303 and issued.headers["Location"].startswith(f"{app}/auth/handoff?code="), (
+            issued.headers
+        )
         return issued.headers["Location"]
 
 
@@ -266,12 +296,21 @@ def test_code_of_one_node_is_redeemed_at_another_once(nodes, number):
     for node in nodes:
         again = browser.get(node, code)
         reference = re.search(r"dc_[A-Za-z0-9_-]+", again.text)[0]
-        decision = wait_for(lambda: (found := requests.get(f"{node.admin}/decisions/{reference}", timeout=10)).status_code == 200 and found, "the decision")
+        decision = wait_for(
+            lambda: (
+                (found := requests.get(f"{node.admin}/decisions/{reference}", timeout=10)).status_code == 200 and found
+            ),
+            "the decision",
+        )
         assert "the code was used before" in decision.text
     # Signed out at one node on the one domain: out at all, on both.
     second = {"Cookie": f"moongate={browser.cookies[APP]['moongate']}"}
     first = {"Authorization": f"Bearer {done['session']['token']}"}
-    signed_in = lambda: {node.ask("GET", "/echo/x", host=host, headers=headers).status_code for node in nodes for host, headers in ((APP, second), (HOME, first))}
+    signed_in = lambda: {
+        node.ask("GET", "/echo/x", host=host, headers=headers).status_code
+        for node in nodes
+        for host, headers in ((APP, second), (HOME, first))
+    }
     assert signed_in() == {200}
     late = browser.code(nodes[1], nodes[0])
     front = nodes[0].cluster.ports["front"]

@@ -38,8 +38,12 @@ def room():
 
 def test_ten_thousand_that_say_nothing_or_half(house, room):
     generation = house.policy()["active"]
-    house.edit("gateway.lua", lambda text: text.replace(
-        "limits = { connections = 50000 }", "limits = { connections = 50000, per_ip = { connections = 20000 } }"))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "limits = { connections = 50000 }", "limits = { connections = 50000, per_ip = { connections = 20000 } }"
+        ),
+    )
     house.wait_generation(generation)
     for _ in range(20):
         requests.get(f"{house.url}/home", timeout=10)
@@ -52,7 +56,9 @@ def test_ten_thousand_that_say_nothing_or_half(house, room):
                 client.sendall(b"GET /home HTTP/1.1\r\nHost: localhost\r\nX-Slow")
             clients.append(client)
         began = time.monotonic()
-        assert requests.get(f"{house.url}/home", timeout=10).status_code == 401 and time.monotonic() - began < 2, "others are served"
+        assert requests.get(f"{house.url}/home", timeout=10).status_code == 401 and time.monotonic() - began < 2, (
+            "others are served"
+        )
         each = (memory(house) - before) / MANY
         assert each < 16, f"{each:.1f} KiB for each connection"
         # Those that began a request have ten seconds for it.
@@ -76,16 +82,23 @@ def test_whoever_stops_in_the_middle_is_let_go(house):
 
 def test_connections_and_requests_of_one_address_are_bounded(house):
     generation = house.policy()["active"]
-    house.edit("gateway.lua", lambda text: text.replace(
-        "limits = { connections = 50000 }", 'limits = { connections = 100, per_ip = { connections = 4, requests = "5/s" } }'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "limits = { connections = 50000 }",
+            'limits = { connections = 100, per_ip = { connections = 4, requests = "5/s" } }',
+        ),
+    )
     house.wait_generation(generation)
     # The first of them may be of the watching that came before it.
     wait_for(lambda: requests.get(f"{house.url}/home", timeout=10).status_code == 401, "a second without requests")
     time.sleep(1.1)
     with requests.Session() as one:
         # Of each only what is asked about: an answer that is kept may keep its connection.
-        answers = [(answer.status_code, answer.headers.get("Retry-After"), answer.json()["code"])
-                   for answer in (one.get(f"{house.url}/home", timeout=10) for _ in range(30))]
+        answers = [
+            (answer.status_code, answer.headers.get("Retry-After"), answer.json()["code"])
+            for answer in (one.get(f"{house.url}/home", timeout=10) for _ in range(30))
+        ]
     refused = answers.count((429, "1", "rate_limited"))
     assert 20 <= refused < 30 and answers.count((401, None, "unauthenticated")) == 30 - refused, answers
     # As many as there may be, once those before them are gone.
@@ -116,8 +129,29 @@ def test_an_upstream_without_a_certificate_that_holds_is_502(house, tmp_path):
     import threading
 
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"], check=True, capture_output=True)
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-keyout",
+            tmp_path / "key.pem",
+            "-out",
+            tmp_path / "cert.pem",
+        ],
+        check=True,
+        capture_output=True,
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
     listener = socket.create_server(("127.0.0.1", 0))
@@ -137,7 +171,12 @@ def test_an_upstream_without_a_certificate_that_holds_is_502(house, tmp_path):
 
     threading.Thread(target=serve, daemon=True).start()
     generation = house.policy()["active"]
-    house.edit("routes.lua", lambda _: f'return routes {{ {{ path = "/**", to = "https://localhost:{listener.getsockname()[1]}", allow = true }} }}\n')
+    house.edit(
+        "routes.lua",
+        lambda _: (
+            f'return routes {{ {{ path = "/**", to = "https://localhost:{listener.getsockname()[1]}", allow = true }} }}\n'
+        ),
+    )
     house.wait_generation(generation)
     answer = requests.get(f"{house.url}/x", timeout=10)
     listener.close()

@@ -17,15 +17,41 @@ CONFIGURATION = pathlib.Path(__file__).with_name("schemathesis.toml")
 ENDINGS = ["signOut", "logout", "endSession"]
 
 
-@pytest.mark.parametrize("choice", ["--exclude-operation-id", "--include-operation-id"], ids=["signed in", "signing out"])
+@pytest.mark.parametrize(
+    "choice", ["--exclude-operation-id", "--include-operation-id"], ids=["signed in", "signing out"]
+)
 def test_it_answers_as_it_says(house, number, choice):
     token = house.register(number)["session"]["token"]
     program = pathlib.Path(sys.executable).parent / "schemathesis"
     told = subprocess.run(
-        [program, "--config-file", CONFIGURATION, "run", f"{house.url}/api/auth/openapi.json", "--url", house.url, "--seed", "1", "--phases", PHASES,
-         "--max-examples", str(EXAMPLES), "--max-time", str(SECONDS), "--generation-database", "none", "--no-color",
-         "-H", f"Authorization: Bearer {token}", *(word for ending in ENDINGS for word in (choice, ending))],
-        cwd=house.config, capture_output=True, text=True, timeout=SECONDS + 120)
+        [
+            program,
+            "--config-file",
+            CONFIGURATION,
+            "run",
+            f"{house.url}/api/auth/openapi.json",
+            "--url",
+            house.url,
+            "--seed",
+            "1",
+            "--phases",
+            PHASES,
+            "--max-examples",
+            str(EXAMPLES),
+            "--max-time",
+            str(SECONDS),
+            "--generation-database",
+            "none",
+            "--no-color",
+            "-H",
+            f"Authorization: Bearer {token}",
+            *(word for ending in ENDINGS for word in (choice, ending)),
+        ],
+        cwd=house.config,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS + 120,
+    )
     assert told.returncode == 0, told.stdout[-6000:] + told.stderr[-2000:]
     tested = re.search(r"Tested: (\d+)", told.stdout)
     assert tested and int(tested.group(1)) > 0, "nothing was tried: " + told.stdout[-3000:]
@@ -37,14 +63,45 @@ def test_the_admin_listener_answers_as_it_says(empty_house):
     process in the place of this one: test_upgrade.py asks for it."""
     house = empty_house
     token = "0123456789abcdef-the-operators-token"
-    house.edit("gateway.lua", lambda text: re.sub(
-        r"\n  admin = .*", f'\n  admin = {{ address = "127.0.0.1:{house.ports[1]}", token = env "ADMIN" }},', text))
+    house.edit(
+        "gateway.lua",
+        lambda text: re.sub(
+            r"\n  admin = .*", f'\n  admin = {{ address = "127.0.0.1:{house.ports[1]}", token = env "ADMIN" }},', text
+        ),
+    )
     house.start(ADMIN=token)
     told = subprocess.run(
-        [pathlib.Path(sys.executable).parent / "schemathesis", "--config-file", CONFIGURATION, "run", f"{house.admin}/openapi.json", "--url", house.admin,
-         "--seed", "1", "--phases", PHASES, "--max-examples", str(EXAMPLES), "--max-time", str(SECONDS), "--generation-database", "none", "--no-color",
-         "--exclude-checks", "ignored_auth", "--exclude-path", "/upgrade", "-H", f"Authorization: Bearer {token}"],
-        cwd=house.config, capture_output=True, text=True, timeout=SECONDS + 120)
+        [
+            pathlib.Path(sys.executable).parent / "schemathesis",
+            "--config-file",
+            CONFIGURATION,
+            "run",
+            f"{house.admin}/openapi.json",
+            "--url",
+            house.admin,
+            "--seed",
+            "1",
+            "--phases",
+            PHASES,
+            "--max-examples",
+            str(EXAMPLES),
+            "--max-time",
+            str(SECONDS),
+            "--generation-database",
+            "none",
+            "--no-color",
+            "--exclude-checks",
+            "ignored_auth",
+            "--exclude-path",
+            "/upgrade",
+            "-H",
+            f"Authorization: Bearer {token}",
+        ],
+        cwd=house.config,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS + 120,
+    )
     assert told.returncode == 0, told.stdout[-6000:] + told.stderr[-2000:]
     tested = re.search(r"Tested: (\d+)", told.stdout)
     assert tested and int(tested.group(1)) > 0, "nothing was tried: " + told.stdout[-3000:]

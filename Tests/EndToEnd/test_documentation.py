@@ -12,28 +12,146 @@ STATES = {"met", "not applicable", "not met"}
 
 # How many requirements each section of OWASP ASVS 5.0 has.
 ASVS = {
-    "6.1": 3, "6.2": 12, "6.3": 8, "6.4": 6, "6.5": 8, "6.6": 4, "6.7": 2, "6.8": 4,
-    "7.1": 3, "7.2": 4, "7.3": 2, "7.4": 5, "7.5": 3, "7.6": 2,
-    "10.1": 2, "10.2": 3, "10.3": 5, "10.4": 16, "10.5": 5, "10.6": 2, "10.7": 3,
-    "11.1": 4, "11.2": 5, "11.3": 5, "11.4": 4, "11.5": 2, "11.6": 2, "11.7": 2,
-    "16.1": 1, "16.2": 5, "16.3": 4, "16.4": 3, "16.5": 4,
+    "6.1": 3,
+    "6.2": 12,
+    "6.3": 8,
+    "6.4": 6,
+    "6.5": 8,
+    "6.6": 4,
+    "6.7": 2,
+    "6.8": 4,
+    "7.1": 3,
+    "7.2": 4,
+    "7.3": 2,
+    "7.4": 5,
+    "7.5": 3,
+    "7.6": 2,
+    "10.1": 2,
+    "10.2": 3,
+    "10.3": 5,
+    "10.4": 16,
+    "10.5": 5,
+    "10.6": 2,
+    "10.7": 3,
+    "11.1": 4,
+    "11.2": 5,
+    "11.3": 5,
+    "11.4": 4,
+    "11.5": 2,
+    "11.6": 2,
+    "11.7": 2,
+    "16.1": 1,
+    "16.2": 5,
+    "16.3": 4,
+    "16.4": 3,
+    "16.5": 4,
 }
-# The same for sections 2 to 5 of NIST SP 800-63B-4, by the names of its conformance criteria; and the numbers between whole ones.
+# The same for sections 2 to 5 of NIST SP 800-63B-4, by the names of its conformance criteria; and the numbers between
+# whole ones.
 NIST = {
-    "AAL": 4, "AAL1PAT": 1, "AAL1AVR": 3, "AAL1REA": 2, "AAL2PAT": 2, "AAL2AVR": 7, "AAL2REA": 1, "AAL3PAT": 1, "AAL3AVR": 8, "AAL3REA": 2, "SC": 1,
-    "RRP": 2, "PR": 7, "REDAUTH": 3, "PASSAUTH": 3, "PV": 20, "LSA": 3, "LSV": 10, "OBA": 5, "OBV": 7, "AUPSTN": 3, "MFOBA": 4, "SFOA": 3, "SFOV": 6,
-    "MFOA": 7, "MFOV": 6, "SFCATION": 1, "SFCATORS": 3, "SFCVER": 4, "MFCTION": 1, "MFCTORS": 8, "MFCFIERS": 1, "UWSCW": 7, "PHYSA": 2, "RL": 6, "UB": 4,
-    "BA": 5, "PAD": 2, "IAD": 5, "UBS": 2, "ATT": 1, "PHIRES": 3, "CB": 3, "VNB": 3, "VCIC": 1, "AI": 2, "RESTA": 5, "AS": 8, "CONNAUTH": 3, "WC": 7,
-    "HYBC": 2, "RANV": 1, "EXPO": 2, "AUTHB": 5, "BAA": 3, "BINAE": 10, "BSPA": 2, "ARM": 2, "SRC": 5, "IRC": 6, "RECC": 2, "RIP": 1, "RWIP": 1, "RAAL2": 1,
-    "RAAL3": 1, "ACCRN": 1, "LTDC": 2, "EXP": 2, "INVAL": 2, "ANOT": 7, "SB": 10, "AT": 1, "REAUTH": 5, "SESSM": 1,
+    "AAL": 4,
+    "AAL1PAT": 1,
+    "AAL1AVR": 3,
+    "AAL1REA": 2,
+    "AAL2PAT": 2,
+    "AAL2AVR": 7,
+    "AAL2REA": 1,
+    "AAL3PAT": 1,
+    "AAL3AVR": 8,
+    "AAL3REA": 2,
+    "SC": 1,
+    "RRP": 2,
+    "PR": 7,
+    "REDAUTH": 3,
+    "PASSAUTH": 3,
+    "PV": 20,
+    "LSA": 3,
+    "LSV": 10,
+    "OBA": 5,
+    "OBV": 7,
+    "AUPSTN": 3,
+    "MFOBA": 4,
+    "SFOA": 3,
+    "SFOV": 6,
+    "MFOA": 7,
+    "MFOV": 6,
+    "SFCATION": 1,
+    "SFCATORS": 3,
+    "SFCVER": 4,
+    "MFCTION": 1,
+    "MFCTORS": 8,
+    "MFCFIERS": 1,
+    "UWSCW": 7,
+    "PHYSA": 2,
+    "RL": 6,
+    "UB": 4,
+    "BA": 5,
+    "PAD": 2,
+    "IAD": 5,
+    "UBS": 2,
+    "ATT": 1,
+    "PHIRES": 3,
+    "CB": 3,
+    "VNB": 3,
+    "VCIC": 1,
+    "AI": 2,
+    "RESTA": 5,
+    "AS": 8,
+    "CONNAUTH": 3,
+    "WC": 7,
+    "HYBC": 2,
+    "RANV": 1,
+    "EXPO": 2,
+    "AUTHB": 5,
+    "BAA": 3,
+    "BINAE": 10,
+    "BSPA": 2,
+    "ARM": 2,
+    "SRC": 5,
+    "IRC": 6,
+    "RECC": 2,
+    "RIP": 1,
+    "RWIP": 1,
+    "RAAL2": 1,
+    "RAAL3": 1,
+    "ACCRN": 1,
+    "LTDC": 2,
+    "EXP": 2,
+    "INVAL": 2,
+    "ANOT": 7,
+    "SB": 10,
+    "AT": 1,
+    "REAUTH": 5,
+    "SESSM": 1,
 }
-NIST_BETWEEN = ["AAL3AVR-3.5", "AAL3AVR-3.7", "LSA-1.5", "OBV-5.5", "MFCFIERS-0.5", "IAD-5.1", "IAD-5.2", "WC-2.1", "WC-2.2", "WC-2.3", "HYBC-1.1",
-                "SB-8.1", "SB-8.2", "SB-8.3", "SB-8.4", "SB-8.5"]
+NIST_BETWEEN = [
+    "AAL3AVR-3.5",
+    "AAL3AVR-3.7",
+    "LSA-1.5",
+    "OBV-5.5",
+    "MFCFIERS-0.5",
+    "IAD-5.1",
+    "IAD-5.2",
+    "WC-2.1",
+    "WC-2.2",
+    "WC-2.3",
+    "HYBC-1.1",
+    "SB-8.1",
+    "SB-8.2",
+    "SB-8.3",
+    "SB-8.4",
+    "SB-8.5",
+]
 
 REQUIREMENTS = {
-    "asvs.md": (r"\d+\.\d+\.\d+", [f"{section}.{number}" for section, count in ASVS.items() for number in range(1, count + 1)]),
+    "asvs.md": (
+        r"\d+\.\d+\.\d+",
+        [f"{section}.{number}" for section, count in ASVS.items() for number in range(1, count + 1)],
+    ),
     "nist-800-63b.md": (
-        r"[A-Z]+\d?[A-Z]*-[\d.]+", [f"{group}-{number}" for group, count in NIST.items() for number in range(1, count + 1)] + NIST_BETWEEN),
+        r"[A-Z]+\d?[A-Z]*-[\d.]+",
+        [f"{group}-{number}" for group, count in NIST.items() for number in range(1, count + 1)] + NIST_BETWEEN,
+    ),
 }
 
 
@@ -81,7 +199,12 @@ def pages():
 def test_named_tests_exist():
     known = swift_tests()
     assert len(known) > 1000, "the Swift tests are found"
-    missing = [f"{page.relative_to(ROOT)}: {test}" for page in pages() for test in named_tests(page.read_text()) if not exists(test, known)]
+    missing = [
+        f"{page.relative_to(ROOT)}: {test}"
+        for page in pages()
+        for test in named_tests(page.read_text())
+        if not exists(test, known)
+    ]
     assert missing == []
 
 
@@ -106,7 +229,9 @@ def test_every_state_has_its_evidence(name):
 
 
 def test_threats_name_their_tests():
-    threats = [row for row in rows((SECURITY / "threat-model.md").read_text()) if re.fullmatch(r"T\d+", row[0].strip("| "))]
+    threats = [
+        row for row in rows((SECURITY / "threat-model.md").read_text()) if re.fullmatch(r"T\d+", row[0].strip("| "))
+    ]
     numbers = [int(row[0].strip("| ")[1:]) for row in threats]
     assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= 30
     for row in threats:
@@ -117,7 +242,9 @@ def test_behaviour_names_a_test_in_every_row():
     page = (DOCUMENTATION / "providers" / "behaviour.md").read_text()
     tables = re.findall(r"^\| .* \| Test \|\n\|[-|]+\|\n((?:\|.*\n)+)", page, re.M)
     assert len(tables) >= 9
-    without = [line for table in tables for line in table.splitlines() if not named_tests(line.rstrip("|").split(" | ")[-1])]
+    without = [
+        line for table in tables for line in table.splitlines() if not named_tests(line.rstrip("|").split(" | ")[-1])
+    ]
     assert without == []
 
 
@@ -140,7 +267,10 @@ def test_every_page_is_linked_from_the_index():
 
 def test_links_within_pages_lead_to_headings():
     def anchors(text):
-        return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in re.findall(r"^#+ (.+)$", text, re.M)}
+        return {
+            re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+            for heading in re.findall(r"^#+ (.+)$", text, re.M)
+        }
 
     for page in pages():
         for address, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", page.read_text()):
@@ -152,16 +282,23 @@ def test_links_within_pages_lead_to_headings():
 def test_inventory_names_every_key_purpose():
     inventory = (SECURITY / "cryptography.md").read_text()
     source = (ROOT / "Sources/MoongateCore/Secrets/DerivedKeys.swift").read_text()
-    purposes = set(re.findall(r'derive\("([^"]+)"\)', source)) | {text.split(r" \(")[0] for text in re.findall(r'info: Data\("([^"]+)"', source)}
+    purposes = set(re.findall(r'derive\("([^"]+)"\)', source)) | {
+        text.split(r" \(")[0] for text in re.findall(r'info: Data\("([^"]+)"', source)
+    }
     assert len(purposes) >= 8
     assert sorted(purpose for purpose in purposes if f"`{purpose}`" not in inventory) == []
 
 
 def test_inventory_names_every_source_file_that_uses_cryptography():
     inventory = set(re.findall(r"`(\w+\.swift)`", (SECURITY / "cryptography.md").read_text()))
-    library = re.compile(r"^(?:@\w+ )*import (?:Crypto|CryptoKit|CryptoExtras|_CryptoExtras|JWTKit|NIOSSL|CArgon2|X509|CommonCrypto)\b", re.M)
+    library = re.compile(
+        r"^(?:@\w+ )*import (?:Crypto|CryptoKit|CryptoExtras|_CryptoExtras|JWTKit|NIOSSL|CArgon2|X509|CommonCrypto)\b",
+        re.M,
+    )
     using = {
-        file.name for folder in ("Sources", "Plugins") for file in (ROOT / folder).rglob("*.swift")
+        file.name
+        for folder in ("Sources", "Plugins")
+        for file in (ROOT / folder).rglob("*.swift")
         if "Tests" not in file.parts and library.search(file.read_text())
     }
     assert len(using) > 15

@@ -27,8 +27,15 @@ def several_domains(house, scheme, port, more=""):
     """The shipped configuration, for people who sign in at auth.example.com."""
     house.edit("gateway.lua", lambda text: re.sub(r"    google_oauth = \{.*?\n    \},\n", "", text, flags=re.DOTALL))
     house.edit("gateway.lua", lambda text: text.replace("outbox()", "outbox { allow_public = true }"))
-    house.edit("gateway.lua", lambda text: re.sub(
-        r'public_url = ".*?",', f'{more}public_url = "{scheme}://auth.example.com:{port}",\n  domains = {{ "example.com", "example.org" }},', text, count=1))
+    house.edit(
+        "gateway.lua",
+        lambda text: re.sub(
+            r'public_url = ".*?",',
+            f'{more}public_url = "{scheme}://auth.example.com:{port}",\n  domains = {{ "example.com", "example.org" }},',
+            text,
+            count=1,
+        ),
+    )
     house.home, house.app = (f"{scheme}://{host}:{port}" for host in ("auth.example.com", "app.example.org"))
 
 
@@ -36,7 +43,10 @@ def routes(port, echo=None, paid="/pay/**"):
     route = '{{ host = "{}", path = "{}", to = "http://127.0.0.1:{}"{} }},'
     lines = [route.format("app.example.org", "/ws", echo, ", websocket = true")] if echo else []
     for host in HOSTS:
-        lines += [route.format(host, paid, port, ', require = { passed = "pin", within = "5m" }'), route.format(host, "/**", port, "")]
+        lines += [
+            route.format(host, paid, port, ', require = { passed = "pin", within = "5m" }'),
+            route.format(host, "/**", port, ""),
+        ]
     return "return routes {\n  " + "\n  ".join(lines) + "\n}\n"
 
 
@@ -49,8 +59,29 @@ def brands(tmp_path_factory):
     house = House(folder)
     cert, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=example", "-addext",
-         "subjectAltName=" + ",".join(f"DNS:{host}" for host in HOSTS), "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=example",
+            "-addext",
+            "subjectAltName=" + ",".join(f"DNS:{host}" for host in HOSTS),
+            "-keyout",
+            str(key),
+            "-out",
+            str(cert),
+        ],
+        check=True,
+        capture_output=True,
+    )
     echo = EchoService()
     several_domains(house, "https", house.ports[0], f'tls = {{ cert = "{cert}", key = "{key}" }},\n  ')
     house.edit("routes.lua", lambda _: routes(house.ports[2], echo.port, paid="/home"))
@@ -64,8 +95,16 @@ def brands(tmp_path_factory):
 def browser(tmp_path):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--ignore-certificate-errors", "--lang=en",
-                     "--host-resolver-rules=MAP *.example.com 127.0.0.1,MAP *.example.org 127.0.0.1", f"--user-data-dir={tmp_path}/chromium"]:
+    for argument in [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--ignore-certificate-errors",
+        "--lang=en",
+        "--host-resolver-rules=MAP *.example.com 127.0.0.1,MAP *.example.org 127.0.0.1",
+        f"--user-data-dir={tmp_path}/chromium",
+    ]:
         options.add_argument(argument)
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER, port=free_port()))
     driver.set_page_load_timeout(30)
@@ -87,7 +126,14 @@ def local(house, method, host, path, **options):
     """A request to one of the hosts, which has no name outside of this test."""
     headers = {"Host": f"{host}:{house.ports[0]}", **options.pop("headers", {})}
     return requests.request(
-        method, f"https://127.0.0.1:{house.ports[0]}{path}", headers=headers, verify=False, allow_redirects=False, timeout=20, **options)
+        method,
+        f"https://127.0.0.1:{house.ports[0]}{path}",
+        headers=headers,
+        verify=False,
+        allow_redirects=False,
+        timeout=20,
+        **options,
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
@@ -95,9 +141,13 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
     house, port = brands, brands.ports[0]
     begun = local(house, "POST", HOSTS[0], "/api/auth/flows", json={"flow": "register"}).json()["id"]
     local(house, "POST", HOSTS[0], f"/api/auth/flows/{begun}/begin", json={"provider": "phone_otp", "phone": number})
-    token = local(house, "POST", HOSTS[0], f"/api/auth/flows/{begun}/submit", json={"code": house.code(number)}).json()["session"]["token"]
+    token = local(house, "POST", HOSTS[0], f"/api/auth/flows/{begun}/submit", json={"code": house.code(number)}).json()[
+        "session"
+    ]["token"]
     bearer = {"Authorization": f"Bearer {token}"}
-    token = local(house, "POST", HOSTS[0], "/api/auth/set-passcode", json={"passcode": PIN}, headers=bearer).json()["token"]
+    token = local(house, "POST", HOSTS[0], "/api/auth/set-passcode", json={"passcode": PIN}, headers=bearer).json()[
+        "token"
+    ]
     local(house, "DELETE", HOSTS[0], "/api/auth/session", headers={"Authorization": f"Bearer {token}"})
 
     # Somebody who is signed in nowhere opens the second domain, signs in at the first, and comes back.
@@ -112,10 +162,14 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
     person.enters(code)
     person.stands(f"{house.app}/echo?a=1", "back on the second domain")
     second = person.cookie("__Secure-moongate")
-    assert second["domain"] == ".example.org" and second["secure"] and second["httpOnly"] and second["sameSite"] == "Lax"
+    assert (
+        second["domain"] == ".example.org" and second["secure"] and second["httpOnly"] and second["sameSite"] == "Lax"
+    )
     nonce = person.cookie("__Host-moongate-flow")
     assert nonce["domain"] == "app.example.org" and nonce["secure"] and nonce["httpOnly"]
-    assert second["value"] not in person.text and nonce["value"] not in person.text, "no cookie of ours reaches the service"
+    assert second["value"] not in person.text and nonce["value"] not in person.text, (
+        "no cookie of ours reaches the service"
+    )
 
     # Both domains, and another host of the second, without typing.
     for host in HOSTS[1:]:
@@ -127,11 +181,16 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
     browser.get(f"{house.app}/home")
     person.waits(lambda: browser.current_url.startswith(f"{house.home}/auth/pin?"), "the passcode's page")
     person.waits(lambda: len(browser.find_elements(By.CSS_SELECTOR, "form[data-form=pad]")) == 1, "the pad")
-    person.waits(lambda: browser.execute_script("return document.querySelector('form[data-form=pad]').dataset.ready"), "its script")
+    person.waits(
+        lambda: browser.execute_script("return document.querySelector('form[data-form=pad]').dataset.ready"),
+        "its script",
+    )
     webdriver.ActionChains(browser).send_keys(PIN).perform()
     person.stands(f"{house.app}/home", "back after the step-up")
     renewed = person.waits(
-        lambda: (cookie := person.cookie("__Secure-moongate")) and cookie["value"] != second["value"] and cookie, "a new token after the step-up")
+        lambda: (cookie := person.cookie("__Secure-moongate")) and cookie["value"] != second["value"] and cookie,
+        "a new token after the step-up",
+    )
     dead = local(house, "GET", HOSTS[2], "/echo", headers={"Cookie": f"__Secure-moongate={second['value']}"})
     assert dead.status_code == 401, "the one before it is dead"
     for host in ("app.example.com", "auth.example.com"):
@@ -144,7 +203,9 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         headers = {"Cookie": f"__Secure-moongate={renewed['value']}", "Origin": house.app}
         address = f"wss://app.example.org:{port}/ws"
-        async with websockets.asyncio.client.connect(address, host="127.0.0.1", port=port, ssl=context, additional_headers=headers) as socket:
+        async with websockets.asyncio.client.connect(
+            address, host="127.0.0.1", port=port, ssl=context, additional_headers=headers
+        ) as socket:
             await socket.send("x")
             assert await socket.recv() == "x"
             await asyncio.to_thread(sign_out)
@@ -206,8 +267,11 @@ class Jar:
 
     def get(self, address, accept="text/html"):
         url = urllib.parse.urlsplit(address)
-        sent = [f"{name}={value}" for (name, scope), value in self.cookies.items()
-                if scope == url.hostname or scope.startswith(".") and f".{url.hostname}".endswith(scope)]
+        sent = [
+            f"{name}={value}"
+            for (name, scope), value in self.cookies.items()
+            if scope == url.hostname or scope.startswith(".") and f".{url.hostname}".endswith(scope)
+        ]
         headers = [f"Accept: {accept}"] + (["Cookie: " + "; ".join(sent)] if sent else [])
         target = url.path + (f"?{url.query}" if url.query else "")
         status, fields, body = self.proxy.raw("GET", target, headers, host=url.netloc)
@@ -218,7 +282,7 @@ class Jar:
     def keep(self, line, host):
         parts = line.split("; ")
         name, _, value = parts[0].partition("=")
-        domain = next((part[len("Domain="):] for part in parts if part.startswith("Domain=")), None)
+        domain = next((part[len("Domain=") :] for part in parts if part.startswith("Domain=")), None)
         place = name, f".{domain}" if domain else host
         if "Max-Age=0" in parts:
             self.cookies.pop(place, None)
@@ -246,8 +310,14 @@ def test_forward_auth_on_two_domains(fronts, name, number):
         led, status, body = jar.follow(f"{house.app}/in/x?a=1")
         assert status == 200, (led, body)
         assert [address.split("?")[0] for address in led] == [
-            f"{house.app}/auth/handoff", f"{house.home}/auth/handoff", f"{house.app}/auth/handoff", f"{house.app}/in/x"]
-        assert b"GET /in/x?a=1" in body and not any("/auth/handoff" in line for line in fronts.service.seen), "no code reaches the service"
+            f"{house.app}/auth/handoff",
+            f"{house.home}/auth/handoff",
+            f"{house.app}/auth/handoff",
+            f"{house.app}/in/x",
+        ]
+        assert b"GET /in/x?a=1" in body and not any("/auth/handoff" in line for line in fronts.service.seen), (
+            "no code reaches the service"
+        )
         second = jar.cookies["moongate", ".example.org"]
         # Attack: the token of one domain at the other, by forward-auth.
         assert proxy.raw("GET", "/in/x", [f"Cookie: moongate={second}"], host="app.example.com")[0] == 401
@@ -256,8 +326,17 @@ def test_forward_auth_on_two_domains(fronts, name, number):
         assert jar.get(led[2])[0] == 403
         # A step-up leads to public_url.
         status, fields, _ = jar.get(f"{house.app}/pay/x")
-        assert status in (302, 303) and fields["location"].startswith(f"{house.home}/auth/pin?flow=step_up&return_to="), fields
-        assert house.api("DELETE", "/session", headers={"Authorization": f"Bearer {token}", "Host": f"auth.example.com:{proxy.port}"}).status_code == 204
+        assert status in (302, 303) and fields["location"].startswith(
+            f"{house.home}/auth/pin?flow=step_up&return_to="
+        ), fields
+        assert (
+            house.api(
+                "DELETE",
+                "/session",
+                headers={"Authorization": f"Bearer {token}", "Host": f"auth.example.com:{proxy.port}"},
+            ).status_code
+            == 204
+        )
         assert jar.get(f"{house.app}/in/x", accept="*/*")[0] == 401
     finally:
         proxy.end()

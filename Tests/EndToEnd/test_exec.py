@@ -52,7 +52,12 @@ def test_a_person_signs_in_by_a_code_that_a_program_delivers(hub, number):
         assert secret not in hub.log
     environment = pathlib.Path(f"/proc/{programs.pid(hub)}/environ").read_bytes()
     # (An interpreter may be a script that adds to it.)
-    assert b"LANG=C.UTF-8" in environment and b"HUB_TOKEN" not in environment and b"HOME=" not in environment and b"PYTEST" not in environment
+    assert (
+        b"LANG=C.UTF-8" in environment
+        and b"HUB_TOKEN" not in environment
+        and b"HOME=" not in environment
+        and b"PYTEST" not in environment
+    )
 
 
 def test_a_changed_program_takes_over_and_flows_go_on(hub, number, other_number):
@@ -73,7 +78,14 @@ def test_a_changed_program_takes_over_and_flows_go_on(hub, number, other_number)
     programs.wait_gone(old, 30)
     # Saved and left alone, it is noticed too.
     programs.write(hub, 'VERSION = "three"')
-    wait_for(lambda: "three" in (hub.config / "sent.txt").read_text() or programs.begin(hub, hub.flow("hub"), other_number()) is None, "the third", 30)
+    wait_for(
+        lambda: (
+            "three" in (hub.config / "sent.txt").read_text()
+            or programs.begin(hub, hub.flow("hub"), other_number()) is None
+        ),
+        "the third",
+        30,
+    )
     # Settings are another program's start too.
     hub.edit("gateway.lua", lambda text: text.replace('sender = "Ours"', 'sender = "Theirs"'))
     assert reload(hub).status_code == 200
@@ -82,13 +94,22 @@ def test_a_changed_program_takes_over_and_flows_go_on(hub, number, other_number)
     assert programs.sent(hub, last)[:2] == ["three", "Theirs"]
 
 
-@pytest.mark.parametrize("body, words", [
-    ("sys.exit(3)", "the program ./sms_hub.py ended with status 3"),
-    ("time.sleep(100)", "did not answer `hello` within 10s"),
-    ("old = introduce\ndef introduce(params): return {**old(params), 'protocol': 9}", "speaks version 9 of the protocol, which is for a newer gateway"),
-    ("old = introduce\ndef introduce(params): return {**old(params), 'settings': []}", "sms_hub.sender: unknown field"),
-    ("def configure(params): raise SystemExit(4)", "ended with status 4"),
-])
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("sys.exit(3)", "the program ./sms_hub.py ended with status 3"),
+        ("time.sleep(100)", "did not answer `hello` within 10s"),
+        (
+            "old = introduce\ndef introduce(params): return {**old(params), 'protocol': 9}",
+            "speaks version 9 of the protocol, which is for a newer gateway",
+        ),
+        (
+            "old = introduce\ndef introduce(params): return {**old(params), 'settings': []}",
+            "sms_hub.sender: unknown field",
+        ),
+        ("def configure(params): raise SystemExit(4)", "ended with status 4"),
+    ],
+)
 def test_a_program_that_does_not_start_refuses_the_candidate(hub, number, body, words):
     programs.add(hub)
     hub.start(**TOKEN)
@@ -98,9 +119,15 @@ def test_a_program_that_does_not_start_refuses_the_candidate(hub, number, body, 
     assert told.status_code == 422, told.text
     shown = hub.policy()
     assert shown["active"] == before
-    found = [one for one in shown["candidate_refused"]["problems"] if words in f"{one['path'].removeprefix('providers.')}: {one['message']}"]
+    found = [
+        one
+        for one in shown["candidate_refused"]["problems"]
+        if words in f"{one['path'].removeprefix('providers.')}: {one['message']}"
+    ]
     assert found and found[0]["file"] == "gateway.lua" and found[0]["line"], shown["candidate_refused"]
-    wait_for(lambda: re.search(rf"gateway\.lua:{found[0]['line']}: providers\.sms_hub", hub.log), "the problem in the log")
+    wait_for(
+        lambda: re.search(rf"gateway\.lua:{found[0]['line']}: providers\.sms_hub", hub.log), "the problem in the log"
+    )
     sign_in(hub, number)
 
 
@@ -140,21 +167,34 @@ def deliver(params): return {"failed": "not_there"}
 
 def test_a_program_that_cannot_deliver_gives_way_to_the_next_provider(hub, number, other_number):
     # A busy machine is no reason that was declared.
-    programs.add(hub, UNREACHED, entry='exec { "./sms_hub.py", timeout = "20s", sender = "Ours", token = env "HUB_TOKEN" }')
+    programs.add(
+        hub, UNREACHED, entry='exec { "./sms_hub.py", timeout = "20s", sender = "Ours", token = env "HUB_TOKEN" }'
+    )
     hub.start(**TOKEN)
     told = problem(programs.begin(hub, hub.flow("hub"), number), 503, "delivery_failed")
-    assert (told["reason"], told["permanent"], told["provider"], told["detail"]) == ("not_there", True, "sms_hub", "This number is not at the hub.")
+    assert (told["reason"], told["permanent"], told["provider"], told["detail"]) == (
+        "not_there",
+        True,
+        "sms_hub",
+        "This number is not at the hub.",
+    )
     serving = hub.policy()["active"]
-    (hub.config / "flows" / "hub.lua").write_text(programs.FLOW.replace('{ "sms_hub" }', '{ fallback { "sms_hub", "phone_otp" } }'))
+    (hub.config / "flows" / "hub.lua").write_text(
+        programs.FLOW.replace('{ "sms_hub" }', '{ fallback { "sms_hub", "phone_otp" } }')
+    )
     hub.wait_generation(serving)
     flow, other = hub.flow("hub"), other_number()
     begun = programs.begin(hub, flow, other)
     assert begun.status_code == 200, begun.text
     done = hub.submit(flow, hub.code(other))
-    assert done.status_code == 200 and [passed["provider"] for passed in done.json()["session"]["passed"]] == ["phone_otp"], done.text
+    assert done.status_code == 200 and [passed["provider"] for passed in done.json()["session"]["passed"]] == [
+        "phone_otp"
+    ], done.text
     metrics = requests.get(f"{hub.admin}/metrics", timeout=10).text
     assert 'moongate_provider_calls_total{provider="sms_hub",call="deliver",outcome="undeliverable"} 2' in metrics
-    assert re.search(r'moongate_provider_call_seconds_count\{provider="sms_hub",call="deliver"\} 2$', metrics, re.M), metrics
+    assert re.search(r'moongate_provider_call_seconds_count\{provider="sms_hub",call="deliver"\} 2$', metrics, re.M), (
+        metrics
+    )
 
 
 def test_a_program_that_hangs_costs_others_nothing(hub, other_number):
@@ -162,7 +202,11 @@ def test_a_program_that_hangs_costs_others_nothing(hub, other_number):
     hub.start(**TOKEN)
     answers = []
     hanging = [
-        threading.Thread(target=lambda phone=other_number(): answers.append(programs.begin(hub, hub.flow("hub"), phone).status_code)) for _ in range(40)]
+        threading.Thread(
+            target=lambda phone=other_number(): answers.append(programs.begin(hub, hub.flow("hub"), phone).status_code)
+        )
+        for _ in range(40)
+    ]
     for thread in hanging:
         thread.start()
     started = time.monotonic()
@@ -181,11 +225,23 @@ def test_no_program_outlives_the_gateway(hub, how):
     programs.add(hub, "def deliver(params):\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    time.sleep(1000)\n")
     hub.start(**TOKEN)
     flow = hub.flow("hub")
-    thread = threading.Thread(target=lambda: pytest.raises(Exception, programs.begin, hub, flow, "+919876500001") if how == 9 else programs.begin(hub, flow, "+919876500001"))
+    thread = threading.Thread(
+        target=lambda: (
+            pytest.raises(Exception, programs.begin, hub, flow, "+919876500001")
+            if how == 9
+            else programs.begin(hub, flow, "+919876500001")
+        )
+    )
     thread.start()
     own = programs.pid(hub)
-    wait_for(lambda: "SigIgn:\t0000000000004" in pathlib.Path(f"/proc/{own}/status").read_text() or
-             int(re.search(r"SigIgn:\s+(\w+)", pathlib.Path(f"/proc/{own}/status").read_text()).group(1), 16) & (1 << 14), "it to hang")
+    wait_for(
+        lambda: (
+            "SigIgn:\t0000000000004" in pathlib.Path(f"/proc/{own}/status").read_text()
+            or int(re.search(r"SigIgn:\s+(\w+)", pathlib.Path(f"/proc/{own}/status").read_text()).group(1), 16)
+            & (1 << 14)
+        ),
+        "it to hang",
+    )
     hub.gateway.end(how)
     programs.wait_gone(own)
     thread.join(20)
@@ -193,9 +249,15 @@ def test_no_program_outlives_the_gateway(hub, how):
 
 def test_check_starts_programs_and_says_so(hub):
     programs.add(hub)
+
     def check(*options):
         return subprocess.run(
-            [BIN / "moongate", "check", "--config", hub.config, *options], capture_output=True, text=True, env={**os.environ, **TOKEN}, timeout=60)
+            [BIN / "moongate", "check", "--config", hub.config, *options],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **TOKEN},
+            timeout=60,
+        )
 
     told = check()
     assert told.returncode == 0 and "started for the handshake, and ended again: sms_hub" in told.stdout, told.stdout
@@ -203,8 +265,13 @@ def test_check_starts_programs_and_says_so(hub):
     programs.wait_gone(programs.pid(hub))
     hub.edit("gateway.lua", lambda text: text.replace('sender = "Ours"', "sender = 7"))
     told = check()
-    assert told.returncode == 1 and re.search(r'^gateway\.lua:\d+: providers\.sms_hub\.sender: must be a text in quotes, not the number 7$', told.stdout, re.M), told.stdout
-    hub.edit("gateway.lua", lambda text: text.replace("sender = 7", 'sender = "Ours"').replace("sms_hub = exec", "password = exec"))
+    assert told.returncode == 1 and re.search(
+        r'^gateway\.lua:\d+: providers\.sms_hub\.sender: must be a text in quotes, not the number 7$', told.stdout, re.M
+    ), told.stdout
+    hub.edit(
+        "gateway.lua",
+        lambda text: text.replace("sender = 7", 'sender = "Ours"').replace("sms_hub = exec", "password = exec"),
+    )
     told = check().stdout
     assert re.search(r"^gateway\.lua:\d+: password: is said twice in one table", told, re.M), told
     hub.edit("gateway.lua", lambda text: text.replace("    password = {},", ""))
@@ -218,7 +285,12 @@ def test_trying_out_a_configuration_sends_nobody_anything(hub):
       case "in by the hub" { flow "hub", phone "+919999999999", send(), right(), expect { status = "complete" } },
     }""")
     told = subprocess.run(
-        [BIN / "moongate", "policy", "test", "--config", hub.config], capture_output=True, text=True, env={**os.environ, **TOKEN}, timeout=60)
+        [BIN / "moongate", "policy", "test", "--config", hub.config],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **TOKEN},
+        timeout=60,
+    )
     assert told.returncode == 0, told.stdout + told.stderr
     assert not (hub.config / "sent.txt").exists()
 
@@ -277,9 +349,16 @@ def test_a_fact_that_a_program_declares_is_read_by_policies(hub):
         assert hub.api("POST", f"/flows/{id}/begin", {"provider": "sms_hub"}).status_code == 200
         told = hub.api("POST", f"/flows/{id}/submit", {"badge": badge})
         assert told.status_code == 200 and told.json()["status"] == status, told.text
+
     # The editor's types know it, and what is misspelled or was not declared is told by its line.
     def tool(*words):
-        return subprocess.run([BIN / "moongate", *words, "--config", hub.config], capture_output=True, text=True, env={**os.environ, **TOKEN}, timeout=60).stdout
+        return subprocess.run(
+            [BIN / "moongate", *words, "--config", hub.config],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **TOKEN},
+            timeout=60,
+        ).stdout
 
     assert "---@field floor number? where their desk is" in tool("policy", "types")
     for wrong_name in ("flor", "clearance"):
@@ -290,17 +369,31 @@ def test_a_fact_that_a_program_declares_is_read_by_policies(hub):
 
 # What an author begins with, and tries out.
 
+
 def moongate(*words, folder=None):
     return subprocess.run(
-        [BIN / "moongate", *map(str, words)], cwd=folder, capture_output=True, text=True, timeout=120, env={**os.environ, "MOONGATE": str(BIN / "moongate")})
+        [BIN / "moongate", *map(str, words)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "MOONGATE": str(BIN / "moongate")},
+    )
 
 
 def test_a_new_program_signs_a_person_in(hub):
     assert moongate("provider", "new", "pigeon_post", "--language", "python", "--into", hub.config).returncode == 0
     assert "Copy this folder" not in (hub.config / "pigeon_post" / "README.md").read_text(), "it lies there already"
-    (hub.config / "flows" / "pigeon.lua").write_text(programs.FLOW.replace('"hub"', '"pigeon"').replace("sms_hub", "pigeon_post"))
+    (hub.config / "flows" / "pigeon.lua").write_text(
+        programs.FLOW.replace('"hub"', '"pigeon"').replace("sms_hub", "pigeon_post")
+    )
     (hub.config / "policies" / "pigeon_post.lua").write_text('return policy "pigeon_post" {}\n')
-    hub.edit("gateway.lua", lambda text: text.replace("providers = {", 'providers = { pigeon_post = exec { "./pigeon_post/pigeon_post.py" },', 1).replace('"0.1% per 30d"', '"1% per 30d"'))
+    hub.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "providers = {", 'providers = { pigeon_post = exec { "./pigeon_post/pigeon_post.py" },', 1
+        ).replace('"0.1% per 30d"', '"1% per 30d"'),
+    )
     hub.start()
     flow = hub.flow("pigeon")
     begun = hub.api("POST", f"/flows/{flow}/begin", {"provider": "pigeon_post", "email": "Asha@Example.com"})
@@ -314,15 +407,33 @@ def test_a_new_program_signs_a_person_in(hub):
     assert page.status_code == 200 and "Pigeon post" in page.text and "We send you a code." in page.text
 
 
-@pytest.mark.parametrize("change, words", [
-    (lambda text: text.replace("    def deliver", '    def hello(self, name):\n        return {**super().hello(name), "protocol": 3}\n\n    def deliver'), "speaks version 3 of the protocol"),
-    (lambda text: text.replace("        try:", "        return None\n        try:"), "✗ delivery"),
-    (lambda text: text.replace("    def deliver", "    deliver = None\n\n    def send"), "define `deliver` to send codes, or `begin` and `submit` to verify"),
-    (lambda text: "#!/usr/bin/env python3\nimport time\ntime.sleep(100)\n", "did not answer `hello` within 10s"),
-    # Which line it was, as Python says it.
-    (lambda text: text.replace("def deliver(self, message):", "def deliver(self, message"), "pigeon_post.py\", line "),
-    (lambda text: text.replace("def deliver(self, message):", "def deliver(self, message"), "ended with status 1, after it wrote \"SyntaxError: "),
-])
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (
+            lambda text: text.replace(
+                "    def deliver",
+                '    def hello(self, name):\n        return {**super().hello(name), "protocol": 3}\n\n    def deliver',
+            ),
+            "speaks version 3 of the protocol",
+        ),
+        (lambda text: text.replace("        try:", "        return None\n        try:"), "✗ delivery"),
+        (
+            lambda text: text.replace("    def deliver", "    deliver = None\n\n    def send"),
+            "define `deliver` to send codes, or `begin` and `submit` to verify",
+        ),
+        (lambda text: "#!/usr/bin/env python3\nimport time\ntime.sleep(100)\n", "did not answer `hello` within 10s"),
+        # Which line it was, as Python says it.
+        (
+            lambda text: text.replace("def deliver(self, message):", "def deliver(self, message"),
+            "pigeon_post.py\", line ",
+        ),
+        (
+            lambda text: text.replace("def deliver(self, message):", "def deliver(self, message"),
+            "ended with status 1, after it wrote \"SyntaxError: ",
+        ),
+    ],
+)
 def test_a_broken_program_does_not(tmp_path, change, words):
     assert moongate("provider", "new", "pigeon_post", "--language", "python", "--into", tmp_path).returncode == 0
     file = tmp_path / "pigeon_post" / "pigeon_post.py"
@@ -342,11 +453,22 @@ def test_a_program_without_a_limit_per_person_does_not(tmp_path):
 def test_words_beside_a_program_count(hub):
     """A language that is saved while the gateway runs is taken over, and the program still says the same at its next start."""
     assert moongate("provider", "new", "pigeon_post", "--language", "python", "--into", hub.config).returncode == 0
-    (hub.config / "flows" / "pigeon.lua").write_text(programs.FLOW.replace('"hub"', '"pigeon"').replace("sms_hub", "pigeon_post"))
+    (hub.config / "flows" / "pigeon.lua").write_text(
+        programs.FLOW.replace('"hub"', '"pigeon"').replace("sms_hub", "pigeon_post")
+    )
     (hub.config / "policies" / "pigeon_post.lua").write_text('return policy "pigeon_post" {}\n')
-    hub.edit("gateway.lua", lambda text: text.replace("providers = {", 'providers = { pigeon_post = exec { "./pigeon_post/pigeon_post.py" },', 1).replace('"0.1% per 30d"', '"1% per 30d"'))
+    hub.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "providers = {", 'providers = { pigeon_post = exec { "./pigeon_post/pigeon_post.py" },', 1
+        ).replace('"0.1% per 30d"', '"1% per 30d"'),
+    )
     hub.start()
-    page = lambda: requests.get(f"{hub.url}/auth/step?flow=pigeon", headers={"Accept": "text/html", "Accept-Language": "hi"}, timeout=20).text
+    page = lambda: (
+        requests.get(
+            f"{hub.url}/auth/step?flow=pigeon", headers={"Accept": "text/html", "Accept-Language": "hi"}, timeout=20
+        ).text
+    )
     assert "हम आपको एक कोड भेजेंगे।" in page()
     serving = hub.policy()["active"]
     words = hub.config / "pigeon_post" / "words" / "hi.words"
@@ -438,7 +560,10 @@ def test_the_schema_is_what_is_said(hub, number, other_number):
     asked, methods = {}, set()
     for who, line in tape(hub):
         message = json.loads(line)
-        assert not list(schema("fromGateway" if who == "gateway" else "fromProgram").iter_errors(message)) or message.get("method") == "what", line
+        assert (
+            not list(schema("fromGateway" if who == "gateway" else "fromProgram").iter_errors(message))
+            or message.get("method") == "what"
+        ), line
         if who == "gateway" and "method" in message:
             methods.add(message["method"])
             asked[message.get("id")] = message["method"]
@@ -447,25 +572,91 @@ def test_the_schema_is_what_is_said(hub, number, other_number):
     assert methods == {"hello", "configure", "deliver", "begin", "submit", "cancel", "shutdown"}
 
 
-# What the gateway does not take, the schema does not take either. (Whose identifiers and which outcomes may be named, it cannot know.)
-@pytest.mark.parametrize("name, message", [
-    ("hello", {"protocol": 3, "shape": "code", "identifier": "phone", "policy": "x"}), ("hello", {"protocol": 1, "shape": "code", "policy": "x"}),
-    ("hello", {"protocol": 1, "shape": "full", "policy": "x"}), ("hello", {"protocol": 1, "shape": "full", "policy": "", "federated": True}),
-    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}),
-    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "html"}]}),
-    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "federated": True, "settings": [{"name": "env", "kind": "text"}]}),
-    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "federated": True, "settings": [{"name": "a", "kind": "choice"}]}),
-    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "federated": True, "outcomes": [{"reason": "No!", "sentence": "x"}]}),
-    ("hello", {"protocol": 1, "shape": "full", "policy": "x", "federated": True, "facts": [{"name": "a", "kind": "age"}]}),
-    ("hello", {"protocol": 1, "shape": "code", "identifier": "phone", "policy": "x", "facts": [{"name": "a", "kind": "text"}]}),
-    ("begin", {"proved": {}}), ("submit", {"proved": {}, "refused": "a"}), ("submit", {"accepted": True}), ("submit", "proved"),
-    ("submit", {"redirect": {"to": "javascript:alert(1)"}}), ("submit", {"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}),
-    ("submit", {"malformed": {"field": "word", "reason": "made_up", "detail": "no"}}), ("submit", {"proved": {"record": {"replace": "x" * 20000}}}),
-    ("submit", {"proved": {"first_name": "A\x1b[2J"}}), ("submit", {"proved": {"claimed": [{"kind": "phone", "value": "+91"}]}}),
-    ("submit", {"ask": {"fields": [], "show": [{"kind": "qr"}]}}), ("deliver", "done"), ("configure", None), ("submit", {"ask": {"fields": []}, "then": {"fields": []}}),
-    ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "presentation": {"kind": "boxes"}}),
-    ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "entrance": {"kind": "field", "identifier": "name"}}),
-    ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "role": ["owner"]}),
-])
+# What the gateway does not take, the schema does not take either. (Whose identifiers and which outcomes may be named,
+# it cannot know.)
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("hello", {"protocol": 3, "shape": "code", "identifier": "phone", "policy": "x"}),
+        ("hello", {"protocol": 1, "shape": "code", "policy": "x"}),
+        ("hello", {"protocol": 1, "shape": "full", "policy": "x"}),
+        ("hello", {"protocol": 1, "shape": "full", "policy": "", "federated": True}),
+        ("hello", {"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}),
+        ("hello", {"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "html"}]}),
+        (
+            "hello",
+            {
+                "protocol": 1,
+                "shape": "full",
+                "policy": "x",
+                "federated": True,
+                "settings": [{"name": "env", "kind": "text"}],
+            },
+        ),
+        (
+            "hello",
+            {
+                "protocol": 1,
+                "shape": "full",
+                "policy": "x",
+                "federated": True,
+                "settings": [{"name": "a", "kind": "choice"}],
+            },
+        ),
+        (
+            "hello",
+            {
+                "protocol": 1,
+                "shape": "full",
+                "policy": "x",
+                "federated": True,
+                "outcomes": [{"reason": "No!", "sentence": "x"}],
+            },
+        ),
+        (
+            "hello",
+            {"protocol": 1, "shape": "full", "policy": "x", "federated": True, "facts": [{"name": "a", "kind": "age"}]},
+        ),
+        (
+            "hello",
+            {
+                "protocol": 1,
+                "shape": "code",
+                "identifier": "phone",
+                "policy": "x",
+                "facts": [{"name": "a", "kind": "text"}],
+            },
+        ),
+        ("begin", {"proved": {}}),
+        ("submit", {"proved": {}, "refused": "a"}),
+        ("submit", {"accepted": True}),
+        ("submit", "proved"),
+        ("submit", {"redirect": {"to": "javascript:alert(1)"}}),
+        ("submit", {"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}),
+        ("submit", {"malformed": {"field": "word", "reason": "made_up", "detail": "no"}}),
+        ("submit", {"proved": {"record": {"replace": "x" * 20000}}}),
+        ("submit", {"proved": {"first_name": "A\x1b[2J"}}),
+        ("submit", {"proved": {"claimed": [{"kind": "phone", "value": "+91"}]}}),
+        ("submit", {"ask": {"fields": [], "show": [{"kind": "qr"}]}}),
+        ("deliver", "done"),
+        ("configure", None),
+        ("submit", {"ask": {"fields": []}, "then": {"fields": []}}),
+        (
+            "hello",
+            {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "presentation": {"kind": "boxes"}},
+        ),
+        (
+            "hello",
+            {
+                "protocol": 2,
+                "shape": "code",
+                "identifier": "phone",
+                "policy": "x",
+                "entrance": {"kind": "field", "identifier": "name"},
+            },
+        ),
+        ("hello", {"protocol": 2, "shape": "code", "identifier": "phone", "policy": "x", "role": ["owner"]}),
+    ],
+)
 def test_the_schema_refuses_what_the_gateway_refuses(name, message):
     assert not schema("results").is_valid({name: message})

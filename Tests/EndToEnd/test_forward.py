@@ -44,7 +44,9 @@ class Service:
                 lines = [line.decode("latin-1").rstrip("\r\n")]
                 while (line := self.rfile.readline()).rstrip(b"\r\n"):
                     lines.append(line.decode("latin-1").rstrip("\r\n"))
-                length = next((int(field.split(":")[1]) for field in lines if field.lower().startswith("content-length:")), 0)
+                length = next(
+                    (int(field.split(":")[1]) for field in lines if field.lower().startswith("content-length:")), 0
+                )
                 chunked = any("chunked" in field for field in lines if field.lower().startswith("transfer-encoding:"))
                 body = self.rfile.read(length)
                 while chunked and (size := int(self.rfile.readline(), 16)):
@@ -76,13 +78,21 @@ class Setting:
         self.house = House(folder)
         ports = {name: free_port() for name in FrontProxy.NAMES}
         hosts = ", ".join(f'"{host}:{port}"' for port in ports.values() for host in ("localhost", "127.0.0.1"))
-        self.house.edit("gateway.lua", lambda text: text.replace(
-            "  region =", f'  trusted_proxies = {{ "127.0.0.1/32" }}, redirect_hosts = {{ {hosts} }},\n  region =', 1))
+        self.house.edit(
+            "gateway.lua",
+            lambda text: text.replace(
+                "  region =",
+                f'  trusted_proxies = {{ "127.0.0.1/32" }}, redirect_hosts = {{ {hosts} }},\n  region =',
+                1,
+            ),
+        )
         self.house.edit("routes.lua", lambda _: ROUTES)
         (self.house.config / "accounts.lua").write_text(ACCOUNTS)
         self.house.demo = self.service
         self.proxies = {
-            name: FrontProxy(name, folder / name, port, self.house.ports[0], self.service.port) for name, port in ports.items()}
+            name: FrontProxy(name, folder / name, port, self.house.ports[0], self.service.port)
+            for name, port in ports.items()
+        }
         self.house.start()
         self.account = self.house.register(PHONE)
         self.token = self.account["session"]["token"]
@@ -112,7 +122,10 @@ def proxy(request, setting):
 
 def reached(body):
     """Names and values that the service got, in lower case and as bytes came."""
-    return [(name.lower(), value.strip()) for name, _, value in (field.partition(":") for field in json.loads(body)["fields"])]
+    return [
+        (name.lower(), value.strip())
+        for name, _, value in (field.partition(":") for field in json.loads(body)["fields"])
+    ]
 
 
 def test_signing_in_and_coming_back(setting, proxy):
@@ -132,10 +145,21 @@ def test_signing_in_and_coming_back(setting, proxy):
     house.register(number)
     origin = {"Origin": house.url}
     back = f"{proxy.url}/in/page?a=1&b=%2F"
-    sent = browser.post(f"{house.url}/auth/login", data={"phone": number, "return_to": back}, headers=origin, allow_redirects=False, timeout=10)
+    sent = browser.post(
+        f"{house.url}/auth/login",
+        data={"phone": number, "return_to": back},
+        headers=origin,
+        allow_redirects=False,
+        timeout=10,
+    )
     assert sent.status_code == 303 and sent.headers["Location"].startswith("/auth/verify"), sent.text
     done = browser.post(
-        house.url + sent.headers["Location"], data={"code": house.code(number)}, headers=origin, allow_redirects=False, timeout=10)
+        house.url + sent.headers["Location"],
+        data={"code": house.code(number)},
+        headers=origin,
+        allow_redirects=False,
+        timeout=10,
+    )
     assert done.status_code == 303 and done.headers["Location"] == back, done.text
     cookie = browser.cookies.get("moongate")
     home = browser.get(back, headers={"Cookie": f"moongate={cookie}"}, timeout=10)
@@ -144,7 +168,12 @@ def test_signing_in_and_coming_back(setting, proxy):
 
 def test_programs_are_told_401(proxy, setting):
     before = len(setting.service.seen)
-    for headers in [(), ("Cookie: moongate=" + "X" * 43,), ("Authorization: Bearer " + "X" * 43,), ("Cookie: moongate=a; moongate=b",)]:
+    for headers in [
+        (),
+        ("Cookie: moongate=" + "X" * 43,),
+        ("Authorization: Bearer " + "X" * 43,),
+        ("Cookie: moongate=a; moongate=b",),
+    ]:
         status, fields, _ = proxy.raw("GET", "/in/x", headers)
         assert status == 401 and "location" not in fields
     assert proxy.raw("POST", "/in/x", body=b"x" * 100)[0] == 401
@@ -153,8 +182,29 @@ def test_programs_are_told_401(proxy, setting):
 
 def test_the_service_sees_our_headers_and_no_forged_ones(proxy, setting):
     """Attack: an identity header in any spelling, twice, or named by Connection."""
-    names = ["Remote-User", "remote-user", "REMOTE-USER", "Remote_User", "remote_user", "Remote.User", "Remote~User", "Remote-Email", "Remote_Email",
-             "Remote-Phone", "Remote-Name", "Remote.Name", "Remote-Groups", "remote-groups", "Remote_Groups", "Remote.Groups", "REMOTE_GROUPS", "X-Moongate-Assertion", "X_Moongate_Assertion", "x-moongate_assertion", "X.Moongate.Assertion"]
+    names = [
+        "Remote-User",
+        "remote-user",
+        "REMOTE-USER",
+        "Remote_User",
+        "remote_user",
+        "Remote.User",
+        "Remote~User",
+        "Remote-Email",
+        "Remote_Email",
+        "Remote-Phone",
+        "Remote-Name",
+        "Remote.Name",
+        "Remote-Groups",
+        "remote-groups",
+        "Remote_Groups",
+        "Remote.Groups",
+        "REMOTE_GROUPS",
+        "X-Moongate-Assertion",
+        "X_Moongate_Assertion",
+        "x-moongate_assertion",
+        "X.Moongate.Assertion",
+    ]
     forged = [f"{name}: forged-{index}" for index, name in enumerate(names)] + ["Remote-User: forged-twice"]
     for credential in (setting.cookie, f"Authorization: Bearer {setting.token}"):
         status, _, body = proxy.raw("GET", "/in/x", [*forged, credential])
@@ -162,24 +212,53 @@ def test_the_service_sees_our_headers_and_no_forged_ones(proxy, setting):
         fields = reached(body)
         assert "forged" not in body.decode(), body
         mine = {name: value for name, value in fields if name in IDENTITY}
-        assert [name for name, _ in fields if re.match(r"(remote|x.moongate)[^a-z0-9]", name)] == [*dict.fromkeys(n for n, _ in fields if n in IDENTITY)]
+        assert [name for name, _ in fields if re.match(r"(remote|x.moongate)[^a-z0-9]", name)] == [
+            *dict.fromkeys(n for n, _ in fields if n in IDENTITY)
+        ]
         assert mine["remote-user"] == setting.account["account"]["id"] and mine["remote-phone"] == PHONE
         assert mine["x-moongate-assertion"].count(".") == 2 and not mine.get("remote-email")
     # On an open route nobody is nobody.
     status, _, body = proxy.raw("GET", "/open/x", forged)
-    assert status == 200 and "forged" not in body.decode() and not any(value for name, value in reached(body) if name in IDENTITY)
+    assert (
+        status == 200
+        and "forged" not in body.decode()
+        and not any(value for name, value in reached(body) if name in IDENTITY)
+    )
 
 
-RESERVED = ["Forwarded", "X-Forwarded", "X-Real-IP", "X-Client-IP", "True-Client-IP", "X-Remote-User", "Proxy", "X-Rewrite-URL", "X-HTTP-Method",
-            "X-HTTP-Method-Override", "X-Method-Override", "Moongate-Device", "HTTP2-Settings", "X-Original-URL", "X-Original-Method", "X-WEBAUTH-USER",
-            "X-WEBAUTH-ROLE", "X-Forwarded-User", "X-Forwarded-Email", "X-Forwarded-Groups", "X-Forwarded-Prefix", "X-Forwarded-Preferred-Username"]
+RESERVED = [
+    "Forwarded",
+    "X-Forwarded",
+    "X-Real-IP",
+    "X-Client-IP",
+    "True-Client-IP",
+    "X-Remote-User",
+    "Proxy",
+    "X-Rewrite-URL",
+    "X-HTTP-Method",
+    "X-HTTP-Method-Override",
+    "X-Method-Override",
+    "Moongate-Device",
+    "HTTP2-Settings",
+    "X-Original-URL",
+    "X-Original-Method",
+    "X-WEBAUTH-USER",
+    "X-WEBAUTH-ROLE",
+    "X-Forwarded-User",
+    "X-Forwarded-Email",
+    "X-Forwarded-Groups",
+    "X-Forwarded-Prefix",
+    "X-Forwarded-Preferred-Username",
+]
 
 
 def test_what_services_believe_of_a_proxy_comes_from_no_client(proxy, setting):
     """Attack: another user, address or method than the one that was judged, for services and frameworks that believe such headers."""
     spellings = RESERVED + [name.replace("-", "_") for name in RESERVED] + [name.lower() for name in RESERVED]
     for path in ("/in/x", "/open/x"):
-        status, _, body = proxy.raw("GET", path, [setting.cookie, *[f"{name}: forged-{index}" for index, name in enumerate(spellings)]])
+        status, _, body = proxy.raw(
+            "GET", path, [setting.cookie, *[f"{name}: forged-{index}" for index, name in enumerate(spellings)]]
+        )
         assert status == 200, body
         assert [field for field in json.loads(body)["fields"] if "forged" in field] == []
 
@@ -212,7 +291,9 @@ def test_groups_are_required_and_told(proxy, setting):
 
 def test_a_header_that_connection_names_is_still_ours(proxy, setting):
     """Attack: `Connection: Remote-User` has a proxy drop what it has just set. Nobody is taken for somebody else by it."""
-    status, _, body = proxy.raw("GET", "/in/x", [setting.cookie, "Remote-User: forged", "Connection: Remote-User, X-Moongate-Assertion"])
+    status, _, body = proxy.raw(
+        "GET", "/in/x", [setting.cookie, "Remote-User: forged", "Connection: Remote-User, X-Moongate-Assertion"]
+    )
     assert status in (200, 400), body
     if status == 200:
         assert {value for name, value in reached(body) if name == "remote-user"} <= {setting.account["account"]["id"]}
@@ -261,9 +342,26 @@ def test_methods_bodies_and_big_headers(proxy, setting):
     assert proxy.raw("GET", "/in/x", [f"{setting.cookie}; big={'b' * 6000}"])[0] == 200
 
 
-SHAPES = {"//open/x", "/open//x", "/in/../open/x", "/open/../in/x", "/in/%2e%2e/open/x", "/open/%2e%2e/in/x", "/open/..%2fin/x", "/open%2f..%2fin/x",
-        "/open/..;/in/x", "/open/.;/x", "/open/%5c../in/x", "/open/%00", "/open/x%2fy", "/./in/x", "/open/../../in/x", "/%6fpen/x", "/%69n/x",
-          "/open/%252e%252e/in/x"}
+SHAPES = {
+    "//open/x",
+    "/open//x",
+    "/in/../open/x",
+    "/open/../in/x",
+    "/in/%2e%2e/open/x",
+    "/open/%2e%2e/in/x",
+    "/open/..%2fin/x",
+    "/open%2f..%2fin/x",
+    "/open/..;/in/x",
+    "/open/.;/x",
+    "/open/%5c../in/x",
+    "/open/%00",
+    "/open/x%2fy",
+    "/./in/x",
+    "/open/../../in/x",
+    "/%6fpen/x",
+    "/%69n/x",
+    "/open/%252e%252e/in/x",
+}
 
 
 @pytest.mark.parametrize("path", sorted(SHAPES))
@@ -274,35 +372,77 @@ def test_what_is_judged_is_what_is_sent(proxy, setting, path):
         return
     sent = json.loads(body)["line"].split()[1]
     # Whatever got through without a session is open as it stands, with nothing in it that could be read otherwise.
-    assert re.fullmatch(r"/(open|%6fpen)/[^/;\\]*(/[^/;\\]+)*", sent) and not re.search(r"%2f|%5c|%00|%2e|/\.", sent.replace("%252e", ""), re.I), sent
+    assert re.fullmatch(r"/(open|%6fpen)/[^/;\\]*(/[^/;\\]+)*", sent) and not re.search(
+        r"%2f|%5c|%00|%2e|/\.", sent.replace("%252e", ""), re.I
+    ), sent
     # Traefik alone asks about a form of its own, and sends that.
     assert sent == path or proxy.name == "traefik"
 
 
 def test_the_question_is_the_proxys_own(proxy, setting):
     """Attack: the words of the question, from the client, about a page that is open; and a Connection that has the proxy's own removed."""
-    names = ["X-Original-URL", "X-Original-URI", "X-Original-Method", "X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host", "X-Forwarded-Proto",
-             "X-Forwarded-Prefix", "X-Rewrite-URL", "X-Envoy-Original-Path", "X-Envoy-Original-Host", "X-HTTP-Method-Override"]
-    values = {"X-Original-URL": "http://free.example/open/x", "X-Original-Method": "GET", "X-Forwarded-Method": "GET", "X-Forwarded-Host": "free.example",
-              "X-Forwarded-Proto": "http", "X-Envoy-Original-Host": "free.example", "X-HTTP-Method-Override": "GET"}
+    names = [
+        "X-Original-URL",
+        "X-Original-URI",
+        "X-Original-Method",
+        "X-Forwarded-Method",
+        "X-Forwarded-Uri",
+        "X-Forwarded-Host",
+        "X-Forwarded-Proto",
+        "X-Forwarded-Prefix",
+        "X-Rewrite-URL",
+        "X-Envoy-Original-Path",
+        "X-Envoy-Original-Host",
+        "X-HTTP-Method-Override",
+    ]
+    values = {
+        "X-Original-URL": "http://free.example/open/x",
+        "X-Original-Method": "GET",
+        "X-Forwarded-Method": "GET",
+        "X-Forwarded-Host": "free.example",
+        "X-Forwarded-Proto": "http",
+        "X-Envoy-Original-Host": "free.example",
+        "X-HTTP-Method-Override": "GET",
+    }
     forged = [f"{name}: {values.get(name, '/open/x')}" for name in names]
     before = len(setting.service.seen)
-    shapes = [forged, [line.replace("-", "_") for line in forged], [line.lower() for line in forged], forged + forged,
-              *[[line] for line in forged],
-              [*forged, "Connection: close, " + ", ".join(names)], ["Connection: close, X-Forwarded-Uri, X-Forwarded-Host, X-Original-URL"],
-              *[[f"Connection: close, {name}"] for name in names], *[[line, f"Connection: close, {line.split(':')[0]}"] for line in forged]]
+    shapes = [
+        forged,
+        [line.replace("-", "_") for line in forged],
+        [line.lower() for line in forged],
+        forged + forged,
+        *[[line] for line in forged],
+        [*forged, "Connection: close, " + ", ".join(names)],
+        ["Connection: close, X-Forwarded-Uri, X-Forwarded-Host, X-Original-URL"],
+        *[[f"Connection: close, {name}"] for name in names],
+        *[[line, f"Connection: close, {line.split(':')[0]}"] for line in forged],
+    ]
     for headers in shapes:
-        status, _, body = proxy.raw("GET", "/in/x", headers, close=not any(line.startswith("Connection") for line in headers))
+        status, _, body = proxy.raw(
+            "GET", "/in/x", headers, close=not any(line.startswith("Connection") for line in headers)
+        )
         assert status in (400, 401, 403, 404, 500, 503), f"{headers}: {status} {body}"
     assert len(setting.service.seen) == before
 
 
-@pytest.mark.parametrize("target,hosts", [
-    ("http://free.example/in/x", ["localhost"]), ("http://localhost/in/x", ["free.example"]), ("/in/x", ["localhost", "free.example"]),
-    ("/in/x", ["free.example", "localhost"]), ("http://free.example@localhost/in/x", ["localhost"]), ("/in/x", ["localhost:80@free.example"]),
-    ("/in/x", ["free.example:80/"]), ("/in/x", ["free.example localhost"]), ("/in/x", ["free.example,localhost"]), ("//free.example/in/x", ["localhost"]),
-    ("http:/free.example/in/x", ["localhost"]), ("/in/x", ["FREE.example."]), ("/in/x", ["free.example"]),
-])
+@pytest.mark.parametrize(
+    "target,hosts",
+    [
+        ("http://free.example/in/x", ["localhost"]),
+        ("http://localhost/in/x", ["free.example"]),
+        ("/in/x", ["localhost", "free.example"]),
+        ("/in/x", ["free.example", "localhost"]),
+        ("http://free.example@localhost/in/x", ["localhost"]),
+        ("/in/x", ["localhost:80@free.example"]),
+        ("/in/x", ["free.example:80/"]),
+        ("/in/x", ["free.example localhost"]),
+        ("/in/x", ["free.example,localhost"]),
+        ("//free.example/in/x", ["localhost"]),
+        ("http:/free.example/in/x", ["localhost"]),
+        ("/in/x", ["FREE.example."]),
+        ("/in/x", ["free.example"]),
+    ],
+)
 def test_the_host_that_is_judged_is_the_host_that_is_sent(proxy, setting, target, hosts):
     """Attack: a request that is one host's to the gateway, where all is open, and another's to the service."""
     status, _, body = proxy.raw("GET", target, [f"Host: {host}" for host in hosts[1:]], host=hosts[0])
@@ -314,9 +454,20 @@ def test_the_host_that_is_judged_is_the_host_that_is_sent(proxy, setting, target
 
 def test_nobody_but_the_proxy_may_ask(proxy, setting):
     """Attack: a client that asks the gateway's question itself, with headers of its own."""
-    own = [setting.cookie, "X-Original-URL: http://localhost/open/x", "X-Original-Method: GET", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /open/x"]
+    own = [
+        setting.cookie,
+        "X-Original-URL: http://localhost/open/x",
+        "X-Original-Method: GET",
+        "X-Forwarded-Method: GET",
+        "X-Forwarded-Uri: /open/x",
+    ]
     for name in FrontProxy.NAMES:
-        for path in (f"/auth/forward/{name}", f"/auth/forward/{name}/open/x", f"/auth/%66orward/{name}", f"//auth/forward/{name}"):
+        for path in (
+            f"/auth/forward/{name}",
+            f"/auth/forward/{name}/open/x",
+            f"/auth/%66orward/{name}",
+            f"//auth/forward/{name}",
+        ):
             status, fields, _ = proxy.raw("GET", path, own)
             assert status in (400, 403, 404, 500), f"{path}: {status}"
             assert not IDENTITY & set(fields)
@@ -335,7 +486,9 @@ def test_tokens_of_programs_work_and_go_no_further(proxy, setting):
         status, _, opened = proxy.raw("GET", "/open/x", [field])
         assert status == 200
         for text in (body.decode(), opened.decode()):
-            assert secret not in text and basic not in text and not re.search(r'"authorization: *[^" ]', text, re.I), text
+            assert secret not in text and basic not in text and not re.search(r'"authorization: *[^" ]', text, re.I), (
+                text
+            )
             assert not re.search(r'"x-(moongate-authorization|envoy-auth[^:]*): *[^" ]', text, re.I), text
     # What is the service's own is handed on.
     own = "Authorization: Basic " + base64.b64encode(b"me:secret").decode()

@@ -41,7 +41,9 @@ class Service:
             try:
                 while request := self._request(stream):
                     self.requests.append(request)
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nX-Number: %d\r\nContent-Length: 0\r\n\r\n" % (len(self.requests) - 1))
+                    connection.sendall(
+                        b"HTTP/1.1 200 OK\r\nX-Number: %d\r\nContent-Length: 0\r\n\r\n" % (len(self.requests) - 1)
+                    )
             except OSError:
                 pass
             except (ValueError, EOFError) as fault:
@@ -89,7 +91,14 @@ class Service:
             if self._line(stream):
                 raise ValueError("trailers")
         # What the gateway wrote is not the client's to say.
-        ours = (b"host", b"content-length", b"transfer-encoding", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host")
+        ours = (
+            b"host",
+            b"content-length",
+            b"transfer-encoding",
+            b"x-forwarded-for",
+            b"x-forwarded-proto",
+            b"x-forwarded-host",
+        )
         return Message(method, target, [field for field in fields if field[0] not in ours], body, True)
 
     def close(self):
@@ -159,23 +168,36 @@ def test_what_is_forwarded_is_what_others_read(wired, service):
         found = framing.violations(data, messages)
         assert not found, f"case {tried} of seed {SEED}: {data!r}\n" + "\n".join(found)
         # Nothing whole went upstream that no answer tells of.
-        assert len(service.requests) - before == sum(message is not None for message in messages), f"case {tried} of seed {SEED}: {data!r}"
+        assert len(service.requests) - before == sum(message is not None for message in messages), (
+            f"case {tried} of seed {SEED}: {data!r}"
+        )
     assert not service.faults, service.faults
     print(f"{tried} connections, {passed} with requests that were forwarded, {refused} with refusals (seed {SEED})")
     assert tried > 100 and passed > tried // 5 and refused > tried // 5
     assert wired.gateway.process.poll() is None
 
 
-@pytest.mark.parametrize("data,wrong", [
-    # As if Content-Length won over chunked; as if a space before the colon were none; as if a fold were a line of its own.
-    (b"POST /open/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-     [Message(b"POST", b"/open/a", [], b"5\r\n", True)]),
-    (b"GET /open/a HTTP/1.1\r\nHost: localhost\r\n\r\nGET /open/b HTTP/1.1\r\nHost: localhost\r\n\r\n",
-     [Message(b"GET", b"/open/a", [], b"", True), Message(b"GET", b"/open/c", [], b"", True)]),
-    (b"GET /open/a HTTP/1.1\r\nHost: localhost\r\n\r\n", [Message(b"GET", b"/open/a", [(b"x", b"y")], b"", True)]),
-    (b"POST /open/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc", [Message(b"POST", b"/open/a", [], b"abc", True)]),
-    (b"GET /open/a HTTP/1.1\r\nHost : localhost\r\n\r\n", [Message(b"GET", b"/open/a", [], b"", True)]),
-])
+@pytest.mark.parametrize(
+    "data,wrong",
+    [
+        # As if Content-Length won over chunked; as if a space before the colon were none; as if a fold were a line of
+        # its own.
+        (
+            b"POST /open/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            [Message(b"POST", b"/open/a", [], b"5\r\n", True)],
+        ),
+        (
+            b"GET /open/a HTTP/1.1\r\nHost: localhost\r\n\r\nGET /open/b HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            [Message(b"GET", b"/open/a", [], b"", True), Message(b"GET", b"/open/c", [], b"", True)],
+        ),
+        (b"GET /open/a HTTP/1.1\r\nHost: localhost\r\n\r\n", [Message(b"GET", b"/open/a", [(b"x", b"y")], b"", True)]),
+        (
+            b"POST /open/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc",
+            [Message(b"POST", b"/open/a", [], b"abc", True)],
+        ),
+        (b"GET /open/a HTTP/1.1\r\nHost : localhost\r\n\r\n", [Message(b"GET", b"/open/a", [], b"", True)]),
+    ],
+)
 def test_the_comparison_sees_what_is_wrong(data, wrong):
     assert framing.violations(data, wrong)
     assert not framing.violations(data, [None] * len(wrong))

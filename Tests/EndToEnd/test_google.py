@@ -43,11 +43,15 @@ def test_a_step_up_by_google_leads_back_to_where_it_was_asked_for(house):
     visitor.get(choose(visitor.continues(), account=ASHA))
     token = visitor.session.cookies["moongate"]
     page = visitor.get("/auth/login?flow=step_up&return_to=%2Freports").text
-    assert "Confirm it&#39;s you" in page and 'name="password"' not in page, "of the ways only those that the account has"
+    assert "Confirm it&#39;s you" in page and 'name="password"' not in page, (
+        "of the ways only those that the account has"
+    )
     asked = {"flow": "step_up", "return_to": "/reports"}
     for action, sentence in (("cancel", "Sign-in cancelled"), ("error", "Google sign-in failed. Try again.")):
         back = visitor.get(choose(visitor.continues(**asked), action=action))
-        assert back.status_code == 303 and back.headers["Location"].startswith("/auth/login?flow=step_up&refused=oauth_"), back.headers
+        assert back.status_code == 303 and back.headers["Location"].startswith(
+            "/auth/login?flow=step_up&refused=oauth_"
+        ), back.headers
         page = visitor.get(back.headers["Location"]).text
         assert sentence in page and 'href="/reports"' in page and 'value="google_oauth"' in page
         assert visitor.account(), "still signed in"
@@ -74,7 +78,12 @@ def test_the_demo_makes_its_secret_and_keeps_it(house):
 
 def test_check_makes_nothing_and_wants_no_secret_of_the_demo(empty_house):
     def check():
-        return subprocess.run([BIN / "moongate", "check", "--config", empty_house.config, "--json"], capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            [BIN / "moongate", "check", "--config", empty_house.config, "--json"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
     done = check()
     assert done.returncode == 0, done.stdout
@@ -86,8 +95,15 @@ def test_check_makes_nothing_and_wants_no_secret_of_the_demo(empty_house):
     done = check()
     assert done.returncode == 1 and "google.secret: there is no such file" in done.stdout
     # Attack on the operator: the demo's files on a machine that others reach.
-    empty_house.edit("gateway.lua", lambda text: text.replace(f'public_url = "{empty_house.url}"', 'public_url = "https://auth.example.com"').replace(
-        'client_id = "moongate-demo"', 'issuer = "https://auth.example.com/mock-google", client_id = "moongate-demo"'))
+    empty_house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            f'public_url = "{empty_house.url}"', 'public_url = "https://auth.example.com"'
+        ).replace(
+            'client_id = "moongate-demo"',
+            'issuer = "https://auth.example.com/mock-google", client_id = "moongate-demo"',
+        ),
+    )
     done = check()
     assert done.returncode == 1 and "lets anyone sign in as anyone" in done.stdout
 
@@ -114,7 +130,12 @@ def test_keys_rotate_in_between(house):
     for _ in range(3):
         visitor = Visitor(house)
         away = visitor.continues()
-        assert requests.post(house.url + "/mock-google/keys", data={"rotate": "1"}, allow_redirects=False, timeout=20).status_code == 303
+        assert (
+            requests.post(
+                house.url + "/mock-google/keys", data={"rotate": "1"}, allow_redirects=False, timeout=20
+            ).status_code
+            == 303
+        )
         assert visitor.get(choose(away, account=RAVI)).status_code == 303
         assert visitor.account()
 
@@ -128,10 +149,17 @@ def test_a_provider_that_does_not_answer_is_not_waited_for(house):
 
 
 def test_apps(house):
-    house.edit("gateway.lua", lambda text: text.replace('-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            '-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'
+        ),
+    )
     house.restart(15)
     verifier, challenge = pkce()
-    created = house.api("POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"})
+    created = house.api(
+        "POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"}
+    )
     assert created.status_code == 201, created.text
     flow = created.json()["id"]
     begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "google_oauth"})
@@ -152,7 +180,11 @@ def test_apps(house):
 
     # Who presses "Cancel" is not left on a page of ours.
     for action, error in (("cancel", "oauth_cancelled"), ("error", "oauth_failed")):
-        flow = house.api("POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in?a=1#b"}).json()["id"]
+        flow = house.api(
+            "POST",
+            "/flows",
+            {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in?a=1#b"},
+        ).json()["id"]
         away = house.api("POST", f"/flows/{flow}/begin", {"provider": "google_oauth"}).json()["step"]["redirect_to"]
         back = Visitor(house).get(choose(away, action=action))
         assert (back.status_code, back.headers["Location"]) == (303, f"https://app.example.com/in?a=1&error={error}#b")
@@ -173,9 +205,14 @@ def test_an_address_that_was_left_behind_does_not_come_back(house):
     assert again.account()["id"] == done.json()["account"]["id"] and again.account()["email"] == "new@example.com"
     sent = len(house.outbox())
     flow = house.flow("login")
-    assert house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": "asha@example.com"}).status_code == 200
+    assert (
+        house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": "asha@example.com"}).status_code
+        == 200
+    )
     time.sleep(0.5)
-    assert not [entry for entry in house.outbox()[: len(house.outbox()) - sent] if entry["code"]], "it is nobody's: nothing is sent"
+    assert not [entry for entry in house.outbox()[: len(house.outbox()) - sent] if entry["code"]], (
+        "it is nobody's: nothing is sent"
+    )
 
 
 # A stranger's provider: our client against oidc-provider-mock.
@@ -184,7 +221,10 @@ def test_an_address_that_was_left_behind_does_not_come_back(house):
 @pytest.fixture
 def stranger():
     users = [
-        User(sub="dora", claims={"email": "dora@example.com", "email_verified": True, "given_name": "Dora", "family_name": "Fox"}),
+        User(
+            sub="dora",
+            claims={"email": "dora@example.com", "email_verified": True, "given_name": "Dora", "family_name": "Fox"},
+        ),
         User(sub="mallory", claims={"email": "dora@example.com", "email_verified": False}),
     ]
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -194,8 +234,12 @@ def stranger():
 
 def test_our_client_at_a_strangers_provider(empty_house, stranger):
     house = empty_house
-    house.edit("gateway.lua", lambda text: text.replace(house.url + "/mock-google", stranger).replace(
-        'client_secret = file "data/google.secret"', 'client_secret = env "STRANGERS_SECRET"'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(house.url + "/mock-google", stranger).replace(
+            'client_secret = file "data/google.secret"', 'client_secret = env "STRANGERS_SECRET"'
+        ),
+    )
     house.start(STRANGERS_SECRET="anything")
 
     def consents(address, **fields):
@@ -234,8 +278,13 @@ def google():
 
 def authlib(mock, method="client_secret_basic", redirect=CALLBACK):
     return OAuth2Session(
-        mock.client_id, mock.client_secret, scope="openid email profile", redirect_uri=redirect, code_challenge_method="S256",
-        token_endpoint_auth_method=method)
+        mock.client_id,
+        mock.client_secret,
+        scope="openid email profile",
+        redirect_uri=redirect,
+        code_challenge_method="S256",
+        token_endpoint_auth_method=method,
+    )
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
@@ -251,8 +300,11 @@ def test_authlib_signs_in_at_mock_google(google, method):
     keys = KeySet.import_key_set(requests.get(told["jwks_uri"], timeout=20).json())
     read = jwt.decode(token["id_token"], keys, algorithms=["RS256"])
     jwt.JWTClaimsRegistry(
-        iss={"essential": True, "value": google.issuer}, aud={"essential": True, "value": google.client_id}, exp={"essential": True},
-        nonce={"essential": True, "value": "n0nce"}).validate(read.claims)
+        iss={"essential": True, "value": google.issuer},
+        aud={"essential": True, "value": google.client_id},
+        exp={"essential": True},
+        nonce={"essential": True, "value": "n0nce"},
+    ).validate(read.claims)
     assert read.claims["email"] == "mina@example.com" and read.claims["email_verified"] is False
     assert client.get(told["userinfo_endpoint"]).json()["sub"] == read.claims["sub"] == MINA
 
@@ -275,13 +327,24 @@ def test_authlib_is_refused(google, what):
     assert refused.value.error == ("invalid_client" if what == "secret" else "invalid_grant")
 
 
-@pytest.mark.parametrize("address", ["http://localhost:9/callback/", "http://localhost:9/other", "http://evil.example.com/"])
+@pytest.mark.parametrize(
+    "address", ["http://localhost:9/callback/", "http://localhost:9/other", "http://evil.example.com/"]
+)
 def test_nobody_is_sent_to_an_unknown_address(google, address):
     _, challenge = pkce()
     answer = requests.get(
-        google.issuer + "/authorize", allow_redirects=False, timeout=20, params={
-            "client_id": google.client_id, "redirect_uri": address, "response_type": "code", "scope": "openid", "code_challenge": challenge,
-            "code_challenge_method": "S256"})
+        google.issuer + "/authorize",
+        allow_redirects=False,
+        timeout=20,
+        params={
+            "client_id": google.client_id,
+            "redirect_uri": address,
+            "response_type": "code",
+            "scope": "openid",
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        },
+    )
     assert answer.status_code == 400 and "Location" not in answer.headers
 
 

@@ -33,7 +33,9 @@ PHONE = "+919876500411"
 
 
 def tool(house, *words):
-    done = subprocess.run([BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=60, cwd="/")
+    done = subprocess.run(
+        [BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=60, cwd="/"
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -52,7 +54,11 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def person(place):
     done = place.register(PHONE)
-    return {"id": done["account"]["id"], "headers": {"Authorization": f"Bearer {done['session']['token']}"}, "token": done["session"]["token"]}
+    return {
+        "id": done["account"]["id"],
+        "headers": {"Authorization": f"Bearer {done['session']['token']}"},
+        "token": done["session"]["token"],
+    }
 
 
 def get(place, person, path, **headers):
@@ -100,7 +106,12 @@ def test_members_are_added_listed_and_removed(place, person):
     assert "already in ops" in tool(place, "group", "add", "ops", person["id"])[1]
     listed = json.loads(tool(place, "group", "list", "--json")[1])
     assert {group["group"]: (group["kind"], group["members"]) for group in listed} == {
-        "ops": ("members", 1), "billing": ("members", 0), "night, shift": ("members", 0), "phones": ("computed", None), "failing": ("computed", None)}
+        "ops": ("members", 1),
+        "billing": ("members", 0),
+        "night, shift": ("members", 0),
+        "phones": ("computed", None),
+        "failing": ("computed", None),
+    }
     members = json.loads(tool(place, "group", "list", "ops", "--json")[1])
     assert members["members"][0]["account"] == person["id"] and members["members"][0]["identifiers"] == [PHONE]
     # The admin listener tells the same, field by field.
@@ -118,7 +129,12 @@ def test_members_are_added_listed_and_removed(place, person):
 
 def test_the_admin_listener_changes_members_at_once(place, person):
     path = f"{place.admin}/groups/night%2C%20shift/members/{PHONE}"
-    assert requests.put(path, timeout=10).json() == {"group": "night, shift", "account": person["id"], "member": True, "changed": True}
+    assert requests.put(path, timeout=10).json() == {
+        "group": "night, shift",
+        "account": person["id"],
+        "member": True,
+        "changed": True,
+    }
     # This node has forgotten what it knew when it answers.
     assert echoed(get(place, person, "/echo/x")).get("remote-groups") == "night%2C shift,phones"
     assert requests.delete(path, timeout=10).json()["changed"] is True
@@ -140,7 +156,11 @@ def test_mistakes_are_told(place, person):
 
 def test_claimed_address_names_nobody(place):
     """Attack: somebody registers with Asha's address, verifies nothing, and waits for the operator to add it to a group."""
-    claimed = place.api("POST", "/register", {"email": "asha@example.com", "password": "correct horse battery", "first_name": "M", "last_name": "A"})
+    claimed = place.api(
+        "POST",
+        "/register",
+        {"email": "asha@example.com", "password": "correct horse battery", "first_name": "M", "last_name": "A"},
+    )
     assert claimed.status_code in (200, 201), claimed.text
     status, _, error = tool(place, "group", "add", "ops", "asha@example.com")
     assert status == 1 and "No account has verified asha@example.com" in error
@@ -150,10 +170,18 @@ def test_claimed_address_names_nobody(place):
 
 def test_function_that_fails_refuses_and_says_where(place):
     """Attack: a function that fails must neither let anybody in nor take a group away in silence."""
-    answer = place.api("POST", "/register", {"email": "ben@example.com", "password": "correct horse battery", "first_name": "B", "last_name": "B"})
+    answer = place.api(
+        "POST",
+        "/register",
+        {"email": "ben@example.com", "password": "correct horse battery", "first_name": "B", "last_name": "B"},
+    )
     token = answer.json()["token"]
-    code = wait_for(lambda: next((entry["code"] for entry in place.outbox() if entry["to"] == "ben@example.com"), None), "the mail")
-    token = place.api("POST", "/verify-email", {"code": code}, headers={"Authorization": f"Bearer {token}"}).json()["token"]
+    code = wait_for(
+        lambda: next((entry["code"] for entry in place.outbox() if entry["to"] == "ben@example.com"), None), "the mail"
+    )
+    token = place.api("POST", "/verify-email", {"code": code}, headers={"Authorization": f"Bearer {token}"}).json()[
+        "token"
+    ]
     refused = problem(get(place, {"headers": {"Authorization": f"Bearer {token}"}}, "/echo/x"), 503, "policy_error")
     status, text, _ = tool(place, "policy", "explain", refused["decision_id"])
     assert status == 0 and "accounts.lua:5" in text, text
@@ -162,8 +190,12 @@ def test_function_that_fails_refuses_and_says_where(place):
 
 def test_reason_has_the_words_of_the_policy(place, person):
     old = place.policy()["active"]
-    place.edit("policies/phone_otp.lua", lambda text: text.replace(
-        'policy "phone_otp" {', 'policy "phone_otp" {\n  reasons = { not_billed = "Ask billing for access." },', 1))
+    place.edit(
+        "policies/phone_otp.lua",
+        lambda text: text.replace(
+            'policy "phone_otp" {', 'policy "phone_otp" {\n  reasons = { not_billed = "Ask billing for access." },', 1
+        ),
+    )
     place.wait_generation(old)
     assert problem(get(place, person, "/echo/decide/x"), 403, "not_billed")["detail"] == "Ask billing for access."
     assert "Ask billing for access." in get(place, person, "/echo/decide/x", Accept="text/html").text
@@ -206,7 +238,13 @@ def test_guide_who_may_go_where(tmp_path):
 
     check(**{"accounts.lua": files["accounts.lua"][0], "routes.lua": files["routes.lua"][0]})
     check(**{"accounts.lua": files["accounts.lua"][1], "routes.lua": files["routes.lua"][1]})
-    check(**{"routes.lua": files["routes.lua"][2], "guarantees.lua": files["guarantees.lua"][0], "tests/groups.lua": files["tests/groups.lua"][0]})
+    check(
+        **{
+            "routes.lua": files["routes.lua"][2],
+            "guarantees.lua": files["guarantees.lua"][0],
+            "tests/groups.lua": files["tests/groups.lua"][0],
+        }
+    )
     check(**{"policies/phone_otp.lua": files["policies/phone_otp.lua"][0]})
     # Without the requirement the guarantee refuses the folder.
     (house.config / "routes.lua").write_text(files["routes.lua"][2].replace(', require = { group = "ops" }', ""))
@@ -216,10 +254,19 @@ def test_guide_who_may_go_where(tmp_path):
 
 def signed_in(house, address):
     """Somebody who has registered with an address and verified it."""
-    answer = house.api("POST", "/register", {"email": address, "password": "correct horse battery", "first_name": "A", "last_name": "B"})
+    answer = house.api(
+        "POST",
+        "/register",
+        {"email": address, "password": "correct horse battery", "first_name": "A", "last_name": "B"},
+    )
     assert answer.status_code == 201, answer.text
-    code = wait_for(lambda: next((entry["code"] for entry in house.outbox() if entry["to"] == address and entry["code"]), None), "the mail")
-    token = house.api("POST", "/verify-email", {"code": code}, headers={"Authorization": f"Bearer {answer.json()['token']}"}).json()["token"]
+    code = wait_for(
+        lambda: next((entry["code"] for entry in house.outbox() if entry["to"] == address and entry["code"]), None),
+        "the mail",
+    )
+    token = house.api(
+        "POST", "/verify-email", {"code": code}, headers={"Authorization": f"Bearer {answer.json()['token']}"}
+    ).json()["token"]
     return {"headers": {"Authorization": f"Bearer {token}"}}
 
 
@@ -237,7 +284,11 @@ def test_guides_recipes_do_what_they_say(tmp_path):
         old = house.gateway and house.policy()["active"]
         (house.config / "accounts.lua").write_text(shown["accounts.lua"][accounts])
         (house.config / "routes.lua").write_text(routes[number])
-        return wait_for(lambda: (told := house.policy())["active"] != old and not told["candidate_refused"], "the recipe") if old else house.start()
+        return (
+            wait_for(lambda: (told := house.policy())["active"] != old and not told["candidate_refused"], "the recipe")
+            if old
+            else house.start()
+        )
 
     def status(person, path):
         return get(house, person, path).status_code
@@ -251,7 +302,12 @@ def test_guides_recipes_do_what_they_say(tmp_path):
         assert status(guest, "/x") == 200
         serve(1, 1)
         assert status(staff, "/invoices/x") == 403
-        commands = [line for text in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.M | re.S) for line in text.splitlines() if line.startswith("moongate group")]
+        commands = [
+            line
+            for text in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.M | re.S)
+            for line in text.splitlines()
+            if line.startswith("moongate group")
+        ]
         assert [line.split()[2] for line in commands] == ["add", "list", "remove"]
         for line in commands[:2]:
             assert tool(house, *line.split()[1:])[0] == 0, line

@@ -37,8 +37,14 @@ class Reader:
     def types(self, commands):
         """What was exported stays, as in a shell that stays open."""
         told = subprocess.run(
-            ["bash", "-c", self.before + commands], cwd=self.folder, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ})
+            ["bash", "-c", self.before + commands],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
+        )
         assert told.returncode == 0, f"{commands}\n{told.stdout}{told.stderr}"
         self.before += "".join(line + "\n" for line in commands.splitlines() if line.startswith(("export ", "cd ")))
         return told.stdout
@@ -53,7 +59,7 @@ class Reader:
             before = file.read_text()
             opening = f"{table} = {{\n"
             assert before.count(opening) == 1, f"{name} has no `{opening.strip()}`"
-            file.write_text(before.replace(opening, opening + text[where.end():]))
+            file.write_text(before.replace(opening, opening + text[where.end() :]))
         else:
             file.parent.mkdir(exist_ok=True)
             file.write_text(text)
@@ -120,33 +126,61 @@ def test_a_provider_that_verifies_by_itself(reader, driver, number):
     assert " 0 broken" in guide.said, guide.said
     # As its README says: an entry, a policy, and a place where it is asked for.
     house = reader.house
-    house.edit("gateway.lua", lambda text: text.replace("  providers = {\n", '  providers = {\n    secret_phrase = exec { "./secret_phrase/secret_phrase.py" },\n', 1))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "  providers = {\n",
+            '  providers = {\n    secret_phrase = exec { "./secret_phrase/secret_phrase.py" },\n',
+            1,
+        ),
+    )
     (house.config / "policies" / "secret_phrase.lua").write_text('return policy "secret_phrase" {}\n')
-    (house.config / "flows" / "vault.lua").write_text('return flow "vault" { purpose = "step_up", account = "existing", steps = { { "secret_phrase" } } }\n')
-    house.edit("routes.lua", lambda text: text.replace(
-        "  -- Everything else", '  { path = "/vault/**", to = "http://127.0.0.1:%s", flow = "vault", require = { passed = "secret_phrase" } },\n  -- Everything else' % house.ports[2]))
+    (house.config / "flows" / "vault.lua").write_text(
+        'return flow "vault" { purpose = "step_up", account = "existing", steps = { { "secret_phrase" } } }\n'
+    )
+    house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "  -- Everything else",
+            '  { path = "/vault/**", to = "http://127.0.0.1:%s", flow = "vault", require = { passed = "secret_phrase" } },\n  -- Everything else'
+            % house.ports[2],
+        ),
+    )
     house.start()
     screen = Screen(driver, house).forget().belongs_to(number)
     # Two rounds: the second phrase must be the first.
-    screen.opens("/auth/account").presses("Choose a secret phrase").at("/auth/step").presses("Choose a secret phrase").reads("Phrase")
+    screen.opens("/auth/account").presses("Choose a secret phrase").at("/auth/step").presses(
+        "Choose a secret phrase"
+    ).reads("Phrase")
     screen.fills('"field.phrase"', "short").presses("Continue").reads("A phrase has at least 12 characters.")
     screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").reads("Type the phrase once more.")
-    screen.fills('"field.phrase"', "ninety-nine quiet penguins").presses("Continue").reads("The two phrases differ.", "Type your secret phrase.")
+    screen.fills('"field.phrase"', "ninety-nine quiet penguins").presses("Continue").reads(
+        "The two phrases differ.", "Type your secret phrase."
+    )
     screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").reads("Type the phrase once more.")
     screen.presses("हिन्दी").reads("वाक्य एक बार फिर लिखें।").presses("English").reads("Type the phrase once more.")
     screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").at("/auth/account")
     # A route that requires it.
     screen.opens("/vault/gold").reads("Type your secret phrase.")
-    screen.fills('"field.phrase"', "ninety-nine quiet penguins").presses("Continue").reads("This is not your phrase.", "4 tries left")
-    screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").waits(lambda: screen.path == "/vault/gold", "the route behind it")
+    screen.fills('"field.phrase"', "ninety-nine quiet penguins").presses("Continue").reads(
+        "This is not your phrase.", "4 tries left"
+    )
+    screen.fills('"field.phrase"', "ninety-nine quiet pigeons").presses("Continue").waits(
+        lambda: screen.path == "/vault/gold", "the route behind it"
+    )
 
 
-@pytest.mark.skipif("MOONGATE_GUIDE" not in os.environ, reason="builds Moongate once more, which takes minutes: make check-guide")
+@pytest.mark.skipif(
+    "MOONGATE_GUIDE" not in os.environ, reason="builds Moongate once more, which takes minutes: make check-guide"
+)
 def test_in_swift_outside_this_repository():
     """In one folder that stays, so that the second time is quick."""
     folder = ROOT / ".build-e2e" / "guide"
     folder.mkdir(parents=True, exist_ok=True)
-    builds = {folder / "kept": folder / "lighthouse" / ".build", folder / "kept-gateway": folder / "lighthouse" / "gateway" / ".build"}
+    builds = {
+        folder / "kept": folder / "lighthouse" / ".build",
+        folder / "kept-gateway": folder / "lighthouse" / "gateway" / ".build",
+    }
     for kept, build in builds.items():
         if build.exists():
             build.rename(kept)
@@ -163,8 +197,14 @@ def test_in_swift_outside_this_repository():
 def test_every_link_leads_somewhere():
     for page in [ROOT / "Plugins" / "README.md", *sorted((ROOT / "Plugins").glob("*/README.md"))]:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
-            assert "://" in target or (page.parent / target).exists(), f"{page.relative_to(ROOT)} leads to {target}, which is not there"
-        headings = {re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-") for line in page.read_text().splitlines() if line.startswith("#")}
+            assert "://" in target or (page.parent / target).exists(), (
+                f"{page.relative_to(ROOT)} leads to {target}, which is not there"
+            )
+        headings = {
+            re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+            for line in page.read_text().splitlines()
+            if line.startswith("#")
+        }
         for anchor in re.findall(r"\]\(#([^)]+)\)", page.read_text()):
             assert anchor in headings, f"{page.relative_to(ROOT)} leads to #{anchor}, which is not there"
 
@@ -174,8 +214,12 @@ def test_english_is_in_the_code():
     for folder in sorted(folder for folder in (ROOT / "Plugins").iterdir() if folder.is_dir()):
         words = {file.stem: file.read_text() for file in (folder / "words").glob("*.words")}
         assert "en" not in words and "hi" in words, folder.name
-        said = "".join(file.read_text() for pattern in ("*.swift", "*.py", "policy.lua") for file in folder.glob(pattern))
-        keys = [line.split(" = ", 1)[0] for line in words["hi"].splitlines() if " = " in line and not line.startswith("#")]
+        said = "".join(
+            file.read_text() for pattern in ("*.swift", "*.py", "policy.lua") for file in folder.glob(pattern)
+        )
+        keys = [
+            line.split(" = ", 1)[0] for line in words["hi"].splitlines() if " = " in line and not line.startswith("#")
+        ]
         # In the code a long text may be cut into parts.
         dead = [key for key in keys if key not in said and not any(part in said for part in (key[:40], key[-40:]))]
         assert dead == [], folder.name

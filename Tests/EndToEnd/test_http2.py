@@ -14,7 +14,15 @@ import h2.events
 import h2.settings
 import pytest
 from hyperframe.frame import (
-    ContinuationFrame, DataFrame, HeadersFrame, PingFrame, PriorityFrame, RstStreamFrame, SettingsFrame, WindowUpdateFrame)
+    ContinuationFrame,
+    DataFrame,
+    HeadersFrame,
+    PingFrame,
+    PriorityFrame,
+    RstStreamFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
 
 from house import wait_for
 from test_tls import certificate, speak_tls
@@ -26,10 +34,15 @@ PROTOCOL_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM = 1, 9, 11
 def routed(house, *ports):
     """The upstreams of these ports, open under /open, for people under /closed."""
     targets = ", ".join(f'"http://127.0.0.1:{port}"' for port in ports)
-    house.edit("routes.lua", lambda text: text.replace(
-        "return routes {",
-        f'return routes {{ {{ path = "/open/**", to = {{ {targets} }}, allow = true, websocket = true, body = "100MiB" }}, '
-        f'{{ path = "/closed/**", to = {{ {targets} }}, websocket = true }},', 1))
+    house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "return routes {",
+            f'return routes {{ {{ path = "/open/**", to = {{ {targets} }}, allow = true, websocket = true, body = "100MiB" }}, '
+            f'{{ path = "/closed/**", to = {{ {targets} }}, websocket = true }},',
+            1,
+        ),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +81,20 @@ def client(house):
 
 def curl(house, path, *arguments):
     done = subprocess.run(
-        ["curl", "-sS", "--http2", "--cacert", house.certificate, "-w", "\n%{http_version} %{http_code} %{size_download} %{size_upload}", *arguments,
-         house.url + path], capture_output=True, timeout=120)
+        [
+            "curl",
+            "-sS",
+            "--http2",
+            "--cacert",
+            house.certificate,
+            "-w",
+            "\n%{http_version} %{http_code} %{size_download} %{size_upload}",
+            *arguments,
+            house.url + path,
+        ],
+        capture_output=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     body, _, facts = done.stdout.rpartition(b"\n")
     return body, facts.decode().split()
@@ -107,8 +132,14 @@ def test_large_bodies_both_ways(house, tmp_path):
         return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + content
 
     upstream = BodyUpstream(got, answer)
-    before = house.edit("routes.lua", lambda text: text.replace(
-        "return routes {", f'return routes {{ {{ path = "/large/**", to = "http://127.0.0.1:{upstream.port}", allow = true }},', 1))
+    before = house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "return routes {",
+            f'return routes {{ {{ path = "/large/**", to = "http://127.0.0.1:{upstream.port}", allow = true }},',
+            1,
+        ),
+    )
     try:
         wait_for(lambda: curl(house, "/large/down", "-o", "/dev/null")[1][1] == "200", "the route")
         file = tmp_path / "content"
@@ -166,10 +197,18 @@ class BodyUpstream(Upstream):
 
 def test_h2load_and_nghttp(house):
     load = subprocess.run(
-        ["h2load", "-n", "3000", "-c", "10", "-m", "50", f"https://127.0.0.1:{house.ports[0]}/open/a"], capture_output=True, text=True, timeout=120)
+        ["h2load", "-n", "3000", "-c", "10", "-m", "50", f"https://127.0.0.1:{house.ports[0]}/open/a"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert "3000 succeeded, 0 failed, 0 errored" in load.stdout, load.stdout + load.stderr
     fetched = subprocess.run(
-        ["nghttp", "-nsy", *[f"https://127.0.0.1:{house.ports[0]}/open/{n}" for n in range(20)]], capture_output=True, text=True, timeout=60)
+        ["nghttp", "-nsy", *[f"https://127.0.0.1:{house.ports[0]}/open/{n}" for n in range(20)]],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert fetched.returncode == 0 and fetched.stdout.count(" 200 ") == 20, fetched.stdout + fetched.stderr
 
 
@@ -183,37 +222,121 @@ def test_streams_share_a_connection_and_do_not_wait_for_each_other(house, client
 # Heads.
 
 
-@pytest.mark.parametrize("headers", [
-    [(":method", "GET"), (":scheme", "https"), (":authority", "localhost")],
-    [(":method", "GET"), (":path", "/open/x"), (":authority", "localhost")],
-    [(":scheme", "https"), (":path", "/open/x"), (":authority", "localhost")],
-    [(":method", "GET"), (":method", "GET"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost")],
-    [(":method", "GET"), (":scheme", "https"), (":path", "/open/x"), (":path", "/open/y"), (":authority", "localhost")],
-    [(":method", "GET"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost"), (":authority", "evil")],
-    [(":method", "GET"), (":scheme", "https"), (":path", ""), (":authority", "localhost")],
-    [(":method", "GET"), (":scheme", "https"), (":path", "open/x"), (":authority", "localhost")],
-    [(":method", "GET"), (":scheme", "https"), (":path", "*"), (":authority", "localhost")],
-    [(":method", "GET"), (":scheme", "https"), (":path", "/open/x y"), (":authority", "localhost")],
-    [(":method", "GET"), (":scheme", "ftp"), (":path", "/open/x"), (":authority", "localhost")],
-    [(":method", "G T"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost")],
-    [(":method", "GET"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost"), (":status", "200")],
-    [(":method", "GET"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost"), (":unknown", "1")],
-    [(":method", "GET"), (":scheme", "https"), ("accept", "*/*"), (":path", "/open/x"), (":authority", "localhost")],
-    [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost")],
-    *[[(":method", "GET"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost"), field] for field in [
-        ("Accept", "*/*"), ("connection", "close"), ("keep-alive", "1"), ("proxy-connection", "close"), ("transfer-encoding", "chunked"),
-        ("upgrade", "websocket"), ("te", "gzip"), ("a b", "1"), ("", "1"), ("x", "a\r\nremote-user: root"), ("x", "a\nb"), ("x", "a\0b"),
-        ("host", "evil.example"), ("host", "a\r\nb"), ("cookie", "a=1\r\nremote-user: root"), ("content-length", "-1"), ("content-length", "5"),
-    ]],
-    [(":method", "GET"), (":scheme", "https"), (":path", "/open/x HTTP/1.1\r\nremote-user: root\r\n\r\nGET /closed/"), (":authority", "localhost")],
-    [(":method", "GET / HTTP/1.1\r\nx: y\r\n\r\nGET"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost")],
-    [(":method", "GET"), (":scheme", "https"), (":path", "/open/x")],
-], ids=lambda headers: "; ".join(f"{name}={value!r}" for name, value in headers if (name, value) not in [
-    (":method", "GET"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost")])[:70] or "missing")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(":method", "GET"), (":scheme", "https"), (":authority", "localhost")],
+        [(":method", "GET"), (":path", "/open/x"), (":authority", "localhost")],
+        [(":scheme", "https"), (":path", "/open/x"), (":authority", "localhost")],
+        [
+            (":method", "GET"),
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":path", "/open/x"),
+            (":authority", "localhost"),
+        ],
+        [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":path", "/open/x"),
+            (":path", "/open/y"),
+            (":authority", "localhost"),
+        ],
+        [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":path", "/open/x"),
+            (":authority", "localhost"),
+            (":authority", "evil"),
+        ],
+        [(":method", "GET"), (":scheme", "https"), (":path", ""), (":authority", "localhost")],
+        [(":method", "GET"), (":scheme", "https"), (":path", "open/x"), (":authority", "localhost")],
+        [(":method", "GET"), (":scheme", "https"), (":path", "*"), (":authority", "localhost")],
+        [(":method", "GET"), (":scheme", "https"), (":path", "/open/x y"), (":authority", "localhost")],
+        [(":method", "GET"), (":scheme", "ftp"), (":path", "/open/x"), (":authority", "localhost")],
+        [(":method", "G T"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost")],
+        [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":path", "/open/x"),
+            (":authority", "localhost"),
+            (":status", "200"),
+        ],
+        [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":path", "/open/x"),
+            (":authority", "localhost"),
+            (":unknown", "1"),
+        ],
+        [
+            (":method", "GET"),
+            (":scheme", "https"),
+            ("accept", "*/*"),
+            (":path", "/open/x"),
+            (":authority", "localhost"),
+        ],
+        [
+            (":method", "CONNECT"),
+            (":protocol", "websocket"),
+            (":scheme", "https"),
+            (":path", "/open/x"),
+            (":authority", "localhost"),
+        ],
+        *[
+            [(":method", "GET"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost"), field]
+            for field in [
+                ("Accept", "*/*"),
+                ("connection", "close"),
+                ("keep-alive", "1"),
+                ("proxy-connection", "close"),
+                ("transfer-encoding", "chunked"),
+                ("upgrade", "websocket"),
+                ("te", "gzip"),
+                ("a b", "1"),
+                ("", "1"),
+                ("x", "a\r\nremote-user: root"),
+                ("x", "a\nb"),
+                ("x", "a\0b"),
+                ("host", "evil.example"),
+                ("host", "a\r\nb"),
+                ("cookie", "a=1\r\nremote-user: root"),
+                ("content-length", "-1"),
+                ("content-length", "5"),
+            ]
+        ],
+        [
+            (":method", "GET"),
+            (":scheme", "https"),
+            (":path", "/open/x HTTP/1.1\r\nremote-user: root\r\n\r\nGET /closed/"),
+            (":authority", "localhost"),
+        ],
+        [
+            (":method", "GET / HTTP/1.1\r\nx: y\r\n\r\nGET"),
+            (":scheme", "https"),
+            (":path", "/open/x"),
+            (":authority", "localhost"),
+        ],
+        [(":method", "GET"), (":scheme", "https"), (":path", "/open/x")],
+    ],
+    ids=lambda headers: (
+        "; ".join(
+            f"{name}={value!r}"
+            for name, value in headers
+            if (name, value)
+            not in [(":method", "GET"), (":scheme", "https"), (":path", "/open/x"), (":authority", "localhost")]
+        )[:70]
+        or "missing"
+    ),
+)
 def test_malformed_heads(house, upstream, client, headers):
     before = upstream.all
     answer = client.answer(client.ask(headers))
-    assert answer.reset == PROTOCOL_ERROR or answer.status == 400 or client.goaway(1) in (PROTOCOL_ERROR, COMPRESSION_ERROR), answer
+    assert (
+        answer.reset == PROTOCOL_ERROR
+        or answer.status == 400
+        or client.goaway(1) in (PROTOCOL_ERROR, COMPRESSION_ERROR)
+    ), answer
     assert upstream.all == before
 
 
@@ -223,40 +346,60 @@ def test_connect_is_405(house, client):
 
 
 def test_heads_over_32_kib_are_431(house, upstream, client):
-    assert client.answer(client.ask(client.headers("/open/x", extra=[(f"x-{n}", "y" * 1000) for n in range(28)]))).status == 200
+    assert (
+        client.answer(client.ask(client.headers("/open/x", extra=[(f"x-{n}", "y" * 1000) for n in range(28)]))).status
+        == 200
+    )
     answer = client.answer(client.ask(client.headers("/open/x", extra=[(f"x-{n}", "y" * 1000) for n in range(40)])))
     assert answer.status == 431, answer
     assert client.answer(client.ask(client.headers("/open/x"))).status == 200
     # Ten thousand addresses (security.md 21).
-    answer = client.answer(client.ask(client.headers("/open/x", extra=[("x-forwarded-for", ", ".join(["10.0.0.1"] * 10000))])))
+    answer = client.answer(
+        client.ask(client.headers("/open/x", extra=[("x-forwarded-for", ", ".join(["10.0.0.1"] * 10000))]))
+    )
     assert answer.status == 431, answer
 
 
 def test_crumbs_of_cookies_are_one_field(house, upstream, client):
     crumbs = [("cookie", "a=1"), ("cookie", f"__Host-moongate={house.token}"), ("cookie", "b=2")]
     assert client.answer(client.ask(client.headers("/closed/crumbs", extra=crumbs))).status == 200
-    asked = upstream.all[upstream.all.rindex(b"GET /closed/crumbs"):]
+    asked = upstream.all[upstream.all.rindex(b"GET /closed/crumbs") :]
     assert b"Cookie: a=1; b=2\r\n" in asked and house.token.encode() not in asked and b"Remote-User: " in asked
     # Two of ours: one may be an attacker's.
-    answer = client.answer(client.ask(client.headers("/closed/x", extra=crumbs + [("cookie", f"__Host-moongate={house.token}")])))
+    answer = client.answer(
+        client.ask(client.headers("/closed/x", extra=crumbs + [("cookie", f"__Host-moongate={house.token}")]))
+    )
     assert answer.status == 401, answer
 
 
 def test_identity_is_the_gateways_to_say(house, upstream, client):
-    fields = [("remote-user", "root"), ("remote_user", "root"), ("x-moongate-assertion", "x"), ("x-forwarded-for", "1.2.3.4"), ("te", "trailers")]
+    fields = [
+        ("remote-user", "root"),
+        ("remote_user", "root"),
+        ("x-moongate-assertion", "x"),
+        ("x-forwarded-for", "1.2.3.4"),
+        ("te", "trailers"),
+    ]
     assert client.answer(client.ask(client.headers("/open/strip", extra=fields))).status == 200
-    asked = upstream.all[upstream.all.rindex(b"GET /open/strip"):].lower()
-    assert b"root" not in asked and b"1.2.3.4" not in asked and b"\r\nte:" not in asked and b"x-forwarded-proto: https" in asked
+    asked = upstream.all[upstream.all.rindex(b"GET /open/strip") :].lower()
+    assert (
+        b"root" not in asked
+        and b"1.2.3.4" not in asked
+        and b"\r\nte:" not in asked
+        and b"x-forwarded-proto: https" in asked
+    )
 
 
 # Bodies.
 
 
 def test_bodies_with_and_without_a_length(house, upstream, client):
-    assert client.answer(client.ask(client.headers("/open/b1", "POST", [("content-length", "5")]), b"12345")).status == 200
+    assert (
+        client.answer(client.ask(client.headers("/open/b1", "POST", [("content-length", "5")]), b"12345")).status == 200
+    )
     assert client.answer(client.ask(client.headers("/open/b2", "POST"), b"12345")).status == 200
-    one = upstream.all[upstream.all.rindex(b"POST /open/b1"):]
-    two = upstream.all[upstream.all.rindex(b"POST /open/b2"):]
+    one = upstream.all[upstream.all.rindex(b"POST /open/b1") :]
+    two = upstream.all[upstream.all.rindex(b"POST /open/b2") :]
     assert b"Content-Length: 5\r\n" in one and b"\r\n\r\n12345" in one
     assert b"Transfer-Encoding: chunked\r\n" in two and b"\r\n\r\n5\r\n12345\r\n0\r\n\r\n" in two
 
@@ -265,11 +408,13 @@ def test_bodies_with_and_without_a_length(house, upstream, client):
 def test_a_length_that_is_a_lie(house, upstream, client, length, body):
     answer = client.answer(client.ask(client.headers("/open/lie", "POST", [("content-length", length)]), body))
     assert answer.reset == PROTOCOL_ERROR or answer.status == 400, answer
-    assert b"123456" not in upstream.all[upstream.all.rfind(b"POST /open/lie"):]
+    assert b"123456" not in upstream.all[upstream.all.rfind(b"POST /open/lie") :]
 
 
 def test_two_lengths(house, client):
-    answer = client.answer(client.ask(client.headers("/open/x", "POST", [("content-length", "1"), ("content-length", "1")]), b"1"))
+    answer = client.answer(
+        client.ask(client.headers("/open/x", "POST", [("content-length", "1"), ("content-length", "1")]), b"1")
+    )
     assert answer.status == 400 or answer.reset == PROTOCOL_ERROR, answer
 
 
@@ -278,7 +423,7 @@ def test_trailers_end_here(house, upstream, client):
     client.h2.send_headers(stream, [("remote-user", "root")], end_stream=True)
     client.flush()
     assert client.answer(stream).status == 200
-    assert b"root" not in upstream.all[upstream.all.rindex(b"POST /open/trailers"):]
+    assert b"root" not in upstream.all[upstream.all.rindex(b"POST /open/trailers") :]
 
 
 def test_a_stream_that_is_reset_midway_leaves_nothing_whole(house, upstream, client):
@@ -292,7 +437,11 @@ def test_a_stream_that_is_reset_midway_leaves_nothing_whole(house, upstream, cli
 
 
 def test_a_body_that_is_too_large_is_413_and_the_connection_goes_on(house, client):
-    answer = client.answer(client.ask(client.headers("/open/x", "POST", [("content-length", str(101 * 1024 * 1024))]), b"x" * 1000, end=False))
+    answer = client.answer(
+        client.ask(
+            client.headers("/open/x", "POST", [("content-length", str(101 * 1024 * 1024))]), b"x" * 1000, end=False
+        )
+    )
     assert answer.status == 413, answer
     assert client.answer(client.ask(client.headers("/open/x"))).status == 200
 
@@ -312,16 +461,26 @@ def test_a_client_that_takes_nothing_holds_its_upstream(house):
         return b""
 
     upstream = Upstream(pour)
-    before = house.edit("routes.lua", lambda text: text.replace(
-        "return routes {", f'return routes {{ {{ path = "/pour/**", to = "http://127.0.0.1:{upstream.port}", allow = true }},', 1))
+    before = house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "return routes {",
+            f'return routes {{ {{ path = "/pour/**", to = "http://127.0.0.1:{upstream.port}", allow = true }},',
+            1,
+        ),
+    )
     try:
-        wait_for(lambda: curl(house, "/pour/x", "-o", "/dev/null", "--max-filesize", "1", "-I")[1][1] == "200", "the route")
+        wait_for(
+            lambda: curl(house, "/pour/x", "-o", "/dev/null", "--max-filesize", "1", "-I")[1][1] == "200", "the route"
+        )
     except AssertionError:
         pass
     sent["bytes"] = 0
     client = H2Client(house.ports[0], {h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 1024})
     stream = client.ask(client.headers("/pour/x"))
-    client.listen(lambda event: isinstance(event, h2.events.DataReceived) and event.stream_id == stream, 5, credit=False)
+    client.listen(
+        lambda event: isinstance(event, h2.events.DataReceived) and event.stream_id == stream, 5, credit=False
+    )
     time.sleep(1.5)
     assert sent["bytes"] < 16 * 1024 * 1024, sent
     # The others do not wait for it.
@@ -365,12 +524,14 @@ def flood(house, frames):
 def test_continuation_flood(house):
     head = HeadersFrame(1)
     head.data = b"\x82"
+
     def frames():
         yield head.serialize()
         for _ in range(10_000):
             frame = ContinuationFrame(1)
             frame.data = b"\x00\x01a\x01b" * 100
             yield frame.serialize()
+
     assert flood(house, frames())
 
 
@@ -416,7 +577,8 @@ def priority():
 
 
 @pytest.mark.parametrize(
-    "frame", [PingFrame(0, b"12345678"), SettingsFrame(0), priority()], ids=["ping", "settings", "priority"])
+    "frame", [PingFrame(0, b"12345678"), SettingsFrame(0), priority()], ids=["ping", "settings", "priority"]
+)
 def test_floods_of_what_wants_an_answer(house, frame):
     assert flood(house, [frame.serialize() * 100] * 100)
 
@@ -427,9 +589,16 @@ def test_a_reset_of_a_stream_that_is_not_there(house):
     assert flood(house, [reset.serialize()])
 
 
-@pytest.mark.parametrize("rubbish", [
-    b"\x00\x00\x00\x00\x00\x80\x00\x00\x00", struct.pack(">I", 0xFFFFFF00 | 0) + b"\0" * 60, os.urandom(500), b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-], ids=["reserved bit", "huge frame", "noise", "http/1.1"])
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        b"\x00\x00\x00\x00\x00\x80\x00\x00\x00",
+        struct.pack(">I", 0xFFFFFF00 | 0) + b"\0" * 60,
+        os.urandom(500),
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+    ids=["reserved bit", "huge frame", "noise", "http/1.1"],
+)
 def test_rubbish_ends_the_connection_only(house, rubbish):
     client = H2Client(house.ports[0])
     client.raw(rubbish)
@@ -446,7 +615,9 @@ def test_a_wrong_preface_is_refused_at_its_first_wrong_byte(house, first):
     """Attack: a client of another protocol, or of none, that holds a connection with bytes that can never become a request."""
     context = ssl.create_default_context(cafile=str(house.certificate))
     context.set_alpn_protocols(["h2"])
-    with context.wrap_socket(socket.create_connection(("127.0.0.1", house.ports[0])), server_hostname="localhost") as connection:
+    with context.wrap_socket(
+        socket.create_connection(("127.0.0.1", house.ports[0])), server_hostname="localhost"
+    ) as connection:
         connection.sendall(first)
         connection.settimeout(3)
         got = b""
@@ -462,11 +633,16 @@ def test_values_with_blanks_at_their_ends_are_refused(house, upstream, client, n
     """RFC 9113 section 8.2.1; the connection goes on."""
     answer = client.answer(client.ask(client.headers("/open/blank", extra=[(name, value)])))
     assert answer.reset == PROTOCOL_ERROR, answer
-    assert client.answer(client.ask(client.headers("/open/fine", extra=[("x-inner", "a b\tc"), ("x-empty", "")]))).status == 200
+    assert (
+        client.answer(client.ask(client.headers("/open/fine", extra=[("x-inner", "a b\tc"), ("x-empty", "")]))).status
+        == 200
+    )
     assert b"/open/blank" not in upstream.all
 
 
-@pytest.mark.parametrize("number,field", list(enumerate([("x-trailer", "a "), ("X-Upper", "a"), (":path", "/"), ("x-trailer", "a\r\nb")])))
+@pytest.mark.parametrize(
+    "number,field", list(enumerate([("x-trailer", "a "), ("X-Upper", "a"), (":path", "/"), ("x-trailer", "a\r\nb")]))
+)
 def test_malformed_trailers_leave_nothing_whole(house, upstream, client, number, field):
     stream = client.ask(client.headers("/open/trailed", "POST"), end=False)
     body = b"trailed body %d" % number
@@ -475,8 +651,12 @@ def test_malformed_trailers_leave_nothing_whole(house, upstream, client, number,
     kept = wait_for(lambda: next((kept for kept in upstream.received if body in kept), None), "the body upstream", 5)
     frame = HeadersFrame(stream, client.h2.encoder.encode([field]), flags=["END_HEADERS", "END_STREAM"])
     client.raw(frame.serialize())
-    client.listen(lambda event: isinstance(event, h2.events.StreamReset) or isinstance(event, h2.events.ConnectionTerminated), 5)
-    resets = [event for event in client.events if isinstance(event, (h2.events.StreamReset, h2.events.ConnectionTerminated))]
+    client.listen(
+        lambda event: isinstance(event, h2.events.StreamReset) or isinstance(event, h2.events.ConnectionTerminated), 5
+    )
+    resets = [
+        event for event in client.events if isinstance(event, (h2.events.StreamReset, h2.events.ConnectionTerminated))
+    ]
     assert resets and int(resets[0].error_code) == PROTOCOL_ERROR, client.events
     assert b"0\r\n\r\n" not in kept.partition(body)[2]
 

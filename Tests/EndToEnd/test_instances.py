@@ -22,7 +22,8 @@ def with_instances(house, more=""):
     for name in ("sms_in", "sms_us", "door_pin"):
         (house.config / "policies" / f"{name}.lua").write_text(f'return policy "{name}" {{}}\n')
     (house.config / "flows" / "two.lua").write_text(
-        'return flow "two" { account = "any", steps = { any_of { "sms_in", "sms_us" } }, next = { new = "/home", returning = "/home" } }\n')
+        'return flow "two" { account = "any", steps = { any_of { "sms_in", "sms_us" } }, next = { new = "/home", returning = "/home" } }\n'
+    )
     # Two more ways in are two more to guess at.
     house.edit("gateway.lua", lambda text: text.replace('risk_budget = "0.1% per 30d"', 'risk_budget = "1% per 30d"'))
 
@@ -43,15 +44,26 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
     work = two_sites(house.url + "/auth/callback/work")
     club = two_sites(house.url + "/auth/callback/club")
     entry = '{name} = google_oauth {{ issuer = "{site.issuer}", client_id = "{site.client_id}", client_secret = env "{secret}", title = "{title}" }},\n'
-    house.edit("gateway.lua", lambda text: text.replace("providers = {", "providers = {\n" + entry.format(
-        name="work", site=work, secret="WORK_SECRET", title="Acme staff") + entry.format(
-        name="club", site=club, secret="CLUB_SECRET", title="Chess club"), 1))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "providers = {",
+            "providers = {\n"
+            + entry.format(name="work", site=work, secret="WORK_SECRET", title="Acme staff")
+            + entry.format(name="club", site=club, secret="CLUB_SECRET", title="Chess club"),
+            1,
+        ),
+    )
     house.edit("flows/login.lua", lambda text: text.replace('"google_oauth"', '"google_oauth", "work", "club"'))
     house.start(WORK_SECRET=work.client_secret, CLUB_SECRET=club.client_secret)
 
     def continues(visitor, name):
         answer = visitor.post("/auth/login", provider=name)
-        return re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', answer.text)[1].replace("&amp;", "&").replace("&#61;", "=")
+        return (
+            re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', answer.text)[1]
+            .replace("&amp;", "&")
+            .replace("&#61;", "=")
+        )
 
     page = Visitor(house).get("/auth/login").text
     assert [title for title in ("Continue with Google", "Acme staff", "Chess club") if title not in page] == []
@@ -70,30 +82,50 @@ def test_two_sites_are_two_identities(empty_house, two_sites):
     again.get(choose(continues(again, "work"), **dora))
     assert again.account()["id"] == first["id"]
     told = subprocess.run(
-        [BIN / "moongate", "account", "export", "--config", house.config], capture_output=True, text=True, timeout=60,
-        env={"PATH": "/usr/bin:/bin", "WORK_SECRET": work.client_secret, "CLUB_SECRET": club.client_secret})
+        [BIN / "moongate", "account", "export", "--config", house.config],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": "/usr/bin:/bin", "WORK_SECRET": work.client_secret, "CLUB_SECRET": club.client_secret},
+    )
     lines = [json.loads(line) for line in told.stdout.splitlines()]
     federated = sorted(name["federated"] for line in lines for name in line["identifiers"] if "federated" in name)
     assert [value.rsplit(" ", 1)[0] for value in federated] == [f"club {club.issuer}", f"work {work.issuer}"], federated
     assert federated[0].split(" ")[2] == federated[1].split(" ")[2], "one subject at two sites"
     # What was exported can be imported.
     checked = subprocess.run(
-        [BIN / "moongate", "account", "import", "-", "--config", house.config, "--dry-run"], input=told.stdout, capture_output=True, text=True,
-        timeout=60, env={"PATH": "/usr/bin:/bin", "WORK_SECRET": work.client_secret, "CLUB_SECRET": club.client_secret})
+        [BIN / "moongate", "account", "import", "-", "--config", house.config, "--dry-run"],
+        input=told.stdout,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": "/usr/bin:/bin", "WORK_SECRET": work.client_secret, "CLUB_SECRET": club.client_secret},
+    )
     assert checked.returncode == 0, checked.stdout
     # The account page says which of the sites is the person's, and by which address.
     page = staff.get("/auth/account").text
-    badges = dict(re.findall(r'<dt>(Google|Acme staff|Chess club)</dt>\s*<dd>(?:<span class="value"[^>]*>[^<]*</span>)?<span class="badge[^"]*">([^<]*)<', page))
+    badges = dict(
+        re.findall(
+            r'<dt>(Google|Acme staff|Chess club)</dt>\s*<dd>(?:<span class="value"[^>]*>[^<]*</span>)?<span class="badge[^"]*">([^<]*)<',
+            page,
+        )
+    )
     assert badges == {"Google": "Not connected", "Acme staff": "Connected", "Chess club": "Not connected"}
     # A site that fails is called by its own name.
     failing = Visitor(house)
-    for name, sentence in (("work", "Acme staff could not sign you in. Try again."), ("google_oauth", "Google sign-in failed. Try again.")):
+    for name, sentence in (
+        ("work", "Acme staff could not sign you in. Try again."),
+        ("google_oauth", "Google sign-in failed. Try again."),
+    ):
         failed = failing.get(f"/auth/login?refused=oauth_failed&by={name}").text
         assert sentence in failed, failed
     back = failing.get(choose(continues(failing, "work"), action="error"))
     assert (back.status_code, back.headers["Location"]) == (303, "/auth/login?refused=oauth_failed&by=work")
     hindi = failing.session.get(
-        house.url + "/auth/login?refused=oauth_failed&by=google_oauth", headers={"Accept": "text/html", "Accept-Language": "hi"}, timeout=20).text
+        house.url + "/auth/login?refused=oauth_failed&by=google_oauth",
+        headers={"Accept": "text/html", "Accept-Language": "hi"},
+        timeout=20,
+    ).text
     assert "Google साइन-इन विफल। फिर कोशिश करें।" in hindi
     # Attack: what one site answered is carried to the other's callback.
     mixed = Visitor(house)
@@ -152,9 +184,24 @@ def test_tools_know_instances(empty_house):
     assert {"sms_in", "sms_us", "door_pin"} <= {line["provider"] for line in json.loads(done.stdout)["budgets"]}
     listed = json.loads(run("provider", "list", "--config", house.config, "--json").stdout)
     assert {entry["name"]: entry.get("instance_of") for entry in listed if entry.get("instance_of")} == {
-        "sms_in": "phone_otp", "sms_us": "phone_otp", "door_pin": "pin"}
+        "sms_in": "phone_otp",
+        "sms_us": "phone_otp",
+        "door_pin": "pin",
+    }
     for name in ("sms_us", "door_pin"):
-        shown = run("policy", "simulate", "--config", house.config, "--attacker", "guess", "--provider", name, "--for", "1h", "--json")
+        shown = run(
+            "policy",
+            "simulate",
+            "--config",
+            house.config,
+            "--attacker",
+            "guess",
+            "--provider",
+            name,
+            "--for",
+            "1h",
+            "--json",
+        )
         assert shown.returncode in (0, 1) and json.loads(shown.stdout), shown.stderr
     assert run("policy", "diff", house.config, house.config, "--provider", "sms_us").returncode == 0
     assert "sms_us" in run("policy", "show", "sms_us", "--config", house.config).stdout

@@ -12,8 +12,11 @@ from processes import ROOT
 
 PAGE = (ROOT / "Documentation" / "integrations" / "groups.md").read_text()
 PROGRAMS = {
-    "groups.py": [sys.executable, "groups.py"], "groups.mjs": ["node", "groups.mjs"], "groups.go": ["go", "run", "groups.go"],
-    "Groups.java": ["java", "Groups.java"], "groups.php": ["php", "groups.php"],
+    "groups.py": [sys.executable, "groups.py"],
+    "groups.mjs": ["node", "groups.mjs"],
+    "groups.go": ["go", "run", "groups.go"],
+    "Groups.java": ["java", "Groups.java"],
+    "groups.php": ["php", "groups.php"],
 }
 NAMES = ["100%", "%2C", "a,b", "night shift", "ops", "x\"y'+z"]
 

@@ -29,7 +29,10 @@ def keys(house):
 
 
 def test_nothing_is_lost_by_a_rotation(house, number, other_number):
-    house.edit("policies/phone_otp.lua", lambda text: text.replace('"60s", "120s"', '"1s"').replace("max = 4, window", "max = 40, window"))
+    house.edit(
+        "policies/phone_otp.lua",
+        lambda text: text.replace('"60s", "120s"', '"1s"').replace("max = 4, window", "max = 40, window"),
+    )
     house.restart(15)
     person = house.register(number)
     token, device = person["session"]["token"], person["device_token"]
@@ -95,11 +98,15 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     strangers = wait_for(lambda: notices() - before and notices(), "the notice")
     assert strangers == before + 1, "the code that was on its way came from no known device"
     flow = house.api("POST", "/flows", {"flow": "login"}, headers={"Moongate-Device": device}).json()["id"]
-    again = house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, headers={"Moongate-Device": device})
+    again = house.api(
+        "POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, headers={"Moongate-Device": device}
+    )
     assert again.status_code == 200, again.text
     done = house.api("POST", f"/flows/{flow}/submit", {"code": house.code(number)}, headers={"Moongate-Device": device})
     house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, headers={"Moongate-Device": device})
-    done = house.api("POST", f"/flows/{flow}/submit", {"recovery_code": recovery.pop()}, headers={"Moongate-Device": device})
+    done = house.api(
+        "POST", f"/flows/{flow}/submit", {"recovery_code": recovery.pop()}, headers={"Moongate-Device": device}
+    )
     assert done.json()["status"] == "complete", done.text
     assert notices() == strangers, "the device is known by its old token"
     token = done.json()["session"]["token"]
@@ -132,7 +139,9 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     late_code = house.code(number)
     # Attack: if retiring the key also removed the locks that it names, an attacker would get all attempts back.
     status, out, told_last = tool(house, "keys", "retire", old)
-    assert status == 0 and out == "" and "locks and counts stay" in told_last and f"{old} is retired" in told_last, told_last
+    assert status == 0 and out == "" and "locks and counts stay" in told_last and f"{old} is retired" in told_last, (
+        told_last
+    )
     rest = (house.config / "data/master.key").read_text()
     assert rest.startswith(f"retired {old} ") and kept.decode().split()[2] not in rest
     wait_for(lambda: f"the master keys are others now: retired {old}, current {new}" in house.log, "the log's line", 5)
@@ -143,7 +152,10 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     strangers = notices()
     flow = house.api("POST", "/flows", {"flow": "login"}, headers={"Moongate-Device": device}).json()["id"]
     known = {"headers": {"Moongate-Device": device}}
-    assert house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, **known).status_code == 200
+    assert (
+        house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, **known).status_code
+        == 200
+    )
     assert house.api("POST", f"/flows/{flow}/submit", {"code": house.code(number)}, **known).status_code == 200
     assert house.api("POST", f"/flows/{flow}/begin", {"provider": "totp"}, **known).status_code == 200
     done = house.api("POST", f"/flows/{flow}/submit", {"recovery_code": recovery.pop()}, **known)
@@ -152,7 +164,9 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     # Nothing of it is left by --completely, while nobody counts by it.
     assert "is retired already" in tool(house, "keys", "retire", old)[2]
     status, out, told_last = tool(house, "keys", "retire", old, "--completely")
-    assert status == 1 and out == "" and "1 gateway serves from this store" in told_last and "his tries twice" in told_last, told_last
+    assert (
+        status == 1 and out == "" and "1 gateway serves from this store" in told_last and "his tries twice" in told_last
+    ), told_last
     assert (house.config / "data/master.key").read_text() == rest
     house.gateway.end()
     status, out, told_last = tool(house, "keys", "retire", old, "--completely")
@@ -172,7 +186,9 @@ def test_nothing_is_lost_by_a_rotation(house, number, other_number):
     assert f"`moongate keys retire {old}` finishes it" in refused.output
     assert f"`moongate keys retire {old}` finishes it" in tool(house, "locks", "list")[2]
     status, _, told_last = tool(house, "keys", "retire", old)
-    assert status == 0 and f"Taking {old} out was interrupted: the store answers to {new} already." in told_last, told_last
+    assert status == 0 and f"Taking {old} out was interrupted: the store answers to {new} already." in told_last, (
+        told_last
+    )
     house.start()
     # No byte of a key is shown anywhere.
     shown = "".join(tool(house, "keys", "show")[1:]) + told + told_last + house.log
@@ -243,7 +259,11 @@ def test_rotation_killed_at_any_point_leaves_a_whole_ring(empty_house):
     ended = 0
     for turn in range(24):
         before = path.read_bytes()
-        process = subprocess.Popen([BIN / "moongate", "keys", "rotate", "--config", house.config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [BIN / "moongate", "keys", "rotate", "--config", house.config],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         time.sleep(dice.uniform(0.0, 0.35))
         process.kill()
         ended += process.wait() == 0
@@ -260,14 +280,21 @@ def test_rotation_killed_at_any_point_leaves_a_whole_ring(empty_house):
     assert [file.name for file in path.parent.iterdir() if file.name.startswith("master.key")] == ["master.key"]
 
 
-@pytest.mark.parametrize("spoil, sentence", [
-    (lambda ring: ring[:-30], "line 2: its key does not go with its name"),
-    (lambda ring: ring[:ring.index(b"\n") + 1], "line 2: it ends without a current key"),
-    (lambda ring: ring.replace(b"current", b"former"), "it ends without a current key"),
-    (lambda ring: ring.replace(b"former", b"current"), "line 2: a second current key"),
-    (lambda ring: ring.splitlines()[1] + b"\n" + ring.splitlines()[1].replace(b"current", b"coming") + b"\n", "line 2: it has the same key as line 1"),
-    (lambda ring: b"x" * 8 + ring[8:], "line 1: a line of a ring is"),
-], ids=["cut", "a line is missing", "no current key", "two current keys", "two alike", "overwritten"])
+@pytest.mark.parametrize(
+    "spoil, sentence",
+    [
+        (lambda ring: ring[:-30], "line 2: its key does not go with its name"),
+        (lambda ring: ring[: ring.index(b"\n") + 1], "line 2: it ends without a current key"),
+        (lambda ring: ring.replace(b"current", b"former"), "it ends without a current key"),
+        (lambda ring: ring.replace(b"former", b"current"), "line 2: a second current key"),
+        (
+            lambda ring: ring.splitlines()[1] + b"\n" + ring.splitlines()[1].replace(b"current", b"coming") + b"\n",
+            "line 2: it has the same key as line 1",
+        ),
+        (lambda ring: b"x" * 8 + ring[8:], "line 1: a line of a ring is"),
+    ],
+    ids=["cut", "a line is missing", "no current key", "two current keys", "two alike", "overwritten"],
+)
 def test_a_damaged_ring_is_refused_and_nothing_is_made(ring_house, spoil, sentence):
     house, ring = ring_house
     path = house.config / "data/master.key"
@@ -306,8 +333,12 @@ def test_a_ring_may_come_from_the_environment(ring_house):
     try:
         assert 'env "MOONGATE_TEST_KEY"' in (house.config / "gateway.lua").read_text()
         run = lambda *words, key=ring.decode(): subprocess.run(
-            [BIN / "moongate", "keys", *words, "--config", house.config], capture_output=True, text=True, timeout=60,
-            env={**os.environ, "MOONGATE_TEST_KEY": key})
+            [BIN / "moongate", "keys", *words, "--config", house.config],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "MOONGATE_TEST_KEY": key},
+        )
         rotated = run("rotate")
         assert rotated.returncode == 0, rotated.stderr
         lines = rotated.stdout.splitlines()

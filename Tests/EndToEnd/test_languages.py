@@ -14,11 +14,29 @@ from screens import LAPTOP, PHONE, Screen, many, start, wrong
 ALL = ["en", "hi", "ar", "bn", "de", "es", "fr", "pt", "ta", "te"]
 # The script of a language that has one of its own: letters of ours in it are names.
 SCRIPTS = {"hi": "ऀ-ॿ", "ar": "؀-ۿ", "bn": "ঀ-৿", "ta": "஀-௿", "te": "ఀ-౿"}
-NAMES = {"Moongate", "Google", "SMS", "QR", "ABCDE", "FGH23", "OTP", "PIN", "Chrome", "Linux", "HTTP", "UTC", "application", "json", "example"}
+NAMES = {
+    "Moongate",
+    "Google",
+    "SMS",
+    "QR",
+    "ABCDE",
+    "FGH23",
+    "OTP",
+    "PIN",
+    "Chrome",
+    "Linux",
+    "HTTP",
+    "UTC",
+    "application",
+    "json",
+    "example",
+}
 
 
 def worldly(text):
-    return text.replace('-- languages = { "en", "hi" },', f'languages = {{ {", ".join(json.dumps(tag) for tag in ALL)} }},')
+    return text.replace(
+        '-- languages = { "en", "hi" },', f'languages = {{ {", ".join(json.dumps(tag) for tag in ALL)} }},'
+    )
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +76,10 @@ def overlaps(screen):
 def is_whole(screen, tag, what):
     """Sound, nothing over anything, nothing cut off, and in a language with its own script nothing left in English."""
     screen.is_sound(f"{tag} {what}")
-    assert screen.js("return document.documentElement.lang + ' ' + document.dir") == f"{tag} {'rtl' if tag == 'ar' else 'ltr'}"
+    assert (
+        screen.js("return document.documentElement.lang + ' ' + document.dir")
+        == f"{tag} {'rtl' if tag == 'ar' else 'ltr'}"
+    )
     assert overlaps(screen) == [], f"{tag} {what}"
     cut = screen.js("""return [...document.querySelectorAll('main button, main a.button')].filter(one => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
       .map(one => one.outerHTML.slice(0, 120))""")
@@ -72,7 +93,11 @@ def is_whole(screen, tag, what):
           }
           return texts.join('\\n')""")
         # What a sentence is filled with is a name, and so is the reference of a decision.
-        english = [word for word in re.findall(r"[A-Za-z]{3,}", re.sub("\u2068[^\u2069]*\u2069|dc_\\S+", "", said)) if word not in NAMES]
+        english = [
+            word
+            for word in re.findall(r"[A-Za-z]{3,}", re.sub("\u2068[^\u2069]*\u2069|dc_\\S+", "", said))
+            if word not in NAMES
+        ]
         assert english == [], f"{tag} {what}: {english}\n{said}"
         assert re.search(f"[{SCRIPTS[tag]}]", said)
 
@@ -96,32 +121,51 @@ def test_every_page_is_whole(driver, world, number, tag):
     assert order == sorted(order) and len(order) == 6, "digits run from left to right in every language"
     screen.waits(lambda: screen.find("form[data-form=code]").get_attribute("data-state") == "open", "the next try")
     screen.types(code).waits(lambda: screen.path == "/profile-setup", "the end")
-    for path in ("/auth/account", "/auth/account/delete", "/auth/pin?flow=pin_set", "/auth/verify?flow=change_phone", "/auth/verify?flow=change_email",
-                 "/auth/step?flow=totp_set", "/auth/logout"):
+    for path in (
+        "/auth/account",
+        "/auth/account/delete",
+        "/auth/pin?flow=pin_set",
+        "/auth/verify?flow=change_phone",
+        "/auth/verify?flow=change_email",
+        "/auth/step?flow=totp_set",
+        "/auth/logout",
+    ):
         screen.opens(path)
         is_whole(screen, tag, path)
     screen.opens("/auth/verify?flow=change_phone").find(".country").click()
     screen.waits(lambda: screen.all("dialog[open] [role=option]"), "the countries")
     screen.is_sound(f"{tag} countries")
     if tag in SCRIPTS:
-        assert re.search(f"[{SCRIPTS[tag]}]", screen.says("[role=option] .name")), "countries have their names in the language"
+        assert re.search(f"[{SCRIPTS[tag]}]", screen.says("[role=option] .name")), (
+            "countries have their names in the language"
+        )
     assert screen.errors() == []
 
 
 def test_metrics_run_from_left_to_right_in_arabic(driver, world, number):
     screen = Screen(driver, world).forget().looks(PHONE).opens("/auth/login?language=ar")
     # The field of a number, as it is read: the country's code, then the number.
-    country, field = (screen.js("return document.querySelector(arguments[0]).getBoundingClientRect().left", one) for one in (".country", "#phone"))
+    country, field = (
+        screen.js("return document.querySelector(arguments[0]).getBoundingClientRect().left", one)
+        for one in (".country", "#phone")
+    )
     assert country < field
     # What leads back points to where one came from, which is on the right.
     code = screen.asks_code(number, "register")
     back = screen.find(".back")
-    assert back.rect["x"] > PHONE[0] / 2 and "matrix(-1" in screen.js("return getComputedStyle(arguments[0].querySelector('svg')).transform", back)
+    assert back.rect["x"] > PHONE[0] / 2 and "matrix(-1" in screen.js(
+        "return getComputedStyle(arguments[0].querySelector('svg')).transform", back
+    )
     sent_to = screen.find(".number")
-    assert screen.js("return getComputedStyle(arguments[0]).direction", sent_to) == "ltr" and sent_to.text.startswith("+91")
+    assert screen.js("return getComputedStyle(arguments[0]).direction", sent_to) == "ltr" and sent_to.text.startswith(
+        "+91"
+    )
     screen.types(code).waits(lambda: screen.path == "/profile-setup", "the end")
     screen.opens("/auth/pin?flow=pin_set").waits(lambda: screen.all(".pad button"), "the pad")
-    one, two, three = (next(key for key in screen.all(".pad button") if key.get_attribute("textContent") == digit).rect["x"] for digit in "123")
+    one, two, three = (
+        next(key for key in screen.all(".pad button") if key.get_attribute("textContent") == digit).rect["x"]
+        for digit in "123"
+    )
     assert one < two < three
     # A device's name and a time keep their order inside an Arabic line, and so does a number that a sentence names.
     screen.opens("/auth/account")
@@ -132,7 +176,9 @@ def test_metrics_run_from_left_to_right_in_arabic(driver, world, number):
 def test_a_name_of_another_direction_keeps_to_itself(driver, world, number):
     """An Arabic name on an English page turns nothing round, and an English one on an Arabic page neither."""
     screen = Screen(driver, world).forget().looks(PHONE)
-    screen.opens("/auth/register?with=email&language=en").fills("first_name", "عائشة").fills("last_name", "(الزهراء) Rao")
+    screen.opens("/auth/register?with=email&language=en").fills("first_name", "عائشة").fills(
+        "last_name", "(الزهراء) Rao"
+    )
     first = screen.find("#first_name")
     assert screen.js("return getComputedStyle(arguments[0]).direction", first) == "rtl"
     choose(screen, "العربية", "ar")
@@ -164,9 +210,22 @@ def test_the_menu_of_languages(driver, plain, world, scripted):
     summary.click()
     screen.waits(lambda: screen.find(".languages details > div").is_displayed(), "the menu")
     names = [one.text.strip() for one in screen.all(".languages .link") if one.tag_name != "summary"]
-    assert names == ["English", "हिन्दी", "العربية", "বাংলা", "Deutsch", "Español", "Français", "Português", "தமிழ்", "తెలుగు"]
+    assert names == [
+        "English",
+        "हिन्दी",
+        "العربية",
+        "বাংলা",
+        "Deutsch",
+        "Español",
+        "Français",
+        "Português",
+        "தமிழ்",
+        "తెలుగు",
+    ]
     assert [one.get_attribute("lang") for one in screen.all(".languages .link") if one.tag_name != "summary"] == ALL
-    box = screen.js("const box = document.querySelector('.languages details > div').getBoundingClientRect(); return [box.left, box.right, innerWidth]")
+    box = screen.js(
+        "const box = document.querySelector('.languages details > div').getBoundingClientRect(); return [box.left, box.right, innerWidth]"
+    )
     assert box[0] >= 0 and box[1] <= box[2], box
     screen.is_sound("the menu")
     screen.presses("العربية", ".languages").waits(lambda: screen.js("return document.dir") == "rtl", "Arabic")
@@ -175,7 +234,9 @@ def test_the_menu_of_languages(driver, plain, world, scripted):
     summary = screen.find(".languages summary")
     summary.click()
     screen.waits(lambda: screen.find(".languages details > div").is_displayed(), "the menu in Arabic")
-    box = screen.js("const box = document.querySelector('.languages details > div').getBoundingClientRect(); return [box.left, box.right, innerWidth]")
+    box = screen.js(
+        "const box = document.querySelector('.languages details > div').getBoundingClientRect(); return [box.left, box.right, innerWidth]"
+    )
     assert box[0] >= 0 and box[1] <= box[2], box
     screen.is_sound("the menu in Arabic")
     assert screen.says(".languages [aria-current]") == "العربية"
@@ -183,12 +244,22 @@ def test_the_menu_of_languages(driver, plain, world, scripted):
 
 def test_the_first_language_is_for_everyone_else(tmp_path):
     house = House(tmp_path)
-    house.edit("gateway.lua", lambda text: text.replace('-- languages = { "en", "hi" },', 'languages = { "de", "fr" },'))
+    house.edit(
+        "gateway.lua", lambda text: text.replace('-- languages = { "en", "hi" },', 'languages = { "de", "fr" },')
+    )
     try:
         house.start()
-        page = requests.get(house.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "ja"}, timeout=10)
-        assert page.headers["Content-Language"] == "de" and "Willkommen zurück!" in page.text and "<details" not in page.text
-        page = requests.get(house.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "en, fr;q=0.5"}, timeout=10)
+        page = requests.get(
+            house.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "ja"}, timeout=10
+        )
+        assert (
+            page.headers["Content-Language"] == "de"
+            and "Willkommen zurück!" in page.text
+            and "<details" not in page.text
+        )
+        page = requests.get(
+            house.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "en, fr;q=0.5"}, timeout=10
+        )
         assert page.headers["Content-Language"] == "fr", "English is not offered here"
     finally:
         house.stop()
@@ -204,7 +275,9 @@ def asks(house, number, language, flow="login", **headers):
     flow = house.api("POST", "/flows", {"flow": flow}, **wanted).json()["id"]
     begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": number}, **wanted)
     assert begun.status_code == 200, begun.text
-    sent = wait_for(lambda: next((entry for entry in house.outbox() if entry["id"] not in seen and entry["code"]), None), "the code")
+    sent = wait_for(
+        lambda: next((entry for entry in house.outbox() if entry["id"] not in seen and entry["code"]), None), "the code"
+    )
     return flow, sent, wanted
 
 
@@ -223,9 +296,14 @@ def test_messages_are_in_the_language_of_the_person(world, number):
     flow, sent, wanted = asks(world, number, "de", **{"User-Agent": agent})
     assert "رمز التحقق" in sent["text"], "the owner's language, not the one that was asked for"
     assert world.api("POST", f"/flows/{flow}/submit", {"code": sent["code"]}, **wanted).status_code == 200
-    notice = wait_for(lambda: next((e for e in world.outbox() if e["id"] not in seen and not e["code"]), None), "the notice")
+    notice = wait_for(
+        lambda: next((e for e in world.outbox() if e["id"] not in seen and not e["code"]), None), "the notice"
+    )
     assert "سجّل أحدهم الدخول إلى حسابك من جهاز جديد" in notice["text"]
-    assert "Chrome على Android" in notice["text"].replace("\u2068", "").replace("\u2069", "") and "script" not in notice["text"]
+    assert (
+        "Chrome على Android" in notice["text"].replace("\u2068", "").replace("\u2069", "")
+        and "script" not in notice["text"]
+    )
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", notice["text"]) and "http" not in notice["text"]
 
     # A device that the person has used before may change the language.
@@ -241,7 +319,8 @@ def test_messages_are_in_the_language_of_the_person(world, number):
 
 def pixels(screen, png, points):
     """The colours of points of a picture."""
-    return screen.driver.execute_async_script("""
+    return screen.driver.execute_async_script(
+        """
       const [png, points, done] = arguments, image = new Image();
       image.onload = () => {
         const canvas = Object.assign(document.createElement('canvas'), {width: image.width, height: image.height});
@@ -249,7 +328,10 @@ def pixels(screen, png, points):
         context.drawImage(image, 0, 0);
         done(points.map(([x, y]) => [...context.getImageData(x, y, 1, 1).data].slice(0, 3)));
       };
-      image.src = 'data:image/png;base64,' + png""", base64.b64encode(png).decode(), points)
+      image.src = 'data:image/png;base64,' + png""",
+        base64.b64encode(png).decode(),
+        points,
+    )
 
 
 @pytest.mark.parametrize("tag,direction", [("en", "ltr"), ("ar", "rtl")])
@@ -257,17 +339,30 @@ def test_mail_looks_like_the_service(driver, tmp_path, number, tag, direction):
     """A card of the brand's colour, light and dark, on a phone and wide, with the code large; and the same words without HTML."""
     house = House(tmp_path)
     house.edit("gateway.lua", worldly)
-    house.edit("gateway.lua", lambda text: re.sub(r"brand = \{.*\}", 'brand = { name = "Umbrella & Söhne", primary = "#b01e68" }', text))
+    house.edit(
+        "gateway.lua",
+        lambda text: re.sub(r"brand = \{.*\}", 'brand = { name = "Umbrella & Söhne", primary = "#b01e68" }', text),
+    )
     with MailServer(tmp_path, None, auth=False) as server:
-        house.edit("gateway.lua", lambda text: text.replace(
-            "email_code = { mail = outbox() }", f'email_code = {{ mail = smtp {{ url = "{server.url}", from = "no-reply@example.com" }} }}'))
+        house.edit(
+            "gateway.lua",
+            lambda text: text.replace(
+                "email_code = { mail = outbox() }",
+                f'email_code = {{ mail = smtp {{ url = "{server.url}", from = "no-reply@example.com" }} }}',
+            ),
+        )
         try:
             house.start()
             token = house.register(number)["session"]["token"]
             own = {"headers": {"Authorization": f"Bearer {token}", "Accept-Language": tag}}
             # What was registered without a language has none yet.
             flow = house.api("POST", "/flows", {"flow": "change_email"}, **own).json()["id"]
-            begun = house.api("POST", f"/flows/{flow}/begin", {"provider": "email_code", "email": f"mail{number[-4:]}@example.com"}, **own)
+            begun = house.api(
+                "POST",
+                f"/flows/{flow}/begin",
+                {"provider": "email_code", "email": f"mail{number[-4:]}@example.com"},
+                **own,
+            )
             assert begun.status_code == 200, begun.text
             _, mail = server.mail(1)
         finally:
@@ -288,12 +383,15 @@ def test_mail_looks_like_the_service(driver, tmp_path, number, tag, direction):
             screen.looks(size, dark=dark).driver.get(file.as_uri())
             screen.is_sound(f"mail {tag} {size} {'dark' if dark else 'light'}")
             strong = screen.find("strong.code")
-            assert strong.text == code and float(screen.js("return parseFloat(getComputedStyle(arguments[0]).fontSize)", strong)) >= 28
+            assert (
+                strong.text == code
+                and float(screen.js("return parseFloat(getComputedStyle(arguments[0]).fontSize)", strong)) >= 28
+            )
             card = screen.find(".card").rect
             picture = screen.driver.get_screenshot_as_png()
             (tmp_path / f"mail-{tag}-{size[0]}-{'dark' if dark else 'light'}.png").write_bytes(picture)
             middle = card["x"] + card["width"] / 2
             ground, edge, paper = pixels(screen, picture, [[4, 4], [middle, card["y"] + 2], [middle, card["y"] + 12]])
             grounds[dark] = (ground, paper)
-            assert edge == [0xb0, 0x1e, 0x68], "the brand's colour"
+            assert edge == [0xB0, 0x1E, 0x68], "the brand's colour"
     assert min(grounds[False][0] + grounds[False][1]) > 230 and max(grounds[True][0] + grounds[True][1]) < 60, grounds

@@ -23,7 +23,14 @@ NEEDS = {"python": "python3", "node": "node", "go": "go"}
 
 
 def go_environment(cache):
-    return {**os.environ, "GOCACHE": str(cache), "GOPATH": str(cache / "path"), "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GO111MODULE": "on"}
+    return {
+        **os.environ,
+        "GOCACHE": str(cache),
+        "GOPATH": str(cache / "path"),
+        "GOFLAGS": "-mod=mod",
+        "GOPROXY": "off",
+        "GO111MODULE": "on",
+    }
 
 
 def holds(part, value):
@@ -70,14 +77,20 @@ class Gateway:
         if method.startswith("store."):
             value = self.values.get(key) if method == "store.get" else self.values.pop(key, None)
             return {} if method == "store.remove" else {"value": value}
-        return {"hash": "hash of " + params["secret"]} if method == "hash" else {"match": params["hash"] == "hash of " + params["secret"], "upgrade": "newer"}
+        return (
+            {"hash": "hash of " + params["secret"]}
+            if method == "hash"
+            else {"match": params["hash"] == "hash of " + params["secret"], "upgrade": "newer"}
+        )
 
 
 class Spoken:
     """A program, spoken to as the gateway speaks."""
 
     def __init__(self, command, name="probe"):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         self.last, self.logged, self.gateway = 0, [], None
         self.introduction = self.call("hello", {"protocol": 1, "protocols": [1, 2], "name": name})
 
@@ -120,7 +133,16 @@ class Spoken:
     @staticmethod
     def step(what, **more):
         fields = {"what": what} if what else {}
-        return {"flow": "login", "flow_purpose": "sign_in", "purpose": "prove", "identifier": IDENTIFIER, "account": ACCOUNT, "fields": fields, "now": 7, **more}
+        return {
+            "flow": "login",
+            "flow_purpose": "sign_in",
+            "purpose": "prove",
+            "identifier": IDENTIFIER,
+            "account": ACCOUNT,
+            "fields": fields,
+            "now": 7,
+            **more,
+        }
 
     def submit(self, what, **more):
         return self.call("submit", self.step(what, **more))
@@ -142,15 +164,26 @@ def probe(command):
 
 def test_hello_is_what_is_declared(probe):
     said = probe.introduction["result"]
-    assert said["protocol"] == 2 and said["shape"] == "full" and said["identifier"] == "email" and said["role"] == ["factor"]
+    assert (
+        said["protocol"] == 2
+        and said["shape"] == "full"
+        and said["identifier"] == "email"
+        and said["role"] == ["factor"]
+    )
     assert [(field["name"], field.get("required", True)) for field in said["submit"]] == [("what", True)]
-    assert [(outcome["reason"], outcome.get("counts", True)) for outcome in said["outcomes"]] == [("wrong", True), ("again", False)]
+    assert [(outcome["reason"], outcome.get("counts", True)) for outcome in said["outcomes"]] == [
+        ("wrong", True),
+        ("again", False),
+    ]
     assert said["settings"][1] == {"name": "count", "kind": "number", "default": 3, "minimum": 1, "maximum": 9} | {
-        key: value for key, value in said["settings"][1].items() if key == "required"}
+        key: value for key, value in said["settings"][1].items() if key == "required"
+    }
     assert said["facts"] == [{"name": "floor", "kind": "number", "of": "email", "help": "Where they work."}]
     assert said["words"]["translations"] == {"hi": {"Probe": "जाँच", "What to do": "क्या = करना है"}}
     assert said["record_version"] == 2 and "hook" not in said and "callback" not in said
-    assert 'policy "probe"' in said["policy"] and said["flows"] == {"probe_set": (PROBE / "flows" / "probe_set.lua").read_text()}
+    assert 'policy "probe"' in said["policy"] and said["flows"] == {
+        "probe_set": (PROBE / "flows" / "probe_set.lua").read_text()
+    }
     assert said["cases"] == (PROBE / "cases.lua").read_text()
 
 
@@ -158,7 +191,9 @@ def test_another_name_is_used_in_its_lua(command):
     probe = Spoken(command, name="second_probe")
     said = probe.introduction["result"]
     assert 'policy "second_probe"' in said["policy"]
-    assert said["flows"] == {"second_probe_set": (PROBE / "flows" / "probe_set.lua").read_text().replace('"probe', '"second_probe')}
+    assert said["flows"] == {
+        "second_probe_set": (PROBE / "flows" / "probe_set.lua").read_text().replace('"probe', '"second_probe')
+    }
     assert said["cases"] == (PROBE / "cases.lua").read_text().replace('"probe', '"second_probe')
     probe.close()
 
@@ -168,8 +203,11 @@ def test_every_answer(probe):
     assert probe.submit("proved")["result"] == {"proved": {}}
     assert probe.submit("everything")["result"]["proved"] == {
         "identifiers": [{"kind": "email", "value": "asha@example.com", "attributes": {"floor": "3"}}],
-        "claimed": [{"kind": "email", "value": "b@example.com"}], "first_name": "Asha", "last_name": "Rao",
-        "record": {"replace": "kept and 3", "once": True}}
+        "claimed": [{"kind": "email", "value": "b@example.com"}],
+        "first_name": "Asha",
+        "last_name": "Rao",
+        "record": {"replace": "kept and 3", "once": True},
+    }
     assert probe.submit("remove")["result"]["proved"]["record"] == {}
     assert probe.submit("renew")["result"]["proved"]["record"].items() <= {"replace": "newer", "once": False}.items()
     assert probe.submit("wrong")["result"] == {"refused": "wrong"}
@@ -180,22 +218,38 @@ def test_every_answer(probe):
 
 
 def test_what_few_answers_say(probe):
-    assert probe.submit("weak")["result"] == {"malformed": {"field": "what", "detail": "Say more.", "reason": "weak_pin"}}
+    assert probe.submit("weak")["result"] == {
+        "malformed": {"field": "what", "detail": "Say more.", "reason": "weak_pin"}
+    }
     assert probe.submit("both")["result"] == {"proved": {"multi_factor": True}}
     field = probe.submit("choose")["result"]["ask"]["fields"][0]
-    assert field["kind"] == "choice" and field["choices"] == [{"value": "a", "label": "The first"}, {"value": "b", "label": "The second"}]
+    assert field["kind"] == "choice" and field["choices"] == [
+        {"value": "a", "label": "The first"},
+        {"value": "b", "label": "The second"},
+    ]
     ceremony = probe.submit("ceremony")["result"]["ask"]
-    assert ceremony["show"][0]["call"] == "get" and json.loads(ceremony["show"][0]["options"]) == {"challenge": "AA"} and ceremony["fields"][0]["kind"] == "json"
+    assert (
+        ceremony["show"][0]["call"] == "get"
+        and json.loads(ceremony["show"][0]["options"]) == {"challenge": "AA"}
+        and ceremony["fields"][0]["kind"] == "json"
+    )
 
 
 def test_an_answer_that_waits(probe):
     waiting = probe.submit("wait")["result"]["wait"]
-    assert waiting["poll"] == 2500 and json.loads(waiting["state"]) == {"handle": 1} and waiting["show"][0]["text"] == "Look at your phone."
+    assert (
+        waiting["poll"] == 2500
+        and json.loads(waiting["state"]) == {"handle": 1}
+        and waiting["show"][0]["text"] == "Look at your phone."
+    )
 
 
 def test_state_comes_back_as_it_was_given(probe):
     first = probe.submit("rounds")["result"]["ask"]
-    assert [one["kind"] for one in first["show"]] == ["text", "secret", "qr", "list"] and first["show"][3]["items"] == ["a", "b"]
+    assert [one["kind"] for one in first["show"]] == ["text", "secret", "qr", "list"] and first["show"][3]["items"] == [
+        "a",
+        "b",
+    ]
     second = probe.submit("rounds", state=first["state"])["result"]
     assert second["refused"] == "again" and json.loads(second["then"]["state"]) == {"round": 2}
 
@@ -204,7 +258,16 @@ def test_what_the_gateway_grants(probe):
     probe.gateway = Gateway()
     heard = json.loads(probe.submit("tools")["result"]["proved"]["record"]["replace"])
     assert heard == ["hash of a word", True, "newer", False, "value", "value", None]
-    assert [method for method, _ in probe.gateway.asked] == ["hash", "verify", "store.set", "store.set", "store.get", "store.take", "store.take", "store.remove"]
+    assert [method for method, _ in probe.gateway.asked] == [
+        "hash",
+        "verify",
+        "store.set",
+        "store.set",
+        "store.get",
+        "store.take",
+        "store.take",
+        "store.remove",
+    ]
     # Each is for the call that it belongs to, whatever other calls are open.
     assert {params["call"] for _, params in probe.gateway.asked} == {probe.last}
     assert [params["expires_in"] for _, params in probe.gateway.asked if "expires_in" in params] == [60, 1.5]
@@ -246,12 +309,18 @@ def test_calls_run_side_by_side_and_are_cancelled(probe):
         probe.write({"method": "cancel", "params": {"id": number}})
     while len(probe.logged) < 100:
         probe.submit("proved")
-    assert sorted(line["values"]["call"] for line in probe.logged) == list(range(100)) and probe.logged[0]["level"] == "warning"
+    assert (
+        sorted(line["values"]["call"] for line in probe.logged) == list(range(100))
+        and probe.logged[0]["level"] == "warning"
+    )
 
 
 def test_settings_are_refused_with_the_reason(command):
     probe = Spoken(command)
-    assert probe.call("configure", {"settings": {"token": "bad", "count": 3}})["error"]["message"] == "`token` is not one of the hub's"
+    assert (
+        probe.call("configure", {"settings": {"token": "bad", "count": 3}})["error"]["message"]
+        == "`token` is not one of the hub's"
+    )
     probe.close()
 
 
@@ -276,7 +345,13 @@ def test_codes(command):
     probe = Spoken([*command, "codes"])
     assert probe.introduction["result"]["shape"] == "code" and "submit" not in probe.introduction["result"]
     probe.call("configure", {"settings": {}})
-    message = {"code": "123456", "text": "123456 is your code", "domain_bound_line": "@x #123456", "service": "Moongate", "now": 0}
+    message = {
+        "code": "123456",
+        "text": "123456 is your code",
+        "domain_bound_line": "@x #123456",
+        "service": "Moongate",
+        "now": 0,
+    }
     person = {"kind": "phone", "value": "+919999999999", "display": "+91 99999 99999"}
     assert probe.call("deliver", {**message, "to": person})["result"] == {}
     assert probe.logged == [{"level": "info", "message": "sent", "values": {"length": 29}}]
@@ -290,7 +365,12 @@ def test_codes(command):
 def test_webhooks_and_maintenance(command):
     probe = Spoken([*command, "codes"])
     said = probe.introduction["result"]
-    assert said["hook"] is True and said["callback"] == [] and said["maintain"] == 60 and said["delivery_reasons"][0]["permanent"] is True
+    assert (
+        said["hook"] is True
+        and said["callback"] == []
+        and said["maintain"] == 60
+        and said["delivery_reasons"][0]["permanent"] is True
+    )
     probe.call("configure", {"settings": {}})
     probe.gateway = Gateway()
     webhook = {"headers": {"signature": "right"}, "remote": "192.0.2.1", "now": 5}
@@ -310,7 +390,10 @@ def test_a_record_of_an_older_version_is_upgraded(probe):
     assert probe.call("upgrade", {"record": "kept", "version": 1})["result"] == {"record": "kept of 1"}
 
 
-@pytest.mark.parametrize("what, advice", [("no-upgrade", "converts the records of older versions"), ("no-interval", "says how often it is called")])
+@pytest.mark.parametrize(
+    "what, advice",
+    [("no-upgrade", "converts the records of older versions"), ("no-interval", "says how often it is called")],
+)
 def test_half_a_declaration_is_an_error(command, what, advice):
     probe = Spoken([*command, what])
     said = probe.introduction.get("error", {}).get("message", "")

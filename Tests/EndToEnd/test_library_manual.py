@@ -14,7 +14,19 @@ TEMPLATES = ROOT / "Sources" / "moongate" / "Templates"
 MANUAL = (ROOT / "Documentation" / "providers" / "programs.md").read_text()
 COLUMNS = ("python", "node", "go")
 # Plain objects of the program's own, or of the protocol: the library does not know their members.
-PLAIN = {"field", "choice", "setting", "outcome", "reason", "fact", "words", "account", "identifier", "callback", "verdict"}
+PLAIN = {
+    "field",
+    "choice",
+    "setting",
+    "outcome",
+    "reason",
+    "fact",
+    "words",
+    "account",
+    "identifier",
+    "callback",
+    "verdict",
+}
 
 
 def described(language):
@@ -30,11 +42,16 @@ def python():
     spec = importlib.util.spec_from_file_location("moongate_library", TEMPLATES / "moongate.py")
     library = importlib.util.module_from_spec(spec)
     import sys
+
     sys.modules[spec.name] = library
     spec.loader.exec_module(library)
     found = set()
     for name, value in vars(library).items():
-        if name.startswith("_") or inspect.ismodule(value) or getattr(value, "__module__", spec.name) not in (spec.name, None):
+        if (
+            name.startswith("_")
+            or inspect.ismodule(value)
+            or getattr(value, "__module__", spec.name) not in (spec.name, None)
+        ):
             continue
         if inspect.isclass(value):
             # What a class has by itself: not what it inherits.
@@ -69,7 +86,10 @@ def node():
     """ % json.dumps((TEMPLATES / "moongate.mjs").as_uri())
     said = subprocess.run(["node", "--input-type=module", "--eval", script], capture_output=True, text=True, check=True)
     # The members of a provider are what the head of the file lists.
-    head = " ".join(line.removeprefix("//").strip() for line in (TEMPLATES / "moongate.mjs").read_text().split("\nimport ")[0].splitlines())
+    head = " ".join(
+        line.removeprefix("//").strip()
+        for line in (TEMPLATES / "moongate.mjs").read_text().split("\nimport ")[0].splitlines()
+    )
     fields, functions = re.search(r"Its fields: (.*?)\. Its functions: (.*?)\.", head).groups()
     return set(json.loads(said.stdout)) | set(fields.split(", ")) | set(re.findall(r"(\w+)\(", functions))
 
@@ -80,7 +100,11 @@ def go():
     found = set(re.findall(r"^func ([A-Z]\w*)", text, re.M))
     found |= {f"{of}.{name}" for of, name in re.findall(r"^func \(\w+ \*?([A-Z]\w*)\) ([A-Z]\w*)", text, re.M)}
     for name, body in re.findall(r"^type ([A-Z]\w*) struct \{\n(.*?)^\}", text, re.M | re.S):
-        found |= {f"{name}.{field}" for line in body.splitlines() if (field := (re.match(r"\t([A-Z]\w*)\s", line) or [None, None])[1])}
+        found |= {
+            f"{name}.{field}"
+            for line in body.splitlines()
+            if (field := (re.match(r"\t([A-Z]\w*)\s", line) or [None, None])[1])
+        }
     types = set(re.findall(r"^type ([A-Z]\w*) ", text, re.M))
     # How a declaration is written as JSON, and the text of an error, is nothing that an author calls.
     found -= {"Field.MarshalJSON", "Outcome.MarshalJSON", "Undelivered.Error"}

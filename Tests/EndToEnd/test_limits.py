@@ -16,8 +16,12 @@ def call(house, address, method, path, body=None):
     """One request from an address of this machine: its status and its document."""
     connection = http.client.HTTPConnection("127.0.0.1", house.ports[0], timeout=60, source_address=(address, 0))
     try:
-        connection.request(method, path, json.dumps(body) if body is not None else None, {
-            "Content-Type": "application/json", "Host": f"localhost:{house.ports[0]}"})
+        connection.request(
+            method,
+            path,
+            json.dumps(body) if body is not None else None,
+            {"Content-Type": "application/json", "Host": f"localhost:{house.ports[0]}"},
+        )
         answer = connection.getresponse()
         content = answer.read()
         return answer.status, json.loads(content) if content else None
@@ -28,9 +32,19 @@ def call(house, address, method, path, body=None):
 def register(house, address, number):
     status, flow = call(house, address, "POST", "/api/auth/flows", {"flow": "register_email"})
     assert status == 201, flow
-    return call(house, address, "POST", f"/api/auth/flows/{flow['id']}/begin", {
-        "provider": "password", "email": f"person{number}@example.com", "password": f"correct horse {number}", "first_name": "Asha",
-        "last_name": "Rao"})
+    return call(
+        house,
+        address,
+        "POST",
+        f"/api/auth/flows/{flow['id']}/begin",
+        {
+            "provider": "password",
+            "email": f"person{number}@example.com",
+            "password": f"correct horse {number}",
+            "first_name": "Asha",
+            "last_name": "Rao",
+        },
+    )
 
 
 # Attack: registrations in a row, each of which costs a hash.
@@ -45,8 +59,14 @@ def test_of_two_hundred_parallel_registrations_ten_succeed(house):
     refused = [document for status, document in answers if status == 429]
     assert all(one["code"] == "rate_limited" and 3500 <= one["retry_after"] <= 3600 for one in refused), refused[0]
     # Sixty of them could begin at all.
-    told = [requests.get(f"{house.admin}/decisions/{one}", timeout=10).json()["detail"] for one in {one["decision_id"] for one in refused}]
-    assert {(one["act"], one["rule"]) for one in told} == {("begin", "limits.begin_ip"), ("register", "limits.register_ip")}, told
+    told = [
+        requests.get(f"{house.admin}/decisions/{one}", timeout=10).json()["detail"]
+        for one in {one["decision_id"] for one in refused}
+    ]
+    assert {(one["act"], one["rule"]) for one in told} == {
+        ("begin", "limits.begin_ip"),
+        ("register", "limits.register_ip"),
+    }, told
 
 
 # Attack: junk requests until the trail has forgotten the sign-in before them.
@@ -77,12 +97,17 @@ def test_the_answer_to_the_flood_is_a_refusal_like_any_other(house):
 # Attack: flows that are begun and never finished, each a row of the store.
 def test_a_flood_of_flows_evicts_itself(house):
     generation = house.policy()["active"]
-    house.edit("policies/google_oauth.lua", lambda text: text.replace('max = 60, window = "1h"', 'max = 100000, window = "1h"', 1))
+    house.edit(
+        "policies/google_oauth.lua",
+        lambda text: text.replace('max = 60, window = "1h"', 'max = 100000, window = "1h"', 1),
+    )
     house.wait_generation(generation)
 
     def begun(address):
         _, flow = call(house, address, "POST", "/api/auth/flows", {"flow": "enter"})
-        status, document = call(house, address, "POST", f"/api/auth/flows/{flow['id']}/begin", {"provider": "google_oauth"})
+        status, document = call(
+            house, address, "POST", f"/api/auth/flows/{flow['id']}/begin", {"provider": "google_oauth"}
+        )
         assert status == 200, document
         return flow["id"]
 

@@ -13,13 +13,24 @@ from mail_server import PASSWORD, USER, MailServer
 
 
 def mail_by(house, server, **more):
-    fields = {"url": f'"{server.url}"', "from": '"Größe \\"Wallet\\" <no-reply@example.com>"', "user": f'"{USER}"', "password": 'env "MAIL_PASSWORD"', **more}
+    fields = {
+        "url": f'"{server.url}"',
+        "from": '"Größe \\"Wallet\\" <no-reply@example.com>"',
+        "user": f'"{USER}"',
+        "password": 'env "MAIL_PASSWORD"',
+        **more,
+    }
     if server.tls:
         fields.setdefault("ca", f'"{server.certificate}"')
     if server.tls == "starttls":
         fields.setdefault("starttls", "true")
     smtp = "smtp { " + ", ".join(f"{name} = {value}" for name, value in fields.items() if value) + " }"
-    house.edit("gateway.lua", lambda text: re.sub(r"email_code = \{ mail = outbox\(\) \}", lambda _: f"email_code = {{ mail = {smtp} }}", text))
+    house.edit(
+        "gateway.lua",
+        lambda text: re.sub(
+            r"email_code = \{ mail = outbox\(\) \}", lambda _: f"email_code = {{ mail = {smtp} }}", text
+        ),
+    )
 
 
 def change_email(house, token, address):
@@ -57,7 +68,9 @@ def test_sign_in_by_a_code_that_came_by_mail(empty_house, tmp_path, number, tls)
         code = re.search(r"\b\d{6}\b", text).group()
         assert code in page and code not in mail["Subject"]
         assert '<html lang="en" dir="ltr">' in page
-        done = empty_house.api("POST", f"/flows/{flow}/submit", {"code": code}, headers={"Authorization": f"Bearer {token}"})
+        done = empty_house.api(
+            "POST", f"/flows/{flow}/submit", {"code": code}, headers={"Authorization": f"Bearer {token}"}
+        )
         assert done.status_code == 200, done.text
         assert done.json()["account"]["is_email_verified"] is True
 
@@ -74,16 +87,23 @@ def test_sign_in_by_a_code_that_came_by_mail(empty_house, tmp_path, number, tls)
     assert PASSWORD not in empty_house.log and code not in empty_house.log
 
 
-@pytest.mark.parametrize("case", ["wrong password", "unknown authority", "another name", "no starttls", "refused", "gone"])
+@pytest.mark.parametrize(
+    "case", ["wrong password", "unknown authority", "another name", "no starttls", "refused", "gone"]
+)
 def test_mail_that_cannot_leave(empty_house, tmp_path, number, case):
-    with MailServer(tmp_path, None if case in ("no starttls", "refused", "gone") else "implicit", auth=case == "wrong password") as server:
+    with MailServer(
+        tmp_path, None if case in ("no starttls", "refused", "gone") else "implicit", auth=case == "wrong password"
+    ) as server:
         more = {"unknown authority": {"ca": None}, "no starttls": {"starttls": "true"}}.get(case, {})
         if case == "another name":
             more = {"url": f'"{server.url.replace("localhost", "127.0.0.1")}"'}
         if case == "refused":
             server.refuse = "550 nobody here"
         mail_by(empty_house, server, **more)
-        empty_house.edit("policies/email_code.lua", lambda text: re.sub(r'unknown_account = "\w+"', 'unknown_account = "reveal"', text))
+        empty_house.edit(
+            "policies/email_code.lua",
+            lambda text: re.sub(r'unknown_account = "\w+"', 'unknown_account = "reveal"', text),
+        )
         if case == "gone":
             server.stop()
         empty_house.start(MAIL_PASSWORD="wrong" if case == "wrong password" else PASSWORD)
@@ -108,7 +128,13 @@ def test_where_the_policy_conceals_a_mail_that_cannot_leave_is_told_to_the_opera
         begun, _ = change_email(empty_house, token, "a@example.com")
         assert begun.status_code == 200, begun.text
         failed = wait_for(
-            lambda: [event for event in requests.get(f"{empty_house.admin}/events", timeout=10).json() if event["kind"] == "delivery_failed"], "an event")
+            lambda: [
+                event
+                for event in requests.get(f"{empty_house.admin}/events", timeout=10).json()
+                if event["kind"] == "delivery_failed"
+            ],
+            "an event",
+        )
         assert failed[0]["provider"] == "email_code" and "550" in failed[0]["detail"]["fault"]
         assert "a@example.com" not in json.dumps(failed)
 
@@ -136,7 +162,11 @@ def test_sms_by_a_webhook(empty_house, number, other_number):
         flow = empty_house.flow("register")
         assert empty_house.begin(flow, number).status_code == 200
         path, headers, body = server.taken[0]
-        assert path == "/sms" and headers["Authorization"] == "Bearer s3cret" and headers["Content-Type"] == "application/json"
+        assert (
+            path == "/sms"
+            and headers["Authorization"] == "Bearer s3cret"
+            and headers["Content-Type"] == "application/json"
+        )
         assert set(body) == {"to", "text"} and body["to"] == number
         code = re.search(r"@localhost #(\d{6})$", body["text"]).group(1)
         done = empty_house.submit(flow, code)

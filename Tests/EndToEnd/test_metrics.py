@@ -42,8 +42,11 @@ def metrics(house):
 
 
 def value(families, family, **labels):
-    return sum(sample.value for sample in families[family].samples
-               if sample.name in (family, family + "_total") and labels.items() <= sample.labels.items())
+    return sum(
+        sample.value
+        for sample in families[family].samples
+        if sample.name in (family, family + "_total") and labels.items() <= sample.labels.items()
+    )
 
 
 def test_metrics(house):
@@ -55,7 +58,12 @@ def test_metrics(house):
     for _ in range(5):
         assert requests.get(f"{house.url}/echo", headers=cookie, timeout=10).status_code == 200
     assert requests.get(f"{house.url}/echo", timeout=10).status_code == 401
-    assert requests.get(f"{house.url}/echo", headers={"Accept": "text/html"}, timeout=10, allow_redirects=False).status_code == 302
+    assert (
+        requests.get(
+            f"{house.url}/echo", headers={"Accept": "text/html"}, timeout=10, allow_redirects=False
+        ).status_code
+        == 302
+    )
     assert requests.get(f"{house.url}//", timeout=10).status_code == 400
     families = metrics(house)
     route = "/**"
@@ -65,7 +73,11 @@ def test_metrics(house):
     assert value(families, "moongate_requests", route="(none)", outcome="refused", status="4xx") == 1
     assert value(families, "moongate_requests", route="(own)", outcome="own") >= 3
     assert value(families, "moongate_refusals", code="unauthenticated") >= 1
-    assert value(families, "moongate_session_lookups", result="live") + value(families, "moongate_session_lookups", result="asked") >= 5
+    assert (
+        value(families, "moongate_session_lookups", result="live")
+        + value(families, "moongate_session_lookups", result="asked")
+        >= 5
+    )
     assert value(families, "moongate_upstream_connections_opened") >= 1
     assert value(families, "moongate_deliveries", channel="sms", outcome="delivered") == 1
     assert value(families, "process_resident_memory_bytes") > 1e6
@@ -100,7 +112,12 @@ def test_the_access_log(logged):
     assert stat.S_IMODE(house.access.stat().st_mode) == 0o600
     done = house.register("+919876500301")
     token = done["session"]["token"]
-    assert requests.post(f"{house.url}/closed/a?secret=1", data="12345", headers={"Cookie": f"moongate={token}"}, timeout=10).status_code == 200
+    assert (
+        requests.post(
+            f"{house.url}/closed/a?secret=1", data="12345", headers={"Cookie": f"moongate={token}"}, timeout=10
+        ).status_code
+        == 200
+    )
     line = found(house, "/closed/a")
     assert line["method"] == "POST" and line["status"] == 200 and line["bytes"] == 5 and line["outcome"] == "passed"
     assert line["route"] == "/closed/**" and line["account"] == done["account"]["id"] and line["client"] == "127.0.0.1"
@@ -111,7 +128,10 @@ def test_the_access_log(logged):
     # Whoever reads the log takes nothing over.
     flow = house.flow()
     house.begin(flow, "+919876500302")
-    house.submit(flow, wrong(house.code("+919876500302")) if any(e["to"] == "+919876500302" for e in house.outbox()) else "000000")
+    house.submit(
+        flow,
+        wrong(house.code("+919876500302")) if any(e["to"] == "+919876500302" for e in house.outbox()) else "000000",
+    )
     wait_for(lambda: any(line.get("path", "").endswith("/submit") for line in lines(house)), "the submit")
     text = house.access.read_text()
     for secret in (token, flow, "secret=1", "+9198765"):
@@ -148,22 +168,39 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 def asked(house, path, headers):
     assert requests.get(f"{house.url}{path}", headers=headers, timeout=10).status_code == 200
-    head = house.upstream.all[house.upstream.all.rindex(b"GET " + path.encode()):].split(b"\r\n\r\n")[0].decode()
-    return [line.split(": ", 1)[1] for line in head.split("\r\n") if line.lower().startswith("traceparent:")], \
-        [line.split(": ", 1)[1] for line in head.split("\r\n") if line.lower().startswith("tracestate:")]
+    head = house.upstream.all[house.upstream.all.rindex(b"GET " + path.encode()) :].split(b"\r\n\r\n")[0].decode()
+    return [line.split(": ", 1)[1] for line in head.split("\r\n") if line.lower().startswith("traceparent:")], [
+        line.split(": ", 1)[1] for line in head.split("\r\n") if line.lower().startswith("tracestate:")
+    ]
 
 
 def test_a_trace_goes_on(logged):
     [parent], state = asked(logged, "/open/t1", {"traceparent": PARENT, "tracestate": "a=1,b=2"})
-    assert parent[:36] == PARENT[:36] and parent[36:52] != PARENT[36:52] and parent.endswith("-01") and state == ["a=1,b=2"]
+    assert (
+        parent[:36] == PARENT[:36]
+        and parent[36:52] != PARENT[36:52]
+        and parent.endswith("-01")
+        and state == ["a=1,b=2"]
+    )
     line = found(logged, "/open/t1")
     assert line["trace"] == PARENT[3:35] and line["span"] == parent[36:52]
 
 
-@pytest.mark.parametrize("sent", [
-    None, "", "00", PARENT.upper(), PARENT + "-x", PARENT.replace("00-", "ff-", 1), "00-" + "0" * 32 + "-b7ad6b7169203331-01",
-    "00-0af7651916cd43dd8448eb211c80319c-" + "0" * 16 + "-01", PARENT.replace("-", "_"), "0" * 5000,
-])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        None,
+        "",
+        "00",
+        PARENT.upper(),
+        PARENT + "-x",
+        PARENT.replace("00-", "ff-", 1),
+        "00-" + "0" * 32 + "-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-" + "0" * 16 + "-01",
+        PARENT.replace("-", "_"),
+        "0" * 5000,
+    ],
+)
 def test_a_trace_begins(logged, sent):
     headers = {"tracestate": "a=1"}
     if sent is not None:

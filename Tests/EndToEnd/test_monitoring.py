@@ -32,7 +32,9 @@ def free_port():
 
 
 def names_in(text):
-    return {re.sub(r"_(bucket|sum|count|total)$", "", name) for name in re.findall(r"\b(?:moongate|process)_[a-z_]+", text)}
+    return {
+        re.sub(r"_(bucket|sum|count|total)$", "", name) for name in re.findall(r"\b(?:moongate|process)_[a-z_]+", text)
+    }
 
 
 def test_rules_fire_when_they_should_and_only_then():
@@ -79,12 +81,22 @@ def prometheus(tmp_path):
         target = house.admin.removeprefix("http://")
         (tmp_path / "prometheus.yml").write_text(
             "global: { scrape_interval: 500ms, evaluation_interval: 500ms }\nrule_files: [alerts.yml]\n"
-            f"scrape_configs:\n  - job_name: moongate\n    static_configs: [{{ targets: ['{target}'] }}]\n")
+            f"scrape_configs:\n  - job_name: moongate\n    static_configs: [{{ targets: ['{target}'] }}]\n"
+        )
         port = free_port()
         log = (tmp_path / "prometheus.log").open("w")
-        running.append(subprocess.Popen(
-            ["prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data",
-             f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log))
+        running.append(
+            subprocess.Popen(
+                [
+                    "prometheus",
+                    f"--config.file={tmp_path}/prometheus.yml",
+                    f"--storage.tsdb.path={tmp_path}/data",
+                    f"--web.listen-address=127.0.0.1:{port}",
+                ],
+                stdout=log,
+                stderr=log,
+            )
+        )
         started = Prometheus(port)
         wait_for(started.scrapes, "Prometheus to scrape the gateway", 30)
         return started
@@ -109,9 +121,13 @@ def test_prometheus_scrapes_the_gateway_and_alerts(empty_house, prometheus, numb
     # Without a certificate and without sinks these are not there.
     absent = {"moongate_certificate_expiry_timestamp_seconds", "moongate_audit_lag_seconds"}
     assert used - absent - {name.removesuffix("_total") for name in families} == set()
-    assert all("Counted by" not in family.documentation for name, family in families.items() if name.startswith("moongate"))
+    assert all(
+        "Counted by" not in family.documentation for name, family in families.items() if name.startswith("moongate")
+    )
     assert value(families, "moongate_build_info") == 1 and value(families, "process_start_time_seconds") > 1.6e9
-    assert value(families, "moongate_sends", provider="phone_otp", channel="sms", country="IN", outcome="delivered") >= 1
+    assert (
+        value(families, "moongate_sends", provider="phone_otp", channel="sms", country="IN", outcome="delivered") >= 1
+    )
     assert value(families, "moongate_attempts", provider="phone_otp", outcome="verified") == 1
     assert sum(s.value for s in families["moongate_sign_ins"].samples if s.labels["outcome"] == "completed") == 1
     assert value(families, "moongate_store_bytes", part="database") > 0
@@ -184,12 +200,26 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
     cert, key = certificate(tmp_path, "soon")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(cert))
     speak_tls(house, cert, key)
-    house.edit("gateway.lua", lambda text: text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1).replace(
-        "  admin =", f'  audit = {{ webhook {{ url = "http://127.0.0.1:{sink}/", secret = env "SECRET" }} }},\n  admin =', 1).replace(
-        "phone_otp = { sms = outbox() }", f'phone_otp = {{ sms = webhook {{ url = "http://127.0.0.1:{carrier.port}/" }} }}', 1))
+    house.edit(
+        "gateway.lua",
+        lambda text: (
+            text.replace("  region =", '  trusted_proxies = { "127.0.0.1/32" },\n  region =', 1)
+            .replace(
+                "  admin =",
+                f'  audit = {{ webhook {{ url = "http://127.0.0.1:{sink}/", secret = env "SECRET" }} }},\n  admin =',
+                1,
+            )
+            .replace(
+                "phone_otp = { sms = outbox() }",
+                f'phone_otp = {{ sms = webhook {{ url = "http://127.0.0.1:{carrier.port}/" }} }}',
+                1,
+            )
+        ),
+    )
     (house.config / "policies/phone_otp.lua").write_text(
         'return policy "phone_otp" { timers = { resend_after = { "1s" } }, limits = {'
-        ' verify = { on = "verify", per = "phone", max = 1, window = "1h", counts = "failures", lock = { "1h" } } } }\n')
+        ' verify = { on = "verify", per = "phone", max = 1, window = "1h", counts = "failures", lock = { "1h" } } } }\n'
+    )
     (house.config / "policies/password.lua").write_text('return policy "password" { limits = {} }\n')
     house.edit("gateway.lua", lambda text: re.sub(r"  risk_budget = .*\n", "", text))
     house.start(SECRET="a-secret-of-the-sink")
@@ -207,12 +237,21 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
             path = f"{house.url}/api/auth/flows"
             flow = session.post(path, json={"flow": "register"}, timeout=60).json()["id"]
             phone = f"+1305{2010000 + next(people)}"
-            if session.post(f"{path}/{flow}/begin", json={"provider": "phone_otp", "phone": phone}, timeout=60).status_code == 200:
+            if (
+                session.post(
+                    f"{path}/{flow}/begin", json={"provider": "phone_otp", "phone": phone}, timeout=60
+                ).status_code
+                == 200
+            ):
                 session.post(f"{path}/{flow}/submit", json={"code": "000000"}, timeout=60)
 
     fires("MoongateCertificateExpires")
     guess()
-    wait_for(lambda: watcher.has('moongate_sends_total{country="US"}') and watcher.has('moongate_attempts_total'), "the first message to be seen", 30)
+    wait_for(
+        lambda: watcher.has('moongate_sends_total{country="US"}') and watcher.has('moongate_attempts_total'),
+        "the first message to be seen",
+        30,
+    )
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(guess, range(110)))
     fires("MoongateSendsToUnusualCountry", "MoongateAttemptsRefused", "MoongateLocks", "MoongateAuditBehind")
@@ -222,8 +261,11 @@ def test_each_alert_fires_when_its_fault_happens(empty_house, prometheus, tmp_pa
 
     def sign_in(index):
         requests.post(
-            f"{house.url}/api/auth/login", json={"email": f"p{index}@example.com", "password": "violet harbour twelve"},
-            headers={"X-Forwarded-For": f"203.0.113.{index}"}, timeout=60)
+            f"{house.url}/api/auth/login",
+            json={"email": f"p{index}@example.com", "password": "violet harbour twelve"},
+            headers={"X-Forwarded-For": f"203.0.113.{index}"},
+            timeout=60,
+        )
 
     with ThreadPoolExecutor(60) as pool, meanwhile(lambda: list(pool.map(sign_in, range(120)))):
         fires("MoongateHashingFull", seconds=120)

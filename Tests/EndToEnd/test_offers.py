@@ -16,7 +16,10 @@ def houses(folder, *providers):
     offers = ", ".join(f'{{ "{provider}", every = "30d" }}' for provider in providers)
     # Several sign-ins of one person: no waiting for the next code.
     house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1ms"'))
-    house.edit("accounts.lua", lambda text: text.replace("return accounts {", f"return accounts {{\n  offer = {{ {offers} }},", 1))
+    house.edit(
+        "accounts.lua",
+        lambda text: text.replace("return accounts {", f"return accounts {{\n  offer = {{ {offers} }},", 1),
+    )
     return house.start()
 
 
@@ -54,7 +57,9 @@ def before_scripts(driver, source):
 @pytest.mark.parametrize("language", ["en", "hi"])
 def test_a_passkey_is_offered_after_a_code_and_added_on_the_way(screen, key, language):
     screen.opens(f"/auth/login?language={language}")
-    screen.enters(screen.asks_code(screen.number, f"login?language={language}&return_to=/home?from=there")).at("/auth/step")
+    screen.enters(screen.asks_code(screen.number, f"login?language={language}&return_to=/home?from=there")).at(
+        "/auth/step"
+    )
     assert screen.js("return document.documentElement.lang") == language
     skip = screen.find("a[data-skip]")
     assert skip.get_attribute("href") == f"{screen.house.url}/home?from=there"
@@ -70,7 +75,9 @@ def test_a_passkey_is_offered_after_a_code_and_added_on_the_way(screen, key, lan
     screen.at("/home").waits(lambda: screen.driver.current_url.endswith("/home?from=there"), "where they were going")
     assert len(key.credentials) == 1
     # Who has it is not offered it, and signs in by it.
-    screen.forget().opens("/auth/login").waits(lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device")
+    screen.forget().opens("/auth/login").waits(
+        lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device"
+    )
 
 
 def test_skipped_and_not_offered_again(screen, key):
@@ -105,7 +112,9 @@ def test_a_browser_without_the_api_is_not_asked(screen):
     try:
         signs_in(screen).at("/home")
         # Whoever comes to the page all the same goes on by themselves.
-        screen.opens("/auth/account?from=offer").driver.get(f"{screen.house.url}/auth/step?flow=passkey_set&offer=1&return_to=/home?after=offer")
+        screen.opens("/auth/account?from=offer").driver.get(
+            f"{screen.house.url}/auth/step?flow=passkey_set&offer=1&return_to=/home?after=offer"
+        )
         screen.waits(lambda: screen.driver.current_url.endswith("/home?after=offer"), "the page behind the offer")
     finally:
         driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
@@ -117,8 +126,11 @@ def test_the_way_on_leads_nowhere_else(screen):
     screen.opens("/auth/error?code=not_found").belongs_to(screen.number)
     for target in ("https://evil.example/", "//evil.example/", "javascript:alert(1)", "/\\evil.example"):
         page = requests.get(
-            f"{screen.house.url}/auth/step", params={"flow": "passkey_set", "offer": "1", "return_to": target}, timeout=10,
-            headers={"Accept": "text/html", "Cookie": f"moongate={screen.token}"}).text
+            f"{screen.house.url}/auth/step",
+            params={"flow": "passkey_set", "offer": "1", "return_to": target},
+            timeout=10,
+            headers={"Accept": "text/html", "Cookie": f"moongate={screen.token}"},
+        ).text
         assert 'data-skip href="/home"' in page and "evil" not in page and "alert(1)" not in page, target
     script = before_scripts(screen.driver, NO_API)
     try:
@@ -152,7 +164,9 @@ def test_the_pad_is_offered_and_leads_on(tmp_path_factory, driver, number):
         house.register(number)
         screen = Screen(driver, house)
         screen.number = number
-        screen.enters(screen.forget().asks_code(number, "login?return_to=/home?from=there")).at("/auth/pin").reads("Skip for now")
+        screen.enters(screen.forget().asks_code(number, "login?return_to=/home?from=there")).at("/auth/pin").reads(
+            "Skip for now"
+        )
         screen.is_sound("the pad as an offer")
         screen.keys("482915").reads("Confirm passcode").keys("482915")
         screen.waits(lambda: driver.current_url.endswith("/home?from=there"), "where they were going")

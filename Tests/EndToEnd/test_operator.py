@@ -43,7 +43,9 @@ def test_a_lock_names_the_person(house, number):
     assert status == 0, error
     assert re.fullmatch(
         rf"phone \{number[:3]} [\d ]+ · account {account} · phone_otp/verify · until (\d{{4}}-\d\d-\d\d )?\d\d:\d\d \(in 15 min\)"
-        r" · by policies/phone_otp\.lua:\d+ · 5 of 5 failures from 127\.0\.0\.1 · lock \S+\n", line), line
+        r" · by policies/phone_otp\.lua:\d+ · 5 of 5 failures from 127\.0\.0\.1 · lock \S+\n",
+        line,
+    ), line
     listed = json.loads(tool(house, "locks", "list", "--json")[1])
     served = requests.get(f"{house.admin}/locks", timeout=10).json()
     drop = lambda locks: [{name: value for name, value in lock.items() if name != "remaining"} for lock in locks]
@@ -62,7 +64,11 @@ def test_a_lock_names_the_person(house, number):
     assert status == 0 and text.endswith("1 lock lifted\n"), text
     assert house.submit(flow, code).json()["status"] == "complete"
     lifted = events(house, "kind=lock_lifted")[0]
-    assert lifted["account"] == account and lifted["operator"] == "ravi" and lifted["detail"]["by"] == "moongate locks clear"
+    assert (
+        lifted["account"] == account
+        and lifted["operator"] == "ravi"
+        and lifted["detail"]["by"] == "moongate locks clear"
+    )
 
 
 def test_unlocking_ends_everything_that_stands_in_the_way(house, number):
@@ -101,8 +107,10 @@ def test_unlocking_ends_everything_that_stands_in_the_way(house, number):
 
 def test_tokens_with_names_and_roles(empty_house, number):
     house = empty_house
-    value = (f'{{ address = "127.0.0.1:{house.ports[1]}", tokens = {{ {{ name = "grafana", role = "read", token = env "READ" }}, '
-             '{ name = "ravi", role = "act", token = env "ACT" } } }')
+    value = (
+        f'{{ address = "127.0.0.1:{house.ports[1]}", tokens = {{ {{ name = "grafana", role = "read", token = env "READ" }}, '
+        '{ name = "ravi", role = "act", token = env "ACT" } } }'
+    )
     house.edit("gateway.lua", lambda text: re.sub(r"\n  admin = .*", f"\n  admin = {value},", text))
     house.start(READ=READ, ACT=ACT)
     acts, reads = ({"Authorization": f"Bearer {token}"} for token in (ACT, READ))
@@ -115,7 +123,11 @@ def test_tokens_with_names_and_roles(empty_house, number):
     # Attack: token after token. The address learns nothing any more, whatever it sends.
     with requests.Session() as attacker:
         for _ in range(1000):
-            problem(attacker.get(f"{house.admin}/policy", headers={"Authorization": "Bearer no"}, timeout=10), 401, "unauthenticated")
+            problem(
+                attacker.get(f"{house.admin}/policy", headers={"Authorization": "Bearer no"}, timeout=10),
+                401,
+                "unauthenticated",
+            )
     refused = requests.get(f"{house.admin}/policy", headers=acts, timeout=10)
     problem(refused, 429, "rate_limited")
     assert 0 < int(refused.headers["Retry-After"]) <= 60
@@ -151,8 +163,10 @@ def test_the_audit_trail_goes_out(empty_house, other_number):
     house = empty_house
     secret = "the-key-of-the-signature"
     receiver = Receiver(secret)
-    sinks = (f'audit = {{ file {{ path = "data/audit.log", rotate = "1GiB" }}, file {{ path = "/dev/full" }}, '
-             f'webhook {{ url = "{receiver.url}", secret = env "SECRET" }} }},')
+    sinks = (
+        f'audit = {{ file {{ path = "data/audit.log", rotate = "1GiB" }}, file {{ path = "/dev/full" }}, '
+        f'webhook {{ url = "{receiver.url}", secret = env "SECRET" }} }},'
+    )
     (house.config / "data").mkdir(exist_ok=True)
     house.edit("gateway.lua", lambda text: re.sub(r"\n  admin = ", f"\n  {sinks}\n  admin = ", text))
     house.start(SECRET=secret)
@@ -174,19 +188,31 @@ def test_the_audit_trail_goes_out(empty_house, other_number):
         return [id for id in firsts if id in set(stored)] == stored
 
     # The lease of the gateway that was killed ends by itself.
-    wait_for(lambda: at_least_once(line["metadata"]["uid"] for line in receiver.lines[before:]), "all events at the site", 60)
+    wait_for(
+        lambda: at_least_once(line["metadata"]["uid"] for line in receiver.lines[before:]), "all events at the site", 60
+    )
     log = house.config / "data/audit.log"
-    wait_for(lambda: at_least_once(json.loads(line)["metadata"]["uid"] for line in log.read_text().splitlines()), "all events in the file", 60)
+    wait_for(
+        lambda: at_least_once(json.loads(line)["metadata"]["uid"] for line in log.read_text().splitlines()),
+        "all events in the file",
+        60,
+    )
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert os.stat(log).st_mode & 0o777 == 0o600
     assert {line["class_uid"] for line in lines} == {3002} and all(line["time"] for line in lines)
     signed_in = [line for line in lines if line["activity_name"] == "session_started"]
-    assert len({line["metadata"]["uid"] for line in signed_in}) == 4 and all(line["user"]["uid"].startswith("ac_") for line in signed_in)
+    assert len({line["metadata"]["uid"] for line in signed_in}) == 4 and all(
+        line["user"]["uid"].startswith("ac_") for line in signed_in
+    )
     known = set(stored) | {event["id"] for event in events(house, "limit=100000")}
     assert {line["metadata"]["uid"] for line in lines} <= known, "none is invented"
     assert house.log.count("the audit trail cannot be sent") <= 4 and "No space left on device" in house.log
     metrics = requests.get(f"{house.admin}/metrics", timeout=10).text
-    for sink, failures in (("file .*audit.log", "0"), ("file /dev/full", r"[1-9]\d*"), (f"webhook {re.escape(receiver.url)}", "0")):
+    for sink, failures in (
+        ("file .*audit.log", "0"),
+        ("file /dev/full", r"[1-9]\d*"),
+        (f"webhook {re.escape(receiver.url)}", "0"),
+    ):
         assert re.search(rf'^moongate_audit_failures_total{{sink="{sink}"}} {failures}$', metrics, re.M), metrics
     assert re.search(r'^moongate_audit_backlog_events{sink="file /dev/full"} [1-9]', metrics, re.M)
     assert secret not in house.log and secret not in metrics

@@ -19,7 +19,13 @@ KUBERNETES = PACKAGING / "kubernetes"
 
 def moongate(*arguments, **env):
     return subprocess.run(
-        [str(BIN / "moongate"), *map(str, arguments)], capture_output=True, text=True, timeout=120, cwd="/", env={**os.environ, **env})
+        [str(BIN / "moongate"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd="/",
+        env={**os.environ, **env},
+    )
 
 
 def documents(*files):
@@ -36,7 +42,10 @@ def manual(tmp_path_factory):
     folder = tmp_path_factory.mktemp("manual")
     (folder / "help.json").write_text(moongate("--experimental-dump-help").stdout)
     subprocess.run(
-        [sys.executable, PACKAGING / "tools/manual.py", folder / "help.json", folder / "man1", "0.1.0", "2026-01-01"], check=True, timeout=60)
+        [sys.executable, PACKAGING / "tools/manual.py", folder / "help.json", folder / "man1", "0.1.0", "2026-01-01"],
+        check=True,
+        timeout=60,
+    )
     return folder / "man1"
 
 
@@ -51,10 +60,14 @@ def test_every_command_has_a_manual_page(manual):
         assert text.startswith(".TH") and ".SH DESCRIPTION" in text, file
         # A line of prose that begins with a dot or a quote is a command to troff.
         for line in text.splitlines():
-            assert not line.startswith("'") and (not line.startswith(".") or re.match(r"\.(TH|SH|SS|TP|PP|BR|nh|ad)\b", line)), (file, line)
+            assert not line.startswith("'") and (
+                not line.startswith(".") or re.match(r"\.(TH|SH|SS|TP|PP|BR|nh|ad)\b", line)
+            ), (file, line)
 
 
-@pytest.mark.parametrize("shell, syntax", [("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])])
+@pytest.mark.parametrize(
+    "shell, syntax", [("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])]
+)
 def test_completions(shell, syntax, tmp_path):
     script = moongate("--generate-completion-script", shell)
     assert script.returncode == 0 and "health" in script.stdout
@@ -94,7 +107,9 @@ def test_the_template_of_the_secret_is_refused(tmp_path):
 
 
 def test_the_configuration_of_the_compose_file(tmp_path):
-    told = moongate("check", "--config", PACKAGING / "container/config", MOONGATE_STORE="postgres://moongate:00@postgres/moongate")
+    told = moongate(
+        "check", "--config", PACKAGING / "container/config", MOONGATE_STORE="postgres://moongate:00@postgres/moongate"
+    )
     assert told.returncode == 0 and "warning" not in told.stdout, told.stdout + told.stderr
 
 
@@ -102,8 +117,17 @@ def test_examples_hold_what_init_writes(tmp_path):
     """Flows, policies and accounts of the examples are those of `moongate init`: a change there must reach them."""
     folder = tmp_path / "site"
     told = moongate(
-        "init", folder, "--public-url", "https://auth.example.com", "--upstream", "http://web.apps.svc.cluster.local", "--store", "sqlite", "--messages",
-        "smtp://localhost")
+        "init",
+        folder,
+        "--public-url",
+        "https://auth.example.com",
+        "--upstream",
+        "http://web.apps.svc.cluster.local",
+        "--store",
+        "sqlite",
+        "--messages",
+        "smtp://localhost",
+    )
     assert told.returncode == 0, told.stderr
     written = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*.lua")}
     data = documents()["ConfigMap", "moongate"]["data"]
@@ -119,12 +143,21 @@ def test_pods_have_no_rights():
     """Attack: a service of the cluster that is taken over reaches the admin listener, or a gateway that is taken over reaches the node."""
     spec = documents()["Deployment", "moongate"]["spec"]["template"]["spec"]
     (gateway,) = spec["containers"]
-    assert spec["securityContext"]["runAsNonRoot"] and not spec["automountServiceAccountToken"] and spec["securityContext"]["seccompProfile"]
+    assert (
+        spec["securityContext"]["runAsNonRoot"]
+        and not spec["automountServiceAccountToken"]
+        and spec["securityContext"]["seccompProfile"]
+    )
     assert gateway["securityContext"] == {
-        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
     assert [port["containerPort"] for port in gateway["ports"]] == [8080]
     assert [port["targetPort"] for port in documents()["Service", "moongate"]["spec"]["ports"]] == ["http"]
-    assert "--alive" in gateway["livenessProbe"]["exec"]["command"], "a database that is down would restart every gateway"
+    assert "--alive" in gateway["livenessProbe"]["exec"]["command"], (
+        "a database that is down would restart every gateway"
+    )
     assert "--alive" not in gateway["readinessProbe"]["exec"]["command"]
     image = (PACKAGING / "container/Containerfile").read_text()
     assert f"USER {spec['securityContext']['runAsUser']}:" in image
@@ -135,13 +168,21 @@ def test_pods_have_no_rights():
 
 def test_the_examples_for_proxies_fit_together():
     found = documents()
-    names = {(one["metadata"]["namespace"], one["metadata"]["name"]) for one in found.values() if one["kind"] == "Service"}
+    names = {
+        (one["metadata"]["namespace"], one["metadata"]["name"]) for one in found.values() if one["kind"] == "Service"
+    }
     assert names == {("moongate", "moongate")}
     headers = {"remote-user", "remote-email", "remote-phone", "remote-name", "remote-groups", "x-moongate-assertion"}
     annotations = found["Ingress", "web"]["metadata"]["annotations"]
-    assert {name.lower() for name in annotations["nginx.ingress.kubernetes.io/auth-response-headers"].split(",")} == headers
+    assert {
+        name.lower() for name in annotations["nginx.ingress.kubernetes.io/auth-response-headers"].split(",")
+    } == headers
     assert annotations["nginx.ingress.kubernetes.io/auth-url"].endswith("/auth/forward/nginx")
     policy = found["SecurityPolicy", "moongate"]["spec"]["extAuth"]
-    assert policy["failOpen"] is False and set(policy["http"]["headersToBackend"]) == headers and policy["http"]["path"] == "/auth/forward/envoy"
+    assert (
+        policy["failOpen"] is False
+        and set(policy["http"]["headersToBackend"]) == headers
+        and policy["http"]["path"] == "/auth/forward/envoy"
+    )
     removed = found["ClientTrafficPolicy", "moongate"]["spec"]["headers"]["earlyRequestHeaders"]["remove"]
     assert headers <= set(removed)

@@ -15,7 +15,12 @@ from test_accounts import tool
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
     house = album.for_members(tmp_path_factory.mktemp("members"))
-    house.edit("routes.lua", lambda text: text.replace('path = "/ops/**"', 'path = "/echo/ops/**"').replace('path = "/files/**"', 'path = "/echo/files/**"'))
+    house.edit(
+        "routes.lua",
+        lambda text: text.replace('path = "/ops/**"', 'path = "/echo/ops/**"').replace(
+            'path = "/files/**"', 'path = "/echo/files/**"'
+        ),
+    )
     try:
         yield house.start()
     finally:
@@ -31,9 +36,13 @@ def test_refused_person_reads_why_and_signs_in_as_somebody_else(house, screen, n
     member = house.register(other_number())
     phone = member["account"]["phone"]
     assert tool(house, "group", "add", "ops", member["account"]["id"])[0] == 0
-    screen.belongs_to(number).opens("/echo/ops/board?a=1&b=%2F").reads("Your account does not have access to this page.")
+    screen.belongs_to(number).opens("/echo/ops/board?a=1&b=%2F").reads(
+        "Your account does not have access to this page."
+    )
     assert screen.path == "/echo/ops/board", "no page of a step in between"
-    assert re.search(rf"You are signed in as [^.]*•{number[-2:]}", screen.text) and number[-6:] not in screen.text, screen.text
+    assert re.search(rf"You are signed in as [^.]*•{number[-2:]}", screen.text) and number[-6:] not in screen.text, (
+        screen.text
+    )
     support = screen.find("a[href='mailto:help@example.com']")
     assert support.is_displayed()
     screen.presses("Sign in as someone else").at("/auth/logout")
@@ -46,7 +55,14 @@ def test_refused_person_reads_why_and_signs_in_as_somebody_else(house, screen, n
     screen.fills("phone", phone).waits(lambda: screen.find("button.main").is_enabled(), "a number that can be sent")
     screen.find("button.main").click()
     screen.at("/auth/verify")
-    screen.enters(wait_for(lambda: next((entry["code"] for entry in house.outbox() if entry["id"] not in seen and entry["code"]), None), "a code"))
+    screen.enters(
+        wait_for(
+            lambda: next(
+                (entry["code"] for entry in house.outbox() if entry["id"] not in seen and entry["code"]), None
+            ),
+            "a code",
+        )
+    )
     screen.waits(lambda: screen.driver.current_url == f"{house.url}/echo/ops/board?a=1&b=%2F", "where they were going")
     assert member["account"]["id"] in screen.text
 

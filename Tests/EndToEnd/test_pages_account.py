@@ -21,13 +21,17 @@ def address(number, name="asha"):
 
 
 def code_after(house, seen):
-    return wait_for(lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"]), None), "a code")
+    return wait_for(
+        lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"]), None), "a code"
+    )
 
 
 def registers(screen, email, path="/auth/register?with=email&return_to=%2Fhome"):
     """By email address and password, to the page of the code; the code."""
     seen = {entry["id"] for entry in screen.house.outbox()}
-    screen.opens(path).fills("first_name", "Asha").fills("last_name", "Rao").fills("email", email).fills("password", PASSWORD)
+    screen.opens(path).fills("first_name", "Asha").fills("last_name", "Rao").fills("email", email).fills(
+        "password", PASSWORD
+    )
     screen.find("button.main").click()
     screen.at("/auth/email").reads("Verify Your Email", email, "Skip for now")
     return code_after(screen.house, seen)
@@ -50,7 +54,11 @@ def test_4_1_the_account_is_made_before_the_code(screen, number):
     assert (account["email"], account["is_email_verified"]) == (email, False)
     screen.is_sound("the code of a new account")
     screen.enters(code).at("/profile-setup")
-    assert session(screen)["account"] == {**account, "is_email_verified": True, "is_new_user": session(screen)["account"]["is_new_user"]}
+    assert session(screen)["account"] == {
+        **account,
+        "is_email_verified": True,
+        "is_new_user": session(screen)["account"]["is_new_user"],
+    }
 
 
 def test_4_2_back_leads_on_and_nothing_is_lost(screen, number):
@@ -59,10 +67,14 @@ def test_4_2_back_leads_on_and_nothing_is_lost(screen, number):
     screen.find(".back").click()
     screen.presses("Go Back", "#leave").at("/profile-setup").reads("Your email address is not verified yet.")
     # The form is nobody's any more: who opens it is signed in.
-    screen.opens("/auth/register?with=email").at("/home").presses("Verify Your Email").at("/auth/email").reads("needs a verified email address", email)
+    screen.opens("/auth/register?with=email").at("/home").presses("Verify Your Email").at("/auth/email").reads(
+        "needs a verified email address", email
+    )
     screen.opens("/auth/account").reads("Asha Rao", email, "Not verified")
     # The password is the account's, in any browser.
-    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", PASSWORD).find("button.main").click()
+    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", PASSWORD).find(
+        "button.main"
+    ).click()
     screen.at("/home")
     assert code and session(screen)["account"]["is_email_verified"] is False
 
@@ -97,7 +109,9 @@ def test_4_1_a_registration_gives_nobody_an_address(screen, number, shipped):
     # Who can read the mail may be told, and gets nothing else.
     screen.enters(code).reads("There is an account with this already.")
     assert not session(screen)["account"]["is_email_verified"]
-    found = requests.post(f"{shipped.url}/api/auth/login", json={"email": email, "password": PASSWORD}, timeout=10).json()["user"]
+    found = requests.post(
+        f"{shipped.url}/api/auth/login", json={"email": email, "password": PASSWORD}, timeout=10
+    ).json()["user"]
     assert (found["id"], found["is_email_verified"]) == (owner["id"], True)
 
 
@@ -122,7 +136,9 @@ def test_4_1_a_code_that_must_be_entered_comes_first(driver, tmp_path, number):
     try:
         screen = Screen(driver, house).forget()
         email = address(number)
-        screen.opens("/auth/register?with=email").fills("first_name", "Asha").fills("last_name", "Rao").fills("email", email).fills("password", PASSWORD)
+        screen.opens("/auth/register?with=email").fills("first_name", "Asha").fills("last_name", "Rao").fills(
+            "email", email
+        ).fills("password", PASSWORD)
         screen.find("button.main").click()
         screen.at("/auth/email").reads("Verify Your Email", email)
         assert session(screen) is None and "Skip for now" not in screen.text
@@ -148,7 +164,9 @@ def test_4_3_a_newer_session_enters_the_code_that_was_resent(shipped, number):
 
     def resent():
         assert call("resend-verification", {"email": email}).status_code == 200
-        return next((e["code"] for e in shipped.outbox() if e["id"] not in seen and e["code"] and e["to"] == email), None)
+        return next(
+            (e["code"] for e in shipped.outbox() if e["id"] not in seen and e["code"] and e["to"] == email), None
+        )
 
     code = wait_for(resent, "the code that was sent again")
     # Attack: a stranger's own session, with the code of somebody else's mail.
@@ -157,7 +175,12 @@ def test_4_3_a_newer_session_enters_the_code_that_was_resent(shipped, number):
     done = call("verify-email", {"code": code}, newer)
     assert done.status_code == 200, done.text
     assert done.json()["user"]["is_email_verified"] is True
-    assert requests.get(shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {first}"}, timeout=10).status_code == 200
+    assert (
+        requests.get(
+            shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {first}"}, timeout=10
+        ).status_code
+        == 200
+    )
 
 
 # The account page.
@@ -165,7 +188,9 @@ def test_4_3_a_newer_session_enters_the_code_that_was_resent(shipped, number):
 
 def test_the_groups(person):
     person.opens("/auth/account").reads("Sign-in", "Security", "Devices", "Your data", "This device")
-    groups = person.js("return [...document.querySelectorAll('section')].map(part => document.getElementById(part.getAttribute('aria-labelledby')).textContent)")
+    groups = person.js(
+        "return [...document.querySelectorAll('section')].map(part => document.getElementById(part.getAttribute('aria-labelledby')).textContent)"
+    )
     assert groups == ["Sign-in", "Security", "Devices", "Your data"], groups
     assert person.all("main button")[-1].text == "Sign out", "the last thing, and a quiet one"
     person.is_sound("the account").presses("Back to Moongate").at("/home").presses("Your account").at("/auth/account")
@@ -173,17 +198,26 @@ def test_the_groups(person):
 
 def test_the_name_is_edited_where_it_stands(person):
     person.opens("/auth/account").find("summary").click()
-    person.fills("first_name", " Asha ").fills("last_name", "Rao").presses("Save name").at("/auth/account").reads("Name changed.", "Asha Rao")
+    person.fills("first_name", " Asha ").fills("last_name", "Rao").presses("Save name").at("/auth/account").reads(
+        "Name changed.", "Asha Rao"
+    )
     assert session(person)["account"]["first_name"] == "Asha"
     lines = requests.get(f"{person.house.admin}/events?limit=1000", timeout=10).json()
-    told = [line for line in lines if line["kind"] == "account_renamed" and line.get("account") == session(person)["account"]["id"]]
+    told = [
+        line
+        for line in lines
+        if line["kind"] == "account_renamed" and line.get("account") == session(person)["account"]["id"]
+    ]
     assert len(told) == 1 and "Asha" not in str(told), told
     person.is_sound("a name")
     # The right-to-left override turns the text around it.
     person.find("summary").click()
     person.js("document.getElementById('last_name').value = '\\u202eRao'")
     person.presses("Save name").reads("Please enter your last name.")
-    assert person.find("#last_name").get_attribute("aria-invalid") == "true" and session(person)["account"]["last_name"] == "Rao"
+    assert (
+        person.find("#last_name").get_attribute("aria-invalid") == "true"
+        and session(person)["account"]["last_name"] == "Rao"
+    )
     person.fills("last_name", "").presses("Save name").reads("Name changed.")
     assert session(person)["account"]["last_name"] is None
 
@@ -196,7 +230,9 @@ def test_a_name_is_text_and_has_an_end(person):
         person.fills("first_name", name).presses("Save name").reads("Name changed.", name)
         person.is_sound(name)
     person.find("summary").click()
-    person.js("const field = document.getElementById('first_name'); field.maxLength = 1000; field.value = 'x'.repeat(300)")
+    person.js(
+        "const field = document.getElementById('first_name'); field.maxLength = 1000; field.value = 'x'.repeat(300)"
+    )
     person.presses("Save name").reads("Please enter your first name.")
     assert person.errors() == []
 
@@ -205,10 +241,17 @@ def test_another_site_renames_nobody(shipped, number):
     token = shipped.register(number)["session"]["token"]
     for action in ("rename", "disconnect"):
         answer = requests.post(
-            shipped.url + "/auth/account", data={"action": action, "first_name": "Mallory", "provider": "google_oauth"}, cookies={"moongate": token}, timeout=10,
-            headers={"Accept": "text/html", "Origin": "https://evil.example"}, allow_redirects=False)
+            shipped.url + "/auth/account",
+            data={"action": action, "first_name": "Mallory", "provider": "google_oauth"},
+            cookies={"moongate": token},
+            timeout=10,
+            headers={"Accept": "text/html", "Origin": "https://evil.example"},
+            allow_redirects=False,
+        )
         assert answer.status_code == 403
-    told = requests.get(shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10).json()
+    told = requests.get(
+        shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10
+    ).json()
     assert told["account"]["first_name"] is None
 
 
@@ -222,7 +265,9 @@ def test_the_password_is_changed_from_the_account(screen, number):
     screen.at("/auth/email").reads("Reset your password").enters(code_after(screen.house, seen)).reads("New password")
     screen.fills("password", "another horse battery").find("button.main").click()
     screen.at("/auth/account").reads("Password changed.")
-    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", "another horse battery").find("button.main").click()
+    screen.forget().opens("/auth/login?with=email").fills("email", email).fills(
+        "password", "another horse battery"
+    ).find("button.main").click()
     screen.at("/home")
 
 
@@ -233,7 +278,9 @@ def visitor(driver, tmp_path):
     house.edit("policies/phone_otp.lua", many)
     house.start()
     screen = Screen(driver, house).forget()
-    screen.opens("/auth/login").presses("Continue with Google").waits(lambda: screen.path == "/mock-google/authorize", "Google")
+    screen.opens("/auth/login").presses("Continue with Google").waits(
+        lambda: screen.path == "/mock-google/authorize", "Google"
+    )
     screen.find("form button").click()
     screen.waits(lambda: session(screen) is not None, "the way back")
     yield screen
@@ -244,10 +291,20 @@ def test_a_site_is_disconnected(visitor):
     held = session(visitor)["account"]
     assert held["is_email_verified"], "a code to the address signs in, too"
     before = visitor.driver.get_cookie("moongate")["value"]
-    visitor.opens("/auth/account").reads("Connected").is_sound("a site").presses("Disconnect: Google").at("/auth/account").reads("Disconnected.", "Not connected")
-    wait_for(lambda: any('"Google" was disconnected from your account' in entry["text"] for entry in visitor.house.outbox()), "the notice")
+    visitor.opens("/auth/account").reads("Connected").is_sound("a site").presses("Disconnect: Google").at(
+        "/auth/account"
+    ).reads("Disconnected.", "Not connected")
+    wait_for(
+        lambda: any('"Google" was disconnected from your account' in entry["text"] for entry in visitor.house.outbox()),
+        "the notice",
+    )
     # Attack: a copy of the token goes on, into routes that require the site.
-    assert requests.get(visitor.house.url + "/api/auth/session", headers={"Authorization": f"Bearer {before}"}, timeout=10).status_code == 401
+    assert (
+        requests.get(
+            visitor.house.url + "/api/auth/session", headers={"Authorization": f"Bearer {before}"}, timeout=10
+        ).status_code
+        == 401
+    )
     assert session(visitor)["session"]["passed"] == [], "what was passed by the site is forgotten"
     assert not [button for button in visitor.all("main button") if button.text == "Disconnect"]
     lines = requests.get(f"{visitor.house.admin}/events?limit=200", timeout=10).json()
@@ -274,18 +331,29 @@ def to_google(screen, label):
 def test_a_site_is_connected_signs_in_and_is_disconnected(owner):
     held = session(owner)["account"]
     owner.opens("/auth/account").reads("Not connected").is_sound("a site that is not connected")
-    to_google(owner, "Connect: Google").at("/auth/account").reads("Google is connected. You can sign in with it from now on.", "Connected")
+    to_google(owner, "Connect: Google").at("/auth/account").reads(
+        "Google is connected. You can sign in with it from now on.", "Connected"
+    )
     owner.is_sound("a site that is connected")
     assert session(owner)["account"] == held, "neither the address nor the name came along"
     # The owner is told.
-    wait_for(lambda: any('"Google" was connected to your account' in entry["text"] for entry in owner.house.outbox()), "the notice")
+    wait_for(
+        lambda: any('"Google" was connected to your account' in entry["text"] for entry in owner.house.outbox()),
+        "the notice",
+    )
     lines = requests.get(f"{owner.house.admin}/events?limit=200", timeout=10).json()
-    assert [line["provider"] for line in lines if line["kind"] == "identifier_added" and line["detail"]["identifier_kind"] == "federated"] == ["google_oauth"]
+    assert [
+        line["provider"]
+        for line in lines
+        if line["kind"] == "identifier_added" and line["detail"]["identifier_kind"] == "federated"
+    ] == ["google_oauth"]
     to_google(owner.forget().opens("/auth/login"), "Continue with Google").at("/home")
     assert session(owner)["account"]["id"] == held["id"]
     # What was connected just now signs in, and authorises no change yet.
     owner.opens("/auth/account").presses("Disconnect: Google").at("/auth/verify").reads("Confirm it's you")
-    owner.forget().belongs_to(owner.number).opens("/auth/account").presses("Disconnect: Google").reads("Disconnected.", "Not connected")
+    owner.forget().belongs_to(owner.number).opens("/auth/account").presses("Disconnect: Google").reads(
+        "Disconnected.", "Not connected"
+    )
 
 
 def test_a_site_of_another_account_is_not_connected(owner, other_number):
@@ -293,7 +361,9 @@ def test_a_site_of_another_account_is_not_connected(owner, other_number):
     to_google(owner.forget().opens("/auth/login"), "Continue with Google").at("/profile-setup")
     victim = session(owner)["account"]["id"]
     owner.forget().belongs_to(other_number()).opens("/auth/account")
-    to_google(owner, "Connect: Google").at("/auth/account").reads("This Google account already belongs to another account here. Nothing was changed.", "Not connected")
+    to_google(owner, "Connect: Google").at("/auth/account").reads(
+        "This Google account already belongs to another account here. Nothing was changed.", "Not connected"
+    )
     owner.is_sound("a site that is taken")
     to_google(owner.forget().opens("/auth/login"), "Continue with Google").at("/home")
     assert session(owner)["account"]["id"] == victim
@@ -305,7 +375,10 @@ def test_connecting_needs_a_recent_proof(owner):
     active = house.policy()["active"]
     house.edit("accounts.lua", lambda text: text.replace('change_within = "10m"', 'change_within = "1s"'))
     house.wait_generation(active)
-    owner.waits(lambda: owner.opens("/auth/account").presses("Connect: Google").path == "/auth/verify", "the proof that is asked for")
+    owner.waits(
+        lambda: owner.opens("/auth/account").presses("Connect: Google").path == "/auth/verify",
+        "the proof that is asked for",
+    )
     assert "flow=step_up" in owner.driver.current_url
 
 
@@ -313,23 +386,42 @@ def test_the_only_way_in_stays(visitor):
     """Attack, and mistake: nobody can sign in to the account any more."""
     house = visitor.house
     active = house.policy()["active"]
-    house.edit("flows/login.lua", lambda text: text.replace('any_of { "phone_otp", "email_code", "google_oauth"', 'any_of { "phone_otp", "google_oauth"'))
+    house.edit(
+        "flows/login.lua",
+        lambda text: text.replace(
+            'any_of { "phone_otp", "email_code", "google_oauth"', 'any_of { "phone_otp", "google_oauth"'
+        ),
+    )
     house.wait_generation(active)
     visitor.opens("/auth/account").reads("Connected")
     assert not [button for button in visitor.all("main button") if button.text == "Disconnect"]
     cookies = {cookie["name"]: cookie["value"] for cookie in visitor.driver.get_cookies()}
     answer = requests.post(
-        house.url + "/auth/account", data={"action": "disconnect", "provider": "google_oauth"}, cookies=cookies, timeout=10,
-        headers={"Accept": "text/html", "Origin": house.url}, allow_redirects=False)
+        house.url + "/auth/account",
+        data={"action": "disconnect", "provider": "google_oauth"},
+        cookies=cookies,
+        timeout=10,
+        headers={"Accept": "text/html", "Origin": house.url},
+        allow_redirects=False,
+    )
     assert answer.status_code == 403 and "the only way to sign in" in answer.text
     visitor.opens("/auth/account").reads("Connected")
 
 
 def test_signing_out_everywhere_is_asked_for_once_more(person, shipped):
     other = person.token
-    person.opens("/auth/account").presses("Sign out everywhere").at("/auth/account/sign-out").reads("Sign out everywhere?", "this one too").is_sound("asked")
-    person.presses("Cancel").at("/auth/account").presses("Sign out everywhere").at("/auth/account/sign-out").presses("Sign out everywhere").at("/auth/login")
-    assert requests.get(shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {other}"}, timeout=10).status_code == 401
+    person.opens("/auth/account").presses("Sign out everywhere").at("/auth/account/sign-out").reads(
+        "Sign out everywhere?", "this one too"
+    ).is_sound("asked")
+    person.presses("Cancel").at("/auth/account").presses("Sign out everywhere").at("/auth/account/sign-out").presses(
+        "Sign out everywhere"
+    ).at("/auth/login")
+    assert (
+        requests.get(
+            shipped.url + "/api/auth/session", headers={"Authorization": f"Bearer {other}"}, timeout=10
+        ).status_code
+        == 401
+    )
 
 
 # Small things that people miss.
@@ -339,7 +431,10 @@ def test_a_password_can_be_seen(screen):
     screen.opens("/auth/login?with=email").fills("password", PASSWORD)
     screen.waits(lambda: screen.all("button.eye"), "the eye")
     screen.presses("Show password")
-    assert screen.find("#password").get_attribute("type") == "text" and screen.find(".eye").get_attribute("aria-pressed") == "true"
+    assert (
+        screen.find("#password").get_attribute("type") == "text"
+        and screen.find(".eye").get_attribute("aria-pressed") == "true"
+    )
     screen.hears("Your password is shown.").is_sound("a password that is shown").presses("Show password")
     assert screen.find("#password").get_attribute("type") == "password"
 
@@ -348,18 +443,27 @@ def test_the_address_goes_along_to_the_forgotten_password(screen, number):
     """In a form's body: no history, proxy or log has it."""
     email = address(number)
     for link, title in (("Forgot password?", "Forgot password?"), ("Email me a code instead", "Sign in by email")):
-        screen.opens("/auth/login?with=email&return_to=%2Fhome").fills("email", email).fills("password", PASSWORD).presses(link)
+        screen.opens("/auth/login?with=email&return_to=%2Fhome").fills("email", email).fills(
+            "password", PASSWORD
+        ).presses(link)
         screen.waits(lambda: not screen.all("#password") and screen.all("#email"), "the other form")
         assert screen.find("#email").get_attribute("value") == email and "asha" not in screen.driver.current_url
-        assert screen.driver.title.startswith(title) and screen.find("input[name=return_to]").get_attribute("value") == "/home"
+        assert (
+            screen.driver.title.startswith(title)
+            and screen.find("input[name=return_to]").get_attribute("value") == "/home"
+        )
     # Enter in the address field signs in, and forgets nothing.
-    screen.opens("/auth/login?with=email").fills("password", "not this one").fills("email", email + "\n").reads("Incorrect email or password.")
+    screen.opens("/auth/login?with=email").fills("password", "not this one").fills("email", email + "\n").reads(
+        "Incorrect email or password."
+    )
 
 
 def test_cookies_that_are_blocked_are_said_before_a_code_is_sent(screen, number, shipped):
     shipped.register(number)
     sent = len(shipped.outbox())
-    screen.opens("/auth/login").fills("phone", number).waits(lambda: screen.find("button.main").is_enabled(), "the number")
+    screen.opens("/auth/login").fills("phone", number).waits(
+        lambda: screen.find("button.main").is_enabled(), "the number"
+    )
     screen.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
     screen.find("button.main").click()
     screen.reads("Your browser keeps no cookies for this site.")
@@ -375,12 +479,16 @@ def test_the_last_way_in_is_remembered(screen, number):
     """Which way it was, and nothing of the person."""
     email = address(number)
     registers(screen, email)
-    screen.forget().opens("/auth/login").presses("Use email instead").fills("email", email).fills("password", PASSWORD).find("button.main").click()
+    screen.forget().opens("/auth/login").presses("Use email instead").fills("email", email).fills(
+        "password", PASSWORD
+    ).find("button.main").click()
     screen.at("/home").opens("/auth/logout").presses("Sign out").at("/auth/login").reads("Password")
     kept = next(cookie for cookie in screen.driver.get_cookies() if cookie["name"] == "moongate-way")
     assert (kept["value"], kept["path"], kept["httpOnly"]) == ("email", "/auth", True)
     assert screen.find("#email").get_attribute("value") == ""
-    screen.presses("Use phone instead").reads("Mobile Number").presses("हिन्दी").waits(lambda: screen.all("#phone"), "the same form in Hindi")
+    screen.presses("Use phone instead").reads("Mobile Number").presses("हिन्दी").waits(
+        lambda: screen.all("#phone"), "the same form in Hindi"
+    )
     screen.presses("English")
     # A cookie that somebody has planted chooses a form at most.
     screen.driver.delete_cookie("moongate-way")
@@ -390,12 +498,20 @@ def test_the_last_way_in_is_remembered(screen, number):
 
 def test_terms_and_privacy(driver, tmp_path):
     house = House(tmp_path)
-    house.edit("gateway.lua", lambda text: text.replace(
-        'support = "mailto:help@example.com"', 'support = "mailto:help@example.com", terms = "https://example.com/terms", privacy = "https://example.com/privacy"'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            'support = "mailto:help@example.com"',
+            'support = "mailto:help@example.com", terms = "https://example.com/terms", privacy = "https://example.com/privacy"',
+        ),
+    )
     house.start()
     try:
         screen = Screen(driver, house).forget().opens("/auth/login").reads("Terms", "Privacy")
-        assert [link.get_attribute("href") for link in screen.all(".legal a")] == ["https://example.com/terms", "https://example.com/privacy"]
+        assert [link.get_attribute("href") for link in screen.all(".legal a")] == [
+            "https://example.com/terms",
+            "https://example.com/privacy",
+        ]
         screen.is_sound("with terms")
     finally:
         house.stop()
@@ -409,7 +525,9 @@ def test_an_app_is_set_up_in_three_steps(person):
     link = person.find(".on-phone a")
     assert link.get_attribute("href").startswith("otpauth://totp/") and not link.is_displayed(), "for phones"
     key = person.says(".secret code").replace(" ", "")
-    person.driver.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
+    person.driver.execute_cdp_cmd(
+        "Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    )
     person.presses("Copy").reads("Copied")
     app = App(link.get_attribute("href"))
     code = app.code()

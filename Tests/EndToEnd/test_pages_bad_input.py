@@ -28,14 +28,18 @@ def browser(screen, request):
     screen.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": added["identifier"]})
 
 
-@pytest.mark.parametrize("browser", [NO_STORAGE, CLOCK % DAY, CLOCK % -DAY], indirect=True, ids=["no storage", "a day ahead", "a day behind"])
+@pytest.mark.parametrize(
+    "browser", [NO_STORAGE, CLOCK % DAY, CLOCK % -DAY], indirect=True, ids=["no storage", "a day ahead", "a day behind"]
+)
 def test_a_browser_that_keeps_nothing_or_is_wrong_about_the_day(browser, number):
     code = browser.asks_code(number, "register")
     browser.matches(r"Resend code in (00:[345]\d|01:00)")
     browser.find("#code").send_keys(wrong(code))
     browser.reads("Invalid code. Please try again.")
     browser.find("#code").send_keys(code)
-    browser.at("/profile-setup").opens("/auth/pin?flow=pin_set").keys(PIN).reads("Confirm passcode").keys(PIN).at("/home")
+    browser.at("/profile-setup").opens("/auth/pin?flow=pin_set").keys(PIN).reads("Confirm passcode").keys(PIN).at(
+        "/home"
+    )
     browser.opens("/auth/pin?return_to=/home").keys(PIN).at("/home")
     browser.opens("/auth/account").reads("This device").presses("Sign out").at("/auth/login")
     assert browser.errors() == []
@@ -76,9 +80,13 @@ def test_at_400_percent(screen, number, other_number):
 def test_a_name_of_300_characters(screen, number):
     """The page takes a hundred; who sends more is told, and keeps what was typed beside it."""
     email = f"asha{number[-5:]}@example.org"
-    screen.opens("/auth/register?with=email").fills("last_name", "Rao").fills("email", email).fills("password", "correct horse battery")
+    screen.opens("/auth/register?with=email").fills("last_name", "Rao").fills("email", email).fills(
+        "password", "correct horse battery"
+    )
     assert screen.find("#first_name").get_attribute("maxlength") == "100"
-    screen.js("const field = document.getElementById('first_name'); field.maxLength = 1000; field.value = 'x'.repeat(300)")
+    screen.js(
+        "const field = document.getElementById('first_name'); field.maxLength = 1000; field.value = 'x'.repeat(300)"
+    )
     screen.find("button.main").click()
     screen.waits(lambda: screen.all("main .problem"), "the refusal")
     assert screen.path == "/auth/register" and screen.find("#email").get_attribute("value") == email
@@ -91,11 +99,17 @@ def test_a_name_of_300_characters(screen, number):
 
 def picture(width, height):
     """A PNG of one colour."""
+
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     rows = (b"\0" + b"\x0d\x73\x77" * width) * height
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b""))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(rows, 9))
+        + chunk(b"IEND", b"")
+    )
 
 
 def test_brands_that_nobody_can_read_and_a_logo_of_4000_px(driver, tmp_path):
@@ -104,7 +118,9 @@ def test_brands_that_nobody_can_read_and_a_logo_of_4000_px(driver, tmp_path):
     (house.config / "logo.png").write_bytes(picture(4000, 1000))
 
     def brand(colour):
-        return lambda text: re.sub(r"brand = \{.*\}", f'brand = {{ name = "Umbrella", logo = "logo.png", primary = "{colour}" }}', text)
+        return lambda text: re.sub(
+            r"brand = \{.*\}", f'brand = {{ name = "Umbrella", logo = "logo.png", primary = "{colour}" }}', text
+        )
 
     house.edit("gateway.lua", brand("#ffffff"))
     try:
@@ -118,8 +134,10 @@ def test_brands_that_nobody_can_read_and_a_logo_of_4000_px(driver, tmp_path):
                 for path in ("/auth/login", "/auth/error?code=denied"):
                     screen.looks(dark=dark, calm=True).opens(path).is_sound(f"{colour}, {'dark' if dark else 'light'}")
         logo = screen.opens("/auth/login").find("img.logo")
-        assert screen.js("return [arguments[0].naturalWidth, arguments[0].offsetWidth, arguments[0].offsetHeight, getComputedStyle(arguments[0]).objectFit]", logo) == [
-            4000, 80, 80, "contain"]
+        assert screen.js(
+            "return [arguments[0].naturalWidth, arguments[0].offsetWidth, arguments[0].offsetHeight, getComputedStyle(arguments[0]).objectFit]",
+            logo,
+        ) == [4000, 80, 80, "contain"]
         assert screen.errors() == []
     finally:
         house.stop()
@@ -154,6 +172,13 @@ def test_two_tabs_in_two_languages(screen, number):
 def test_a_script_has_no_language_that_there_is_not(shipped):
     """Attack: a header that names a language, to have something of its own in the page."""
     for tag in ("xx", "<b>", "hi; Path=/", "../hi"):
-        page = requests.get(shipped.url + "/auth/login", headers={"Accept": "text/html", "Moongate-Language": tag}, timeout=10).text
+        page = requests.get(
+            shipped.url + "/auth/login", headers={"Accept": "text/html", "Moongate-Language": tag}, timeout=10
+        ).text
         assert '<html lang="en"' in page, tag
-    assert '<html lang="hi"' in requests.get(shipped.url + "/auth/login", headers={"Accept": "text/html", "Moongate-Language": "hi"}, timeout=10).text
+    assert (
+        '<html lang="hi"'
+        in requests.get(
+            shipped.url + "/auth/login", headers={"Accept": "text/html", "Moongate-Language": "hi"}, timeout=10
+        ).text
+    )

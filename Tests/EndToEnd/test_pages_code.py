@@ -12,8 +12,16 @@ from screens import Keys, Screen, many, wrong
 def hurried(folder, ttl):
     """The same in seconds instead of minutes."""
     house = House(folder)
-    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '{ "2s", "120s" }').replace(
-        'ttl = "10m"', f'ttl = "{ttl}"').replace('{ "15m", "1h", "6h", "24h" }', '{ "3s", "2h" }').replace("max = 5,", "max = 2,"))
+    house.edit(
+        "policies/phone_otp.lua",
+        lambda text: (
+            many(text)
+            .replace('{ "60s", "120s" }', '{ "2s", "120s" }')
+            .replace('ttl = "10m"', f'ttl = "{ttl}"')
+            .replace('{ "15m", "1h", "6h", "24h" }', '{ "3s", "2h" }')
+            .replace("max = 5,", "max = 2,")
+        ),
+    )
     house.edit("gateway.lua", lambda text: re.sub(r"risk_budget.*\n", "\n", text))
     house.edit("flows/login.lua", lambda text: text.replace('lifetime = "15m"', 'lifetime = "4s"'))
     return house.start()
@@ -50,7 +58,15 @@ def state(screen):
 def test_1_1_what_the_page_says(screen, number):
     screen.asks_code(number, "register")
     shown = f"+91 {number[3:8]} {number[8:]}"
-    screen.reads("Verify Phone Number", "We've sent a 6-digit code to", shown, "Edit", "Resend", "Verify & Continue", "Having trouble? Contact us")
+    screen.reads(
+        "Verify Phone Number",
+        "We've sent a 6-digit code to",
+        shown,
+        "Edit",
+        "Resend",
+        "Verify & Continue",
+        "Having trouble? Contact us",
+    )
     assert "Check your blocked messages and spam" not in screen.text, "while the message may still be on its way"
     assert screen.find("[aria-label='Edit phone number']").is_enabled()
     assert not screen.find("[aria-label='Resend code']").is_enabled()
@@ -68,7 +84,10 @@ def test_1_2_six_boxes_are_one_field(screen, number):
     bad = wrong(code)
     screen.types("a" + bad[0] + "x-" + bad[1])
     assert boxes(screen) == bad[:2], "digits only, and visible"
-    assert screen.js("return [...document.querySelectorAll('.box')].findIndex(box => box.classList.contains('current'))") == 2
+    assert (
+        screen.js("return [...document.querySelectorAll('.box')].findIndex(box => box.classList.contains('current'))")
+        == 2
+    )
     screen.types(Keys.BACKSPACE)
     assert boxes(screen) == bad[0]
     assert not screen.find("button.main").is_enabled()
@@ -77,8 +96,17 @@ def test_1_2_six_boxes_are_one_field(screen, number):
     assert boxes(screen) == "12", "digits of another script"
 
 
-@pytest.mark.parametrize("text", ["{}", "{0:.3} {1}", " {}\n", "Your 2 codes: {} is your Moongate verification code\n\n@localhost #{}", "{1} is not it; @localhost #{}"],
-                         ids=["code", "spaced", "with white space", "SMS", "bound line"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "{0:.3} {1}",
+        " {}\n",
+        "Your 2 codes: {} is your Moongate verification code\n\n@localhost #{}",
+        "{1} is not it; @localhost #{}",
+    ],
+    ids=["code", "spaced", "with white space", "SMS", "bound line"],
+)
 def test_1_2_paste(screen, number, text):
     code = screen.asks_code(number, "register")
     if text.startswith("{1}"):
@@ -103,7 +131,10 @@ def test_1_2_without_its_script_the_field_shows_what_is_typed(screen, number):
     try:
         screen.driver.refresh()
         screen.find("#code").send_keys("482")
-        screen.waits(lambda: screen.js("return getComputedStyle(document.querySelector('#code')).color") != "rgba(0, 0, 0, 0)", "what was typed")
+        screen.waits(
+            lambda: screen.js("return getComputedStyle(document.querySelector('#code')).color") != "rgba(0, 0, 0, 0)",
+            "what was typed",
+        )
     finally:
         screen.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
         screen.driver.execute_cdp_cmd("Network.setCacheDisabled", {"cacheDisabled": False})
@@ -118,7 +149,9 @@ def test_1_3_sends_itself(screen, number):
         screen.waits(lambda: screen.all("button.main .spinner"), "work in progress")
         assert "Verifying…" in screen.find("button.main").text
         assert not screen.find("button.main").is_enabled()
-        assert screen.js("return document.querySelector('#code').readOnly && document.querySelector('.back').inert"), "boxes and back are off"
+        assert screen.js("return document.querySelector('#code').readOnly && document.querySelector('.back').inert"), (
+            "boxes and back are off"
+        )
         assert screen.find("[data-countdown]"), "the timer runs on"
     finally:
         screen.slow(0)
@@ -140,7 +173,9 @@ def test_1_4_resend(hasty, number):
     # Whatever the reader's clock says, the time is the server's.
     line = hasty.find("[data-late]")
     place, shown = line.location, line.is_displayed()
-    hasty.reads("Didn't receive code?", "Check your blocked messages and spam").hears("You can ask for another code now.")
+    hasty.reads("Didn't receive code?", "Check your blocked messages and spam").hears(
+        "You can ask for another code now."
+    )
     assert not shown and line.location == place, "its place was kept for it"
     assert hasty.find("[aria-label='Resend code']").is_enabled()
     hasty.presses("Resend now").reads("Code sent!").hears("New code sent.")
@@ -195,7 +230,9 @@ def test_1_5_wrong(screen, number):
     screen.types(wrong(code))
     screen.reads("Invalid code. Please try again. 4 tries left.").hears("Error. Invalid code. Please try again.")
     assert state(screen) == "wrong" and boxes(screen) == ""
-    moves = screen.js("return document.querySelector('.row').getAnimations().map(animation => [animation.animationName, animation.effect.getTiming().duration])")
+    moves = screen.js(
+        "return document.querySelector('.row').getAnimations().map(animation => [animation.animationName, animation.effect.getTiming().duration])"
+    )
     assert moves == [["shake", 600]]
     red = "return getComputedStyle(document.querySelectorAll('.box')[2]).borderColor"
     screen.waits(lambda: screen.js(red) == "rgb(234, 84, 85)", "red boxes", 2)
@@ -228,7 +265,9 @@ def test_a_flow_that_ends_while_its_page_is_open(hasty, number):
     hasty.waits(lambda: hasty.js(status, flow) == 410, "the end of the flow")
     hasty.find("#code").send_keys(code)
     hasty.reads("This sign-in has expired. Please start again.", "Start again").is_sound("expired")
-    assert "/auth/login" in next(link for link in hasty.all("main a") if link.text == "Start again").get_attribute("href")
+    assert "/auth/login" in next(link for link in hasty.all("main a") if link.text == "Start again").get_attribute(
+        "href"
+    )
     # There is no code left to ask about on the way back.
     hasty.driver.back()
     hasty.at("/auth/login")
@@ -268,7 +307,9 @@ def test_1_8_no_connection(screen, number):
     screen.reads("Unable to verify. Check your connection.", "Retry")
     assert boxes(screen) == code and screen.find("button.main").is_enabled(), "digits stay"
     assert screen.js("""const box = document.querySelector('.back').getBoundingClientRect();
-      return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).closest('.back') !== null"""), "the way back is free"
+      return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).closest('.back') !== null"""), (
+        "the way back is free"
+    )
     screen.is_sound("no connection")
     screen.offline(False)
     screen.presses("Retry").at("/profile-setup")
@@ -302,7 +343,9 @@ def test_1_9_where_it_leads(screen, number):
     screen.opens("/auth/register?return_to=%2Freports%3Fx%3D1").fills("phone", number)
     screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
     screen.find("button.main").click()
-    screen.at("/auth/verify").types(wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["to"] == number), None), "a code"))
+    screen.at("/auth/verify").types(
+        wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["to"] == number), None), "a code")
+    )
     screen.at("/profile-setup")
     assert screen.driver.current_url.endswith("?return_to=%2Freports%3Fx%3D1")
 
@@ -340,12 +383,18 @@ def test_1_10_a_refusal_is_said_inside_the_sheet(screen, number, other_number):
     field.send_keys(other_number())
     screen.waits(lambda: screen.find("#edit button.main").is_enabled(), "another number")
     screen.find("#edit button.main").click()
-    screen.waits(lambda: "No account found" in screen.find("#edit").text and "Create Account" in screen.find("#edit").text, "the way on")
+    screen.waits(
+        lambda: "No account found" in screen.find("#edit").text and "Create Account" in screen.find("#edit").text,
+        "the way on",
+    )
     # What is beside an open dialog is inert: a live region there is heard by nobody.
     assert screen.js("return document.getElementById('edit').contains(document.getElementById('urgent'))")
     screen.is_sound("refused in the sheet")
     screen.presses("Cancel", "#edit")
-    screen.waits(lambda: screen.js("return document.getElementById('urgent').parentElement === document.body"), "the live region in the page again")
+    screen.waits(
+        lambda: screen.js("return document.getElementById('urgent').parentElement === document.body"),
+        "the live region in the page again",
+    )
 
 
 def test_1_10_no_support_no_link(driver, tmp_path, number):
@@ -368,7 +417,10 @@ def test_1_11_announcements_and_focus_order(screen, number):
     screen.types(bad[0]).hears(f"{bad[0]}. 1 of 6 digits entered")
     screen.types(bad[1:]).hears("All 6 digits entered. Verifying…").hears("Error. Invalid code. Please try again.")
     said, fields = screen.spoken()
-    assert "Error. Invalid code. Please try again." in said and fields == ["Enter verification code, 6 digits"], (said, fields)
+    assert "Error. Invalid code. Please try again." in said and fields == ["Enter verification code, 6 digits"], (
+        said,
+        fields,
+    )
     screen.waits(lambda: state(screen) == "open", "the next try")
     screen.types("123456"[: 5 if bad != "123450" else 4])
     screen.js("document.querySelector('.back').focus()")
@@ -400,7 +452,9 @@ def test_1_11_by_keyboard_alone(screen, number):
     screen.waits(lambda: active().get_attribute("id") == "new-contact", "the sheet's field")
     for _ in range(12):
         screen.types(Keys.TAB)
-        assert screen.js("return document.activeElement === document.body || document.getElementById('edit').contains(document.activeElement)"), "kept inside"
+        assert screen.js(
+            "return document.activeElement === document.body || document.getElementById('edit').contains(document.activeElement)"
+        ), "kept inside"
     screen.types(Keys.ESCAPE)
     screen.waits(lambda: active().accessible_name == "Edit phone number", "where the sheet was opened")
     screen.types(Keys.SHIFT + Keys.TAB + Keys.NULL)
@@ -414,7 +468,12 @@ def test_1_11_by_keyboard_alone(screen, number):
     screen.types(Keys.TAB)
     screen.types(Keys.TAB)
     assert active().get_attribute("id") == "code"
-    screen.types(wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code"))
+    screen.types(
+        wait_for(
+            lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None),
+            "a code",
+        )
+    )
     screen.at("/profile-setup").opens("/auth/pin?flow=pin_set")
     screen.types("482915").reads("Confirm passcode").types("482915").at("/home")
 
@@ -430,7 +489,9 @@ def test_1_11_large_text(screen, number):
     screen.looks((320, 800)).asks_code(number, "register")
     screen.js("document.documentElement.style.fontSize = '200%'")
     assert screen.js("return document.documentElement.scrollWidth") <= 320
-    tops = screen.js("return [...document.querySelectorAll('.box')].map(box => Math.round(box.getBoundingClientRect().top))")
+    tops = screen.js(
+        "return [...document.querySelectorAll('.box')].map(box => Math.round(box.getBoundingClientRect().top))"
+    )
     assert len(set(tops)) <= 2
 
 
@@ -446,7 +507,14 @@ def test_1_13_events(screen, number):
         lines = requests.get(f"{screen.house.admin}/events?limit=200", timeout=10).json()
         return {line["detail"]["name"]: line for line in lines if line.get("kind") == "client"}
 
-    names = {"screen_view", "otp_digit_entered", "otp_auto_verify_triggered", "otp_verification_failed", "otp_verification_success", "edit_phone_tapped"}
+    names = {
+        "screen_view",
+        "otp_digit_entered",
+        "otp_auto_verify_triggered",
+        "otp_verification_failed",
+        "otp_verification_success",
+        "edit_phone_tapped",
+    }
     seen = wait_for(lambda: names <= set(told()) and told(), "the events")
     assert seen["otp_verification_success"]["detail"]["attempts"] == "2"
     assert number not in str(seen) and code not in str(seen)
@@ -459,7 +527,14 @@ def test_1_14_the_look(screen, number, size, dark):
     screen.is_sound("default")
     look = screen.js("""const box = document.querySelectorAll('.box')[3], style = getComputedStyle(box), button = document.querySelector('button.main');
       return [box.offsetWidth, box.offsetHeight, style.borderRadius, style.borderWidth, button.offsetHeight, getComputedStyle(document.body).backgroundColor]""")
-    assert look == [48 if size[0] > 360 else 44, 56, "12px", "2px", 52, "rgb(30, 30, 30)" if dark else "rgb(255, 255, 255)"], look
+    assert look == [
+        48 if size[0] > 360 else 44,
+        56,
+        "12px",
+        "2px",
+        52,
+        "rgb(30, 30, 30)" if dark else "rgb(255, 255, 255)",
+    ], look
     screen.types(wrong(code)).reads("Invalid code")
     assert screen.js("return getComputedStyle(document.querySelector('button.main')).backgroundColor") != ""
     screen.is_sound("wrong")

@@ -18,7 +18,9 @@ def quick(tmp_path_factory):
 
 
 def focus(screen):
-    return screen.js("const active = document.activeElement; return active === document.body ? null : active.textContent.trim() || active.id")
+    return screen.js(
+        "const active = document.activeElement; return active === document.body ? null : active.textContent.trim() || active.id"
+    )
 
 
 def sends(screen):
@@ -46,7 +48,9 @@ def test_1_6_after_the_expiry(driver, tmp_path, number):
     try:
         screen = Screen(driver, house).forget()
         screen.asks_code(number, "register")
-        screen.reads("This code has expired").waits(lambda: focus(screen) == "Resend now", "the focus on the way to another code")
+        screen.reads("This code has expired").waits(
+            lambda: focus(screen) == "Resend now", "the focus on the way to another code"
+        )
     finally:
         house.stop()
 
@@ -55,7 +59,9 @@ def test_1_7_what_is_said_when_a_lock_ends(driver, quick, number):
     screen = Screen(driver, quick).forget()
     code = screen.asks_code(number, "register")
     screen.types(wrong(code)).reads("1 try left.").types(wrong(code)).reads("Too many attempts.").listens()
-    screen.waits(lambda: screen.find("#code").is_enabled() or screen.all("[data-slot=timer] button"), "the end of the lock")
+    screen.waits(
+        lambda: screen.find("#code").is_enabled() or screen.all("[data-slot=timer] button"), "the end of the lock"
+    )
     screen.hears("You can try again now.")
     assert not heard(screen, "Resend code in"), screen.js("return window.heard")
     assert focus(screen) in ("code", "Resend now")
@@ -78,7 +84,12 @@ def test_2_4_after_the_question(screen, number):
 @pytest.mark.parametrize("after", ["another number", "the same number"])
 def test_2_5_a_hold_is_of_one_number(driver, tmp_path_factory, number, after):
     house = House(tmp_path_factory.mktemp("house"))
-    house.edit("policies/phone_otp.lua", lambda text: re.sub(r"(send\s+= \{[^}]*max = )4", r"\g<1>1", many(text)).replace('{ "60s", "120s" }', '{ "1s" }'))
+    house.edit(
+        "policies/phone_otp.lua",
+        lambda text: re.sub(r"(send\s+= \{[^}]*max = )4", r"\g<1>1", many(text)).replace(
+            '{ "60s", "120s" }', '{ "1s" }'
+        ),
+    )
     try:
         screen = Screen(driver, house.start()).forget()
         house.register(number)
@@ -92,7 +103,9 @@ def test_2_5_a_hold_is_of_one_number(driver, tmp_path_factory, number, after):
         if after == "another number":
             house.register(number[:-1] + other)
             screen.find("button.main").click()
-            screen.waits(lambda: "Too many" in screen.text or screen.path == "/auth/verify", "an answer of the server's own")
+            screen.waits(
+                lambda: "Too many" in screen.text or screen.path == "/auth/verify", "an answer of the server's own"
+            )
             return
         field.send_keys(Keys.BACKSPACE + last)
         screen.reads("Too many attempts. Try again in 15 minutes.").matches(r"Try again in (14:\d\d|15:00)")
@@ -104,6 +117,10 @@ def test_2_5_a_hold_is_of_one_number(driver, tmp_path_factory, number, after):
 def test_2_13_the_red_flash_is_of_the_whole_field(screen):
     screen.looks(calm=True).opens("/auth/login").fills("phone", "12345")
     screen.types(Keys.ENTER).reads("Please enter a valid 10-digit mobile number")
-    moves = screen.js("return document.querySelector('.field').getAnimations().map(animation => animation.animationName)")
+    moves = screen.js(
+        "return document.querySelector('.field').getAnimations().map(animation => animation.animationName)"
+    )
     assert moves == ["flash"], moves
-    assert screen.js("return getComputedStyle(document.querySelector('#phone')).outlineStyle") == "none", "nothing lies on it"
+    assert screen.js("return getComputedStyle(document.querySelector('#phone')).outlineStyle") == "none", (
+        "nothing lies on it"
+    )

@@ -25,7 +25,10 @@ def scrolls(screen):
 
 def stay(screen, waits):
     """Timers of these lengths never fire, so that a short state can be examined."""
-    screen.js("window.setTimeout = (real => (work, wait, ...more) => arguments[0].includes(wait) ? 0 : real(work, wait, ...more))(setTimeout)", waits)
+    screen.js(
+        "window.setTimeout = (real => (work, wait, ...more) => arguments[0].includes(wait) ? 0 : real(work, wait, ...more))(setTimeout)",
+        waits,
+    )
 
 
 def test_1_4_and_1_8_toasts_are_on_top(screen, number):
@@ -67,7 +70,9 @@ def test_1_5_nothing_moves_and_every_box_is_red(screen, number):
         assert (top(screen, button), top(screen, "[data-slot=timer]")) == before, said
         if said == "4 tries left":
             borders = "return [...document.querySelectorAll('.box')].map(box => getComputedStyle(box).borderColor)"
-            screen.finishes().waits(lambda: set(screen.js(borders)) == {RED}, "six red boxes, the current one among them", 2)
+            screen.finishes().waits(
+                lambda: set(screen.js(borders)) == {RED}, "six red boxes, the current one among them", 2
+            )
 
 
 def test_1_9_boxes_turn_green_with_a_check(screen, number):
@@ -76,7 +81,9 @@ def test_1_9_boxes_turn_green_with_a_check(screen, number):
     screen.types(code).reads("Verified ✓")
     assert len(screen.all(".box svg path")) == 6
     # What the style says, which stays when the animation is over: it is, on a machine that is busy with other things.
-    turns = screen.js("return [...document.querySelectorAll('.box path')].map(path => getComputedStyle(path)).map(style => [style.animationName, style.animationDelay])")
+    turns = screen.js(
+        "return [...document.querySelectorAll('.box path')].map(path => getComputedStyle(path)).map(style => [style.animationName, style.animationDelay])"
+    )
     assert turns == [["draw", f"{delay / 1000:g}s"] for delay in (0, 40, 80, 120, 160, 200)], turns
     borders = "return [...document.querySelectorAll('.box')].map(box => getComputedStyle(box).borderColor)"
     screen.finishes().waits(lambda: set(screen.js(borders)) == {GREEN}, "six green boxes", 2)
@@ -103,7 +110,9 @@ def test_2_1_the_phone_field_is_one(screen, dark):
     calm(screen, dark=dark).opens("/auth/login")
     before = top(screen)
     ring = screen.js("return getComputedStyle(document.querySelector('.field')).boxShadow")
-    assert ring != "none" and screen.js("return getComputedStyle(document.querySelector('#phone')).boxShadow") == "none", "one ring for all of it"
+    assert (
+        ring != "none" and screen.js("return getComputedStyle(document.querySelector('#phone')).boxShadow") == "none"
+    ), "one ring for all of it"
     screen.find("#phone").send_keys("12345")
     screen.js("document.activeElement.blur()")
     screen.reads("Please enter a valid 10-digit mobile number")
@@ -118,7 +127,9 @@ def test_4_8_a_wrong_field_is_red_while_it_has_the_focus(screen):
     calm(screen).opens("/auth/login?with=email").fills("email", "asha@example.org").fills("password", "not this one")
     before = top(screen)
     screen.find("button.main").click()
-    screen.reads("Incorrect email or password").waits(lambda: screen.driver.switch_to.active_element.get_attribute("id") == "password", "the focus")
+    screen.reads("Incorrect email or password").waits(
+        lambda: screen.driver.switch_to.active_element.get_attribute("id") == "password", "the focus"
+    )
     assert screen.js("return getComputedStyle(document.activeElement).outlineColor") == RED
     assert top(screen) == before, "Sign in does not move"
 
@@ -133,8 +144,10 @@ def test_1_11_text_at_twice_its_size(screen, number):
     assert room[0] >= room[1], room
     screen.belongs_to(number).opens("/auth/pin?flow=pin_set")
     screen.js("document.documentElement.style.fontSize = '200%'")
-    sides = screen.js("return [...document.querySelectorAll('.pad button, .dots')].filter(part => part.checkVisibility())"
-                      ".map(part => part.getBoundingClientRect()).flatMap(box => [box.left, box.right])")
+    sides = screen.js(
+        "return [...document.querySelectorAll('.pad button, .dots')].filter(part => part.checkVisibility())"
+        ".map(part => part.getBoundingClientRect()).flatMap(box => [box.left, box.right])"
+    )
     assert sides and min(sides) >= 0 and max(sides) <= 390, sides
 
 
@@ -142,13 +155,19 @@ def test_3_1_the_whole_pad_in_a_small_window(screen, number):
     screen.belongs_to(number)
     for path in ("/auth/pin?flow=pin_set", "/auth/pin?return_to=/home"):
         calm(screen, SMALL).opens(path)
-        bottom = screen.js("return Math.max(...[...document.querySelectorAll('.pad button')].map(key => key.getBoundingClientRect().bottom))")
+        bottom = screen.js(
+            "return Math.max(...[...document.querySelectorAll('.pad button')].map(key => key.getBoundingClientRect().bottom))"
+        )
         assert bottom <= SMALL[1], (path, bottom)
         screen.is_sound(path)
         if "pin_set" in path:
             screen.keys("482915").reads("Confirm passcode").keys("482915").at("/home")
-    screen.presses("Forgot Passcode?").presses("Send Reset Code", "dialog[open]").reads("Enter reset code from SMS").settles()
-    bottom = screen.js("return Math.max(...[...document.querySelectorAll('.pad button')].map(key => key.getBoundingClientRect().bottom))")
+    screen.presses("Forgot Passcode?").presses("Send Reset Code", "dialog[open]").reads(
+        "Enter reset code from SMS"
+    ).settles()
+    bottom = screen.js(
+        "return Math.max(...[...document.querySelectorAll('.pad button')].map(key => key.getBoundingClientRect().bottom))"
+    )
     assert bottom <= SMALL[1], ("the code of a reset", bottom)
 
 
@@ -177,53 +196,88 @@ def test_1_11_the_readers_own_colours(screen, number):
     screen.looks((390, 844), forced=True)
     screen.types(wrong(code)[:3])
     assert screen.js("return matchMedia('(forced-colors: active)').matches")
-    assert screen.js("return getComputedStyle(document.querySelector('#code')).color") == "rgba(0, 0, 0, 0)", "the digits stand in the boxes alone"
-    edge = screen.js("const style = getComputedStyle(document.querySelector('button.main')); return [style.borderTopStyle, style.borderTopWidth]")
+    assert screen.js("return getComputedStyle(document.querySelector('#code')).color") == "rgba(0, 0, 0, 0)", (
+        "the digits stand in the boxes alone"
+    )
+    edge = screen.js(
+        "const style = getComputedStyle(document.querySelector('button.main')); return [style.borderTopStyle, style.borderTopWidth]"
+    )
     assert edge == ["solid", "1px"], edge
     rings = screen.js("return [...document.querySelectorAll('.box')].map(box => getComputedStyle(box).outlineStyle)")
     assert rings == ["none", "none", "none", "solid", "none", "none"], "where one is"
 
 
 def test_a_card_where_there_is_room(screen, number, other_number):
-    for path in ("/auth/login", "/auth/login?with=email", "/auth/login?with=code", "/auth/login?with=reset", "/auth/register", "/auth/register?with=email", "/auth/logout",
-                 "/auth/error?code=denied"):
+    for path in (
+        "/auth/login",
+        "/auth/login?with=email",
+        "/auth/login?with=code",
+        "/auth/login?with=reset",
+        "/auth/register",
+        "/auth/register?with=email",
+        "/auth/logout",
+        "/auth/error?code=denied",
+    ):
         calm(screen, LAPTOP).opens(path)
-        card = screen.js("const style = getComputedStyle(document.querySelector('main')); return [document.querySelector('main').offsetWidth, style.borderRadius]")
+        card = screen.js(
+            "const style = getComputedStyle(document.querySelector('main')); return [document.querySelector('main').offsetWidth, style.borderRadius]"
+        )
         assert card == [440, "20px"] and scrolls(screen) <= 0, (path, card, scrolls(screen))
         calm(screen).opens(path)
-        card = screen.js("const style = getComputedStyle(document.querySelector('main')); return [document.querySelector('main').offsetWidth, style.borderRadius]")
+        card = screen.js(
+            "const style = getComputedStyle(document.querySelector('main')); return [document.querySelector('main').offsetWidth, style.borderRadius]"
+        )
         assert card == [390, "0px"] and scrolls(screen) <= 0, (path, card, scrolls(screen))
     calm(screen, LAPTOP).asks_code(number, "register")
     assert scrolls(screen) <= 0
     screen.belongs_to(other_number()).opens("/auth/account")
-    assert screen.js("return getComputedStyle(document.querySelector('main')).borderRadius") == "0px", "the account is a page of its own kind"
-    screen.opens("/auth/step?flow=totp_set").reads("An app on your phone shows a new code every 30 seconds.").presses("Set up").waits(lambda: screen.all(".qr"), "the QR code")
+    assert screen.js("return getComputedStyle(document.querySelector('main')).borderRadius") == "0px", (
+        "the account is a page of its own kind"
+    )
+    screen.opens("/auth/step?flow=totp_set").reads("An app on your phone shows a new code every 30 seconds.").presses(
+        "Set up"
+    ).waits(lambda: screen.all(".qr"), "the QR code")
     for size in (LAPTOP, (390, 844)):
         assert scrolls(calm(screen, size)) <= 0, ("the QR code", size)
-    screen.opens("/auth/pin?flow=pin_set").keys("482915").reads("Confirm passcode").keys("482915").at("/home").opens("/auth/pin?return_to=/home").keys("111222").reads("Incorrect")
+    screen.opens("/auth/pin?flow=pin_set").keys("482915").reads("Confirm passcode").keys("482915").at("/home").opens(
+        "/auth/pin?return_to=/home"
+    ).keys("111222").reads("Incorrect")
     for size in (LAPTOP, (390, 844)):
         assert scrolls(calm(screen, size)) <= 0, ("the passcode", size)
 
 
 def test_large_text_stays_within_questions_and_lists(screen, number):
     """Text at twice its size: what is asked has its answers in sight, a word is not broken, and a link covers no label."""
+
     def outside(selector):
         screen.js("document.documentElement.style.fontSize = '200%'")
-        return screen.js("""const edge = document.querySelector('dialog[open]').getBoundingClientRect();
-          return [...document.querySelectorAll(arguments[0])].filter((one) => one.getBoundingClientRect().right > edge.right + 1 || one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)""", selector)
+        return screen.js(
+            """const edge = document.querySelector('dialog[open]').getBoundingClientRect();
+          return [...document.querySelectorAll(arguments[0])].filter((one) => one.getBoundingClientRect().right > edge.right + 1 || one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)""",
+            selector,
+        )
 
     calm(screen).opens("/auth/login").find(".country").click()
     screen.waits(lambda: screen.all("[role=option]"), "the countries")
     assert outside("dialog[open] .code") == []
     screen.js("document.documentElement.style.fontSize = ''")
-    screen.presses("Cancel", "dialog[open]").fills("phone", number).waits(lambda: screen.find("main button.main").is_enabled(), "a number that can be sent")
+    screen.presses("Cancel", "dialog[open]").fills("phone", number).waits(
+        lambda: screen.find("main button.main").is_enabled(), "a number that can be sent"
+    )
     screen.presses("Send OTP").reads("No Account Found")
     assert outside("dialog[open] .choices > *") == []
     screen.opens("/auth/login?with=email").js("document.documentElement.style.fontSize = '200%'")
-    label, link, field = (screen.js("const box = document.querySelector(arguments[0]).getBoundingClientRect(); return [box.left, box.right, box.top, box.bottom]", one)
-                          for one in ("label[for=password]", ".secret-field > a", "#password"))
+    label, link, field = (
+        screen.js(
+            "const box = document.querySelector(arguments[0]).getBoundingClientRect(); return [box.left, box.right, box.top, box.bottom]",
+            one,
+        )
+        for one in ("label[for=password]", ".secret-field > a", "#password")
+    )
     assert link[3] <= field[2] + 1, "off its field"
-    assert screen.js("const label = document.querySelector('label[for=password]'); return label.scrollWidth <= label.clientWidth && label.getClientRects().length === 1"), label
+    assert screen.js(
+        "const label = document.querySelector('label[for=password]'); return label.scrollWidth <= label.clientWidth && label.getClientRects().length === 1"
+    ), label
 
 
 # A word of a title, or one half of a time, that stands on two lines.
@@ -241,7 +295,13 @@ BROKEN = """return [...document.querySelectorAll(arguments[0])].flatMap(element 
 @pytest.mark.parametrize("size", [(390, 844), SMALL], ids=["390", "320"])
 def test_large_text_breaks_no_word_of_a_title_and_no_date(screen, number, size):
     calm(screen.belongs_to(number), size)
-    for path in ("/auth/step?flow=totp_set", "/auth/account/sign-out", "/auth/login?with=reset", "/auth/account", "/auth/error?code=upstream_unavailable"):
+    for path in (
+        "/auth/step?flow=totp_set",
+        "/auth/account/sign-out",
+        "/auth/login?with=reset",
+        "/auth/account",
+        "/auth/error?code=upstream_unavailable",
+    ):
         screen.opens(path).js("document.documentElement.style.fontSize = '200%'")
         assert screen.js(BROKEN, "h1, time") == [], path
         assert screen.js("return document.documentElement.scrollWidth - innerWidth") <= 0, path
@@ -263,20 +323,30 @@ def test_2_1_a_country_has_its_flag_or_its_letters(screen, drawn):
     """Where a system draws no flags, empty boxes would stand in their place."""
     screen.opens("/auth/login")
     # Tests have no font with flags; with one, the pixels have colours.
-    screen.js("CanvasRenderingContext2D.prototype.getImageData = () => ({ data: [0, 0, 0, 0, ...(arguments[0] ? [200, 80, 0, 255] : [9, 9, 9, 255])] })", drawn)
+    screen.js(
+        "CanvasRenderingContext2D.prototype.getImageData = () => ({ data: [0, 0, 0, 0, ...(arguments[0] ? [200, 80, 0, 255] : [9, 9, 9, 255])] })",
+        drawn,
+    )
     screen.find(".country").click()
     screen.waits(lambda: screen.all("[role=option]"), "the countries")
     sign = screen.find("[role=option] .flag")
-    assert sign.get_attribute("data-flag") == ("🇮🇳" if drawn else "IN") and ("letters" in sign.get_attribute("class")) != drawn
+    assert (
+        sign.get_attribute("data-flag") == ("🇮🇳" if drawn else "IN")
+        and ("letters" in sign.get_attribute("class")) != drawn
+    )
     if not drawn:
         screen.is_sound("countries with letters")
 
 
 def test_a_long_name_breaks_no_link(screen, number):
     screen.belongs_to(number).opens("/auth/account").find("summary").click()
-    screen.fills("first_name", "Ravi").fills("last_name", "Iyer-Venkataraghavan Subramaniam").presses("Save name").reads("Name changed.")
+    screen.fills("first_name", "Ravi").fills("last_name", "Iyer-Venkataraghavan Subramaniam").presses(
+        "Save name"
+    ).reads("Name changed.")
     for size in ((320, 720), (390, 844), LAPTOP):
-        high = calm(screen, size).js("return document.querySelector('.entry summary .link').getBoundingClientRect().height")
+        high = calm(screen, size).js(
+            "return document.querySelector('.entry summary .link').getBoundingClientRect().height"
+        )
         assert high < 30, (size, high)
 
 
@@ -293,5 +363,7 @@ def test_a_phones_keyboard_covers_no_sheet(screen):
     calm(screen, (390, 544))
     assert 0 <= screen.js(box)["top"] and screen.js(box)["bottom"] <= 544
     calm(screen)
-    screen.js("Object.defineProperty(visualViewport, 'height', {value: 544}); visualViewport.dispatchEvent(new Event('resize'))")
+    screen.js(
+        "Object.defineProperty(visualViewport, 'height', {value: 544}); visualViewport.dispatchEvent(new Event('resize'))"
+    )
     assert 0 <= screen.js(box)["top"] and screen.js(box)["bottom"] <= 544

@@ -14,11 +14,23 @@ def button(screen):
 
 
 def test_2_1_and_2_13_what_the_page_says(screen):
-    screen.opens("/auth/login").reads("Welcome Back!", "Sign in to continue", "Mobile Number", "+91", "Send OTP", "OR", "Continue with Google",
-                                      "Don't have an account? Create Account")
+    screen.opens("/auth/login").reads(
+        "Welcome Back!",
+        "Sign in to continue",
+        "Mobile Number",
+        "+91",
+        "Send OTP",
+        "OR",
+        "Continue with Google",
+        "Don't have an account? Create Account",
+    )
     screen.hears("Welcome Back. Sign in to continue")
     field = screen.driver.switch_to.active_element
-    assert (field.get_attribute("id"), field.get_attribute("type"), field.get_attribute("autocomplete")) == ("phone", "tel", "tel webauthn")
+    assert (field.get_attribute("id"), field.get_attribute("type"), field.get_attribute("autocomplete")) == (
+        "phone",
+        "tel",
+        "tel webauthn",
+    )
     assert field.accessible_name == "Mobile Number" and field.get_attribute("placeholder") == "99999 99999"
     assert screen.find(".country").accessible_name == "Country code, India +91"
     assert not button(screen).is_enabled()
@@ -106,8 +118,17 @@ def test_2_1_countries_by_what_people_call_them(screen, language):
     screen.opens(f"/auth/login?language={language}").find(".country").click()
     screen.waits(lambda: screen.find("[role=option]").text, "the countries")
     search = screen.find("dialog[open] input")
-    for typed, region in (("UK", "GB"), ("usa", "US"), ("gbr", "GB"), ("de", "DE"), ("Germany", "DE"), ("america", "US"), ("holland", "NL"), ("0044", "GB"),
-                          *([("जर्मनी", "DE")] if language == "hi" else [])):
+    for typed, region in (
+        ("UK", "GB"),
+        ("usa", "US"),
+        ("gbr", "GB"),
+        ("de", "DE"),
+        ("Germany", "DE"),
+        ("america", "US"),
+        ("holland", "NL"),
+        ("0044", "GB"),
+        *([("जर्मनी", "DE")] if language == "hi" else []),
+    ):
         search.clear()
         search.send_keys(typed)
         found = screen.js("return [...document.querySelectorAll('[role=option]')].map(option => option.id.slice(-2))")
@@ -118,7 +139,9 @@ def test_2_1_countries_by_what_people_call_them(screen, language):
     # Tests have no font with flags (test_2_1_a_country_has_its_flag_or_its_letters).
     assert flag.strip('"') in ("GB", "\U0001f1ec\U0001f1e7"), flag
     assert screen.says("#country-GB").endswith("+44")
-    screen.is_sound("countries").presses("Cancel" if language == "en" else "रद्द करें", "dialog[open]").opens("/auth/login?language=en")
+    screen.is_sound("countries").presses("Cancel" if language == "en" else "रद्द करें", "dialog[open]").opens(
+        "/auth/login?language=en"
+    )
 
 
 def test_2_1_when_formatting_fails_typing_goes_on(screen, number):
@@ -157,7 +180,10 @@ def test_2_2_sending(screen, number):
     button(screen).click()
     screen.at("/auth/verify")
     told = screen.js("return JSON.parse(sessionStorage.getItem('seen'))")
-    assert [line[:1] + line[2:] for line in told] == [["Sending…", True, True, True], ["Sent ✓", True, True, True]] and told[0][1], told
+    assert [line[:1] + line[2:] for line in told] == [
+        ["Sending…", True, True, True],
+        ["Sent ✓", True, True, True],
+    ] and told[0][1], told
 
 
 def test_2_3_google(screen):
@@ -189,7 +215,10 @@ def test_2_4_and_2_7_no_account(screen, number):
 
 def test_2_5_too_many(driver, tmp_path, number):
     house = House(tmp_path)
-    house.edit("policies/phone_otp.lua", lambda text: re.sub(r"(send\s+= \{[^}]*max = )4", r"\g<1>1", text).replace('{ "60s", "120s" }', '{ "1s" }'))
+    house.edit(
+        "policies/phone_otp.lua",
+        lambda text: re.sub(r"(send\s+= \{[^}]*max = )4", r"\g<1>1", text).replace('{ "60s", "120s" }', '{ "1s" }'),
+    )
     try:
         screen = Screen(driver, house.start()).forget()
         house.register(number)
@@ -223,7 +252,9 @@ def test_2_6_no_connection(screen, number):
 def test_2_6_an_answer_that_is_no_page_of_ours(screen, number):
     screen.opens("/auth/login").fills("phone", number)
     screen.waits(lambda: button(screen).is_enabled(), "a number")
-    screen.js("window.fetch = async () => new Response('<p>Blocked</p>', {status: 403, headers: {'Content-Type': 'text/html'}})")
+    screen.js(
+        "window.fetch = async () => new Response('<p>Blocked</p>', {status: 403, headers: {'Content-Type': 'text/html'}})"
+    )
     button(screen).click()
     screen.reads("Unable to send OTP. Check your connection.", "Welcome Back!")
     assert number.endswith(screen.find("#phone").get_attribute("value").replace(" ", ""))
@@ -268,13 +299,17 @@ def test_2_11_too_soon(screen, number):
 
 def test_2_9_and_4_8_by_email(screen, number):
     email = f"asha{number[-5:]}@example.org"
-    screen.opens("/auth/login").presses("Use email instead").reads("Email", "Password", "Forgot password?", "Email me a code instead")
+    screen.opens("/auth/login").presses("Use email instead").reads(
+        "Email", "Password", "Forgot password?", "Email me a code instead"
+    )
     screen.is_sound("login by email")
     screen.fills("email", email).fills("password", "not this one").presses("Sign in")
     screen.reads("Incorrect email or password.")
     screen.presses("Create Account").at("/auth/register").reads("First name", "Last name")
     screen.is_sound("register by email")
-    screen.fills("first_name", "Asha").fills("last_name", "Rao <b>").fills("email", "nobody").fills("password", "correct horse battery")
+    screen.fills("first_name", "Asha").fills("last_name", "Rao <b>").fills("email", "nobody").fills(
+        "password", "correct horse battery"
+    )
     screen.js("document.querySelector('form[data-form]').noValidate = true")
     screen.find("button.main").click()
     screen.reads("Please enter a valid email address.")
@@ -283,19 +318,27 @@ def test_2_9_and_4_8_by_email(screen, number):
     screen.fills("password", "correct horse battery").find("button.main").click()
     screen.at("/auth/email").reads("Verify Your Email", email, "Skip for now")
     screen.is_sound("the email's code")
-    screen.presses("Skip for now").at("/profile-setup").reads("Your email address is not verified yet.", "Verify Your Email")
+    screen.presses("Skip for now").at("/profile-setup").reads(
+        "Your email address is not verified yet.", "Verify Your Email"
+    )
     assert screen.find(".banner a").get_attribute("href").endswith("/auth/email?return_to=%2Fhome")
     screen.opens("/home").reads("Your email address is not verified yet.")
-    screen.opens("/auth/account").reads("Asha Rao <b>", email, "Not verified", "Your email address is not verified yet.")
+    screen.opens("/auth/account").reads(
+        "Asha Rao <b>", email, "Not verified", "Your email address is not verified yet."
+    )
     screen.is_sound("account, unverified")
 
     # The password is forgotten.
-    screen.forget().opens("/auth/login?with=email").presses("Forgot password?").reads("We'll send a code to your email.")
+    screen.forget().opens("/auth/login?with=email").presses("Forgot password?").reads(
+        "We'll send a code to your email."
+    )
     screen.is_sound("forgotten")
     seen = {entry["id"] for entry in screen.house.outbox()}
     screen.fills("email", email).find("button.main").click()
     screen.at("/auth/email")
-    code = wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code")
+    code = wait_for(
+        lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code"
+    )
     screen.types(code)
     screen.waits(lambda: "New password" in screen.text, "the new password")
     screen.is_sound("new password")
@@ -305,14 +348,21 @@ def test_2_9_and_4_8_by_email(screen, number):
     screen.at("/home")
     assert "not verified" not in screen.text, "the code has proved the address"
 
-    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", "another horse battery").find("button.main").click()
+    screen.forget().opens("/auth/login?with=email").fills("email", email).fills(
+        "password", "another horse battery"
+    ).find("button.main").click()
     screen.at("/home")
     # The number is lost, or there never was one: a code to the verified address.
     screen.forget().opens("/auth/login?with=code").is_sound("code by email")
     seen = {entry["id"] for entry in screen.house.outbox()}
     screen.fills("email", email).find("button.main").click()
     screen.at("/auth/email")
-    screen.types(wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code")).at("/home")
+    screen.types(
+        wait_for(
+            lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None),
+            "a code",
+        )
+    ).at("/home")
 
 
 def test_2_12_events(screen, number):
@@ -360,9 +410,15 @@ def test_the_look(screen, size, dark):
 def test_5_1_splash(screen):
     screen.moves().opens("/auth/login")
     assert "Moongate" in screen.find(".splash").get_attribute("textContent")
-    moves = screen.js("return document.querySelector('.brand.large .logo').getAnimations().map(animation => animation.animationName)")
+    moves = screen.js(
+        "return document.querySelector('.brand.large .logo').getAnimations().map(animation => animation.animationName)"
+    )
     assert moves == ["arrive"] and len(screen.all("main .logo")) == 1, "one logo, which goes to its place"
-    screen.waits(lambda: screen.js("return getComputedStyle(document.querySelector('.splash')).visibility") == "hidden", "its end", 3)
+    screen.waits(
+        lambda: screen.js("return getComputedStyle(document.querySelector('.splash')).visibility") == "hidden",
+        "its end",
+        3,
+    )
     # Once: not on reload, and not on another way in.
     screen.driver.refresh()
     screen.settles()

@@ -59,7 +59,9 @@ def visits(story, screen, number):
     addresses = [one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"]
     # The last events of the page before, of another house, among them.
     ours = ("http://localhost:", "http://127.0.0.1:", "data:", "chrome")
-    assert addresses and all(address.startswith(ours) for address in addresses), [address for address in addresses if not address.startswith(ours)]
+    assert addresses and all(address.startswith(ours) for address in addresses), [
+        address for address in addresses if not address.startswith(ours)
+    ]
 
 
 @pytest.mark.parametrize("story, name", album.STORIES, ids=[story.__name__ for story, _ in album.STORIES])

@@ -16,7 +16,8 @@ SEEN = pathlib.Path(__file__).resolve().parent.parent.parent / ".build-e2e" / "p
 SQUARE = 15
 # Of sixteen levels, how far a square may be off, and how many of a hundred squares may be further.
 LEVELS, SHARE = 1, 1.0
-# Fonts that every machine with the tests' packages has, since others differ; and nothing that moves, blinks or tells the time.
+# Fonts that every machine with the tests' packages has, since others differ; and nothing that moves, blinks or tells
+# the time.
 SAME = """
   * { font-family: "Noto Sans", "Noto Sans Devanagari", "Noto Sans Arabic" !important; caret-color: transparent !important; }
   time, .timer, .spinner, .place strong { visibility: hidden !important; }
@@ -47,7 +48,10 @@ AVERAGE = """
 
 def fingerprint(screen, more=""):
     """The squares of the page, line by line; and the picture."""
-    screen.js("const sheet = new CSSStyleSheet(); sheet.replaceSync(arguments[0]); document.adoptedStyleSheets = [sheet]", SAME + more)
+    screen.js(
+        "const sheet = new CSSStyleSheet(); sheet.replaceSync(arguments[0]); document.adoptedStyleSheets = [sheet]",
+        SAME + more,
+    )
     screen.finishes().js("scrollTo(0, 0)")
     picture = screen.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
     return screen.driver.execute_async_script(AVERAGE, picture, SQUARE), picture
@@ -57,7 +61,7 @@ def differences(one, other):
     """Of a hundred squares, how many are further off than they may be; all, where the sizes differ."""
     if [len(line) for line in one] != [len(line) for line in other]:
         return 100.0
-    squares = [(a[at:at + 3], b[at:at + 3]) for a, b in zip(one, other) for at in range(0, len(a), 3)]
+    squares = [(a[at : at + 3], b[at : at + 3]) for a, b in zip(one, other) for at in range(0, len(a), 3)]
     far = [1 for a, b in squares if any(abs(int(x, 16) - int(y, 16)) > LEVELS for x, y in zip(a, b))]
     return 100 * len(far) / len(squares)
 
@@ -87,7 +91,9 @@ def code(screen, number):
 def code_wrong(screen, number):
     sent = screen.asks_code(number, "register")
     # The sentence stays.
-    screen.js("window.setTimeout = (real => (work, wait, ...more) => wait === 3000 ? 0 : real(work, wait, ...more))(setTimeout)")
+    screen.js(
+        "window.setTimeout = (real => (work, wait, ...more) => wait === 3000 ? 0 : real(work, wait, ...more))(setTimeout)"
+    )
     screen.find("#code").send_keys(wrong(sent))
     screen.reads("Invalid code")
 
@@ -113,11 +119,26 @@ def countries(screen, number):
     screen.waits(lambda: screen.all("[role=option]"), "the countries")
 
 
-PHONE, DARK, WIDE = {"size": (390, 844), "calm": True}, {"size": (390, 844), "calm": True, "dark": True}, {"size": LAPTOP, "calm": True}
+PHONE, DARK, WIDE = (
+    {"size": (390, 844), "calm": True},
+    {"size": (390, 844), "calm": True, "dark": True},
+    {"size": LAPTOP, "calm": True},
+)
 STATES = {
-    "login": (login, PHONE), "login-dark": (login, DARK), "login-laptop": (login, WIDE), "login-forced": (login, {**PHONE, "forced": True}),
-    "login-invalid": (login_invalid, PHONE), "login-email": (by_email, PHONE), "register-email": (register, PHONE), "code": (code, PHONE), "code-dark": (code, DARK),
-    "code-wrong": (code_wrong, PHONE), "passcode": (passcode, PHONE), "account": (account, PHONE), "error": (refused, PHONE), "login-hi": (hindi, PHONE),
+    "login": (login, PHONE),
+    "login-dark": (login, DARK),
+    "login-laptop": (login, WIDE),
+    "login-forced": (login, {**PHONE, "forced": True}),
+    "login-invalid": (login_invalid, PHONE),
+    "login-email": (by_email, PHONE),
+    "register-email": (register, PHONE),
+    "code": (code, PHONE),
+    "code-dark": (code, DARK),
+    "code-wrong": (code_wrong, PHONE),
+    "passcode": (passcode, PHONE),
+    "account": (account, PHONE),
+    "error": (refused, PHONE),
+    "login-hi": (hindi, PHONE),
     "countries": (countries, PHONE),
 }
 
@@ -134,25 +155,40 @@ def test_it_looks_as_it_did(screen, name, request):
         FOLDER.mkdir(exist_ok=True)
         file.write_text("\n".join(lines) + "\n")
     share = differences(file.read_text().split(), lines)
-    assert share <= SHARE, f"{name}: {share:.1f} of 100 squares are not as they were; look at {SEEN / name}.png. Where it is meant: --renew-pictures"
+    assert share <= SHARE, (
+        f"{name}: {share:.1f} of 100 squares are not as they were; look at {SEEN / name}.png. Where it is meant: --renew-pictures"
+    )
 
 
 @pytest.mark.parametrize("look", [PHONE], ids=["phone"])
-@pytest.mark.parametrize("change", [
-    "main button.main { background: #6a3fb5 !important }", "main button.main { margin-top: 3rem !important }", "main h1 { visibility: hidden }",
-    "main .field { border-radius: 0; border: 4px solid }", "main > form { padding: 0 1rem }", "html { font-size: 110% }", "main .or { display: none }",
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "main button.main { background: #6a3fb5 !important }",
+        "main button.main { margin-top: 3rem !important }",
+        "main h1 { visibility: hidden }",
+        "main .field { border-radius: 0; border: 4px solid }",
+        "main > form { padding: 0 1rem }",
+        "html { font-size: 110% }",
+        "main .or { display: none }",
+    ],
+)
 def test_a_change_is_seen(screen, change):
     """What the tolerance must not hide."""
     screen.opens("/auth/login")
     before, _ = fingerprint(screen)
     again, _ = fingerprint(screen)
     after, _ = fingerprint(screen, change)
-    assert differences(before, again) <= SHARE / 4 and differences(before, after) > SHARE, (differences(before, again), differences(before, after))
+    assert differences(before, again) <= SHARE / 4 and differences(before, after) > SHARE, (
+        differences(before, again),
+        differences(before, after),
+    )
 
 
 @pytest.mark.parametrize("look", [PHONE, DARK], ids=["light", "dark"])
-@pytest.mark.parametrize("path", ["/auth/login", "/auth/login?with=email", "/auth/register?with=email", "/auth/verify", "/auth/account"])
+@pytest.mark.parametrize(
+    "path", ["/auth/login", "/auth/login?with=email", "/auth/register?with=email", "/auth/verify", "/auth/account"]
+)
 def test_a_page_stands_before_its_scripts(screen, number, path):
     """On a slow line: the country's code is there, and nothing changes its colour or place when the scripts come. (The pad of a passcode is drawn by its script;
     its place is kept free for it, and after three seconds its fields are there.)"""

@@ -1,6 +1,5 @@
 """Seeds' rows S3, 4.2 to 4.6 and 4.9: passcodes, emails and the account. Each test names the rows that it shows."""
 
-
 import pytest
 import requests
 
@@ -14,11 +13,16 @@ PIN, OTHER = "482915", "593026"
 def shipped(tmp_path_factory):
     house = House(tmp_path_factory.mktemp("house"))
     house.edit("policies/phone_otp.lua", many)
-    house.edit("routes.lua", lambda text: text.replace(
-        "  -- Everything else", '  { path = "/pay/**", to = "http://127.0.0.1:%s", require = { passed = "pin", within = "5m" } },\n'
-        '  { path = "/receipts/**", to = "http://127.0.0.1:%s", require = { email_verified = true } },\n'
-        '  { path = "/sent/**", to = "http://127.0.0.1:%s", require = { passed = "phone_otp", within = "1s" } },\n  -- Everything else'
-        % ((house.ports[2],) * 3)))
+    house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "  -- Everything else",
+            '  { path = "/pay/**", to = "http://127.0.0.1:%s", require = { passed = "pin", within = "5m" } },\n'
+            '  { path = "/receipts/**", to = "http://127.0.0.1:%s", require = { email_verified = true } },\n'
+            '  { path = "/sent/**", to = "http://127.0.0.1:%s", require = { passed = "phone_otp", within = "1s" } },\n  -- Everything else'
+            % ((house.ports[2],) * 3),
+        ),
+    )
     yield house.start()
     house.stop()
 
@@ -29,19 +33,27 @@ def screen(screen, number):
 
 
 def with_pin(screen, pin=PIN):
-    answer = screen.house.api("POST", "/set-passcode", {"passcode": pin}, headers={"Authorization": f"Bearer {screen.token}"})
+    answer = screen.house.api(
+        "POST", "/set-passcode", {"passcode": pin}, headers={"Authorization": f"Bearer {screen.token}"}
+    )
     assert answer.status_code == 200, answer.text
     screen.token = answer.json()["token"]
-    screen.driver.add_cookie({"name": "moongate", "value": screen.token, "path": "/", "httpOnly": True, "sameSite": "Lax"})
+    screen.driver.add_cookie(
+        {"name": "moongate", "value": screen.token, "path": "/", "httpOnly": True, "sameSite": "Lax"}
+    )
     return screen
 
 
 def heading(screen):
-    return screen.js("return [...document.querySelectorAll('.stage')].find(stage => !stage.hidden).querySelector('label').textContent")
+    return screen.js(
+        "return [...document.querySelectorAll('.stage')].find(stage => !stage.hidden).querySelector('label').textContent"
+    )
 
 
 def mailed(screen, seen):
-    return wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code")
+    return wait_for(
+        lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code"
+    )
 
 
 def seen(screen):
@@ -51,10 +63,26 @@ def seen(screen):
 def test_3_1_the_pad(screen):
     screen.opens("/auth/pin?flow=pin_set")
     keys = screen.all(".pad > *")
-    assert [key.get_attribute("textContent").strip() for key in keys] == ["1", "2", "3", "4", "5", "6", "7", "8", "9", "", "0", ""]
+    assert [key.get_attribute("textContent").strip() for key in keys] == [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+        "9",
+        "",
+        "0",
+        "",
+    ]
     assert keys[11].accessible_name == "Delete"
     sizes = {(key.size["width"], key.size["height"]) for key in screen.all(".pad button")}
-    assert sizes == {(72, 72)} and screen.js("return getComputedStyle(document.querySelector('.pad button')).borderRadius") == "50%"
+    assert (
+        sizes == {(72, 72)}
+        and screen.js("return getComputedStyle(document.querySelector('.pad button')).borderRadius") == "50%"
+    )
     dots = "return document.querySelectorAll('.stage:not([hidden]) .dot.filled').length"
     screen.keys("12")
     assert screen.js(dots) == 2
@@ -68,7 +96,9 @@ def test_3_1_the_pad(screen):
 
 
 def test_3_2_create(screen):
-    screen.opens("/auth/pin?flow=pin_set&return_to=%2Fauth%2Faccount%3Fdone%3Dpin_set").reads("Set Passcode", "Create a passcode", "Cancel")
+    screen.opens("/auth/pin?flow=pin_set&return_to=%2Fauth%2Faccount%3Fdone%3Dpin_set").reads(
+        "Set Passcode", "Create a passcode", "Cancel"
+    )
     screen.keys(PIN).reads("Confirm passcode")
     screen.keys(OTHER).reads("Passcodes don't match. Try again.")
     screen.waits(lambda: heading(screen) == "Create a passcode", "the first step")
@@ -81,14 +111,18 @@ def test_3_2_create(screen):
 
 
 def test_3_3_change(screen):
-    with_pin(screen).opens("/auth/account").presses("Change: Passcode").at("/auth/pin").reads("Change Passcode", "Enter current passcode")
+    with_pin(screen).opens("/auth/account").presses("Change: Passcode").at("/auth/pin").reads(
+        "Change Passcode", "Enter current passcode"
+    )
     screen.keys(OTHER).reads("Incorrect passcode. 4 tries left.")
     assert heading(screen) == "Enter current passcode"
     screen.is_sound("change")
     screen.keys(PIN).reads("Enter new passcode")
     screen.keys(OTHER).reads("Confirm new passcode")
     screen.keys(OTHER).at("/auth/account").reads("Passcode changed.")
-    screen.opens("/auth/pin?return_to=/home").keys(PIN).reads("Incorrect passcode. 4 tries left.").keys(OTHER).at("/home")
+    screen.opens("/auth/pin?return_to=/home").keys(PIN).reads("Incorrect passcode. 4 tries left.").keys(OTHER).at(
+        "/home"
+    )
 
 
 def test_3_4_and_3_8_the_lock(screen):
@@ -96,7 +130,9 @@ def test_3_4_and_3_8_the_lock(screen):
     screen.keys(PIN).reads("Confirm passcode")
     # Who has just chosen it is not asked for it.
     screen.keys(PIN).at("/pay/now")
-    screen.belongs_to(screen.number).opens("/pay/now").at("/auth/pin").reads("Enter Passcode", "Moongate asks you to confirm that it's you.")
+    screen.belongs_to(screen.number).opens("/pay/now").at("/auth/pin").reads(
+        "Enter Passcode", "Moongate asks you to confirm that it's you."
+    )
     assert "return_to=%2Fpay%2Fnow" in screen.driver.current_url
     screen.is_sound("lock")
     assert not screen.all(".bar"), "no way round it"
@@ -118,10 +154,19 @@ def test_a_code_that_is_asked_for_says_by_whom(screen):
 
 
 def test_a_step_that_nobody_asks_for_has_no_reason(screen):
-    for path in ("/auth/pin?flow=pin_set&return_to=%2Fhome", "/auth/pin?flow=pin_set", "/auth/step?flow=totp_set&return_to=%2Fauth%2Faccount"):
+    for path in (
+        "/auth/pin?flow=pin_set&return_to=%2Fhome",
+        "/auth/pin?flow=pin_set",
+        "/auth/step?flow=totp_set&return_to=%2Fauth%2Faccount",
+    ):
         assert "asks you" not in screen.opens(path).text, path
     with_pin(screen)
-    for path in ("/auth/pin", "/auth/pin?return_to=%2Fauth%2Faccount", "/auth/pin?return_to=https%3A%2F%2Fevil.example%2F", "/auth/pin?flow=pin_disable"):
+    for path in (
+        "/auth/pin",
+        "/auth/pin?return_to=%2Fauth%2Faccount",
+        "/auth/pin?return_to=https%3A%2F%2Fevil.example%2F",
+        "/auth/pin?flow=pin_disable",
+    ):
         assert "asks you" not in screen.opens(path).text, path
     # Any other step of a step-up names the service, too.
     screen.opens("/auth/step?flow=step_up&return_to=%2Fhome").reads("Moongate asks you to confirm that it's you.")
@@ -149,7 +194,12 @@ def test_3_4_locked(screen):
 
 def test_3_5_forgotten(screen):
     with_pin(screen).opens("/auth/pin?return_to=/home").presses("Forgot Passcode?")
-    screen.reads("We can send a reset code to your phone, or you can logout and sign in again.", "Cancel", "Send Reset Code", "Logout")
+    screen.reads(
+        "We can send a reset code to your phone, or you can logout and sign in again.",
+        "Cancel",
+        "Send Reset Code",
+        "Logout",
+    )
     screen.is_sound("forgotten")
     before = seen(screen)
     screen.presses("Send Reset Code", "dialog[open]")
@@ -171,7 +221,9 @@ def test_3_5_forgotten(screen):
 
 def test_3_2_a_mismatch_is_told_once(screen):
     screen.moves().opens("/auth/pin?flow=pin_set").keys(PIN).reads("Confirm passcode").listens()
-    screen.js("""window.shakes = 0; document.addEventListener('animationstart', event => { if (event.animationName === 'shake') shakes += 1 })""")
+    screen.js(
+        """window.shakes = 0; document.addEventListener('animationstart', event => { if (event.animationName === 'shake') shakes += 1 })"""
+    )
     screen.keys(OTHER).reads("Passcodes don't match. Try again.")
     screen.waits(lambda: heading(screen) == "Create a passcode", "the first step")
     screen.hears("Create a passcode")
@@ -191,7 +243,9 @@ def test_3_5_the_code_of_a_reset_is_seen_pasted_and_counted_down_to(screen):
     screen.matches(r"Resend code in (00:5\d|01:00)")
     code = mailed(screen, before)
     screen.types(code[:2])
-    assert screen.js("return [...document.querySelectorAll('.box')].map(box => box.textContent).join('')") == code[:2], "its digits are seen"
+    assert (
+        screen.js("return [...document.querySelectorAll('.box')].map(box => box.textContent).join('')") == code[:2]
+    ), "its digits are seen"
     screen.is_sound("the code of a reset")
     screen.pastes("#code", f"{code[:3]} {code[3:]}").reads("Enter new passcode")
     assert field.get_attribute("value") == code
@@ -200,7 +254,9 @@ def test_3_5_the_code_of_a_reset_is_seen_pasted_and_counted_down_to(screen):
 
 
 def test_3_5_asked_again_too_soon(screen):
-    asks = lambda: screen.opens("/auth/pin?return_to=/home").presses("Forgot Passcode?").presses("Send Reset Code", "dialog[open]")
+    asks = lambda: (
+        screen.opens("/auth/pin?return_to=/home").presses("Forgot Passcode?").presses("Send Reset Code", "dialog[open]")
+    )
     with_pin(screen)
     asks().waits(lambda: "Enter reset code from SMS" in screen.text, "the code step")
     asks()
@@ -228,8 +284,12 @@ def test_3_5_by_email_and_logout(screen):
     screen.opens("/auth/pin").presses("Forgot Passcode?").reads("Send Reset Email")
     screen.presses("Logout", "dialog[open]").at("/auth/login")
     assert all(cookie["name"] != "moongate" for cookie in screen.driver.get_cookies())
-    answer = requests.post(screen.house.url + "/auth/logout", headers={"Origin": screen.house.url, "Content-Type": "application/x-www-form-urlencoded"},
-                           allow_redirects=False, timeout=10)
+    answer = requests.post(
+        screen.house.url + "/auth/logout",
+        headers={"Origin": screen.house.url, "Content-Type": "application/x-www-form-urlencoded"},
+        allow_redirects=False,
+        timeout=10,
+    )
     assert answer.headers["Clear-Site-Data"]
 
 
@@ -262,7 +322,9 @@ def test_3_6_the_servers_own_sentence(screen):
 
 
 def test_3_9_turn_off(screen):
-    with_pin(screen).opens("/auth/account").presses("Turn off: Passcode").at("/auth/pin").reads("Turn Off Passcode", "Enter current passcode")
+    with_pin(screen).opens("/auth/account").presses("Turn off: Passcode").at("/auth/pin").reads(
+        "Turn Off Passcode", "Enter current passcode"
+    )
     screen.keys(OTHER).reads("Incorrect passcode. 4 tries left.").is_sound("turn off")
     screen.keys(PIN).at("/auth/account").reads("Passcode turned off.", "Set up")
 
@@ -292,7 +354,9 @@ def test_4_2_to_4_6_email(screen):
 
 def test_change_phone(screen, other_number):
     other = other_number()
-    screen.opens("/auth/account").presses("Change: Phone").at("/auth/verify").reads("Change phone number").is_sound("change phone")
+    screen.opens("/auth/account").presses("Change: Phone").at("/auth/verify").reads("Change phone number").is_sound(
+        "change phone"
+    )
     before = seen(screen)
     screen.fills("phone", other)
     screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
@@ -304,11 +368,27 @@ def test_change_phone(screen, other_number):
 
 def test_sessions(screen):
     flow = screen.house.flow("login")
-    screen.house.api("POST", f"/flows/{flow}/begin", {"provider": "phone_otp", "phone": screen.number}, headers={"User-Agent": "Firefox/1 (Windows)"})
-    elsewhere = requests.post(f"{screen.house.url}/api/auth/flows/{flow}/submit", json={"code": screen.house.code(screen.number)},
-                              headers={"User-Agent": "Mozilla/5.0 (Windows) Firefox/1"}, timeout=10).json()["session"]["token"]
+    screen.house.api(
+        "POST",
+        f"/flows/{flow}/begin",
+        {"provider": "phone_otp", "phone": screen.number},
+        headers={"User-Agent": "Firefox/1 (Windows)"},
+    )
+    elsewhere = requests.post(
+        f"{screen.house.url}/api/auth/flows/{flow}/submit",
+        json={"code": screen.house.code(screen.number)},
+        headers={"User-Agent": "Mozilla/5.0 (Windows) Firefox/1"},
+        timeout=10,
+    ).json()["session"]["token"]
+
     def lives(token):
-        return requests.get(screen.house.url + "/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10).status_code == 200
+        return (
+            requests.get(
+                screen.house.url + "/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10
+            ).status_code
+            == 200
+        )
+
     assert lives(elsewhere)
     screen.opens("/auth/account").reads("Devices", "Firefox on Windows", "This device").is_sound("sessions")
     screen.presses("Sign out on Firefox on Windows").at("/auth/account").reads("Signed out there.")
@@ -323,7 +403,13 @@ def test_sessions(screen):
 @pytest.mark.parametrize("size", [PHONE, LAPTOP], ids=["phone", "laptop"])
 def test_the_look(screen, size, dark):
     screen.looks(size, dark)
-    for path in ("/auth/account", "/auth/pin?flow=pin_set", "/auth/verify?flow=step_up", "/auth/email?flow=change_email", "/auth/logout"):
+    for path in (
+        "/auth/account",
+        "/auth/pin?flow=pin_set",
+        "/auth/verify?flow=step_up",
+        "/auth/email?flow=change_email",
+        "/auth/logout",
+    ):
         screen.opens(path).is_sound(path)
         assert screen.errors() == []
     with_pin(screen)

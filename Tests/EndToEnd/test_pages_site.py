@@ -25,13 +25,17 @@ def plain(tmp_path_factory):
 
 
 def code_of(house, seen):
-    return wait_for(lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"]), None), "a code")
+    return wait_for(
+        lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["code"]), None), "a code"
+    )
 
 
 def test_without_scripts(plain, shipped, number, other_number):
     """Every flow by plain forms, with the same refusals in words."""
     house, screen = shipped, Screen(plain, shipped).forget()
-    screen.opens("/auth/login").fills("phone", "123").presses("Send OTP").reads("Please enter a valid 10-digit mobile number")
+    screen.opens("/auth/login").fills("phone", "123").presses("Send OTP").reads(
+        "Please enter a valid 10-digit mobile number"
+    )
     screen.fills("phone", number).presses("Send OTP").reads("No account found. Create one?")
     screen.presses("Create Account").at("/auth/register")
     seen = {entry["id"] for entry in house.outbox()}
@@ -40,19 +44,33 @@ def test_without_scripts(plain, shipped, number, other_number):
     screen.enters(wrong(code)).reads("Invalid code. Please try again. 4 tries left.")
     screen.enters(code).at("/profile-setup")
 
-    screen.opens("/auth/account").presses("Set up: Passcode").fills("new_pin", "482915").fills("confirm", "482916").presses("Save passcode")
-    screen.reads("Passcodes don't match. Try again.").fills("new_pin", "111111").fills("confirm", "111111").presses("Save passcode")
+    screen.opens("/auth/account").presses("Set up: Passcode").fills("new_pin", "482915").fills(
+        "confirm", "482916"
+    ).presses("Save passcode")
+    screen.reads("Passcodes don't match. Try again.").fills("new_pin", "111111").fills("confirm", "111111").presses(
+        "Save passcode"
+    )
     screen.reads("This passcode is too easy to guess. Choose another.")
-    screen.fills("new_pin", "482915").fills("confirm", "482915").presses("Save passcode").at("/auth/account").reads("Passcode saved.")
-    screen.presses("Change: Passcode").fills("pin", "999888").fills("new_pin", "593026").fills("confirm", "593026").presses("Save passcode")
+    screen.fills("new_pin", "482915").fills("confirm", "482915").presses("Save passcode").at("/auth/account").reads(
+        "Passcode saved."
+    )
+    screen.presses("Change: Passcode").fills("pin", "999888").fills("new_pin", "593026").fills(
+        "confirm", "593026"
+    ).presses("Save passcode")
     screen.reads("Incorrect passcode. 4 tries left.")
-    screen.fills("pin", "482915").fills("new_pin", "593026").fills("confirm", "593026").presses("Save passcode").reads("Passcode changed.")
+    screen.fills("pin", "482915").fills("new_pin", "593026").fills("confirm", "593026").presses("Save passcode").reads(
+        "Passcode changed."
+    )
     screen.opens("/auth/pin?return_to=/home").fills("pin", "593026").presses("Unlock").at("/home")
     screen.opens("/auth/pin").presses("Forgot Passcode?").reads("We can send a reset code")
     seen = {entry["id"] for entry in house.outbox()}
     screen.presses("Send Reset Code").reads("Reset Passcode")
-    screen.fills("code", code_of(house, seen)).fills("new_pin", "604137").fills("confirm", "604137").presses("Save passcode").at("/home")
-    screen.opens("/auth/account").presses("Turn off: Passcode").fills("pin", "604137").presses("Turn off").reads("Passcode turned off.")
+    screen.fills("code", code_of(house, seen)).fills("new_pin", "604137").fills("confirm", "604137").presses(
+        "Save passcode"
+    ).at("/home")
+    screen.opens("/auth/account").presses("Turn off: Passcode").fills("pin", "604137").presses("Turn off").reads(
+        "Passcode turned off."
+    )
 
     email = f"plain{number[-5:]}@example.org"
     seen = {entry["id"] for entry in house.outbox()}
@@ -60,7 +78,9 @@ def test_without_scripts(plain, shipped, number, other_number):
     screen.fills("email", email).presses("Send code").reads("Verify Your Email", email)
     screen.enters(code_of(house, seen)).at("/auth/account").reads("Email changed.")
     another = other_number()
-    screen.presses("Change: Phone").at("/auth/verify").fills("phone", "12").presses("Send code").reads("Please enter a valid 10-digit mobile number")
+    screen.presses("Change: Phone").at("/auth/verify").fills("phone", "12").presses("Send code").reads(
+        "Please enter a valid 10-digit mobile number"
+    )
     seen = {entry["id"] for entry in house.outbox()}
     screen.fills("phone", another).presses("Send code").reads("Verify Phone Number", f"{another[3:8]} {another[8:]}")
     code = code_of(house, seen)
@@ -68,15 +88,23 @@ def test_without_scripts(plain, shipped, number, other_number):
     screen.enters(code).at("/auth/account").reads("Phone number changed.", f"{another[3:8]} {another[8:]}")
     screen.presses("Sign out everywhere").at("/auth/account/sign-out").presses("Sign out everywhere").at("/auth/login")
 
-    screen.opens("/auth/register?with=email").fills("first_name", "Ravi").fills("last_name", "Iyer").fills("email", "r" + email).fills("password", "password1").presses("Create Account")
+    screen.opens("/auth/register?with=email").fills("first_name", "Ravi").fills("last_name", "Iyer").fills(
+        "email", "r" + email
+    ).fills("password", "password1").presses("Create Account")
     screen.reads("too easy to guess")
     seen = {entry["id"] for entry in house.outbox()}
-    screen.fills("password", "correct horse battery").presses("Create Account").at("/auth/email").presses("Skip for now").at("/profile-setup")
-    screen.forget().opens("/auth/login?with=email").fills("email", "r" + email).fills("password", "wrong horse").presses("Sign in")
+    screen.fills("password", "correct horse battery").presses("Create Account").at("/auth/email").presses(
+        "Skip for now"
+    ).at("/profile-setup")
+    screen.forget().opens("/auth/login?with=email").fills("email", "r" + email).fills(
+        "password", "wrong horse"
+    ).presses("Sign in")
     screen.reads("Incorrect email or password. 4 tries left.")
     screen.presses("Forgot password?")
     seen = {entry["id"] for entry in house.outbox()}
-    screen.fills("email", "r" + email).presses("Send code").at("/auth/email").enters(code_of(house, seen)).reads("New password")
+    screen.fills("email", "r" + email).presses("Send code").at("/auth/email").enters(code_of(house, seen)).reads(
+        "New password"
+    )
     screen.fills("password", "another horse battery").presses("Save password").at("/home")
     screen.forget().opens("/auth/login").presses("Continue with Google")
     screen.waits(lambda: "/mock-google/" in screen.path, "Google")
@@ -86,7 +114,10 @@ def test_without_scripts(plain, shipped, number, other_number):
 def brisk(tmp_path):
     """Another code after a second; a code lives for five."""
     house = House(tmp_path)
-    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '{ "1s" }').replace('ttl = "10m"', 'ttl = "5s"'))
+    house.edit(
+        "policies/phone_otp.lua",
+        lambda text: many(text).replace('{ "60s", "120s" }', '{ "1s" }').replace('ttl = "10m"', 'ttl = "5s"'),
+    )
     yield house.start()
     house.stop()
 
@@ -100,7 +131,10 @@ def test_without_scripts_another_code_and_one_that_died(plain, brisk, number):
     second = wait_for(lambda: brisk.code(number) != first and brisk.code(number), "another code")
     screen.enters(first).reads("Invalid code. Please try again. 4 tries left.")
     screen.driver.get(screen.driver.current_url.split("&")[0])
-    wait_for(lambda: "This code has expired. Please request a new one." in (screen.driver.refresh() or screen.text), "its end")
+    wait_for(
+        lambda: "This code has expired. Please request a new one." in (screen.driver.refresh() or screen.text),
+        "its end",
+    )
     assert not screen.find("#code").is_enabled()
     screen.presses("Resend now").reads("Code sent!")
     third = wait_for(lambda: brisk.code(number) != second and brisk.code(number), "a third one")
@@ -113,7 +147,9 @@ def test_without_scripts_locked(plain, shipped, number):
     for left in ("4 tries", "3 tries", "2 tries", "1 try"):
         screen.enters(wrong(code)).reads(left)
     screen.enters(wrong(code)).reads("Too many attempts. Please try again in 15 minutes.", "Use different phone number")
-    screen.matches(r"Try again in (15:00|14:5\d) Reload").presses("Reload").reads("Too many attempts. Please try again in 15 minutes.")
+    screen.matches(r"Try again in (15:00|14:5\d) Reload").presses("Reload").reads(
+        "Too many attempts. Please try again in 15 minutes."
+    )
     assert not screen.find("#code").is_enabled() and not screen.find("button.main").is_enabled()
     screen.presses("Use different phone number").at("/auth/register")
     assert number.endswith(screen.find("#phone").get_attribute("value").replace(" ", "")[-10:])
@@ -126,24 +162,43 @@ def test_without_scripts_locked(plain, shipped, number):
 def test_another_language_keeps_what_was_typed(driver, plain, shipped, number, scripted):
     """In the form's body, with scripts and without: an address is kept by histories, proxies and logs."""
     screen = Screen(driver if scripted else plain, shipped).forget()
-    screen.opens("/auth/register?with=email&return_to=%2Fhome").fills("first_name", "Asha").fills("email", "asha@example.org").fills("password", "correct horse")
+    screen.opens("/auth/register?with=email&return_to=%2Fhome").fills("first_name", "Asha").fills(
+        "email", "asha@example.org"
+    ).fills("password", "correct horse")
     screen.presses("हिन्दी").waits(lambda: screen.js("return document.documentElement.lang") == "hi", "Hindi")
-    fields = {name: screen.find(f"main input[name={name}]").get_attribute("value") for name in ("first_name", "email", "password", "return_to")}
+    fields = {
+        name: screen.find(f"main input[name={name}]").get_attribute("value")
+        for name in ("first_name", "email", "password", "return_to")
+    }
     assert fields == {"first_name": "Asha", "email": "asha@example.org", "password": "", "return_to": "/home"}
     assert "asha" not in screen.driver.current_url.lower() and not screen.all(".problem")
     screen.presses("English").waits(lambda: screen.js("return document.documentElement.lang") == "en", "English")
     assert screen.find("main input[name=email]").get_attribute("value") == "asha@example.org"
-    # What was said by the site that was cancelled at is said again; a new number on its way to be one's own is still there.
-    screen.opens("/auth/login?refused=oauth_cancelled").presses("हिन्दी").reads("साइन-इन रद्द किया गया").presses("English").reads("Sign-in cancelled")
+    # What was said by the site that was cancelled at is said again; a new number on its way to be one's own is still
+    # there.
+    screen.opens("/auth/login?refused=oauth_cancelled").presses("हिन्दी").reads("साइन-इन रद्द किया गया").presses(
+        "English"
+    ).reads("Sign-in cancelled")
     screen.belongs_to(number).opens("/auth/verify?flow=change_phone").fills("phone", "98765 4")
     screen.presses("हिन्दी").waits(lambda: screen.js("return document.documentElement.lang") == "hi", "Hindi")
-    assert screen.find("#phone").get_attribute("value").replace(" ", "") == "987654" and "987" not in screen.driver.current_url
+    assert (
+        screen.find("#phone").get_attribute("value").replace(" ", "") == "987654"
+        and "987" not in screen.driver.current_url
+    )
     screen.presses("English").waits(lambda: screen.js("return document.documentElement.lang") == "en", "English")
 
 
 def test_hindi_by_the_browsers_wish_and_by_choice(screen):
-    page = requests.get(screen.house.url + "/auth/login", headers={"Accept": "text/html", "Accept-Language": "fr;q=0.9, hi-IN;q=0.8, en;q=0.1"}, timeout=10)
-    assert '<html lang="hi" dir="ltr">' in page.text and "फिर से स्वागत है!" in page.text and page.headers["Content-Language"] == "hi"
+    page = requests.get(
+        screen.house.url + "/auth/login",
+        headers={"Accept": "text/html", "Accept-Language": "fr;q=0.9, hi-IN;q=0.8, en;q=0.1"},
+        timeout=10,
+    )
+    assert (
+        '<html lang="hi" dir="ltr">' in page.text
+        and "फिर से स्वागत है!" in page.text
+        and page.headers["Content-Language"] == "hi"
+    )
     screen.opens("/auth/login?phone=12").presses("हिन्दी")
     screen.waits(lambda: "OTP भेजें" in screen.text, "Hindi")
     assert screen.find("#phone").get_attribute("value") == "12", "the rest of the address stays"
@@ -151,7 +206,9 @@ def test_hindi_by_the_browsers_wish_and_by_choice(screen):
     screen.find("#phone").send_keys("12345")
     screen.js("document.activeElement.blur()")
     screen.reads("कृपया 10 अंकों का मान्य मोबाइल नंबर लिखें").is_sound("Hindi")
-    assert all(cookie["path"] == "/auth" for cookie in screen.driver.get_cookies() if cookie["name"] == "moongate-language")
+    assert all(
+        cookie["path"] == "/auth" for cookie in screen.driver.get_cookies() if cookie["name"] == "moongate-language"
+    )
     screen.opens("/auth/login").presses("English").waits(lambda: "Send OTP" in screen.text, "English")
 
 
@@ -165,7 +222,10 @@ def longer(text):
             continue
         parts = re.split(r"(\{\w+\})", said)
         said = "".join(part if part.startswith("{") else part.translate(shift) for part in parts)
-        lines.append(f"{name} = " + {"language": "Pseudo", "direction": "rtl"}.get(name, f"«{said} {'ŵöřđ ' * (len(said) // 12)}»"))
+        lines.append(
+            f"{name} = "
+            + {"language": "Pseudo", "direction": "rtl"}.get(name, f"«{said} {'ŵöřđ ' * (len(said) // 12)}»")
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -173,13 +233,24 @@ def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number, oth
     house = House(tmp_path)
     pages = house.config / "pages"
     pages.mkdir()
-    words = (BIN.parents[1] / "Sources/MoongateHTTP/Pages/Templates/en.words") if (BIN.parents[1] / "Sources").exists() else None
+    words = (
+        (BIN.parents[1] / "Sources/MoongateHTTP/Pages/Templates/en.words")
+        if (BIN.parents[1] / "Sources").exists()
+        else None
+    )
     import pathlib
+
     words = words or pathlib.Path(__file__).parents[2] / "Sources/MoongateHTTP/Pages/Templates/en.words"
     (pages / "ar-XB.words").write_text(longer(words.read_text()))
     try:
         screen = Screen(driver, house.start()).forget().looks(PHONE)
-        for path in ("/auth/login?language=ar-XB", "/auth/register", "/auth/login?with=email", "/auth/logout", "/auth/error?code=denied"):
+        for path in (
+            "/auth/login?language=ar-XB",
+            "/auth/register",
+            "/auth/login?with=email",
+            "/auth/logout",
+            "/auth/error?code=denied",
+        ):
             screen.opens(path)
             assert screen.js("return document.dir") == "rtl"
             screen.is_sound(path)
@@ -191,7 +262,13 @@ def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number, oth
         screen.waits(lambda: screen.find("form[data-form=code]").get_attribute("data-state") == "open", "the next try")
         screen.types(code)
         screen.waits(lambda: screen.path == "/profile-setup", "the end")
-        for path in ("/auth/account", "/auth/pin?flow=pin_set", "/auth/verify?flow=change_phone", "/auth/step?flow=totp_set", "/auth/verify?flow=step_up"):
+        for path in (
+            "/auth/account",
+            "/auth/pin?flow=pin_set",
+            "/auth/verify?flow=change_phone",
+            "/auth/step?flow=totp_set",
+            "/auth/verify?flow=step_up",
+        ):
             screen.opens(path).is_sound(path)
         # The sheets and the questions, too.
         screen.opens("/auth/verify?flow=change_phone").find(".country").click()
@@ -210,9 +287,17 @@ def test_a_pseudo_locale_does_not_break_the_layout(driver, tmp_path, number, oth
 
 def test_brand(driver, tmp_path):
     house = House(tmp_path)
-    (house.config / "logo.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" width="80" height="80"><script>alert(1)</script><rect width="80" height="80"/></svg>')
-    house.edit("gateway.lua", lambda text: re.sub(
-        r"brand = \{.*\}", 'brand = { name = "Umbrella & Söhne", logo = "logo.svg", primary = "#ffd400", support = "https://help.example.com/" }', text))
+    (house.config / "logo.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="80" height="80"><script>alert(1)</script><rect width="80" height="80"/></svg>'
+    )
+    house.edit(
+        "gateway.lua",
+        lambda text: re.sub(
+            r"brand = \{.*\}",
+            'brand = { name = "Umbrella & Söhne", logo = "logo.svg", primary = "#ffd400", support = "https://help.example.com/" }',
+            text,
+        ),
+    )
     try:
         screen = Screen(driver, house.start()).forget()
         for dark in (False, True):
@@ -231,19 +316,31 @@ def test_brand(driver, tmp_path):
 def test_overrides_and_what_is_wrong_with_them(shipped):
     pages = shipped.config / "pages"
     pages.mkdir()
-    (pages / "logout.mustache").write_text("{{<layout}}\n{{$content}}\n<h1>Farewell, {{w.sign_out}}</h1>\n{{/content}}\n{{/layout}}\n")
+    (pages / "logout.mustache").write_text(
+        "{{<layout}}\n{{$content}}\n<h1>Farewell, {{w.sign_out}}</h1>\n{{/content}}\n{{/layout}}\n"
+    )
     (pages / "en.words").write_text("login_title = Namaste!\n")
     # The gateway may take the first file over before the second one is written.
     for path, heading in (("logout", "Farewell, Sign out"), ("login", "Namaste!")):
-        wait_for(lambda: f"<h1>{heading}</h1>" in requests.get(f"{shipped.url}/auth/{path}", timeout=10).text, heading, 60)
+        wait_for(
+            lambda: f"<h1>{heading}</h1>" in requests.get(f"{shipped.url}/auth/{path}", timeout=10).text, heading, 60
+        )
     (pages / "logout.mustache").write_text("<p>\n{{#isSignedIn}}\n<p>never closed\n")
     (pages / "en.words").write_text("# mine\nlogin_titel = Oops\nand this\n")
     (pages / "lougout.mustache").write_text("x")
-    done = subprocess.run([BIN / "moongate", "check", "--config", shipped.config, "--json"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [BIN / "moongate", "check", "--config", shipped.config, "--json"], capture_output=True, text=True, timeout=120
+    )
     found = {(problem["file"], problem["line"]) for problem in json.loads(done.stdout)["problems"]}
-    assert done.returncode == 1 and found >= {("pages/en.words", 2), ("pages/en.words", 3), ("pages/lougout.mustache", None)}, done.stdout
+    assert done.returncode == 1 and found >= {
+        ("pages/en.words", 2),
+        ("pages/en.words", 3),
+        ("pages/lougout.mustache", None),
+    }, done.stdout
     assert any(file == "pages/logout.mustache" and (line or 0) >= 2 for file, line in found), found
-    wait_for(lambda: "pages/en.words" in json.dumps(shipped.policy()["candidate_refused"]), "the refusal of the words", 60)
+    wait_for(
+        lambda: "pages/en.words" in json.dumps(shipped.policy()["candidate_refused"]), "the refusal of the words", 60
+    )
     assert "Farewell" in requests.get(shipped.url + "/auth/logout", timeout=10).text, "the old one serves on"
     for file in pages.iterdir():
         file.unlink()
@@ -269,8 +366,17 @@ def test_markup_is_text(screen, number):
     name = '"><script>document.title=1</script><img src=x onerror=alert(1)>'
     flow = screen.house.flow("register_email")
     email = f"m{number[-6:]}@example.org"
-    done = screen.house.api("POST", f"/flows/{flow}/begin", {"provider": "password", "email": email, "password": "correct horse battery", "first_name": name,
-                                                                 "last_name": "Fox"})
+    done = screen.house.api(
+        "POST",
+        f"/flows/{flow}/begin",
+        {
+            "provider": "password",
+            "email": email,
+            "password": "correct horse battery",
+            "first_name": name,
+            "last_name": "Fox",
+        },
+    )
     assert done.status_code == 200, done.text
     token = screen.house.api("POST", f"/flows/{flow}/skip", {}).json()["session"]["token"]
     screen.opens("/auth/logout")
@@ -279,7 +385,15 @@ def test_markup_is_text(screen, number):
     assert screen.errors() == [] and not screen.all("main img[src=x]")
 
 
-PAGES = ("/auth/login", "/auth/register", "/auth/verify?id=fl_x", "/auth/email", "/auth/pin", "/auth/account", "/auth/logout")
+PAGES = (
+    "/auth/login",
+    "/auth/register",
+    "/auth/verify?id=fl_x",
+    "/auth/email",
+    "/auth/pin",
+    "/auth/account",
+    "/auth/logout",
+)
 
 
 def test_other_sites_forms(shipped, number):
@@ -288,40 +402,105 @@ def test_other_sites_forms(shipped, number):
     for path in PAGES:
         for origin in ("https://evil.example", "null", shipped.url + "0", None):
             answer = requests.post(
-                shipped.url + path, data={"phone": number, "action": "everywhere"}, cookies={"moongate": token}, timeout=10,
-                headers={"Accept": "text/html", **({"Origin": origin} if origin else {})}, allow_redirects=False)
+                shipped.url + path,
+                data={"phone": number, "action": "everywhere"},
+                cookies={"moongate": token},
+                timeout=10,
+                headers={"Accept": "text/html", **({"Origin": origin} if origin else {})},
+                allow_redirects=False,
+            )
             assert answer.status_code == 403 and "another site" in answer.text, (path, origin)
     assert len(shipped.outbox()) == sent
-    assert shipped.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200, "still signed in"
+    assert shipped.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 200, (
+        "still signed in"
+    )
 
 
 def test_forms_with_missing_fields_and_rubbish(shipped, number):
     """A sentence in a whole page, never a fault; nothing is sent."""
     token = shipped.register(number)["session"]["token"]
     sent = len(shipped.outbox())
-    forms = [{}, {"phone": ""}, {"with": "email"}, {"with": "email", "email": "a@b.c"}, {"with": "nothing", "phone": "\u202e<b>"}, {"flow": "pin_set"},
-             {"flow": "pin_change", "new_pin": "1"}, {"flow": "no_such_flow", "phone": "1"}, {"step": "password"}, {"provider": "google_oauth", "flow": "pin_set"},
-             {"action": "resend"}, {"action": "skip"}, {"action": "verify", "code": "x" * 5000}, {"id": "fl_" + "A" * 43, "code": "123456"}, {"session": "ss_x"},
-             {"return_to": "//evil.example", "phone": "1"}, {"language": "<script>"}]
+    forms = [
+        {},
+        {"phone": ""},
+        {"with": "email"},
+        {"with": "email", "email": "a@b.c"},
+        {"with": "nothing", "phone": "\u202e<b>"},
+        {"flow": "pin_set"},
+        {"flow": "pin_change", "new_pin": "1"},
+        {"flow": "no_such_flow", "phone": "1"},
+        {"step": "password"},
+        {"provider": "google_oauth", "flow": "pin_set"},
+        {"action": "resend"},
+        {"action": "skip"},
+        {"action": "verify", "code": "x" * 5000},
+        {"id": "fl_" + "A" * 43, "code": "123456"},
+        {"session": "ss_x"},
+        {"return_to": "//evil.example", "phone": "1"},
+        {"language": "<script>"},
+    ]
     for cookies in ({}, {"moongate": token}):
         for path in PAGES[:-1]:
             for form in forms:
-                answer = requests.post(shipped.url + path, data=form or "", cookies=cookies, timeout=10, allow_redirects=False, headers={
-                    "Accept": "text/html", "Origin": shipped.url, "Content-Type": "application/x-www-form-urlencoded"})
+                answer = requests.post(
+                    shipped.url + path,
+                    data=form or "",
+                    cookies=cookies,
+                    timeout=10,
+                    allow_redirects=False,
+                    headers={
+                        "Accept": "text/html",
+                        "Origin": shipped.url,
+                        "Content-Type": "application/x-www-form-urlencoded",
+                    },
+                )
                 what = (path, form, bool(cookies), answer.status_code)
                 if answer.status_code == 303:
-                    assert answer.headers["Location"].startswith(("/auth/", "/home")), (what, answer.headers["Location"])
+                    assert answer.headers["Location"].startswith(("/auth/", "/home")), (
+                        what,
+                        answer.headers["Location"],
+                    )
                 else:
                     assert 400 <= answer.status_code < 500 or (answer.status_code == 200 and form.get("provider")), what
                     assert answer.text.startswith("<!doctype html>") and answer.text.rstrip().endswith("</html>"), what
-                    assert re.search(r'role="alert">[^<]*\S|class="problem[^>]*>', answer.text) or answer.status_code == 200, (what, answer.text)
-                    assert "evil" not in answer.text and "<b>" not in answer.text and "<script>" not in answer.text, what
+                    assert (
+                        re.search(r'role="alert">[^<]*\S|class="problem[^>]*>', answer.text)
+                        or answer.status_code == 200
+                    ), (what, answer.text)
+                    assert "evil" not in answer.text and "<b>" not in answer.text and "<script>" not in answer.text, (
+                        what
+                    )
     assert len(shipped.outbox()) == sent
-    for query in ("?id=", "?id=x&id=y", "?id=%00", "?id=%ff", "?flow=%3Cb%3E", "?with[]=1", "?return_to=javascript:alert(1)", "?" + "a=b&" * 500):
-        for path in ("/auth/login", "/auth/verify", "/auth/email", "/auth/pin", "/auth/account", "/auth/logout", "/auth/error"):
-            answer = requests.get(shipped.url + path + query, cookies={"moongate": token}, headers={"Accept": "text/html"}, timeout=10, allow_redirects=False)
+    for query in (
+        "?id=",
+        "?id=x&id=y",
+        "?id=%00",
+        "?id=%ff",
+        "?flow=%3Cb%3E",
+        "?with[]=1",
+        "?return_to=javascript:alert(1)",
+        "?" + "a=b&" * 500,
+    ):
+        for path in (
+            "/auth/login",
+            "/auth/verify",
+            "/auth/email",
+            "/auth/pin",
+            "/auth/account",
+            "/auth/logout",
+            "/auth/error",
+        ):
+            answer = requests.get(
+                shipped.url + path + query,
+                cookies={"moongate": token},
+                headers={"Accept": "text/html"},
+                timeout=10,
+                allow_redirects=False,
+            )
             assert answer.status_code < 500, (path, query)
-            assert not re.search(r'(href|value|action)="javascript:', answer.text) and "script" not in answer.headers.get("Location", ""), (path, query)
+            assert not re.search(
+                r'(href|value|action)="javascript:', answer.text
+            ) and "script" not in answer.headers.get("Location", ""), (path, query)
 
 
 def test_a_flow_that_is_gone_while_its_page_is_open(screen, number):
@@ -337,7 +516,9 @@ def test_double_clicks_and_ten_tabs(screen, number):
     before = len(screen.house.outbox())
     screen.opens("/auth/login").fills("phone", number)
     screen.waits(lambda: screen.find("button.main").is_enabled(), "a number")
-    screen.js("const button = document.querySelector('button.main'); button.click(); button.click(); button.form.requestSubmit()")
+    screen.js(
+        "const button = document.querySelector('button.main'); button.click(); button.click(); button.form.requestSubmit()"
+    )
     screen.at("/auth/verify")
     assert len(screen.house.outbox()) == before + 1
     address, first = screen.driver.current_url, screen.driver.current_window_handle
@@ -359,10 +540,13 @@ def test_double_clicks_and_ten_tabs(screen, number):
 
 def test_a_code_that_is_sent_twice_at_once_signs_in_once(screen, number):
     code = screen.asks_code(number, "register")
-    screen.js("""const input = document.querySelector('#code'), button = document.querySelector('button.main'); window.sent = 0;
+    screen.js(
+        """const input = document.querySelector('#code'), button = document.querySelector('button.main'); window.sent = 0;
       const real = window.fetch; window.fetch = (...parts) => { if (parts[1]?.method === 'POST' && parts[0].startsWith('/auth/')) sent += 1; return real(...parts) };
       addEventListener('pagehide', () => sessionStorage.setItem('sent', sent));
-      input.value = arguments[0]; input.dispatchEvent(new InputEvent('input')); button.click(); button.click(); button.form.requestSubmit()""", code)
+      input.value = arguments[0]; input.dispatchEvent(new InputEvent('input')); button.click(); button.click(); button.form.requestSubmit()""",
+        code,
+    )
     screen.at("/profile-setup")
     assert screen.js("return sessionStorage.getItem('sent')") == "1"
     screen.opens("/auth/account")
@@ -382,7 +566,9 @@ def watching(driver):
       .observe({type: 'layout-shift', buffered: true})"""
     driver.execute_cdp_cmd("Page.enable", {})
     added = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": watch})
-    return lambda: driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": added["identifier"]})
+    return lambda: driver.execute_cdp_cmd(
+        "Page.removeScriptToEvaluateOnNewDocument", {"identifier": added["identifier"]}
+    )
 
 
 def test_figures(screen, number, other_number):
@@ -402,7 +588,13 @@ def test_figures(screen, number, other_number):
         shifts.append(screen.js("return shift"))
         came |= {name: size for name, size in screen.js(sizes) if size}
         screen.signs_in(other_number())
-        for path in ("/auth/account", "/auth/pin?flow=pin_set", "/auth/verify?flow=change_phone", "/auth/register?with=email", "/auth/login?language=hi"):
+        for path in (
+            "/auth/account",
+            "/auth/pin?flow=pin_set",
+            "/auth/verify?flow=change_phone",
+            "/auth/register?with=email",
+            "/auth/login?language=hi",
+        ):
             screen.opens(path)
             shifts.append(screen.js("return shift"))
     finally:
@@ -420,7 +612,9 @@ def test_figures_of_time(screen, number):
     for _ in range(10):
         screen.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
         screen.opens("/auth/login")
-        screen.waits(lambda: screen.js("return performance.getEntriesByName('first-contentful-paint').length"), "the first paint")
+        screen.waits(
+            lambda: screen.js("return performance.getEntriesByName('first-contentful-paint').length"), "the first paint"
+        )
         paints.append(screen.js("return performance.getEntriesByName('first-contentful-paint')[0].startTime"))
     code = screen.asks_code(number, "register")
     screen.js("""window.took = []; window.moved = [];
@@ -434,7 +628,9 @@ def test_figures_of_time(screen, number):
     # What took less than 16 ms is not told. The median: other programs take their turns in between.
     took = screen.js("return took")
     shown, moved = statistics.median(took + [16] * (5 - len(took))), max(screen.js("return moved"))
-    print(f"first paint {statistics.median(paints):.0f} ms, a key to the display {shown:.0f} ms, to the next box {moved:.1f} ms")
+    print(
+        f"first paint {statistics.median(paints):.0f} ms, a key to the display {shown:.0f} ms, to the next box {moved:.1f} ms"
+    )
     assert statistics.median(paints) < 300 and shown < 50 and moved < 100
 
 
@@ -447,5 +643,9 @@ def test_assets_are_kept_and_pages_are_not(shipped):
     for path in re.findall(r'(?:href|src)="(/auth/assets/[^"]+)"', html.unescape(page.text)):
         answer = requests.get(shipped.url + path, headers={"Accept-Encoding": "gzip, br"}, timeout=10)
         assert answer.headers.get("Content-Encoding") == "gzip" or int(answer.headers["Content-Length"]) < 1000, path
-        assert answer.status_code == 200 and answer.headers["Vary"] == "Accept-Encoding" and "immutable" in answer.headers["Cache-Control"], path
+        assert (
+            answer.status_code == 200
+            and answer.headers["Vary"] == "Accept-Encoding"
+            and "immutable" in answer.headers["Cache-Control"]
+        ), path
     assert requests.get(shipped.url + "/auth/assets/gone/style.css", timeout=10).headers["Cache-Control"] == "no-store"

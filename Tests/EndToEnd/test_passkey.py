@@ -65,15 +65,21 @@ def adds(screen, name="My phone", proof=None):
 def adds_another(screen):
     """The account has a passkey, so adding another one asks for it first."""
     screen.opens("/auth/account").presses("Add a passkey: Passkey").presses("Confirm it's you")
-    screen.waits(lambda: screen.path == "/auth/step" and "flow=passkey_set" in screen.driver.current_url, "the way back")
+    screen.waits(
+        lambda: screen.path == "/auth/step" and "flow=passkey_set" in screen.driver.current_url, "the way back"
+    )
     return screen.presses("Add a passkey")
 
 
 def with_pin(screen):
-    answer = screen.house.api("POST", "/set-passcode", {"passcode": "482915"}, headers={"Authorization": f"Bearer {screen.token}"})
+    answer = screen.house.api(
+        "POST", "/set-passcode", {"passcode": "482915"}, headers={"Authorization": f"Bearer {screen.token}"}
+    )
     assert answer.status_code == 200, answer.text
     screen.token = answer.json()["token"]
-    screen.driver.add_cookie({"name": "moongate", "value": screen.token, "path": "/", "httpOnly": True, "sameSite": "Lax"})
+    screen.driver.add_cookie(
+        {"name": "moongate", "value": screen.token, "path": "/", "httpOnly": True, "sameSite": "Lax"}
+    )
     return screen
 
 
@@ -82,15 +88,22 @@ def test_added_and_signed_in_by_with_nothing_typed(screen, key):
     assert len(key.credentials) == 1 and key.credentials[0]["rpId"] == "localhost"
     screen.is_sound("the account").forget()
     # The phone field offers the passkeys of the device.
-    assert 'autocomplete="tel webauthn"' in requests.get(f"{screen.house.url}/auth/login", headers={"Accept": "text/html"}, timeout=10).text
-    screen.opens("/auth/login").waits(lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device")
+    assert (
+        'autocomplete="tel webauthn"'
+        in requests.get(f"{screen.house.url}/auth/login", headers={"Accept": "text/html"}, timeout=10).text
+    )
+    screen.opens("/auth/login").waits(
+        lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device"
+    )
 
 
 def test_signed_in_by_the_button(screen, key):
     """In a browser that offers nothing in its fields."""
     adds(screen).forget()
-    script = screen.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {
-        "source": "PublicKeyCredential.isConditionalMediationAvailable = async () => false"})["identifier"]
+    script = screen.driver.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument",
+        {"source": "PublicKeyCredential.isConditionalMediationAvailable = async () => false"},
+    )["identifier"]
     try:
         screen.opens("/auth/login")
         screen.is_sound("the sign-in page")
@@ -108,7 +121,9 @@ def test_a_second_one_and_the_first_again(screen, key):
     adds_another(screen).reads("This device has a passkey of this account already.")
     screen.is_sound("a device that has one")
     other = Device(screen.driver, transport="usb")
-    screen.opens("/auth/account").presses("Add a passkey: Passkey").presses("Add a passkey").reads("Your passkey is ready.")
+    screen.opens("/auth/account").presses("Add a passkey: Passkey").presses("Add a passkey").reads(
+        "Your passkey is ready."
+    )
     screen.presses("Continue").at("/auth/account").reads("Passkey added.")
     assert len(other.credentials) == 1
     assert not screen.all("a[aria-label='Remove a passkey: Passkey']"), "each passkey has a link of its own"
@@ -131,7 +146,9 @@ def test_each_is_listed_on_the_account_page(screen, key):
     assert listed(adds(screen)) == ["My phone"]
     Device(screen.driver, transport="usb")
     adds_another(screen).reads("Your passkey is ready.")
-    screen.fills('"field.name"', "Key ring").presses("Continue").at("/auth/account").reads("Passkey added.", "Security key")
+    screen.fills('"field.name"', "Key ring").presses("Continue").at("/auth/account").reads(
+        "Passkey added.", "Security key"
+    )
     assert listed(screen) == ["My phone", "Key ring"]
     screen.is_sound("the list of passkeys")
 
@@ -148,7 +165,9 @@ def test_two_tabs(screen, key):
         driver.execute_cdp_cmd("WebAuthn.enable", {})
         Device(driver)
         driver.get(here)
-        screen.reads("Your passkey is ready.").fills('"field.name"', "Other tab").presses("Continue").at("/auth/account").reads("Passkey added.")
+        screen.reads("Your passkey is ready.").fills('"field.name"', "Other tab").presses("Continue").at(
+            "/auth/account"
+        ).reads("Passkey added.")
         assert listed(screen) == ["Other tab"]
     finally:
         driver.close()
@@ -174,7 +193,9 @@ def test_too_late_and_tried_again(driver, tmp_path, number):
         screen.opens("/auth/account").presses("Add a passkey: Passkey").at("/auth/step")
         key.waits_for_a_touch(True)
         screen.presses("Add a passkey")
-        screen.waits(lambda: "This was cancelled or took too long." in screen.text, "the browser's patience", seconds=40)
+        screen.waits(
+            lambda: "This was cancelled or took too long." in screen.text, "the browser's patience", seconds=40
+        )
         key.waits_for_a_touch(False)
         screen.presses("Add a passkey").reads("That took too long. Try again.")
         screen.is_sound("a challenge that is too old")
@@ -195,7 +216,9 @@ def test_a_device_that_verifies_nobody(driver, tmp_path, number):
         Device(driver, transport="usb", hasResidentKey=False, hasUserVerification=False, isUserVerified=False)
         screen = Screen(driver, house).forget().belongs_to(number)
         adds(screen, name="Touch only").forget().belongs_to(number)
-        screen.opens("/auth/step?flow=passkey_unlock&return_to=/home").waits(lambda: screen.path == "/home", "the passkey, asked for on arrival")
+        screen.opens("/auth/step?flow=passkey_unlock&return_to=/home").waits(
+            lambda: screen.path == "/home", "the passkey, asked for on arrival"
+        )
         _, told = the_session(screen)
         assert [step["provider"] for step in told.json()["session"]["passed"]] == ["phone_otp", "passkey"], told.text
     finally:
@@ -258,10 +281,13 @@ def test_lost_and_removed_by_the_phone(screen, key):
     adds(screen)
     key.is_lost()
     screen.forget().belongs_to(screen.number)
-    screen.opens("/auth/account").presses("Remove: My phone").at("/auth/step").presses("I no longer have it").presses("Send code")
+    screen.opens("/auth/account").presses("Remove: My phone").at("/auth/step").presses("I no longer have it").presses(
+        "Send code"
+    )
     screen.waits(lambda: screen.all("#code"), "the boxes")
     screen.enters(screen.house.code(screen.number)).reads("Choose the passkey to remove.")
-    # There is one, and it is chosen: in the reader's own colours by the browser's own mark, and round where text is twice its size.
+    # There is one, and it is chosen: in the reader's own colours by the browser's own mark, and round where text is
+    # twice its size.
     circle = "const mark = document.querySelector('input[type=radio]'); return [mark.offsetWidth - mark.offsetHeight, getComputedStyle(mark).appearance]"
     screen.js("document.documentElement.style.fontSize = '200%'")
     assert screen.js(circle) == [0, "none"]
@@ -269,7 +295,9 @@ def test_lost_and_removed_by_the_phone(screen, key):
     size, dark = screen.size, screen.dark
     assert screen.looks(forced=True).js(circle) == [0, "auto"]
     screen.looks(size, dark)
-    screen.is_sound("the passkey that is lost").presses("Continue").at("/auth/account").reads("Passkey removed. Your other devices are signed out.")
+    screen.is_sound("the passkey that is lost").presses("Continue").at("/auth/account").reads(
+        "Passkey removed. Your other devices are signed out."
+    )
     assert listed(screen) == [] and not screen.all("a[href*='flow=passkey_disable']")
 
 
@@ -277,9 +305,13 @@ def test_a_lost_passkey_is_told_from_one_that_was_used(screen, key):
     """Who cancels may say that it is lost; who has used it is not asked. A sign-in has other ways."""
     adds(screen)
     key.knows_its_owner(False)
-    screen.presses("Remove: My phone").at("/auth/step").presses("Remove a passkey").reads("This was cancelled or took too long.", "I no longer have it")
+    screen.presses("Remove: My phone").at("/auth/step").presses("Remove a passkey").reads(
+        "This was cancelled or took too long.", "I no longer have it"
+    )
     key.knows_its_owner(True)
-    screen.opens("/auth/account").presses("Rename: My phone").at("/auth/step").reads("I no longer have it").presses("Rename a passkey")
+    screen.opens("/auth/account").presses("Rename: My phone").at("/auth/step").reads("I no longer have it").presses(
+        "Rename a passkey"
+    )
     screen.waits(lambda: screen.all("input[name='field.name']"), "the name")
     assert not screen.all("[data-lost]")
     screen.opens("/auth/step?flow=passkey_set&return_to=/auth/account")
@@ -318,9 +350,13 @@ def test_a_reset_takes_more_than_a_session(shipped, number):
     told = shipped.api("POST", "/flows", {"flow": "passkey_reset"}, headers=headers)
     if told.status_code == 200 or told.status_code == 201:
         told = shipped.api("POST", f"/flows/{told.json()['id']}/begin", {"provider": "phone_otp"}, headers=headers)
-    assert told.status_code == 403 and told.json()["code"] == "step_up_required" and told.json()["provider"] == "pin", told.text
+    assert told.status_code == 403 and told.json()["code"] == "step_up_required" and told.json()["provider"] == "pin", (
+        told.text
+    )
     flow, said = asked(shipped)
-    assert shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)}).status_code == 200, "the passkey is there"
+    assert shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)}).status_code == 200, (
+        "the passkey is there"
+    )
 
 
 def two(screen, key):
@@ -350,11 +386,21 @@ def test_one_of_them_is_removed_on_the_account_page(screen, key):
     screen.presses("Remove a passkey").at("/auth/account").reads("Passkey removed. Your other devices are signed out.")
     assert listed(screen) == ["My phone"]
     screen.is_sound("the list behind a removal")
-    # As with every removal: a new token, nothing left of what was passed by a passkey, all other sessions over, the owner told, and a line of the trail.
+    # As with every removal: a new token, nothing left of what was passed by a passkey, all other sessions over, the
+    # owner told, and a line of the trail.
     token, told = the_session(screen)
-    assert token != before and the_session(screen, before)[1].status_code == 401 and the_session(screen, elsewhere)[1].status_code == 401
+    assert (
+        token != before
+        and the_session(screen, before)[1].status_code == 401
+        and the_session(screen, elsewhere)[1].status_code == 401
+    )
     assert [step["provider"] for step in told.json()["session"]["passed"]] == ["phone_otp"], told.text
-    screen.waits(lambda: any(entry["to"] == screen.number and "A passkey was removed" in entry["text"] for entry in screen.house.outbox()), "the notice")
+    screen.waits(
+        lambda: any(
+            entry["to"] == screen.number and "A passkey was removed" in entry["text"] for entry in screen.house.outbox()
+        ),
+        "the notice",
+    )
     events = requests.get(f"{screen.house.admin}/events?limit=200", timeout=10).json()
     lines = [line for line in events if line.get("flow") == "passkey_disable" and line["kind"] == "factor_changed"]
     lines = [line for line in lines if line["account"] == lines[0]["account"]]
@@ -363,8 +409,10 @@ def test_one_of_them_is_removed_on_the_account_page(screen, key):
 
 def listed_by_api(screen):
     page = requests.get(
-        f"{screen.house.url}/auth/account", headers={"Accept": "text/html", "Cookie": f"moongate={screen.driver.get_cookie('moongate')['value']}"},
-        timeout=10).text
+        f"{screen.house.url}/auth/account",
+        headers={"Accept": "text/html", "Cookie": f"moongate={screen.driver.get_cookie('moongate')['value']}"},
+        timeout=10,
+    ).text
     return re.findall(r'aria-label="Remove: ([^"]+)"', page)
 
 
@@ -392,7 +440,13 @@ def test_a_removal_needs_a_passkey_and_ones_own_page(screen, key):
     two(screen, key)
     token = screen.driver.get_cookie("moongate")["value"]
     item = parse_qs(urlparse(screen.find("a[aria-label='Remove: Key ring']").get_attribute("href")).query)["item"][0]
-    form = {"flow": "passkey_disable", "with": "passkey", "field.item": item, "field.passkey": item, "return_to": "/auth/account"}
+    form = {
+        "flow": "passkey_disable",
+        "with": "passkey",
+        "field.item": item,
+        "field.passkey": item,
+        "return_to": "/auth/account",
+    }
     url, headers = f"{screen.house.url}/auth/step", {"Accept": "text/html", "Cookie": f"moongate={token}"}
     told = requests.post(url, data=form, headers={**headers, "Origin": "https://evil.example"}, timeout=10)
     assert told.status_code == 403, told.status_code
@@ -411,6 +465,7 @@ def test_a_removal_needs_a_passkey_and_ones_own_page(screen, key):
 @pytest.mark.parametrize("language", ["en", "hi"])
 def test_the_way_of_a_passkey(screen, key, language):
     """Added, signed in by with nothing typed, /pay unlocked by it, lost, in by phone, removed: in both languages."""
+
     def main():
         screen.waits(lambda: screen.find("main button.main").is_enabled(), "the button")
         screen.find("main button.main").click()
@@ -442,9 +497,13 @@ def test_the_way_of_a_passkey(screen, key, language):
     assert listed(screen) == ["Telefon"]
     # Signed out, and in again with nothing typed.
     signs_out()
-    screen.opens("/auth/login").waits(lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device")
+    screen.opens("/auth/login").waits(
+        lambda: screen.path == "/home", "the browser's offer, taken at once by the virtual device"
+    )
     # /pay is unlocked by it, in a session in which nothing of the kind was proved.
-    screen.belongs_to(screen.number).opens("/pay/now").waits(lambda: screen.path == "/pay/now", "the passkey, asked for on arrival")
+    screen.belongs_to(screen.number).opens("/pay/now").waits(
+        lambda: screen.path == "/pay/now", "the passkey, asked for on arrival"
+    )
     # It is lost. In by the phone, and removed.
     key.is_lost()
     screen.forget()
@@ -461,8 +520,14 @@ def test_the_way_of_a_passkey(screen, key, language):
     seen = {entry["id"] for entry in screen.house.outbox()}
     main()
     screen.waits(lambda: screen.all("#code"), "the boxes")
-    screen.enters(screen.waits(lambda: next(
-        (entry["code"] for entry in screen.house.outbox() if entry["id"] not in seen and entry["code"]), None), "a code"))
+    screen.enters(
+        screen.waits(
+            lambda: next(
+                (entry["code"] for entry in screen.house.outbox() if entry["id"] not in seen and entry["code"]), None
+            ),
+            "a code",
+        )
+    )
     screen.waits(lambda: screen.all("input[type=radio]"), "the choice")
     screen.find("input[type=radio]").click()
     main()
@@ -471,7 +536,13 @@ def test_the_way_of_a_passkey(screen, key, language):
     assert listed(screen) == [] and not screen.all("a[href*='flow=passkey_disable']")
     if language == "en":
         screen.reads("Passkey removed. Your other devices are signed out.")
-        screen.waits(lambda: any(entry["to"] == screen.number and "A passkey was removed" in entry["text"] for entry in screen.house.outbox()), "the notice")
+        screen.waits(
+            lambda: any(
+                entry["to"] == screen.number and "A passkey was removed" in entry["text"]
+                for entry in screen.house.outbox()
+            ),
+            "the notice",
+        )
 
 
 def test_in_hindi_and_by_keyboard(screen, key):
@@ -536,7 +607,11 @@ def test_200_answers_to_one_challenge_make_one_session(shipped, number):
     flow, said = asked(shipped)
     answer = key.get(said)
     with concurrent.futures.ThreadPoolExecutor(40) as pool:
-        codes = list(pool.map(lambda _: shipped.api("POST", f"/flows/{flow}/submit", {"credential": answer}).status_code, range(200)))
+        codes = list(
+            pool.map(
+                lambda _: shipped.api("POST", f"/flows/{flow}/submit", {"credential": answer}).status_code, range(200)
+            )
+        )
     assert codes.count(200) == 1 and set(codes) <= {200, 401, 404, 409, 410, 429}, codes
 
 
@@ -551,7 +626,8 @@ def test_answers_that_prove_nothing(shipped, number, other_number):
         assert told.status_code == 401 and told.json()["code"] == "invalid_passkey", told.text
         said = options(shipped.api("GET", f"/flows/{flow}"))
 
-    # Attack: another account's user handle, another origin, an answer to the challenge before, nobody present, nobody verified, an unknown account.
+    # Attack: another account's user handle, another origin, an answer to the challenge before, nobody present, nobody
+    # verified, an unknown account.
     stranger.handle = key.handle
     refused(stranger.get(said))
     elsewhere = Passkey("http://evil.example")
@@ -605,7 +681,9 @@ def test_adding_needs_a_recent_proof(shipped, number):
     shipped.begin(flow, number)
     token = shipped.submit(flow, shipped.code(number)).json()["session"]["token"]
     told = shipped.api("POST", "/flows", {"flow": "passkey_set"}, headers={"Authorization": f"Bearer {token}"})
-    assert told.status_code == 403 and told.json()["code"] == "step_up_required" and told.json()["provider"] == "passkey", told.text
+    assert (
+        told.status_code == 403 and told.json()["code"] == "step_up_required" and told.json()["provider"] == "passkey"
+    ), told.text
 
 
 # Answers that others have written.
@@ -616,7 +694,9 @@ def test_answers_of_fido2(shipped, number, algorithm):
     key, _ = registered(shipped, number, Fido2Passkey(shipped.url, algorithm, counter=7))
     flow, said = asked(shipped)
     done = shipped.api("POST", f"/flows/{flow}/submit", {"credential": key.get(said)})
-    assert done.status_code == 200 and done.json()["session"]["aal"] == 2 and done.json()["account"]["phone"] == number, done.text
+    assert (
+        done.status_code == 200 and done.json()["session"]["aal"] == 2 and done.json()["account"]["phone"] == number
+    ), done.text
     # An answer as text, as a form sends it.
     flow, said = asked(shipped)
     done = shipped.api("POST", f"/flows/{flow}/submit", {"credential": json.dumps(key.get(said))})
@@ -649,14 +729,22 @@ def test_where_passkeys_are_looked_after(shipped):
     told = requests.get(f"{shipped.url}/.well-known/passkey-endpoints", timeout=10)
     assert told.status_code == 200 and told.headers["Content-Type"] == "application/json", told.text
     assert told.json() == {
-        "enroll": f"{shipped.url}/auth/step?flow=passkey_set&return_to=%2Fauth%2Faccount", "manage": f"{shipped.url}/auth/account"}
+        "enroll": f"{shipped.url}/auth/step?flow=passkey_set&return_to=%2Fauth%2Faccount",
+        "manage": f"{shipped.url}/auth/account",
+    }
     # Without origins of others there is nothing to say, and routes are not asked.
     assert requests.get(f"{shipped.url}/.well-known/webauthn", timeout=10).status_code == 404
 
 
 def test_related_origins(empty_house):
     house = empty_house
-    house.edit("gateway.lua", lambda text: text.replace('passkey = { rp_name = "Moongate" }', 'passkey = { origins = { "https://shop.example", "android:apk-key-hash:x" } }'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            'passkey = { rp_name = "Moongate" }',
+            'passkey = { origins = { "https://shop.example", "android:apk-key-hash:x" } }',
+        ),
+    )
     house.start()
     assert requests.get(f"{house.url}/.well-known/webauthn", timeout=10).json() == {"origins": ["https://shop.example"]}
 
@@ -668,8 +756,11 @@ def test_a_passkey_that_is_asked_for_says_by_whom(screen, key):
     key.waits_for_a_touch(True)
     screen.opens("/vault/now").at("/auth/step").reads("Moongate asks you to confirm that it's you.")
     screen.is_sound("why a passkey is asked for")
-    # From a page that asks for nothing: the one before would pass, and be left before its answer with the session's new token had come.
+    # From a page that asks for nothing: the one before would pass, and be left before its answer with the session's new
+    # token had come.
     screen.opens("/auth/error?code=not_found")
     key.waits_for_a_touch(False)
     screen.opens("/vault/now").waits(lambda: screen.path == "/vault/now", "the passkey, asked for on arrival")
-    assert "asks you" not in screen.opens("/auth/step?flow=passkey_set&return_to=%2Fauth%2Faccount").text, "nobody asks for another one"
+    assert "asks you" not in screen.opens("/auth/step?flow=passkey_set&return_to=%2Fauth%2Faccount").text, (
+        "nobody asks for another one"
+    )

@@ -21,8 +21,24 @@ def openssl(folder, *words):
 
 
 def authority(folder, name):
-    openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-            "-keyout", f"{name}.key", "-out", f"{name}.pem")
+    openssl(
+        folder,
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        f"/CN={name}",
+        "-keyout",
+        f"{name}.key",
+        "-out",
+        f"{name}.pem",
+    )
 
 
 def test_tls_to_the_store(tmp_path, number):
@@ -33,10 +49,41 @@ def test_tls_to_the_store(tmp_path, number):
     try:
         authority(files, "authority")
         authority(files, "stranger")
-        openssl(files, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost",
-                "-addext", "subjectAltName=DNS:localhost", "-keyout", "server.key", "-out", "server.csr")
-        openssl(files, "x509", "-req", "-in", "server.csr", "-CA", "authority.pem", "-CAkey", "authority.key", "-CAcreateserial", "-days", "2",
-                "-copy_extensions", "copy", "-out", "server.pem")
+        openssl(
+            files,
+            "req",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-keyout",
+            "server.key",
+            "-out",
+            "server.csr",
+        )
+        openssl(
+            files,
+            "x509",
+            "-req",
+            "-in",
+            "server.csr",
+            "-CA",
+            "authority.pem",
+            "-CAkey",
+            "authority.key",
+            "-CAcreateserial",
+            "-days",
+            "2",
+            "-copy_extensions",
+            "copy",
+            "-out",
+            "server.pem",
+        )
         if server.owner:
             os.chown(files / "server.key", server.owner["user"], server.owner["group"])
         server.make()
@@ -50,15 +97,25 @@ def test_tls_to_the_store(tmp_path, number):
         node = cluster.nodes[0].start()
         token = node.register(number)["session"]["token"]
         assert node.session(token).status_code == 200
-        lines = server.ask("SELECT bool_and(ssl), count(*) > 1 FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'moongate'")
+        lines = server.ask(
+            "SELECT bool_and(ssl), count(*) > 1 FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'moongate'"
+        )
         assert lines == "t|t", "every connection is"
         told, _ = refusal(cluster, f"{place}verify-full&sslrootcert={files}/stranger.pem")
-        assert told.startswith(f"moongate: The certificate of {shown} is signed by nobody whom `sslrootcert` names."), told
-        told, _ = refusal(cluster, place.replace("localhost", "127.0.0.1") + f"verify-full&sslrootcert={files}/authority.pem")
-        assert told.startswith(f"moongate: The certificate of postgres://127.0.0.1:{server.port}/moongate is another host's."), told
+        assert told.startswith(f"moongate: The certificate of {shown} is signed by nobody whom `sslrootcert` names."), (
+            told
+        )
+        told, _ = refusal(
+            cluster, place.replace("localhost", "127.0.0.1") + f"verify-full&sslrootcert={files}/authority.pem"
+        )
+        assert told.startswith(
+            f"moongate: The certificate of postgres://127.0.0.1:{server.port}/moongate is another host's."
+        ), told
 
         def check(store):
-            done = subprocess.run([BIN / "moongate", "store", "check", store], capture_output=True, text=True, timeout=60)
+            done = subprocess.run(
+                [BIN / "moongate", "store", "check", store], capture_output=True, text=True, timeout=60
+            )
             return done.returncode, done.stdout + done.stderr
 
         status, told = check(cluster.store)
@@ -150,14 +207,19 @@ def test_a_full_disk_of_the_stores_log(tmp_path, number, other_number):
                 return act()
 
             wait_for(fills, "a log that is full", 60)
-            assert "PANIC" in server.process.output and set(statuses) <= {200, 503}, (statuses, server.process.output[-1000:])
+            assert "PANIC" in server.process.output and set(statuses) <= {200, 503}, (
+                statuses,
+                server.process.output[-1000:],
+            )
             assert node.program.runs and len(tokens) > 1, statuses
             filler.unlink()
             if not server.process.runs or "startup process failure" in server.process.output:
                 server.stop()
                 server.start()
             wait_for(node.is_ready, "recovery by itself", 20)
-            assert [node.session(each).status_code for each in tokens] == [200] * len(tokens), "what was acknowledged is there"
+            assert [node.session(each).status_code for each in tokens] == [200] * len(tokens), (
+                "what was acknowledged is there"
+            )
             assert problem(node.submit(flow, code), 429, "too_many_attempts")["retry_after"] > 600
             node.register(other_number())
         finally:

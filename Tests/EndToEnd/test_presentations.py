@@ -30,7 +30,11 @@ class Boxes:
     def sent(self, house, to):
         """The codes that went there, oldest first."""
         if self.name == "chat_code":
-            return [re.match(r"\d+", post["message"]).group() for post in house.chat.posts if post["channel_id"].endswith("-u-" + to)]
+            return [
+                re.match(r"\d+", post["message"]).group()
+                for post in house.chat.posts
+                if post["channel_id"].endswith("-u-" + to)
+            ]
         if not self.is_program:
             return [entry["code"] for entry in reversed(house.outbox()) if entry["to"] == to and entry["code"]]
         file = house.config / f"sent-{self.kind}.txt"
@@ -42,7 +46,9 @@ class Boxes:
         before = len(self.sent(screen.house, to))
         if self.name == "chat_code":
             screen.house.chat.has(to)
-        screen.opens(f"/auth/login?flow={flow or 'only_' + self.name}").fills(self.kind if self.has_field else f'"field.{self.kind}"', to)
+        screen.opens(f"/auth/login?flow={flow or 'only_' + self.name}").fills(
+            self.kind if self.has_field else f'"field.{self.kind}"', to
+        )
         screen.waits(lambda: screen.find("button.main").is_enabled(), "an identifier that can be sent")
         screen.find("button.main").click()
         screen.at(self.page)
@@ -76,7 +82,9 @@ class Pad:
         return f"{self.page}?flow={self.name}_{purpose}&return_to={then or '%2Fauth%2Faccount'}"
 
     def is_set(self, screen):
-        screen.opens(self.flow("set")).keys(self.secret).waits(lambda: heading(screen).startswith("Confirm"), "the second step")
+        screen.opens(self.flow("set")).keys(self.secret).waits(
+            lambda: heading(screen).startswith("Confirm"), "the second step"
+        )
         screen.keys(self.secret).at("/auth/account")
 
 
@@ -85,12 +93,46 @@ BOXES = [
     Boxes("email_code", "email", "/auth/email", ("Check your spam folder", "")),
     Boxes("messenger", "phone", "/auth/step/messenger", ("Ask the courier.", "कूरियर से पूछें"), is_program=True),
     Boxes("letter", "email", "/auth/step/letter", ("Ask the courier.", "कूरियर से पूछें"), is_program=True),
-    Boxes("chat_code", "email", "/auth/step/chat_code", ("Look for the bot in your chat.", "चैट में बॉट को देखें"), is_program=True, has_field=False),
+    Boxes(
+        "chat_code",
+        "email",
+        "/auth/step/chat_code",
+        ("Look for the bot in your chat.", "चैट में बॉट को देखें"),
+        is_program=True,
+        has_field=False,
+    ),
 ]
 PADS = [
-    Pad("pin", 6, "/auth/pin", "/pin/gold", "Enter Passcode", "Create a passcode", "Incorrect passcode.", "Passcode saved."),
-    Pad("vault", 8, "/auth/step/vault", "/vault/gold", "Open the vault", "Choose a combination", "The vault stays shut.", "Vault is set up."),
-    Pad("locker", 6, "/auth/step/locker", "/locker/gold", "Open the vault", "Choose a combination", "The vault stays shut.", "Vault is set up."),
+    Pad(
+        "pin",
+        6,
+        "/auth/pin",
+        "/pin/gold",
+        "Enter Passcode",
+        "Create a passcode",
+        "Incorrect passcode.",
+        "Passcode saved.",
+    ),
+    Pad(
+        "vault",
+        8,
+        "/auth/step/vault",
+        "/vault/gold",
+        "Open the vault",
+        "Choose a combination",
+        "The vault stays shut.",
+        "Vault is set up.",
+    ),
+    Pad(
+        "locker",
+        6,
+        "/auth/step/locker",
+        "/locker/gold",
+        "Open the vault",
+        "Choose a combination",
+        "The vault stays shut.",
+        "Vault is set up.",
+    ),
 ]
 every_box = pytest.mark.parametrize("boxes", BOXES, ids=lambda boxes: boxes.name)
 every_pad = pytest.mark.parametrize("pad", PADS, ids=lambda pad: pad.name)
@@ -107,7 +149,8 @@ def policy(house, boxes):
       unknown_account = "reveal",
     }}''')
     (house.config / "flows" / f"only_{boxes.name}.lua").write_text(
-        f'return flow "only_{boxes.name}" {{ account = "any", steps = {{ {{ "{boxes.name}" }} }}, next = {{ new = "/home", returning = "/home" }} }}')
+        f'return flow "only_{boxes.name}" {{ account = "any", steps = {{ {{ "{boxes.name}" }} }}, next = {{ new = "/home", returning = "/home" }} }}'
+    )
 
 
 @pytest.fixture(scope="module")
@@ -119,20 +162,32 @@ def shipped(tmp_path_factory):
         add(house, pad.name, VAULT.replace("NAME", pad.name).replace("DIGITS", str(pad.digits)))
     for name, body in {"messenger": COURIER.format(kind="phone"), "letter": COURIER.format(kind="email")}.items():
         add(house, name, body)
-    house.edit("gateway.lua", lambda text: text.replace("  providers = {\n", '  providers = {\n    chat_code = exec { "%s", url = "%s", token = env "CHAT_TOKEN" },\n' % (
-        ROOT / "Plugins/ChatCode/chat_code.py", house.chat.url), 1))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "  providers = {\n",
+            '  providers = {\n    chat_code = exec { "%s", url = "%s", token = env "CHAT_TOKEN" },\n'
+            % (ROOT / "Plugins/ChatCode/chat_code.py", house.chat.url),
+            1,
+        ),
+    )
     for boxes in BOXES:
         policy(house, boxes)
     for pad in PADS:
         (house.config / "policies" / f"{pad.name}.lua").write_text(f'''return policy "{pad.name}" {{
           limits = {{ verify = {{ on = "verify", per = "account", max = 3, window = "24h", counts = "failures", lock = {{ "4s", "2h" }} }} }},
         }}''')
-    routes = "".join('  { path = "/%s/**", to = "http://127.0.0.1:%s", flow = "%s_unlock", require = { passed = "%s" } },\n' % (pad.name, house.ports[2], pad.name, pad.name)
-                     for pad in PADS)
+    routes = "".join(
+        '  { path = "/%s/**", to = "http://127.0.0.1:%s", flow = "%s_unlock", require = { passed = "%s" } },\n'
+        % (pad.name, house.ports[2], pad.name, pad.name)
+        for pad in PADS
+    )
     house.edit("routes.lua", lambda text: text.replace("  -- Everything else", routes + "  -- Everything else"))
     # The programs have the highest priority, so the fields of the shared entrance are theirs.
     for flow in ("login", "enter"):
-        house.edit(f"flows/{flow}.lua", lambda text: text.replace('any_of { "phone_otp"', 'any_of { "messenger", "phone_otp"'))
+        house.edit(
+            f"flows/{flow}.lua", lambda text: text.replace('any_of { "phone_otp"', 'any_of { "messenger", "phone_otp"')
+        )
     yield house.start(CHAT_TOKEN=ChatServer.TOKEN)
     house.stop()
     house.chat.stop()
@@ -147,7 +202,9 @@ def plain(tmp_path_factory):
 
 
 def heading(screen):
-    return screen.js("return [...document.querySelectorAll('.stage')].find(stage => !stage.hidden).querySelector('label').textContent")
+    return screen.js(
+        "return [...document.querySelectorAll('.stage')].find(stage => !stage.hidden).querySelector('label').textContent"
+    )
 
 
 def dots(screen, which=""):
@@ -163,7 +220,9 @@ def address(boxes, number):
 
 
 def passed(screen):
-    answer = screen.house.api("GET", "/session", cookies={"moongate": screen.driver.get_cookie("moongate")["value"]}).json()
+    answer = screen.house.api(
+        "GET", "/session", cookies={"moongate": screen.driver.get_cookie("moongate")["value"]}
+    ).json()
     return [step["provider"] for step in answer["session"]["passed"]]
 
 
@@ -175,7 +234,15 @@ def test_what_the_page_of_a_code_says(screen, number, boxes):
     to = address(boxes, number)
     boxes.asks_code(screen, to)
     shown = f"+91 {to[3:8]} {to[8:]}" if boxes.kind == "phone" else to
-    screen.reads("We've sent a 6-digit code to", shown, "Edit", "Resend", "Verify & Continue", "Didn't receive code?", boxes.hint[0])
+    screen.reads(
+        "We've sent a 6-digit code to",
+        shown,
+        "Edit",
+        "Resend",
+        "Verify & Continue",
+        "Didn't receive code?",
+        boxes.hint[0],
+    )
     field = screen.driver.switch_to.active_element
     assert field.get_attribute("id") == "code", "focused on arrival"
     assert (field.get_attribute("autocomplete"), field.get_attribute("inputmode")) == ("one-time-code", "numeric")
@@ -203,7 +270,10 @@ def test_a_wrong_code_then_a_pasted_one(screen, number, boxes):
     screen.types("a" + wrong(code)[0] + "-")
     assert typed(screen) == wrong(code)[0], "digits only"
     screen.types(wrong(code)[1:]).reads("Invalid code. Please try again. 2 tries left.")
-    screen.waits(lambda: typed(screen) == "" and screen.driver.switch_to.active_element.get_attribute("id") == "code", "empty boxes and the focus")
+    screen.waits(
+        lambda: typed(screen) == "" and screen.driver.switch_to.active_element.get_attribute("id") == "code",
+        "empty boxes and the focus",
+    )
     # It sends itself.
     screen.pastes("#code", f"Your code is {code[:3]} {code[3:]}.").at("/home")
     assert passed(screen) == [boxes.name]
@@ -274,7 +344,9 @@ def test_a_secret_is_chosen_twice(screen, number, pad):
     screen.all(".pad > *")[11].click()
     screen.types(pad.secret[1:]).waits(lambda: heading(screen) == "Confirm passcode", "the second step")
     assert pad.secret not in screen.text
-    screen.keys(pad.other).reads("Passcodes don't match. Try again.").waits(lambda: heading(screen) == pad.create, "the first step")
+    screen.keys(pad.other).reads("Passcodes don't match. Try again.").waits(
+        lambda: heading(screen) == pad.create, "the first step"
+    )
     screen.keys(pad.secret).waits(lambda: heading(screen) == "Confirm passcode", "the second step")
     screen.keys(pad.secret).at("/auth/account").opens(f"/auth/account?done={pad.name}_set").reads(pad.done)
 
@@ -293,7 +365,9 @@ def test_a_route_asks_for_the_secret(screen, number, pad):
 def test_a_lock_of_the_pad_counts_down_and_ends(screen, number, pad):
     pad.is_set(screen.belongs_to(number))
     screen.opens(pad.route).at(pad.page)
-    screen.keys(pad.other).reads("2 tries left.").keys(pad.other).reads("1 try left.").keys(pad.other).matches(r"Try again in 00:0[1-4]")
+    screen.keys(pad.other).reads("2 tries left.").keys(pad.other).reads("1 try left.").keys(pad.other).matches(
+        r"Try again in 00:0[1-4]"
+    )
     assert not screen.find(".pad button").is_enabled()
     screen.is_sound("locked")
     screen.waits(lambda: screen.find(".pad button").is_enabled(), "the end of the lock")
@@ -303,10 +377,14 @@ def test_a_lock_of_the_pad_counts_down_and_ends(screen, number, pad):
 @every_pad
 def test_a_secret_is_changed_and_turned_off(screen, number, pad):
     pad.is_set(screen.belongs_to(number))
-    screen.opens(pad.flow("change")).keys(pad.secret).waits(lambda: dots(screen, ".filled") == 0 and "new" in heading(screen).lower(), "the new one")
+    screen.opens(pad.flow("change")).keys(pad.secret).waits(
+        lambda: dots(screen, ".filled") == 0 and "new" in heading(screen).lower(), "the new one"
+    )
     screen.keys(pad.other).waits(lambda: heading(screen).startswith("Confirm"), "its repetition")
     screen.keys(pad.other).at("/auth/account")
-    screen.opens(pad.flow("disable")).keys(pad.secret).reads(f"{pad.wrong} 2 tries left.").keys(pad.other).at("/auth/account")
+    screen.opens(pad.flow("disable")).keys(pad.secret).reads(f"{pad.wrong} 2 tries left.").keys(pad.other).at(
+        "/auth/account"
+    )
     # There is none any more: it can be made anew.
     screen.opens(pad.flow("set")).waits(lambda: heading(screen) == pad.create, "the first step")
 
@@ -314,14 +392,20 @@ def test_a_secret_is_changed_and_turned_off(screen, number, pad):
 @every_pad
 def test_a_forgotten_secret_is_replaced(screen, number, pad):
     pad.is_set(screen.belongs_to(number))
-    screen.opens(f"{pad.page}?flow={pad.name}_unlock&return_to=%2Fhome").presses("Forgot Passcode?").reads("Send Reset Code").is_sound("forgotten")
+    screen.opens(f"{pad.page}?flow={pad.name}_unlock&return_to=%2Fhome").presses("Forgot Passcode?").reads(
+        "Send Reset Code"
+    ).is_sound("forgotten")
     before = len(BOXES[0].sent(screen.house, number))
-    screen.presses("Send Reset Code", "dialog[open]").waits(lambda: "Enter reset code from SMS" in screen.text, "the code step")
+    screen.presses("Send Reset Code", "dialog[open]").waits(
+        lambda: "Enter reset code from SMS" in screen.text, "the code step"
+    )
     screen.settles()
     code = wait_for(lambda: BOXES[0].sent(screen.house, number)[before:], "a code")[-1]
     screen.keys(code).waits(lambda: heading(screen) == "Enter new passcode", "the new one")
     screen.keys(pad.other).waits(lambda: heading(screen).startswith("Confirm"), "its repetition")
-    screen.keys(pad.other).at("/home").opens(pad.route).keys(pad.other).waits(lambda: screen.path == pad.route, "the route behind it")
+    screen.keys(pad.other).at("/home").opens(pad.route).keys(pad.other).waits(
+        lambda: screen.path == pad.route, "the route behind it"
+    )
 
 
 @every_pad

@@ -54,7 +54,17 @@ class Form:
 
     def with_password(self, screen, number):
         house, email = screen.house, f"oak{number[-5:]}@example.org"
-        flow, _ = begin(house, "register_email", {"provider": "password", "email": email, "first_name": "Asha", "last_name": "Rao", "password": "correct horse battery"})
+        flow, _ = begin(
+            house,
+            "register_email",
+            {
+                "provider": "password",
+                "email": email,
+                "first_name": "Asha",
+                "last_name": "Rao",
+                "password": "correct horse battery",
+            },
+        )
         begin(house, None, {"provider": "email_code"}, flow=flow)
         done = submit(house, flow, {"code": wait_for(lambda: house.code(email), "a code")})
         assert done["status"] == "complete", done
@@ -79,7 +89,14 @@ class Site:
     """A provider of another site: the button that leads there, and what people do there."""
 
     def __init__(self, name, label, hindi, away, failed, cancelled):
-        self.name, self.label, self.hindi, self.away, self.failed, self.cancelled = name, label, hindi, away, failed, cancelled
+        self.name, self.label, self.hindi, self.away, self.failed, self.cancelled = (
+            name,
+            label,
+            hindi,
+            away,
+            failed,
+            cancelled,
+        )
 
     def does(self, screen, how):
         """There: `right`, `wrong` or `cancel`."""
@@ -104,14 +121,47 @@ class Key:
 
 
 FORMS = [
-    Form("totp", ("Authenticator app", "Enter the six digits"), ("ऑथेंटिकेटर ऐप", "ऐप का कोड"), "Invalid code. Please try again.", ["Code from the app"]),
-    Form("password", ("Enter your password to continue.",), ("आगे बढ़ने के लिए अपना पासवर्ड लिखें।",), "Incorrect email or password.", ["Password"], page="/auth/login",
-         locked=r"Please try again in \d seconds"),
-    Form("motto", ("Family motto", "Say the motto of your family."), ("परिवार का आदर्श वाक्य", "अपने परिवार का आदर्श वाक्य लिखें।"), "That is another family's motto.", ["Motto"]),
+    Form(
+        "totp",
+        ("Authenticator app", "Enter the six digits"),
+        ("ऑथेंटिकेटर ऐप", "ऐप का कोड"),
+        "Invalid code. Please try again.",
+        ["Code from the app"],
+    ),
+    Form(
+        "password",
+        ("Enter your password to continue.",),
+        ("आगे बढ़ने के लिए अपना पासवर्ड लिखें।",),
+        "Incorrect email or password.",
+        ["Password"],
+        page="/auth/login",
+        locked=r"Please try again in \d seconds",
+    ),
+    Form(
+        "motto",
+        ("Family motto", "Say the motto of your family."),
+        ("परिवार का आदर्श वाक्य", "अपने परिवार का आदर्श वाक्य लिखें।"),
+        "That is another family's motto.",
+        ["Motto"],
+    ),
 ]
 SITES = [
-    Site("google_oauth", "Continue with Google", "Google से आगे बढ़ें", "/mock-google/authorize", "Google sign-in failed. Try again.", "Sign-in cancelled"),
-    Site("orchard", "Continue with Orchard", "बाग़ से आगे बढ़ें", "/orchard?", "The orchard does not know you.", "Sign-in cancelled"),
+    Site(
+        "google_oauth",
+        "Continue with Google",
+        "Google से आगे बढ़ें",
+        "/mock-google/authorize",
+        "Google sign-in failed. Try again.",
+        "Sign-in cancelled",
+    ),
+    Site(
+        "orchard",
+        "Continue with Orchard",
+        "बाग़ से आगे बढ़ें",
+        "/orchard?",
+        "The orchard does not know you.",
+        "Sign-in cancelled",
+    ),
 ]
 KEYS = [
     Key("passkey", "Add a passkey", "Passkey", "अपने फ़िंगरप्रिंट", "This passkey could not be verified. Try again."),
@@ -150,9 +200,16 @@ class Orchard(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
-        ways = {"right": {"code": "apple-asha"}, "wrong": {"code": "worm"}, "cancel": {"error": "access_denied"}, "forged": {"code": "apple-asha", "state": "x" * 43}}
-        links = "".join(f'<p><a id="{name}" href="{html.escape(asked["address"] + "?" + urllib.parse.urlencode({"state": asked["state"], **way}))}">{name}</a>'
-                        for name, way in ways.items())
+        ways = {
+            "right": {"code": "apple-asha"},
+            "wrong": {"code": "worm"},
+            "cancel": {"error": "access_denied"},
+            "forged": {"code": "apple-asha", "state": "x" * 43},
+        }
+        links = "".join(
+            f'<p><a id="{name}" href="{html.escape(asked["address"] + "?" + urllib.parse.urlencode({"state": asked["state"], **way}))}">{name}</a>'
+            for name, way in ways.items()
+        )
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.end_headers()
@@ -175,18 +232,30 @@ def shipped(tmp_path_factory):
     add(house, "orchard", ORCHARD)
     # The package for signatures is there where the tests run.
     add(house, "keyring", KEYRING, python=sys.executable)
-    house.edit("gateway.lua", lambda text: text.replace("orchard.py\" }", f'orchard.py", site = "http://127.0.0.1:{orchard.server_port}" }}'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace("orchard.py\" }", f'orchard.py", site = "http://127.0.0.1:{orchard.server_port}" }}'),
+    )
     for name in [one.name for one in FORMS + KEYS]:
         (house.config / "policies" / f"{name}.lua").write_text(f'''return policy "{name}" {{
           limits = {{ verify = {{ on = "verify", per = "account", max = 3, window = "24h", counts = "failures", lock = {{ "4s", "2h" }} }} }},
         }}''')
         (house.config / "flows" / f"prove_{name}.lua").write_text(
-            f'return flow "prove_{name}" {{ purpose = "step_up", account = "existing", steps = {{ {{ "{name}" }} }}, next = {{ returning = "/home" }} }}')
-    house.edit("flows/login.lua", lambda text: text.replace('"google_oauth", "passkey"', '"google_oauth", "orchard", "passkey"').replace('"existing",', '"any",', 1))
+            f'return flow "prove_{name}" {{ purpose = "step_up", account = "existing", steps = {{ {{ "{name}" }} }}, next = {{ returning = "/home" }} }}'
+        )
+    house.edit(
+        "flows/login.lua",
+        lambda text: text.replace('"google_oauth", "passkey"', '"google_oauth", "orchard", "passkey"').replace(
+            '"existing",', '"any",', 1
+        ),
+    )
     assert "orchard" in (house.config / "flows/login.lua").read_text()
     (house.config / "policies/orchard.lua").write_text('return policy "orchard" {}')
-    routes = "".join('  { path = "/%s/**", to = "http://127.0.0.1:%s", flow = "prove_%s", require = { passed = "%s" } },\n' % (one.name, house.ports[2], one.name, one.name)
-                     for one in FORMS + KEYS)
+    routes = "".join(
+        '  { path = "/%s/**", to = "http://127.0.0.1:%s", flow = "prove_%s", require = { passed = "%s" } },\n'
+        % (one.name, house.ports[2], one.name, one.name)
+        for one in FORMS + KEYS
+    )
     house.edit("routes.lua", lambda text: text.replace("  -- Everything else", routes + "  -- Everything else"))
     # What accounts.lua requires of whoever has an app would be asked for beside the other forms.
     (house.config / "accounts.lua").write_text("return accounts {}\n")
@@ -221,7 +290,9 @@ def test_what_a_form_says(screen, number, form, dark):
     screen.reads(*form.says).is_sound("the form")
     box = screen.find("main form input:not([type=hidden])")
     assert box.accessible_name in form.labels and screen.driver.switch_to.active_element == box, "focused on arrival"
-    assert screen.js("return getComputedStyle(document.body).backgroundColor") == ("rgb(30, 30, 30)" if dark else "rgb(255, 255, 255)")
+    assert screen.js("return getComputedStyle(document.body).backgroundColor") == (
+        "rgb(30, 30, 30)" if dark else "rgb(255, 255, 255)"
+    )
     screen.presses("हिन्दी").reads(*form.hindi).is_sound("the form in Hindi")
     screen.presses("English").reads(*form.says)
 
@@ -231,7 +302,10 @@ def test_a_wrong_answer_to_a_form_and_the_right_one(screen, number, form):
     right, wrong = form.belongs(screen, number)
     screen.opens(f"/{form.name}/gold?x=1").waits(lambda: screen.path == form.page, "the form")
     form.answers(screen, wrong()).reads(f"{form.wrong} 2 tries left.").is_sound("a wrong answer")
-    form.answers(screen, right()).waits(lambda: screen.driver.current_url == f"{screen.house.url}/{form.name}/gold?x=1", "the route behind it, as it was asked for")
+    form.answers(screen, right()).waits(
+        lambda: screen.driver.current_url == f"{screen.house.url}/{form.name}/gold?x=1",
+        "the route behind it, as it was asked for",
+    )
 
 
 @every_form
@@ -281,7 +355,10 @@ def test_there_and_back(screen, site):
     screen.at("/auth/login").reads(site.failed).is_sound("refused")
     screen.presses(site.label)
     site.does(screen, "right")
-    screen.waits(lambda: screen.path == "/profile-setup" or screen.driver.current_url == screen.house.url + "/shelf?x=1", "the way back")
+    screen.waits(
+        lambda: screen.path == "/profile-setup" or screen.driver.current_url == screen.house.url + "/shelf?x=1",
+        "the way back",
+    )
     assert "%2Fshelf" in screen.driver.current_url or "/shelf" in screen.driver.current_url, "return_to is kept"
     # The same person again has an account.
     screen.forget().opens("/auth/login?return_to=%2Fshelf%3Fx%3D1").presses(site.label)
@@ -311,7 +388,9 @@ def test_the_way_back_of_another_browser(screen, site):
     for address in (back, back.replace(state, "x" * len(state))):
         answer = requests.get(address, headers={"Accept": "text/html"}, allow_redirects=False, timeout=20)
         assert answer.status_code == 404 and "moongate" not in answer.cookies, answer.text
-    screen.opens(back.removeprefix(screen.house.url)).waits(lambda: screen.path in ("/profile-setup", "/home"), "the way back of this browser")
+    screen.opens(back.removeprefix(screen.house.url)).waits(
+        lambda: screen.path in ("/profile-setup", "/home"), "the way back of this browser"
+    )
 
 
 # Ceremonies.
@@ -332,7 +411,9 @@ def button(screen):
 def asked(screen, device, key):
     """The page that a route leads to. It asks the device on arrival, which does not know its owner then; so the next call begins with a press."""
     device.knows_its_owner(False)
-    screen.opens(f"/{key.name}/gold?x=1").at("/auth/step").waits(lambda: screen.find(MAIN).is_enabled() and button(screen) != "Verifying…", "the button")
+    screen.opens(f"/{key.name}/gold?x=1").at("/auth/step").waits(
+        lambda: screen.find(MAIN).is_enabled() and button(screen) != "Verifying…", "the button"
+    )
     device.knows_its_owner(True)
     return screen
 
@@ -342,7 +423,9 @@ def asked(screen, device, key):
 def test_what_a_ceremony_says(screen, number, device, key, dark):
     key.is_set(screen.looks(dark=dark).belongs_to(number))
     asked(screen, device, key).reads(key.title).is_sound("the ceremony")
-    assert screen.js("return getComputedStyle(document.body).backgroundColor") == ("rgb(30, 30, 30)" if dark else "rgb(255, 255, 255)")
+    assert screen.js("return getComputedStyle(document.body).backgroundColor") == (
+        "rgb(30, 30, 30)" if dark else "rgb(255, 255, 255)"
+    )
     device.knows_its_owner(False)
     screen.presses("हिन्दी").reads(key.hindi).is_sound("the ceremony in Hindi")
 
@@ -351,7 +434,10 @@ def test_what_a_ceremony_says(screen, number, device, key, dark):
 def test_the_right_key_opens(screen, number, device, key):
     key.is_set(screen.belongs_to(number))
     screen.opens(f"/{key.name}/gold?x=1")
-    screen.waits(lambda: screen.driver.current_url == f"{screen.house.url}/{key.name}/gold?x=1", "the route behind it, as it was asked for")
+    screen.waits(
+        lambda: screen.driver.current_url == f"{screen.house.url}/{key.name}/gold?x=1",
+        "the route behind it, as it was asked for",
+    )
 
 
 @every_key
@@ -359,7 +445,9 @@ def test_a_cancelled_call_costs_nothing(screen, number, device, key):
     key.is_set(screen.belongs_to(number))
     asked(screen, device, key)
     device.knows_its_owner(False)
-    screen.presses(button(screen)).reads("This was cancelled or took too long. Try again when you are ready.").is_sound("cancelled")
+    screen.presses(button(screen)).reads("This was cancelled or took too long. Try again when you are ready.").is_sound(
+        "cancelled"
+    )
     assert "left" not in screen.text
     device.knows_its_owner(True)
     screen.presses(button(screen)).waits(lambda: screen.path == f"/{key.name}/gold", "the route behind it")
@@ -381,7 +469,9 @@ def test_a_wrong_key_and_its_lock(screen, number, device, key):
 @every_key
 def test_a_ceremony_without_scripts(plain, shipped, number, key):
     screen = Screen(plain, shipped).forget().belongs_to(number)
-    screen.opens(f"/auth/step?flow={key.name}_set&return_to=%2Fauth%2Faccount").reads("This needs JavaScript.").is_sound("without scripts")
+    screen.opens(f"/auth/step?flow={key.name}_set&return_to=%2Fauth%2Faccount").reads(
+        "This needs JavaScript."
+    ).is_sound("without scripts")
     assert not any(one.is_displayed() for one in screen.all(MAIN))
 
 
@@ -402,7 +492,11 @@ def declared():
 
 def test_every_shipped_provider_is_in_the_list_of_its_presentation():
     """A provider that is added is tested by these pages, or this fails."""
-    listed = json.loads(subprocess.run([BIN / "moongate", "provider", "list", "--json"], capture_output=True, text=True, check=True).stdout)
+    listed = json.loads(
+        subprocess.run(
+            [BIN / "moongate", "provider", "list", "--json"], capture_output=True, text=True, check=True
+        ).stdout
+    )
     assert {one["name"] for one in listed} | {"chat_code"} == set(declared())
     lists = {"codeEntry": BOXES, "digitPad": PADS, "form": FORMS, "externalSite": SITES, "ceremony": KEYS}
     left = {name: kind for name, kind in declared().items() if name not in [one.name for one in lists[kind]]}

@@ -36,11 +36,16 @@ POLICY = '''return policy "receipts" {
 
 
 def run(house, *words):
-    return subprocess.run([BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=120
+    )
 
 
 def configured(house, name, program):
-    house.edit("gateway.lua", lambda text: text.replace("providers = {", f'providers = {{\n    {name} = exec {{ "{program}" }},', 1))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace("providers = {", f'providers = {{\n    {name} = exec {{ "{program}" }},', 1),
+    )
 
 
 def test_a_code_program_may_take_webhooks(empty_house):
@@ -57,14 +62,32 @@ def test_a_code_program_may_take_webhooks(empty_house):
 
 def test_a_programs_cases_are_played(empty_house):
     made = subprocess.run(
-        [BIN / "moongate", "provider", "new", "pigeon_post", "--language", "python", "--shape", "full", "--into", empty_house.config],
-        capture_output=True, text=True, timeout=60)
+        [
+            BIN / "moongate",
+            "provider",
+            "new",
+            "pigeon_post",
+            "--language",
+            "python",
+            "--shape",
+            "full",
+            "--into",
+            empty_house.config,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert made.returncode == 0, made.stderr
     # Under another name than its own: its texts are those of that name.
     configured(empty_house, "raven", "./pigeon_post/pigeon_post.py")
     told = run(empty_house, "policy", "test", "--json")
     cases = {case["name"]: case for case in json.loads(told.stdout)["cases"]}
-    own = ["only somebody who is signed in chooses or removes a phrase", "an account without a phrase may choose one", "a wrong phrase removes nothing"]
+    own = [
+        "only somebody who is signed in chooses or removes a phrase",
+        "an account without a phrase may choose one",
+        "a wrong phrase removes nothing",
+    ]
     assert told.returncode == 0 and set(own) <= set(cases), told.stdout + told.stderr
     assert run(empty_house, "check").returncode == 0
     # A case that does not hold refuses the configuration, by its place in the program's file.
@@ -72,8 +95,10 @@ def test_a_programs_cases_are_played(empty_house):
     right = file.read_text()
     file.write_text(right.replace('status = "refused"', 'status = "complete"'))
     told = run(empty_house, "check")
-    line = right[:right.index('status = "refused"')].count("\n") + 1
-    assert told.returncode == 1 and f"pigeon_post.py cases.lua:{line}: " in told.stdout + told.stderr, told.stdout + told.stderr
+    line = right[: right.index('status = "refused"')].count("\n") + 1
+    assert told.returncode == 1 and f"pigeon_post.py cases.lua:{line}: " in told.stdout + told.stderr, (
+        told.stdout + told.stderr
+    )
     # So does one that cannot be read. A file of the operator's takes the place of all of them.
     file.write_text(right.replace("return tests {", "return test {"))
     assert run(empty_house, "check").returncode == 1

@@ -9,7 +9,9 @@ from presentations import MOTTO, add
 from test_accounts import tool
 
 # Uncounted refusals and a fault, by what is typed.
-BODY = MOTTO + '''
+BODY = (
+    MOTTO
+    + '''
 first_hello, first_submit = hello, submit
 
 def hello(params):
@@ -25,6 +27,7 @@ def submit(step):
         return {"refused": special}
     return first_submit(step)
 '''
+)
 MINE = "steady as an oak"
 
 
@@ -35,7 +38,8 @@ def house(tmp_path_factory):
     house.edit("gateway.lua", lambda text: text.replace('"0.1% per 30d"', '"1% per 30d"'))
     (house.config / "policies/motto.lua").write_text('return policy "motto" {}\n')
     (house.config / "flows/prove_motto.lua").write_text(
-        'return flow "prove_motto" { purpose = "step_up", account = "existing", steps = { { "motto" } }, next = { returning = "/home" } }\n')
+        'return flow "prove_motto" { purpose = "step_up", account = "existing", steps = { { "motto" } }, next = { returning = "/home" } }\n'
+    )
     yield house.start()
     house.stop()
 
@@ -80,7 +84,9 @@ def test_a_program_receives_what_it_asked_for(house, number):
     assert problem(submit({"motto": "quick as a hare", **more}), 401, "wrong_motto")["attempts_left"] == 4
     for fields in ({}, more, {"motto": 7}, {"motto": [MINE]}):
         assert problem(submit(fields), 422, "invalid_input")["field"] == "motto"
-    assert problem(submit({"motto": "quick as a hare"}), 401, "wrong_motto")["attempts_left"] == 3, "those were not counted"
+    assert problem(submit({"motto": "quick as a hare"}), 401, "wrong_motto")["attempts_left"] == 3, (
+        "those were not counted"
+    )
     assert submit({"motto": MINE, **more}).json()["status"] == "complete"
 
 
@@ -92,7 +98,12 @@ def test_uncounted_refusals_are_given_back_twenty_times(house, number):
         for _ in range(10):
             refused = problem(says(house, headers, flow, "worn"), 401, "worn_out")
             assert refused["detail"] == "That motto is worn out." and "attempts_left" not in refused
-    assert [problem(says(house, headers, flow, "worn"), 401, "worn_out")["attempts_left"] for _ in range(4)] == [4, 3, 2, 1]
+    assert [problem(says(house, headers, flow, "worn"), 401, "worn_out")["attempts_left"] for _ in range(4)] == [
+        4,
+        3,
+        2,
+        1,
+    ]
     problem(says(house, headers, flow, "worn"), 429, "too_many_attempts")
     # It is a lock as any other: nor does the right one pass.
     problem(says(house, headers, flow, MINE), 429, "too_many_attempts")
@@ -115,12 +126,18 @@ def test_a_programs_record_goes_along_sealed(house, number):
     owner(house, number)
     status, exported, error = tool(house, "account", "export", "--records")
     assert status == 0, error
-    line = next(line for line in map(json.loads, exported.splitlines()) if {"phone": number, "verified": True}.items() <= line["identifiers"][0].items())
+    line = next(
+        line
+        for line in map(json.loads, exported.splitlines())
+        if {"phone": number, "verified": True}.items() <= line["identifiers"][0].items()
+    )
     # A record is a hash behind its salt, and the export shows nothing of it.
     assert line["records"] and ":" not in line["records"] and MINE not in exported
     assert tool(house, "account", "delete", line["id"])[0] == 0
     # Attack: without its records the line would be an account without its factor.
-    status, text, _ = tool(house, "account", "import", "-", "--records", text=json.dumps({**line, "records": "A" + line["records"][1:]}))
+    status, text, _ = tool(
+        house, "account", "import", "-", "--records", text=json.dumps({**line, "records": "A" + line["records"][1:]})
+    )
     assert status == 1 and "was changed after its export" in text
     assert tool(house, "account", "import", "-", "--records", text=json.dumps(line))[:2] == (0, "1 account taken in\n")
     assert json.loads(tool(house, "account", "show", number, "--json")[1])["credentials"] == ["motto"]
@@ -141,6 +158,8 @@ def test_explain_shows_a_programs_fault(house, number):
     assert status == 0, error
     assert "motto" in text and "submit" in text and "undeclared" in text, text
     detail = json.loads(tool(house, "policy", "explain", fault.json()["decision_id"], "--json")[1])["detail"]
-    assert (detail["fault_provider"], detail["fault_call"]) == ("motto", "submit") and "undeclared" in detail["fault"], detail
+    assert (detail["fault_provider"], detail["fault_call"]) == ("motto", "submit") and "undeclared" in detail[
+        "fault"
+    ], detail
     assert int(detail["fault_count"]) >= 1
     assert problem(says(house, headers, flow, "quick as a hare"), 401, "wrong_motto")["attempts_left"] == 4

@@ -2,6 +2,7 @@
 
 The Swift package is built from nothing, which takes minutes: so it runs only where MOONGATE_NEW_PROVIDER=1 asks for it. What is written for it is looked at by
 Tests/moongateTests/ProviderNewTests."""
+
 import json
 import os
 import pathlib
@@ -32,7 +33,14 @@ def test_a_new_program_passes(tmp_path, tmp_path_factory, language, shape):
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} is not installed")
     cache = tmp_path_factory.getbasetemp() / "go-cache"
-    environment = {**os.environ, "MOONGATE": str(MOONGATE), "GOCACHE": str(cache), "GOPATH": str(cache / "path"), "GOPROXY": "off", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        **os.environ,
+        "MOONGATE": str(MOONGATE),
+        "GOCACHE": str(cache),
+        "GOPATH": str(cache / "path"),
+        "GOPROXY": "off",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     made = moongate("provider", "new", "pigeon_post", "--language", language, "--shape", shape, "--into", tmp_path)
     assert made.returncode == 0 and "Next:" in made.stdout, made.stdout + made.stderr
     folder = tmp_path / "pigeon_post"
@@ -42,10 +50,16 @@ def test_a_new_program_passes(tmp_path, tmp_path_factory, language, shape):
     # The subject beside it is taken without being named.
     told = moongate("provider", "test", f"./{program}", folder=folder)
     assert told.returncode == 0 and " 0 broken" in told.stdout, told.stdout + told.stderr
-    assert ("✓ concurrency" if shape == "full" else "✓ delivery") in told.stdout and "✓ secrets" in told.stdout, told.stdout
-    assert [path for path in sorted(folder.rglob("*")) if "__pycache__" not in path.parts] == before, "nothing is left of the trial"
+    assert ("✓ concurrency" if shape == "full" else "✓ delivery") in told.stdout and "✓ secrets" in told.stdout, (
+        told.stdout
+    )
+    assert [path for path in sorted(folder.rglob("*")) if "__pycache__" not in path.parts] == before, (
+        "nothing is left of the trial"
+    )
     tested = subprocess.run(tests, cwd=folder, env=environment, capture_output=True, text=True)
-    assert tested.returncode == 0 and "skip" not in (tested.stdout + tested.stderr).replace("skipped 0", ""), tested.stdout + tested.stderr
+    assert tested.returncode == 0 and "skip" not in (tested.stdout + tested.stderr).replace("skipped 0", ""), (
+        tested.stdout + tested.stderr
+    )
 
 
 def test_a_new_swift_package_builds_and_passes(tmp_path_factory):
@@ -58,16 +72,35 @@ def test_a_new_swift_package_builds_and_passes(tmp_path_factory):
         subprocess.run(["swift", "test", "--scratch-path", scratch / "tests"], cwd=scratch / name, check=True)
         # SwiftPM makes a folder of every module that there could be.
         built = {path.parent.name for path in (scratch / "tests" / "debug").glob("*.build/*.o")}
-        assert "MoongateConformance.build" in built and not built & {"MoongateCore.build", "NIOCore.build"}, "its tests build without the gateway"
+        assert "MoongateConformance.build" in built and not built & {"MoongateCore.build", "NIOCore.build"}, (
+            "its tests build without the gateway"
+        )
     source = scratch / "secret_phrase" / "Sources" / "SecretPhrase" / "SecretPhrase.swift"
     source.write_text(source.read_text() + "\n")
     begun = time.monotonic()
-    subprocess.run(["swift", "build", "--build-tests", "--scratch-path", scratch / "tests"], cwd=scratch / "secret_phrase", check=True)
+    subprocess.run(
+        ["swift", "build", "--build-tests", "--scratch-path", scratch / "tests"],
+        cwd=scratch / "secret_phrase",
+        check=True,
+    )
     assert time.monotonic() - begun < 120
-    gateway = ["swift", "run", "--package-path", "gateway", "--scratch-path", scratch / "gateway", "gateway", "provider"]
-    tested = subprocess.run([*gateway, "test", "secret_phrase"], cwd=scratch / "secret_phrase", capture_output=True, text=True)
+    gateway = [
+        "swift",
+        "run",
+        "--package-path",
+        "gateway",
+        "--scratch-path",
+        scratch / "gateway",
+        "gateway",
+        "provider",
+    ]
+    tested = subprocess.run(
+        [*gateway, "test", "secret_phrase"], cwd=scratch / "secret_phrase", capture_output=True, text=True
+    )
     assert tested.returncode == 0 and " 0 broken" in tested.stdout, tested.stdout + tested.stderr
-    listed = subprocess.run([*gateway, "list"], cwd=scratch / "secret_phrase", capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        [*gateway, "list"], cwd=scratch / "secret_phrase", capture_output=True, text=True, check=True
+    )
     assert listed.stdout.splitlines()[-1].startswith("secret_phrase") and "phone_otp" in listed.stdout
 
 
@@ -79,7 +112,8 @@ def test_nothing_is_overwritten(tmp_path, language):
     assert again.returncode == 2 and "nothing is overwritten" in again.stderr
 
 
-# How many of the rules judge each shipped provider, by its subject.json if there is one. What does not apply is said by the report.
+# How many of the rules judge each shipped provider, by its subject.json if there is one. What does not apply is said by
+# the report.
 JUDGED = {"phone_otp": 10, "email_code": 10, "pin": 17, "password": 21, "google_oauth": 6, "totp": 18, "passkey": 18}
 
 
@@ -90,7 +124,11 @@ def test_every_shipped_provider_is_judged():
 
 @pytest.mark.parametrize("name", JUDGED)
 def test_the_shipped_providers_hold_the_suite(name):
-    subjects = [file.parent / "subject.json" for file in (ROOT / "Plugins").glob("*/policy.lua") if f'policy "{name}"' in file.read_text()]
+    subjects = [
+        file.parent / "subject.json"
+        for file in (ROOT / "Plugins").glob("*/policy.lua")
+        if f'policy "{name}"' in file.read_text()
+    ]
     words = [word for file in subjects if file.exists() for word in ("--subject", file)]
     tested = moongate("provider", "test", name, *words)
     assert tested.returncode == 0 and f"\n{JUDGED[name]} held, 0 broken" in tested.stdout, tested.stdout
@@ -105,7 +143,9 @@ def test_an_app_is_tried_by_a_subject_file(tmp_path):
     subject = tmp_path / "subject.json"
     subject.write_text("""{ "sets_up": true, "one_time": true, "lifetime": "60s",
       "right": { "code": { "totp_of": "key" } }, "wrong": { "code": { "totp_of": "key", "offset": -120 } } }""")
-    tested = subprocess.run([MOONGATE, "provider", "test", "totp", "--subject", subject, "--json"], capture_output=True, text=True)
+    tested = subprocess.run(
+        [MOONGATE, "provider", "test", "totp", "--subject", subject, "--json"], capture_output=True, text=True
+    )
     report = json.loads(tested.stdout)
     assert tested.returncode == 0 and report["findings"] == [] and "messages" not in report
     held = {rule["rule"] for rule in report["rules"] if rule["verdict"] == "held"}
@@ -113,16 +153,27 @@ def test_an_app_is_tried_by_a_subject_file(tmp_path):
 
 
 def test_one_rule_is_run_and_traced():
-    traced = subprocess.run([MOONGATE, "provider", "test", "pin", "--rule", "whole_answer", "--trace"], capture_output=True, text=True)
+    traced = subprocess.run(
+        [MOONGATE, "provider", "test", "pin", "--rule", "whole_answer", "--trace"], capture_output=True, text=True
+    )
     assert traced.returncode == 0 and "1 held, 0 broken, 0 not applying" in traced.stdout
     assert "→ submit(purpose: .prove" in traced.stdout and "‹answer›" in traced.stdout and "739154" not in traced.stdout
-    shown = subprocess.run([MOONGATE, "provider", "test", "pin", "--rule", "whole_answer", "--trace", "--show-secrets"], capture_output=True, text=True)
+    shown = subprocess.run(
+        [MOONGATE, "provider", "test", "pin", "--rule", "whole_answer", "--trace", "--show-secrets"],
+        capture_output=True,
+        text=True,
+    )
     assert shown.returncode == 0 and "739154" in shown.stdout
 
 
-@pytest.mark.parametrize(("arguments", "told"), [
-    (["--rule", "whole_anser"], "There is no rule `whole_anser`; did you mean `whole_answer`?"),
-    (["--trace"], "--trace is for one rule"), (["--rule", "proof", "--show-secrets"], "--show-secrets is for a trace")])
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--rule", "whole_anser"], "There is no rule `whole_anser`; did you mean `whole_answer`?"),
+        (["--trace"], "--trace is for one rule"),
+        (["--rule", "proof", "--show-secrets"], "--show-secrets is for a trace"),
+    ],
+)
 def test_what_cannot_be_run_is_told(arguments, told):
     tested = subprocess.run([MOONGATE, "provider", "test", "pin", *arguments], capture_output=True, text=True)
     assert tested.returncode not in (0, 1) and told in tested.stderr and tested.stdout == ""

@@ -130,7 +130,9 @@ def submit(params):
     return {"proved": {"identifiers": [{"kind": "federated", "value": "orchard 4711", "display": "Asha"}]}}
 '''
 
-FLOW = 'return flow "%s" { account = "any", steps = { { "%s" } }, next = { new = "/profile-setup", returning = "/home" } }'
+FLOW = (
+    'return flow "%s" { account = "any", steps = { { "%s" } }, next = { new = "/profile-setup", returning = "/home" } }'
+)
 
 
 class Site(http.server.BaseHTTPRequestHandler):
@@ -138,9 +140,11 @@ class Site(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
-        page = (f'<!doctype html><form method="post" action="{html.escape(asked.get("address", ""))}">'
-                f'<input name="state" value="{html.escape(asked.get("state", ""))}"><input name="code" value="the-grant">'
-                '<input name="user" value="{&quot;name&quot;:&quot;Asha&quot;}"></form><script>document.forms[0].submit()</script>')
+        page = (
+            f'<!doctype html><form method="post" action="{html.escape(asked.get("address", ""))}">'
+            f'<input name="state" value="{html.escape(asked.get("state", ""))}"><input name="code" value="the-grant">'
+            '<input name="user" value="{&quot;name&quot;:&quot;Asha&quot;}"></form><script>document.forms[0].submit()</script>'
+        )
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.end_headers()
@@ -160,9 +164,13 @@ def house(tmp_path_factory):
         file.write_text(FRAME + body.replace("\\\\n", "\\n") + RUN)
         file.chmod(0o755)
         (house.config / "flows" / f"{name}.lua").write_text(FLOW % (name, name))
-    entries = (f'providers = {{ push = exec {{ "./push.py", key = env "PUSH_KEY" }}, '
-               f'orchard = exec {{ "./orchard.py", site = "http://127.0.0.1:{site.server_port}" }},')
-    house.edit("gateway.lua", lambda text: text.replace("providers = {", entries, 1).replace('"0.1% per 30d"', '"1% per 30d"'))
+    entries = (
+        f'providers = {{ push = exec {{ "./push.py", key = env "PUSH_KEY" }}, '
+        f'orchard = exec {{ "./orchard.py", site = "http://127.0.0.1:{site.server_port}" }},'
+    )
+    house.edit(
+        "gateway.lua", lambda text: text.replace("providers = {", entries, 1).replace('"0.1% per 30d"', '"1% per 30d"')
+    )
     yield house.start(PUSH_KEY=KEY.decode())
     house.stop()
     site.shutdown()
@@ -177,7 +185,9 @@ def prompt(house, email):
 def hook(house, handle, decision, delivery=None, signed=True, **headers):
     body = json.dumps({"delivery": delivery or secrets.token_hex(8), "handle": handle, "decision": decision})
     signature = hmac.new(KEY, body.encode(), hashlib.sha256).hexdigest() if signed else "0" * 64
-    return requests.post(house.url + "/auth/hook/push", body, headers={"Vendor-Signature": signature, **headers}, timeout=20)
+    return requests.post(
+        house.url + "/auth/hook/push", body, headers={"Vendor-Signature": signature, **headers}, timeout=20
+    )
 
 
 def begin(house, email):
@@ -193,17 +203,23 @@ def poll(house, flow):
 
 def polled(house, flow):
     """The first answer of a poll that does not wait any more."""
+
     def ends():
         answer = poll(house, flow)
         # A refusal counts as false to `requests`, so it is handed over in a tuple.
         return (answer,) if answer.status_code != 200 or answer.json()["step"] is None else None
+
     return wait_for(ends, "the end of the wait", 20)[0]
 
 
 def test_approval_signs_in_by_the_api(house):
     email = new_email()
     flow, step = begin(house, email)
-    assert step["fields"] == [] and step["retry_after"] in (1, 2) and step["show"] == [{"kind": "text", "text": "Tap 47 in the app."}]
+    assert (
+        step["fields"] == []
+        and step["retry_after"] in (1, 2)
+        and step["show"] == [{"kind": "text", "text": "Tap 47 in the app."}]
+    )
     assert poll(house, flow).json()["status"] == "pending"
     answer = hook(house, prompt(house, email), "approved")
     assert answer.status_code == 204 and "Set-Cookie" not in answer.headers
@@ -247,8 +263,15 @@ def test_webhook_is_not_forged_replayed_or_guessed(house):
     assert hook(house, handle, "declined", delivery="first").status_code == 204
     assert hook(house, handle, "approved", delivery="first").status_code == 204
     problem(polled(house, flow), 401, "declined")
-    assert requests.post(house.url + "/auth/hook/push", "not json", headers={
-        "Vendor-Signature": hmac.new(KEY, b"not json", hashlib.sha256).hexdigest()}, timeout=20).status_code == 400
+    assert (
+        requests.post(
+            house.url + "/auth/hook/push",
+            "not json",
+            headers={"Vendor-Signature": hmac.new(KEY, b"not json", hashlib.sha256).hexdigest()},
+            timeout=20,
+        ).status_code
+        == 400
+    )
     try:
         assert requests.post(house.url + "/auth/hook/push", b"x" * 10_000_000, timeout=20).status_code == 413
     except requests.exceptions.ConnectionError:
@@ -265,7 +288,10 @@ def test_approval_signs_in_on_the_page(house, driver):
     screen = Screen(driver, house).forget().opens("/auth/step?flow=push&with=push")
     screen.find('input[name="field.email"]').send_keys(email)
     screen.find("button.main").click()
-    screen.waits(lambda: "Tap 47 in the app." in screen.text and "Waiting for your approval" in screen.text, "the page that waits")
+    screen.waits(
+        lambda: "Tap 47 in the app." in screen.text and "Waiting for your approval" in screen.text,
+        "the page that waits",
+    )
     hook(house, prompt(house, email), "approved")
     screen.at("/profile-setup")
 
@@ -275,7 +301,10 @@ def test_refusal_is_told_on_the_page_and_the_step_begun_again(house, driver):
     screen = Screen(driver, house).forget().opens("/auth/step?flow=push&with=push&language=hi")
     screen.find('input[name="field.email"]').send_keys(email)
     screen.find("button.main").click()
-    screen.waits(lambda: "अपने फ़ोन पर मंज़ूरी दें" in screen.text and "आपकी मंज़ूरी का इंतज़ार है" in screen.text, "the page that waits, in Hindi")
+    screen.waits(
+        lambda: "अपने फ़ोन पर मंज़ूरी दें" in screen.text and "आपकी मंज़ूरी का इंतज़ार है" in screen.text,
+        "the page that waits, in Hindi",
+    )
     hook(house, prompt(house, email), "declined")
     screen.waits(lambda: "You declined on your phone." in screen.text, "the refusal")
     screen.find('input[name="field.email"]').send_keys(email)

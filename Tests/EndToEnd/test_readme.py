@@ -40,7 +40,9 @@ def test_the_commands_exist(page):
     targets = re.findall(r"(?:`| {4})make ([a-z-]+)", (ROOT / page).read_text())
     assert targets
     for target in targets:
-        assert re.search(rf"^{target}:", makefile, re.M), f"{page} names make {target}, which the Makefile does not have"
+        assert re.search(rf"^{target}:", makefile, re.M), (
+            f"{page} names make {target}, which the Makefile does not have"
+        )
 
 
 def test_the_files_that_contributors_are_sent_to_exist():

@@ -34,9 +34,14 @@ def test_a_hundred_reloads_fail_no_request(house, number):
 
     def visit():
         with requests.Session() as session:
-            # A moment between two requests: people do not ask as fast as a loop can, which would leave nothing for the reloads.
+            # A moment between two requests: people do not ask as fast as a loop can, which would leave nothing for the
+            # reloads.
             while not ended.wait(0.01):
-                answers.append(session.get(f"{house.url}/", headers={"Authorization": f"Bearer {token}"}, timeout=20, allow_redirects=False).status_code)
+                answers.append(
+                    session.get(
+                        f"{house.url}/", headers={"Authorization": f"Bearer {token}"}, timeout=20, allow_redirects=False
+                    ).status_code
+                )
 
     visitors = [threading.Thread(target=visit) for _ in range(4)]
     for visitor in visitors:
@@ -67,7 +72,10 @@ def test_a_thousand_bad_reloads_leave_memory_flat(house):
     assert resident(house.gateway.process) - memory < 16 * 1024
     shown = house.policy()
     assert shown["active"] == before
-    assert re.search(r"windw.*window", shown["candidate_refused"]["problems"][0]["path"] + shown["candidate_refused"]["problems"][0]["message"])
+    assert re.search(
+        r"windw.*window",
+        shown["candidate_refused"]["problems"][0]["path"] + shown["candidate_refused"]["problems"][0]["message"],
+    )
     # A folder that stays as bad as it was is told once.
     assert house.gateway.output.count("refused (1 problem)") == 1
     house.edit("policies/phone_otp.lua", lambda text: text.replace("windw =", "window =", 1))

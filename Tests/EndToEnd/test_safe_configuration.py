@@ -40,7 +40,10 @@ def told(house, *arguments, **env):
 
 
 def listen(house, address):
-    house.edit("gateway.lua", lambda text: text.replace(f'listen = "127.0.0.1:{house.ports[0]}"', f'listen = "{address}:{house.ports[0]}"'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(f'listen = "127.0.0.1:{house.ports[0]}"', f'listen = "{address}:{house.ports[0]}"'),
+    )
 
 
 def admin(house, value):
@@ -62,15 +65,22 @@ def is_refused_everywhere(house, pattern, **env):
 def test_mock_google_is_for_this_machine_alone(empty_house, address):
     """Attack: a demo that listens on all addresses. Anybody in the network asks it with `Host: localhost` and signs in as anybody."""
     listen(empty_house, address)
-    is_refused_everywhere(empty_house, r"gateway\.lua:\d+: providers\.google_oauth\.issuer: mock Google .*listen on 127\.0\.0\.1")
+    is_refused_everywhere(
+        empty_house, r"gateway\.lua:\d+: providers\.google_oauth\.issuer: mock Google .*listen on 127\.0\.0\.1"
+    )
 
 
 def test_mock_google_and_an_address_on_the_command_line(empty_house):
     """Attack: the same by --listen, which no file shows."""
     gateway = subprocess.run(
-        [BIN / "moongate", "serve", "--config", empty_house.config, "--listen", f"0.0.0.0:{empty_house.ports[0]}"], capture_output=True, text=True,
-        timeout=60)
-    assert gateway.returncode == 1 and re.search(r"gateway\.lua:\d+: providers\.google_oauth\.issuer: mock Google", gateway.stderr), gateway.stderr
+        [BIN / "moongate", "serve", "--config", empty_house.config, "--listen", f"0.0.0.0:{empty_house.ports[0]}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert gateway.returncode == 1 and re.search(
+        r"gateway\.lua:\d+: providers\.google_oauth\.issuer: mock Google", gateway.stderr
+    ), gateway.stderr
 
 
 def test_a_reload_to_a_listener_for_all_keeps_the_old_one(house):
@@ -90,15 +100,22 @@ def test_an_admin_listener_for_all_is_refused(empty_house):
     is_refused_everywhere(empty_house, r'gateway\.lua:\d+: admin: other machines reach .*token = env')
     admin(empty_house, f'{{ address = "0.0.0.0:{empty_house.ports[1]}", token = env "ADMIN_TOKEN" }}')
     status, output = told(empty_house, ADMIN_TOKEN="too-short")
-    assert status == 1 and re.search(r"gateway\.lua:\d+: admin\.token: is too short", output) and "too-short" not in output, output
+    assert (
+        status == 1 and re.search(r"gateway\.lua:\d+: admin\.token: is too short", output) and "too-short" not in output
+    ), output
     assert told(empty_house, ADMIN_TOKEN=TOKEN)[0] == 0
 
 
 def test_an_admin_address_on_the_command_line_needs_the_token_too(empty_house):
     gateway = subprocess.run(
-        [BIN / "moongate", "serve", "--config", empty_house.config, "--admin", f"0.0.0.0:{empty_house.ports[1]}"], capture_output=True, text=True,
-        timeout=60)
-    assert gateway.returncode == 1 and re.search(r"gateway\.lua:\d+: admin: other machines reach .*--admin", gateway.stderr), gateway.stderr
+        [BIN / "moongate", "serve", "--config", empty_house.config, "--admin", f"0.0.0.0:{empty_house.ports[1]}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert gateway.returncode == 1 and re.search(
+        r"gateway\.lua:\d+: admin: other machines reach .*--admin", gateway.stderr
+    ), gateway.stderr
 
 
 def test_each_admin_call_asks_for_the_token(empty_house):
@@ -107,14 +124,28 @@ def test_each_admin_call_asks_for_the_token(empty_house):
     house.start(ADMIN_TOKEN=TOKEN)
     for path in ("/healthz", "/readyz"):
         assert requests.get(house.admin + path, timeout=10).status_code == 200
-    calls = [("GET", "/policy"), ("POST", "/policy/reload"), ("GET", "/metrics"), ("GET", "/locks"), ("DELETE", "/locks/x"), ("GET", "/events"),
-             ("GET", "/outbox"), ("GET", "/decisions/dc_x"), ("GET", "/accounts"), ("DELETE", "/accounts/ac_x")]
+    calls = [
+        ("GET", "/policy"),
+        ("POST", "/policy/reload"),
+        ("GET", "/metrics"),
+        ("GET", "/locks"),
+        ("DELETE", "/locks/x"),
+        ("GET", "/events"),
+        ("GET", "/outbox"),
+        ("GET", "/decisions/dc_x"),
+        ("GET", "/accounts"),
+        ("DELETE", "/accounts/ac_x"),
+    ]
     for method, path in calls:
         for given in (None, "Bearer", "Bearer x", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN):
-            answer = requests.request(method, house.admin + path, headers={"Authorization": given} if given else {}, timeout=10)
+            answer = requests.request(
+                method, house.admin + path, headers={"Authorization": given} if given else {}, timeout=10
+            )
             problem(answer, 401, "unauthenticated")
             assert answer.headers["WWW-Authenticate"] == "Bearer"
-        assert requests.request(method, house.admin + path, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10).status_code in (200, 204, 404)
+        assert requests.request(
+            method, house.admin + path, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=10
+        ).status_code in (200, 204, 404)
     # The command line has it from gateway.lua, and asks by it.
     refusal = problem(house.api("GET", "/session"), 401, "unauthenticated")
     explained = run("policy", "explain", refusal["decision_id"], "--config", house.config, ADMIN_TOKEN=TOKEN)
@@ -130,13 +161,24 @@ def test_each_admin_call_asks_for_the_token(empty_house):
 def test_an_outbox_behind_a_public_address_is_refused(empty_house):
     """Attack: the demo's outbox in production. Nobody gets a code, and the operator's listener shows all of them."""
     house = empty_house
-    house.edit("gateway.lua", lambda text: re.sub(r"\n    google_oauth = \{.*?\n    \},", "", text.replace(
-        f'public_url = "{house.url}"', 'public_url = "https://auth.example.com"'), flags=re.S))
-    pattern = r"gateway\.lua:\d+: providers\.phone_otp\.sms: outbox\(\) .*https://auth\.example\.com.*allow_public = true"
+    house.edit(
+        "gateway.lua",
+        lambda text: re.sub(
+            r"\n    google_oauth = \{.*?\n    \},",
+            "",
+            text.replace(f'public_url = "{house.url}"', 'public_url = "https://auth.example.com"'),
+            flags=re.S,
+        ),
+    )
+    pattern = (
+        r"gateway\.lua:\d+: providers\.phone_otp\.sms: outbox\(\) .*https://auth\.example\.com.*allow_public = true"
+    )
     is_refused_everywhere(house, pattern)
     house.edit("gateway.lua", lambda text: text.replace("outbox()", "outbox { allow_public = true }"))
     status, output = told(house)
-    assert status == 0 and re.search(r"^warning: gateway\.lua:\d+: providers\.phone_otp\.sms: outbox ", output, re.M), output
+    assert status == 0 and re.search(r"^warning: gateway\.lua:\d+: providers\.phone_otp\.sms: outbox ", output, re.M), (
+        output
+    )
     warnings = json.loads(told(house, "--json")[1])["warnings"]
     assert any(entry["path"] == "providers.email_code.mail" for entry in warnings), warnings
 
@@ -148,7 +190,9 @@ def test_a_secret_that_others_may_read_is_refused(house, mode):
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     house.gateway.end()
     secret.chmod(mode)
-    is_refused_everywhere(house, rf"gateway\.lua:\d+: providers\.google_oauth\.client_secret: .*chmod 600 {re.escape(str(secret))}")
+    is_refused_everywhere(
+        house, rf"gateway\.lua:\d+: providers\.google_oauth\.client_secret: .*chmod 600 {re.escape(str(secret))}"
+    )
     secret.chmod(0o600)
     assert told(house)[0] == 0
 
@@ -170,7 +214,9 @@ def crash(house, number):
     return status, took
 
 
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE])
+@pytest.mark.parametrize(
+    "number", [signal.SIGSEGV, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE]
+)
 def test_a_crash_ends_at_once_and_shows_nothing(empty_house, tmp_path, number):
     """Attack: whoever makes the gateway crash finds keys and codes in a core file or in the report; and nobody is served while it is written."""
     house = empty_house
@@ -196,6 +242,7 @@ def _with_cores(house, folder, env):
 
     def allow():
         import resource
+
         _, hard = resource.getrlimit(resource.RLIMIT_CORE)
         resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
 
@@ -214,19 +261,30 @@ def test_another_process_of_the_same_user_reads_no_memory(empty_house):
         top.chmod(top.stat().st_mode | 0o755)
         top = top.parent
     from processes import Program
-    house.serve = lambda **env: Program(BIN / "moongate", "serve", "--config", house.config, env=env, user=nobody, group=nobody, extra_groups=[])
+
+    house.serve = lambda **env: Program(
+        BIN / "moongate", "serve", "--config", house.config, env=env, user=nobody, group=nobody, extra_groups=[]
+    )
     house.start(SECRET_OF_A_TEST="s3cret")
     for name in ("environ", "mem", "maps"):
         read = subprocess.run(
-            ["/usr/bin/head", "-c", "1", f"/proc/{house.gateway.process.pid}/{name}"], capture_output=True, text=True, timeout=20, user=nobody,
-            group=nobody, extra_groups=[])
+            ["/usr/bin/head", "-c", "1", f"/proc/{house.gateway.process.pid}/{name}"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            user=nobody,
+            group=nobody,
+            extra_groups=[],
+        )
         assert read.returncode == 1 and "Permission denied" in read.stderr, f"{name}: {read}"
     assert os.stat(f"/proc/{house.gateway.process.pid}/environ").st_uid == 0
     limits = open(f"/proc/{house.gateway.process.pid}/limits").read()
     assert re.search(r"Max core file size +0 +0 ", limits), limits
     # What the process tells of itself goes on working.
     metrics = requests.get(f"{house.admin}/metrics", timeout=10).text
-    assert re.search(r"^process_open_fds [1-9]", metrics, re.M) and re.search(r"^process_resident_memory_bytes [1-9]", metrics, re.M)
+    assert re.search(r"^process_open_fds [1-9]", metrics, re.M) and re.search(
+        r"^process_resident_memory_bytes [1-9]", metrics, re.M
+    )
 
 
 # The log
@@ -245,7 +303,11 @@ def test_what_happens_to_accounts_is_in_the_log(house, number, other_number):
     done = house.register(number)
     account, token = done["account"]["id"], done["session"]["token"]
     line = wait_for(lambda: events(house, "session_started"), "the sign-in")[0]
-    assert field("account", line) == account and field("flow", line) == "register" and field("address", line) == "127.0.0.1"
+    assert (
+        field("account", line) == account
+        and field("flow", line) == "register"
+        and field("address", line) == "127.0.0.1"
+    )
     decision = requests.get(f"{house.admin}/decisions/{field('decision', line)}", timeout=10)
     assert decision.status_code == 200 and decision.json()["kind"] == "session_started"
 
@@ -271,7 +333,9 @@ def test_what_happens_to_accounts_is_in_the_log(house, number, other_number):
     assert requests.post(f"{house.admin}/accounts/{account}/lock", timeout=10).status_code == 204
     assert field("account", wait_for(lambda: events(house, "account_locked"), "the lock")[0]) == account
     unlocked = run("account", "unlock", account, "--config", house.config)
-    assert unlocked.returncode == 0 and re.search(rf"notice +security: account_unlocked account={account} .*decision=dc_", unlocked.stderr), unlocked
+    assert unlocked.returncode == 0 and re.search(
+        rf"notice +security: account_unlocked account={account} .*decision=dc_", unlocked.stderr
+    ), unlocked
 
     # security.md 13, and of identifiers only keyed hashes.
     for secret in (number, number[3:], second, second[3:], token, code):
@@ -291,14 +355,23 @@ def test_errors_of_decide_are_in_the_log_once(house, number):
     """Attack: a `decide` that fails for some requests; nobody sees why people are refused, or the log fills the disk."""
     token = house.register(number)["session"]["token"]
     before = house.policy()["active"]
-    house.edit("routes.lua", lambda text: text.replace("return routes {", f"""return routes {{
+    house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "return routes {",
+            f"""return routes {{
   {{ path = "/broken", to = "http://127.0.0.1:{house.ports[2]}", decide = function(f)
     return f.request.query.x.y
-  end }},""", 1))
+  end }},""",
+            1,
+        ),
+    )
     house.wait_generation(before)
     decisions = set()
     for index in range(20):
-        answer = requests.get(f"{house.url}/broken?code=1234{index}", headers={"Authorization": f"Bearer {token}"}, timeout=10)
+        answer = requests.get(
+            f"{house.url}/broken?code=1234{index}", headers={"Authorization": f"Bearer {token}"}, timeout=10
+        )
         refusal = problem(answer, 503, "policy_error")
         # The client has the id: the operator finds it at once.
         found = requests.get(f"{house.admin}/decisions/{refusal['decision_id']}", timeout=10)
@@ -316,8 +389,18 @@ def test_errors_of_decide_are_in_the_log_once(house, number):
 def test_headers_that_services_believe_reach_none(house, number):
     """Attack: another user, method or address than the one that was judged, in whatever spelling."""
     token = house.register(number)["session"]["token"]
-    names = ["X-Forwarded", "X-HTTP-Method", "X-Method-Override", "X-WEBAUTH-USER", "X-WEBAUTH-ROLE", "Moongate-Device", "HTTP2-Settings"]
-    spelled = [shape for name in names for shape in (name, name.lower(), name.replace("-", "_"), name.replace("-", "."))]
+    names = [
+        "X-Forwarded",
+        "X-HTTP-Method",
+        "X-Method-Override",
+        "X-WEBAUTH-USER",
+        "X-WEBAUTH-ROLE",
+        "Moongate-Device",
+        "HTTP2-Settings",
+    ]
+    spelled = [
+        shape for name in names for shape in (name, name.lower(), name.replace("-", "_"), name.replace("-", "."))
+    ]
     headers = {name: "forged" for name in spelled}
     answer = requests.get(f"{house.url}/echo", headers={"Authorization": f"Bearer {token}", **headers}, timeout=10)
     assert answer.status_code == 200 and "forged" not in answer.text, answer.text

@@ -22,7 +22,10 @@ def house(tmp_path_factory):
 
 
 def test_password_fields_mask_and_help_password_managers(house):
-    for path, autocomplete in (("/auth/login?with=email", "current-password"), ("/auth/register?with=email", "new-password")):
+    for path, autocomplete in (
+        ("/auth/login?with=email", "current-password"),
+        ("/auth/register?with=email", "new-password"),
+    ):
         page = requests.get(house.url + path, headers={"Accept": "text/html"}, timeout=20).text
         field = re.search(r'<input[^>]*name="password"[^>]*>', page)[0]
         assert 'type="password"' in field and f'autocomplete="{autocomplete}"' in field, field
@@ -91,7 +94,11 @@ def test_sign_ins_and_refusals_are_in_the_audit_trail(house, number):
     events = requests.get(f"{house.admin}/events?limit=1000", timeout=20).json()
     failure = next(event for event in events if event["id"] == refused)
     assert failure["kind"] == "refused" and failure["code"] == "invalid_code" and failure["provider"] == "phone_otp"
-    started = next(event for event in events if event["kind"] == "session_started" and event.get("account") == done["account"]["id"])
+    started = next(
+        event
+        for event in events
+        if event["kind"] == "session_started" and event.get("account") == done["account"]["id"]
+    )
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", started["at"])
     assert done["session"]["token"] not in str(list(texts(events)))
     assert house.api("GET", "/session", **bearer(done["session"]["token"])).status_code == 200

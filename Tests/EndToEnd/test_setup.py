@@ -15,7 +15,13 @@ from processes import Program, free_port
 
 def moongate(*arguments, before=(), **options):
     return subprocess.run(
-        [*before, str(BIN / "moongate"), *map(str, arguments)], capture_output=True, text=True, timeout=120, cwd="/", **options)
+        [*before, str(BIN / "moongate"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd="/",
+        **options,
+    )
 
 
 def checks(config, *arguments, **options):
@@ -29,28 +35,54 @@ def checks(config, *arguments, **options):
 
 def test_init_writes_what_check_likes(tmp_path):
     folder = tmp_path / "site"
-    told = moongate("init", folder, input="\nhttp://127.0.0.1:3000\nsqlite\nsmtp://me:s3cret@mail.example.com?from=login@example.com\n")
+    told = moongate(
+        "init",
+        folder,
+        input="\nhttp://127.0.0.1:3000\nsqlite\nsmtp://me:s3cret@mail.example.com?from=login@example.com\n",
+    )
     assert told.returncode == 0, told.stderr
     assert told.stderr.count("?") == 4, "four questions"
     assert "s3cret" not in told.stdout + told.stderr
     assert stat.S_IMODE((folder / "secrets/smtp.password").stat().st_mode) == 0o600
     assert stat.S_IMODE((folder / "secrets").stat().st_mode) == 0o700
-    for proxy in ("reverse_proxy 127.0.0.1:8080", "proxy_set_header X-Forwarded-For $remote_addr;", "server_name auth.example.com;"):
+    for proxy in (
+        "reverse_proxy 127.0.0.1:8080",
+        "proxy_set_header X-Forwarded-For $remote_addr;",
+        "server_name auth.example.com;",
+    ):
         assert proxy in told.stdout
     good = moongate("check", "--config", folder)
     assert good.returncode == 0 and "warning:" not in good.stdout, good.stdout
     assert not (folder / "data").exists(), "neither makes a key or a store"
 
     again = moongate("init", folder, "--public-url", "https://other.example.com", input="\n\n\n")
-    assert again.returncode == 2 and "is not empty" in again.stderr and "auth.example.com" in (folder / "gateway.lua").read_text()
+    assert (
+        again.returncode == 2
+        and "is not empty" in again.stderr
+        and "auth.example.com" in (folder / "gateway.lua").read_text()
+    )
 
 
 @pytest.mark.parametrize(
-    "messages", ["twilio://AC0123456789abcdef0123456789abcdef:0123456789abcdef0123456789abcdef@+15550100", "https://sms.example.com/send"])
+    "messages",
+    [
+        "twilio://AC0123456789abcdef0123456789abcdef:0123456789abcdef0123456789abcdef@+15550100",
+        "https://sms.example.com/send",
+    ],
+)
 def test_init_with_codes_by_sms(tmp_path, messages):
     told = moongate(
-        "init", tmp_path / "site", "--public-url", "https://auth.example.com", "--upstream", "http://127.0.0.1:3000", "--store",
-        "postgres://moongate@db.example.com/moongate", "--messages", messages)
+        "init",
+        tmp_path / "site",
+        "--public-url",
+        "https://auth.example.com",
+        "--upstream",
+        "http://127.0.0.1:3000",
+        "--store",
+        "postgres://moongate@db.example.com/moongate",
+        "--messages",
+        messages,
+    )
     assert told.returncode == 0, told.stderr
     good = moongate("check", "--config", tmp_path / "site")
     assert good.returncode == 0 and "warning:" not in good.stdout, good.stdout
@@ -63,8 +95,19 @@ def test_init_writes_nothing_for_answers_that_are_none(tmp_path):
     told = moongate("init", folder, input="https://auth.example.com\n")
     assert told.returncode == 2 and "nothing was written" in told.stderr
     told = moongate(
-        "init", folder, "--public-url", "https://auth.example.com", "--upstream", "http://127.0.0.1:3000", "--store", "sqlite", "--messages",
-        "smtp://localhost", "--region", "Mars")
+        "init",
+        folder,
+        "--public-url",
+        "https://auth.example.com",
+        "--upstream",
+        "http://127.0.0.1:3000",
+        "--store",
+        "sqlite",
+        "--messages",
+        "smtp://localhost",
+        "--region",
+        "Mars",
+    )
     assert told.returncode == 2 and "is no country" in told.stderr
     assert not folder.exists()
 
@@ -78,11 +121,24 @@ def site(tmp_path_factory):
     service.wait_line("listens on")
     with MailServer(tmp_path_factory.mktemp("mail"), None, auth=False) as mail:
         told = moongate(
-            "init", folder, "--public-url", f"http://localhost:{gateway}", "--upstream", f"http://127.0.0.1:{upstream}", "--store", "sqlite",
-            "--messages", f"smtp://127.0.0.1:{mail.port}?from=login@example.com")
+            "init",
+            folder,
+            "--public-url",
+            f"http://localhost:{gateway}",
+            "--upstream",
+            f"http://127.0.0.1:{upstream}",
+            "--store",
+            "sqlite",
+            "--messages",
+            f"smtp://127.0.0.1:{mail.port}?from=login@example.com",
+        )
         assert told.returncode == 0, told.stderr
         lua = folder / "gateway.lua"
-        lua.write_text(lua.read_text().replace("127.0.0.1:8080", f"127.0.0.1:{gateway}").replace("127.0.0.1:9901", f"127.0.0.1:{admin}"))
+        lua.write_text(
+            lua.read_text()
+            .replace("127.0.0.1:8080", f"127.0.0.1:{gateway}")
+            .replace("127.0.0.1:9901", f"127.0.0.1:{admin}")
+        )
         running = Program(BIN / "moongate", "serve", "--config", folder)
         running.wait_line(" ready ", 90)
         yield folder, mail
@@ -103,7 +159,11 @@ def test_a_clock_that_is_an_hour_off(site):
     if not shutil.which("faketime"):
         pytest.skip("faketime is not installed")
     status, found = checks(site[0], before=("faketime", "-f", "+1h"))
-    assert status == 1 and found["clock"]["state"] == "failed" and "behind this machine's clock" in found["clock"]["message"], found["clock"]
+    assert (
+        status == 1
+        and found["clock"]["state"] == "failed"
+        and "behind this machine's clock" in found["clock"]["message"]
+    ), found["clock"]
 
 
 def test_what_is_wrong_is_told_with_its_fix(site, tmp_path):
@@ -117,8 +177,18 @@ def test_what_is_wrong_is_told_with_its_fix(site, tmp_path):
     (broken / "data/master.key").chmod(0o644)
     status, found = checks(broken)
     assert status == 1
-    assert {name for name, entry in found.items() if entry["state"] == "failed"} >= {"key", "store", "upstream", "messages", "proxies"}, found
+    assert {name for name, entry in found.items() if entry["state"] == "failed"} >= {
+        "key",
+        "store",
+        "upstream",
+        "messages",
+        "proxies",
+    }, found
     lua.write_text("return gateway {")
     status, found = checks(broken)
-    assert status == 1 and set(found) == {"configuration"} and found["configuration"]["message"].startswith("gateway.lua:1: ")
+    assert (
+        status == 1
+        and set(found) == {"configuration"}
+        and found["configuration"]["message"].startswith("gateway.lua:1: ")
+    )
     assert moongate("doctor", "--config", tmp_path / "nowhere").returncode == 2

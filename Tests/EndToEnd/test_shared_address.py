@@ -31,7 +31,9 @@ def shared(tmp_path_factory):
 
 
 def register(house, address, password):
-    answer = house.api("POST", "/register", {"email": address, "password": password, "first_name": "Asha", "last_name": "Rao"})
+    answer = house.api(
+        "POST", "/register", {"email": address, "password": password, "first_name": "Asha", "last_name": "Rao"}
+    )
     assert answer.status_code == 201, answer.text
     return answer.json()["token"], answer.json()["user"]["id"]
 
@@ -49,8 +51,15 @@ def reset(house, address):
     flow = house.flow("password_reset")
     seen = set(resets(house))
     # A registration has sent a mail just before.
-    wait_for(lambda: house.api("POST", f"/flows/{flow}/begin", {"email": address}).status_code == 200, "the end of the timer")
-    code = wait_for(lambda: next((e["code"] for e in house.outbox() if e["id"] not in seen and e["to"] == address and e["code"]), None), "a code")
+    wait_for(
+        lambda: house.api("POST", f"/flows/{flow}/begin", {"email": address}).status_code == 200, "the end of the timer"
+    )
+    code = wait_for(
+        lambda: next(
+            (e["code"] for e in house.outbox() if e["id"] not in seen and e["to"] == address and e["code"]), None
+        ),
+        "a code",
+    )
     return flow, code
 
 
@@ -73,14 +82,30 @@ def test_a_reset_asks_which_account(shared):
     view = shared.submit(flow, code).json()
     assert (view["status"], view["choices"], view["account"]) == ("pending", [], None)
     [field] = view["step"]["fields"]
-    assert (field["name"], field["kind"], [choice["value"] for choice in field["choices"]]) == ("account", "choice", ["1", "2"])
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", choice[name]) for choice in field["choices"] for name in ("created_at", "last_used_at"))
+    assert (field["name"], field["kind"], [choice["value"] for choice in field["choices"]]) == (
+        "account",
+        "choice",
+        ["1", "2"],
+    )
+    assert all(
+        re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", choice[name])
+        for choice in field["choices"]
+        for name in ("created_at", "last_used_at")
+    )
     assert all(account not in str(view) for _, account in tokens), "whose they are is told to nobody yet"
-    assert problem(shared.api("POST", f"/flows/{flow}/submit", {"password": NEW}), 422, "invalid_input")["field"] == "account"
-    assert problem(shared.api("POST", f"/flows/{flow}/submit", {"account": "3"}), 422, "invalid_input")["field"] == "account"
+    assert (
+        problem(shared.api("POST", f"/flows/{flow}/submit", {"password": NEW}), 422, "invalid_input")["field"]
+        == "account"
+    )
+    assert (
+        problem(shared.api("POST", f"/flows/{flow}/submit", {"account": "3"}), 422, "invalid_input")["field"]
+        == "account"
+    )
     assert shared.api("POST", f"/flows/{flow}/submit", {"account": "1"}).json()["choices"] == ["password"]
     done = shared.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": NEW}).json()
-    assert done["status"] == "complete" and done["account"]["id"] == tokens[0][1] and done["account"]["is_email_verified"]
+    assert (
+        done["status"] == "complete" and done["account"]["id"] == tokens[0][1] and done["account"]["is_email_verified"]
+    )
     for token, _ in tokens:
         assert shared.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 401
     for password in (FIRST, SECOND):
@@ -98,7 +123,9 @@ def test_nothing_of_an_account_registered_in_the_victims_name_stays(shared):
     assert shared.submit(flow, code).json()["choices"] == ["password"], "one account: nothing is asked"
     done = shared.api("POST", f"/flows/{flow}/begin", {"provider": "password", "password": NEW}).json()
     assert done["account"]["id"] == account and done["account"]["has_pin"] is False
-    assert shared.api("GET", "/session", headers={"Authorization": f"Bearer {answer.json()['token']}"}).status_code == 401
+    assert (
+        shared.api("GET", "/session", headers={"Authorization": f"Bearer {answer.json()['token']}"}).status_code == 401
+    )
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
@@ -111,7 +138,9 @@ def test_the_choice_on_a_page(driver, plain, shared, scripts):
     time.sleep(1.1)  # the timer of the mail that they sent
     seen = set(resets(shared))
     screen.fills("email", address).presses("Send code").at("/auth/email")
-    code = wait_for(lambda: next((e["code"] for e in shared.outbox() if e["id"] not in seen and e["code"]), None), "a code")
+    code = wait_for(
+        lambda: next((e["code"] for e in shared.outbox() if e["id"] not in seen and e["code"]), None), "a code"
+    )
     if scripts:
         screen.types(code)
     else:
@@ -132,11 +161,21 @@ def test_the_choice_in_hindi_and_for_nobody_else(shared):
     api = f"{shared.url}/api/auth/flows"
     flow = browser.post(api, json={"flow": "password_reset"}, timeout=10).json()["id"]
     seen = set(resets(shared))
-    wait_for(lambda: browser.post(f"{api}/{flow}/begin", json={"email": address}, timeout=10).status_code == 200, "the end of the timer")
-    code = wait_for(lambda: next((e["code"] for e in shared.outbox() if e["id"] not in seen and e["code"]), None), "a code")
+    wait_for(
+        lambda: browser.post(f"{api}/{flow}/begin", json={"email": address}, timeout=10).status_code == 200,
+        "the end of the timer",
+    )
+    code = wait_for(
+        lambda: next((e["code"] for e in shared.outbox() if e["id"] not in seen and e["code"]), None), "a code"
+    )
     assert browser.post(f"{api}/{flow}/submit", json={"code": code}, timeout=10).status_code == 200
-    page = browser.get(f"{shared.url}/auth/choose?id={flow}", headers={"Accept": "text/html", "Accept-Language": "hi"}, timeout=10)
-    assert requests.get(f"{shared.url}/auth/choose?id={flow}", headers={"Accept": "text/html"}, timeout=10).status_code == 404
+    page = browser.get(
+        f"{shared.url}/auth/choose?id={flow}", headers={"Accept": "text/html", "Accept-Language": "hi"}, timeout=10
+    )
+    assert (
+        requests.get(f"{shared.url}/auth/choose?id={flow}", headers={"Accept": "text/html"}, timeout=10).status_code
+        == 404
+    )
     assert page.status_code == 200 and "अपना खाता चुनें" in page.text and "खाता 2" in page.text
     page = requests.get(f"{shared.url}/auth/choose?id=fl_{'x' * 43}", headers={"Accept": "text/html"}, timeout=10)
     assert page.status_code == 404
@@ -149,13 +188,19 @@ def test_the_account_page_signs_out_elsewhere_exports_and_deletes(driver, plain,
     screen = Screen(driver if scripts else plain, shared).forget()
     address = f"end{int(scripts)}@example.com"
     token, account = register(shared, address, FIRST)
-    screen.opens("/auth/login?with=email").fills("email", address).fills("password", FIRST).presses("Sign in").at("/home")
+    screen.opens("/auth/login?with=email").fills("email", address).fills("password", FIRST).presses("Sign in").at(
+        "/home"
+    )
     screen.opens("/auth/account").presses("Sign out everywhere else").reads("Signed out everywhere else.")
     assert shared.api("GET", "/session", headers={"Authorization": f"Bearer {token}"}).status_code == 401
     assert "Sign out everywhere else" not in screen.text, "there is nobody else"
     cookies = {cookie["name"]: cookie["value"] for cookie in screen.driver.get_cookies()}
     file = requests.get(f"{shared.url}/auth/account/export", cookies=cookies, timeout=10)
-    assert file.status_code == 200 and file.headers["Content-Disposition"].startswith("attachment") and file.json()["account"]["id"] == account
+    assert (
+        file.status_code == 200
+        and file.headers["Content-Disposition"].startswith("attachment")
+        and file.json()["account"]["id"] == account
+    )
     screen.presses("Delete account").at("/auth/account/delete").reads("Delete your account?", "This cannot be undone.")
     screen.presses("Delete account").at("/auth/login")
     problem(log_in(shared, address, FIRST), 401, "invalid_password")

@@ -38,7 +38,12 @@ class Person:
         seen = {entry["id"] for entry in self.house.outbox()}
         begun = self.house.api("POST", f"/flows/{id}/begin", fields, headers=headers)
         assert begun.status_code == 200, begun.text
-        code = wait_for(lambda: next((entry["code"] for entry in self.house.outbox() if entry["to"] == to and entry["id"] not in seen), None), "a code")
+        code = wait_for(
+            lambda: next(
+                (entry["code"] for entry in self.house.outbox() if entry["to"] == to and entry["id"] not in seen), None
+            ),
+            "a code",
+        )
         done = self.house.api("POST", f"/flows/{id}/submit", {"code": code}, headers=headers)
         assert done.status_code == 200, done.text
         if owner:
@@ -70,22 +75,42 @@ class Person:
 @pytest.fixture(scope="module")
 def person(tmp_path_factory):
     house = House(tmp_path_factory.mktemp("house"))
-    house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1s"').replace("max = 4,", "max = 100,"))
+    house.edit(
+        "policies/phone_otp.lua",
+        lambda text: many(text).replace('{ "60s", "120s" }', '"1s"').replace("max = 4,", "max = 100,"),
+    )
     house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"').replace("max = 4,", "max = 100,"))
     house.edit("policies/totp.lua", lambda text: text.replace("max = 5,", "max = 100,"))
-    house.edit("gateway.lua", lambda text: text.replace('-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            '-- redirect_hosts = { "app.example.com" },', 'redirect_hosts = { "app.example.com" },'
+        ),
+    )
     yield Person(house.start(), "+919876512345")
     house.stop()
 
 
 def asks_for_the_app(flow, person, before):
-    assert (flow["status"], flow["choices"], flow["session"], flow["account"], flow["next"]) == ("pending", ["totp"], None, None, None), flow
+    assert (flow["status"], flow["choices"], flow["session"], flow["account"], flow["next"]) == (
+        "pending",
+        ["totp"],
+        None,
+        None,
+        None,
+    ), flow
     assert person.sessions() == before
 
 
-@pytest.mark.parametrize("door, fields", [
-    ("login", {"provider": "phone_otp", "phone": "+919876512345"}), ("login", {"provider": "email_code", "email": EMAIL}),
-    ("enter", {"provider": "phone_otp", "phone": "+919876512345"})], ids=["login by number", "login by address", "enter"])
+@pytest.mark.parametrize(
+    "door, fields",
+    [
+        ("login", {"provider": "phone_otp", "phone": "+919876512345"}),
+        ("login", {"provider": "email_code", "email": EMAIL}),
+        ("enter", {"provider": "phone_otp", "phone": "+919876512345"}),
+    ],
+    ids=["login by number", "login by address", "enter"],
+)
 def test_a_code_alone_opens_nothing(person, door, fields):
     before = person.sessions()
     flow = wait_for(lambda: open_by_code(person, door, fields), "a code")
@@ -93,7 +118,10 @@ def test_a_code_alone_opens_nothing(person, door, fields):
     problem(person.house.api("POST", f"/flows/{flow['id']}/skip", {}), 409, "step_not_open")
     done = person.finishes(flow["id"])
     assert done.json()["status"] == "complete" and done.json()["account"]["id"] == person.account, done.text
-    assert {step["provider"] for step in done.json()["session"]["passed"]} == {fields["provider"], "totp"} and done.json()["session"]["aal"] == 2
+    assert {step["provider"] for step in done.json()["session"]["passed"]} == {
+        fields["provider"],
+        "totp",
+    } and done.json()["session"]["aal"] == 2
 
 
 def open_by_code(person, door, fields):
@@ -103,7 +131,12 @@ def open_by_code(person, door, fields):
     if person.house.api("POST", f"/flows/{id}/begin", fields).status_code == 429:
         return None
     to = fields.get("phone") or fields["email"]
-    code = wait_for(lambda: next((entry["code"] for entry in person.house.outbox() if entry["to"] == to and entry["id"] not in seen), None), "a code")
+    code = wait_for(
+        lambda: next(
+            (entry["code"] for entry in person.house.outbox() if entry["to"] == to and entry["id"] not in seen), None
+        ),
+        "a code",
+    )
     done = person.house.submit(id, code)
     assert done.status_code == 200, done.text
     return done.json()
@@ -112,19 +145,30 @@ def open_by_code(person, door, fields):
 def test_the_password_alone_opens_nothing(person):
     before = person.sessions()
     id = person.house.flow("login_password")
-    flow = person.house.api("POST", f"/flows/{id}/begin", {"provider": "password", "email": EMAIL, "password": PASSWORD}).json()
+    flow = person.house.api(
+        "POST", f"/flows/{id}/begin", {"provider": "password", "email": EMAIL, "password": PASSWORD}
+    ).json()
     asks_for_the_app(flow, person, before)
     assert person.finishes(id).json()["status"] == "complete"
 
 
 def test_a_reset_opens_nothing_and_changes_nothing(person):
     before = person.sessions()
-    flow = wait_for(lambda: open_by_code(person, "password_reset", {"provider": "email_code", "email": EMAIL}), "a code")
-    reset = person.house.api("POST", f"/flows/{flow['id']}/begin", {"provider": "password", "password": "another horse battery"}).json()
+    flow = wait_for(
+        lambda: open_by_code(person, "password_reset", {"provider": "email_code", "email": EMAIL}), "a code"
+    )
+    reset = person.house.api(
+        "POST", f"/flows/{flow['id']}/begin", {"provider": "password", "password": "another horse battery"}
+    ).json()
     asks_for_the_app(reset, person, before)
     id = person.house.flow("login_password")
-    problem(person.house.api("POST", f"/flows/{id}/begin", {"provider": "password", "email": EMAIL, "password": "another horse battery"}), 401,
-            "invalid_password")
+    problem(
+        person.house.api(
+            "POST", f"/flows/{id}/begin", {"provider": "password", "email": EMAIL, "password": "another horse battery"}
+        ),
+        401,
+        "invalid_password",
+    )
 
 
 def test_google_alone_opens_nothing(person):
@@ -133,7 +177,11 @@ def test_google_alone_opens_nothing(person):
         visitor = Visitor(person.house)
         back = visitor.get(choose(visitor.continues(page), account=ASHA))
         assert back.status_code == 303 and back.headers["Location"].startswith("/auth/step?id=fl_"), back.headers
-        assert visitor.account() is None and "moongate" not in visitor.session.cookies and visitor.get("/home").status_code != 200
+        assert (
+            visitor.account() is None
+            and "moongate" not in visitor.session.cookies
+            and visitor.get("/home").status_code != 200
+        )
     assert person.sessions() == before
     id = field("id", back.headers["Location"])
     assert "Authenticator app" in visitor.get(back.headers["Location"]).text
@@ -144,31 +192,47 @@ def test_google_alone_opens_nothing(person):
 
 def test_an_app_gets_no_code_for_google_alone(person):
     verifier, challenge = pkce()
-    created = person.house.api("POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"})
+    created = person.house.api(
+        "POST", "/flows", {"flow": "login", "code_challenge": challenge, "redirect_to": "https://app.example.com/in"}
+    )
     id = created.json()["id"]
     away = person.house.api("POST", f"/flows/{id}/begin", {"provider": "google_oauth"}).json()["step"]["redirect_to"]
     browser = Visitor(person.house)
     back = browser.get(choose(away, account=ASHA))
     assert back.status_code == 303 and back.headers["Location"].startswith("/auth/step?id="), back.headers
     # The flow is now bound to that browser. Its creator learns nothing about it until the app receives the code.
-    problem(person.house.api("POST", f"/flows/{id}/submit", {"code": "x", "code_verifier": verifier}), 404, "flow_not_found")
+    problem(
+        person.house.api("POST", f"/flows/{id}/submit", {"code": "x", "code_verifier": verifier}), 404, "flow_not_found"
+    )
 
 
 def test_the_calls_of_apps_ask_for_it(person):
     """`login` and `verify-otp`: 403 with the flow, which the app goes on with."""
     before = person.sessions()
-    answer = problem(person.house.api("POST", "/login", {"email": EMAIL, "password": PASSWORD}), 403, "step_up_required")
+    answer = problem(
+        person.house.api("POST", "/login", {"email": EMAIL, "password": PASSWORD}), 403, "step_up_required"
+    )
     assert "token" not in answer and person.finishes(answer["flow_id"]).json()["session"]["token"]
 
-    sent = wait_for(lambda: (lambda sent: sent.json() if sent.status_code == 200 else None)(
-        person.house.api("POST", "/send-otp", {"phone_number": person.phone})), "the resend timer")
+    sent = wait_for(
+        lambda: (lambda sent: sent.json() if sent.status_code == 200 else None)(
+            person.house.api("POST", "/send-otp", {"phone_number": person.phone})
+        ),
+        "the resend timer",
+    )
     code = person.house.code(person.phone)
-    answer = problem(person.house.api("POST", "/verify-otp", {"verification_id": sent["verification_id"], "code": code}), 403, "step_up_required")
+    answer = problem(
+        person.house.api("POST", "/verify-otp", {"verification_id": sent["verification_id"], "code": code}),
+        403,
+        "step_up_required",
+    )
     assert "token" not in answer and answer["flow_id"] == sent["verification_id"]
     assert person.sessions() == before + 1
     # The flow tells what is due, and a code of the app itself is as good as a recovery code.
     assert person.house.api("GET", f"/flows/{answer['flow_id']}").json()["choices"] == ["totp"]
-    done = person.house.api("POST", f"/flows/{answer['flow_id']}/begin", {"provider": "totp", "code": person.app.code()})
+    done = person.house.api(
+        "POST", f"/flows/{answer['flow_id']}/begin", {"provider": "totp", "code": person.app.code()}
+    )
     if done.json().get("status") == "pending":
         done = person.house.api("POST", f"/flows/{answer['flow_id']}/submit", {"code": person.app.code()})
     assert done.json()["status"] == "complete" and done.json()["session"]["token"], done.text
@@ -184,19 +248,26 @@ def test_it_holds_as_soon_as_it_is_saved(person):
     try:
         house.edit("accounts.lua", lambda _: 'return accounts { sign_in = { { "totp" }, { "phone_otp" } } }\n')
         house.wait_generation(active)
-        flow = house.api("POST", f"/flows/{id}/begin", {"provider": "password", "email": EMAIL, "password": PASSWORD}).json()
+        flow = house.api(
+            "POST", f"/flows/{id}/begin", {"provider": "password", "email": EMAIL, "password": PASSWORD}
+        ).json()
         assert flow["choices"] == ["totp"]
         assert person.finishes(id).json()["choices"] == ["phone_otp"]
         # Whoever has no app is refused, and learns so only when their own step has passed.
         other = house.register("+919876512346")
         refused = wait_for(lambda: refusal_by_code(house, "+919876512346"), "the resend timer")[0]
         problem(refused, 403, "denied")
-        assert len(house.api("GET", "/sessions", headers={"Authorization": f"Bearer {other['session']['token']}"}).json()) == 1
+        assert (
+            len(house.api("GET", "/sessions", headers={"Authorization": f"Bearer {other['session']['token']}"}).json())
+            == 1
+        )
         # A file that cannot be read changes nothing.
         active = house.policy()["active"]
         house.edit("accounts.lua", lambda _: 'return accounts { sign_inn = {} }\n')
         told = wait_for(lambda: house.policy()["candidate_refused"], "the refusal")
-        assert [(one["file"], one["line"], one["path"]) for one in told["problems"]] == [("accounts.lua", 1, "sign_inn")], told
+        assert [(one["file"], one["line"], one["path"]) for one in told["problems"]] == [
+            ("accounts.lua", 1, "sign_inn")
+        ], told
         assert "did you mean `sign_in`?" in told["problems"][0]["message"]
         assert house.policy()["active"] == active
     finally:

@@ -13,7 +13,12 @@ PASSWORD = "correct horse battery"
 def gate(tmp_path_factory):
     """A gateway that a proxy on this machine may ask; many sessions of one number."""
     house = House(tmp_path_factory.mktemp("house"))
-    house.edit("gateway.lua", lambda text: text.replace('-- trusted_proxies = { "127.0.0.1/32" }', 'trusted_proxies = { "127.0.0.1/32", "::1/128" }'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            '-- trusted_proxies = { "127.0.0.1/32" }', 'trusted_proxies = { "127.0.0.1/32", "::1/128" }'
+        ),
+    )
     yield house.start()
     house.stop()
 
@@ -55,7 +60,9 @@ def test_signing_out_holds_at_once(gate, number):
 
 
 def register(gate, address):
-    answer = gate.api("POST", "/register", {"email": address, "password": PASSWORD, "first_name": "Zita", "last_name": "Rao"})
+    answer = gate.api(
+        "POST", "/register", {"email": address, "password": PASSWORD, "first_name": "Zita", "last_name": "Rao"}
+    )
     assert answer.status_code == 201, answer.text
     return answer.json()["token"], answer.json()["user"]["id"]
 
@@ -120,7 +127,9 @@ def test_an_account_is_exported_and_deleted_by_its_owner(gate):
     assert export["account"]["id"] == account and export["account"]["last_name"] == "Rao"
     assert [(entry["kind"], entry["value"]) for entry in export["identifiers"]] == [("email", MAIL)]
     assert [entry["provider"] for entry in export["factors"]] == ["password"] and export["factors"][0]["added_at"]
-    assert len(export["sessions"]) == 2 and {"account_created", "session_started"} <= {entry["kind"] for entry in export["events"]}
+    assert len(export["sessions"]) == 2 and {"account_created", "session_started"} <= {
+        entry["kind"] for entry in export["events"]
+    }
     for secret in (own, PASSWORD, "$argon2", gate.code(MAIL)):
         assert secret not in answer.text
     used(gate, own)

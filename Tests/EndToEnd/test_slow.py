@@ -43,7 +43,9 @@ def test_an_answer_is_not_cut_where_the_connection_closes_after_it(slow, close):
     plain.connect(("127.0.0.1", slow.ports[0]))
     client = plain
     if slow.certificate:
-        client = ssl.create_default_context(cafile=str(slow.certificate)).wrap_socket(plain, server_hostname="localhost")
+        client = ssl.create_default_context(cafile=str(slow.certificate)).wrap_socket(
+            plain, server_hostname="localhost"
+        )
     client.settimeout(20)
     client.sendall(f"GET /open/x HTTP/1.1\r\nHost: localhost\r\n{close}\r\n".encode())
     if not close and not slow.certificate:
@@ -66,8 +68,24 @@ def test_curl_by_http2_at_a_limited_rate(slow):
     if not slow.certificate:
         pytest.skip("HTTP/2 is offered by TLS")
     done = subprocess.run(
-        ["curl", "-sS", "--http2", "--limit-rate", "2M", "--cacert", slow.certificate, "-o", "/dev/null", "-w", "%{http_version} %{size_download}",
-         slow.url + "/open/x"], capture_output=True, text=True, timeout=60)
+        [
+            "curl",
+            "-sS",
+            "--http2",
+            "--limit-rate",
+            "2M",
+            "--cacert",
+            slow.certificate,
+            "-o",
+            "/dev/null",
+            "-w",
+            "%{http_version} %{size_download}",
+            slow.url + "/open/x",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.stdout == f"2 {SIZE}", done
 
 

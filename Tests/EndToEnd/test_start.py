@@ -19,7 +19,13 @@ from house import BIN, wait_for
 
 def run(*arguments, **env):
     return subprocess.run(
-        [str(BIN / "moongate"), *map(str, arguments)], capture_output=True, text=True, timeout=60, env={**os.environ, **env}, cwd="/")
+        [str(BIN / "moongate"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **env},
+        cwd="/",
+    )
 
 
 def refused(house, **env):
@@ -35,7 +41,9 @@ def test_the_shipped_configuration_is_good(empty_house):
     told = run("check", "--json", "--config", empty_house.config)
     assert told.returncode == 0
     document = json.loads(told.stdout)
-    assert document["problems"] == [] and isinstance(document["warnings"], list) and isinstance(document["budgets"], list)
+    assert (
+        document["problems"] == [] and isinstance(document["warnings"], list) and isinstance(document["budgets"], list)
+    )
     assert not list(empty_house.config.glob("**/*.key")), "check makes no key"
 
 
@@ -44,11 +52,17 @@ def test_more_guesses_than_the_operator_accepts_are_refused(empty_house):
     budgets = json.loads(run("check", "--json", "--config", empty_house.config).stdout)["budgets"]
     granted = {entry["provider"]: entry for entry in budgets}
     phone = granted["phone_otp"]
-    assert phone["guesses_per_30d"] == 447 and abs(phone["probability_30d"] - 447e-6) < 1e-6 and 0 < phone["guesses_per_day"] < 447
+    assert (
+        phone["guesses_per_30d"] == 447
+        and abs(phone["probability_30d"] - 447e-6) < 1e-6
+        and 0 < phone["guesses_per_day"] < 447
+    )
     assert granted["google_oauth"]["guesses_per_30d"] == 0, "a signature is not guessed"
     empty_house.edit("gateway.lua", lambda text: text.replace("0.1% per 30d", "0.01% per 30d", 1))
     told = run("check", "--config", empty_house.config)
-    assert told.returncode == 1 and re.search(r"^gateway\.lua:\d+: risk_budget: .*447 guesses", told.stdout, re.M), told.stdout
+    assert told.returncode == 1 and re.search(r"^gateway\.lua:\d+: risk_budget: .*447 guesses", told.stdout, re.M), (
+        told.stdout
+    )
     status, output = refused(empty_house)
     assert status == 1 and "risk_budget" in output
 
@@ -70,8 +84,17 @@ def test_check_tells_every_problem(empty_house):
 
 @pytest.mark.parametrize(
     "arguments, status",
-    [(["check", "--config", "/no/such/folder"], 2), (["serve", "--config", "/no/such/folder"], 2), (["check", "--nonsense"], 2), (["nonsense"], 2),
-     (["version"], 0), (["--version"], 0), (["--help"], 0), (["health", "--admin", "nonsense"], 2)])
+    [
+        (["check", "--config", "/no/such/folder"], 2),
+        (["serve", "--config", "/no/such/folder"], 2),
+        (["check", "--nonsense"], 2),
+        (["nonsense"], 2),
+        (["version"], 0),
+        (["--version"], 0),
+        (["--help"], 0),
+        (["health", "--admin", "nonsense"], 2),
+    ],
+)
 def test_exit_statuses(arguments, status):
     assert run(*arguments).returncode == status
 
@@ -130,7 +153,9 @@ def test_the_log_level(empty_house):
     assert status == 2 and "trace, debug, info, notice, warning, error" in output
     empty_house.start(MOONGATE_LOG="trace")
     for line in empty_house.gateway.lines:
-        assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (trace|debug|info|notice|warning|error) +\S", line), line
+        assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (trace|debug|info|notice|warning|error) +\S", line), (
+            line
+        )
 
 
 @contextlib.contextmanager
@@ -143,7 +168,9 @@ def request_at_work(house, number):
 
     def ask():
         try:
-            answers.append(requests.get(f"{house.url}/echo", headers={"Authorization": f"Bearer {token}"}, timeout=30).text)
+            answers.append(
+                requests.get(f"{house.url}/echo", headers={"Authorization": f"Bearer {token}"}, timeout=30).text
+            )
         except requests.ConnectionError:
             answers.append(None)
 
@@ -190,7 +217,10 @@ def test_what_needs_a_restart_is_said(house):
     before = house.policy()["active"]
     house.edit("gateway.lua", lambda text: text.replace(f"127.0.0.1:{house.ports[1]}", "127.0.0.1:1"))
     house.wait_generation(before)
-    wait_for(lambda: re.search(r"gateway\.lua:\d+: admin: .*started again", house.gateway.output), "the word that it needs a restart")
+    wait_for(
+        lambda: re.search(r"gateway\.lua:\d+: admin: .*started again", house.gateway.output),
+        "the word that it needs a restart",
+    )
     assert requests.get(f"{house.admin}/healthz", timeout=10).status_code == 200
 
 

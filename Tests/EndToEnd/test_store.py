@@ -17,7 +17,12 @@ from test_keys import bearer
 
 def store(*arguments, **environment):
     """`moongate store`: exit status, what it prints, what it complains of."""
-    done = subprocess.run([BIN / "moongate", "store", *arguments], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", **environment})
+    done = subprocess.run(
+        [BIN / "moongate", "store", *arguments],
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin", **environment},
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -28,7 +33,9 @@ def test_a_gateway_goes_on_from_a_copy(house, number):
     assert status == 0 and "All is as it should be." in text, text + complaint
     source = f"sqlite:{house.config}/data/moongate.db"
     status, text, complaint = store("copy", source, f"sqlite:{house.config}/data/copy.db")
-    assert (status, text) == (1, "") and re.search(rf"is served by \S+ 127\.0\.0\.1:{house.ports[0]}; nothing was copied", complaint), complaint
+    assert (status, text) == (1, "") and re.search(
+        rf"is served by \S+ 127\.0\.0\.1:{house.ports[0]}; nothing was copied", complaint
+    ), complaint
     house.gateway.end(15)
     status, text, complaint = store("copy", source, f"sqlite:{house.config}/data/copy.db")
     assert status == 0, complaint
@@ -49,9 +56,21 @@ def test_commands_make_nothing_in_an_empty_database(empty_house):
         assert url in (house.config / "gateway.lua").read_text()
         key = house.config / "data/master.key"
         commands = (
-            ("account", "list"), ("account", "show", "x"), ("account", "sessions", "x"), ("account", "lock", "x"), ("account", "unlock", "x"),
-            ("account", "disable", "x"), ("account", "delete", "x"), ("account", "export"), ("locks", "list"), ("locks", "clear", "--all"),
-            ("policy", "explain", "dc_1"), ("store", "check"), ("keys", "retire", "00000000"), ("keys", "rotate"))
+            ("account", "list"),
+            ("account", "show", "x"),
+            ("account", "sessions", "x"),
+            ("account", "lock", "x"),
+            ("account", "unlock", "x"),
+            ("account", "disable", "x"),
+            ("account", "delete", "x"),
+            ("account", "export"),
+            ("locks", "list"),
+            ("locks", "clear", "--all"),
+            ("policy", "explain", "dc_1"),
+            ("store", "check"),
+            ("keys", "retire", "00000000"),
+            ("keys", "rotate"),
+        )
         for command in commands:
             status, out, told = tool(house, *command)
             assert status in (1, 2) and out == "" and told.count("\n") == 1, (command, out, told)
@@ -62,10 +81,18 @@ def test_commands_make_nothing_in_an_empty_database(empty_house):
         tool(house, "keys", "add")
         ring = [line.split()[1].decode() for line in key.read_bytes().splitlines()]
         people = '{"identifiers":[{"phone":"+919999999999","verified":true}]}\n'
-        for command in (*commands[:-2], ("account", "import", "-"), ("account", "import", "-", "--dry-run"), ("keys", "retire", ring[1])):
+        for command in (
+            *commands[:-2],
+            ("account", "import", "-"),
+            ("account", "import", "-", "--dry-run"),
+            ("keys", "retire", ring[1]),
+        ):
             status, out, told = tool(house, *command, text=people)
             assert status == 2 and out == "", (command, status, out, told)
-            assert f"There is no store at postgres://127.0.0.1:{postgres.port}/postgres yet." in told and told.count("\n") == 1, (command, told)
+            assert (
+                f"There is no store at postgres://127.0.0.1:{postgres.port}/postgres yet." in told
+                and told.count("\n") == 1
+            ), (command, told)
         status, out, told = tool(house, "keys", "show")
         assert status == 0 and out.count("\n") == 2 and "the store was not counted. There is no store at" in told
         source = store("copy", url, f"sqlite:{house.config}/data/copy.db")
@@ -92,7 +119,7 @@ def test_a_backup_of_sqlite_is_restored(empty_house, number, other_number, way):
     house.start()
     token = house.register(number)["session"]["token"]
     (first, second, *_), (copy, place, *leftovers) = commands("SQLite")
-    command = first if way == 0 else first[:first.index('"')] + second
+    command = first if way == 0 else first[: first.index('"')] + second
     done = subprocess.run(command, shell=True, cwd=house.config, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     later = house.register(other_number())["session"]["token"]
@@ -119,8 +146,16 @@ def test_a_backup_of_postgres_is_restored(empty_house, number, other_number):
 
         def run(command):
             words = command.replace("DATABASE", "moongate" if "pg_dump" in command else "restored").split()
-            environment = {**os.environ, "PGHOST": postgres.address, "PGPORT": str(postgres.port), "PGUSER": "postgres", "PGPASSWORD": "postgres"}
-            done = subprocess.run([program(words[0]), *words[1:]], cwd=house.config, env=environment, capture_output=True, text=True)
+            environment = {
+                **os.environ,
+                "PGHOST": postgres.address,
+                "PGPORT": str(postgres.port),
+                "PGUSER": "postgres",
+                "PGPASSWORD": "postgres",
+            }
+            done = subprocess.run(
+                [program(words[0]), *words[1:]], cwd=house.config, env=environment, capture_output=True, text=True
+            )
             assert done.returncode == 0, done.stderr
 
         back_up, restore = commands("PostgreSQL")
@@ -153,7 +188,12 @@ def test_what_it_says(tmp_path):
     assert store("migrate", first) == (0, f"{first}: the schema went from 0 to 12.\n", "")
     assert store("migrate", first) == (0, f"{first}: the schema is 12 already.\n", "")
     assert store("check", first)[0] == 0
-    status, _, complaint = store("check", "postgres://somebody:a-secret@127.0.0.1:1/moongate", PGPASSWORD="another-secret")
+    status, _, complaint = store(
+        "check", "postgres://somebody:a-secret@127.0.0.1:1/moongate", PGPASSWORD="another-secret"
+    )
     assert status == 2 and "127.0.0.1:1/moongate" in complaint
     assert "secret" not in complaint and "somebody" not in complaint
-    assert store("check", "a-secret")[2] == "moongate: That is no store: write sqlite:data/moongate.db or postgres://user@host/database.\n"
+    assert (
+        store("check", "a-secret")[2]
+        == "moongate: That is no store: write sqlite:data/moongate.db or postgres://user@host/database.\n"
+    )

@@ -15,7 +15,14 @@ CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 def browser(request, tmp_path):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en", f"--user-data-dir={tmp_path}/chromium"]:
+    for argument in [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--lang=en",
+        f"--user-data-dir={tmp_path}/chromium",
+    ]:
         options.add_argument(argument)
     if not request.param:
         options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
@@ -88,7 +95,9 @@ class Person:
 
     def is_sent(self, seen):
         """The code that came to the outbox since."""
-        entry = wait_for(lambda: next((entry for entry in self.house.outbox() if entry["id"] not in seen), None), "a code")
+        entry = wait_for(
+            lambda: next((entry for entry in self.house.outbox() if entry["id"] not in seen), None), "a code"
+        )
         seen.add(entry["id"])
         return entry["code"]
 
@@ -139,7 +148,9 @@ def test_from_the_demo_to_home(browser, house):
     person.presses("Sign out")
     person.arrives("/auth/logout")
     person.presses("Sign out", "Log out", "Logout")
-    wait_for(lambda: "/auth/login" in browser.current_url or "/auth/logout" not in browser.current_url, "to be signed out")
+    wait_for(
+        lambda: "/auth/login" in browser.current_url or "/auth/logout" not in browser.current_url, "to be signed out"
+    )
     browser.get(house.url + "/home")
     person.arrives("/auth/login")
 

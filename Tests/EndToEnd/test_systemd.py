@@ -55,7 +55,9 @@ def serve(house, sockets, **env):
     for source, place in zip(taken, places):
         os.dup2(source, place)
     try:
-        return Program("bash", "-c", script, "bash", BIN / "moongate", "serve", "--config", house.config, env=env, pass_fds=places)
+        return Program(
+            "bash", "-c", script, "bash", BIN / "moongate", "serve", "--config", house.config, env=env, pass_fds=places
+        )
     finally:
         for place in places:
             os.close(place)
@@ -63,9 +65,19 @@ def serve(house, sockets, **env):
 
 def for_one_user(file):
     """As systemd hands out a credential: r--r-----, readable by the service's own user alone, by an access list."""
-    entries = [(0x01, 4, 0xFFFFFFFF), (0x02, 4, os.getuid()), (0x04, 0, 0xFFFFFFFF), (0x10, 4, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)]
+    entries = [
+        (0x01, 4, 0xFFFFFFFF),
+        (0x02, 4, os.getuid()),
+        (0x04, 0, 0xFFFFFFFF),
+        (0x10, 4, 0xFFFFFFFF),
+        (0x20, 0, 0xFFFFFFFF),
+    ]
     file.chmod(0o400)
-    os.setxattr(file, "system.posix_acl_access", struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries))
+    os.setxattr(
+        file,
+        "system.posix_acl_access",
+        struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries),
+    )
     assert stat.S_IMODE(file.stat().st_mode) == 0o440
 
 
@@ -148,7 +160,11 @@ def test_the_unit_is_confined():
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is not installed")
     told = subprocess.run(
-        ["systemd-analyze", "security", "--offline=yes", "--no-pager", str(UNITS / "moongate.service")], capture_output=True, text=True, timeout=60)
+        ["systemd-analyze", "security", "--offline=yes", "--no-pager", str(UNITS / "moongate.service")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     level = re.search(r"Overall exposure level for moongate.service: ([0-9.]+)", told.stdout)
     assert level and float(level[1]) < 2.0, told.stdout + told.stderr
 

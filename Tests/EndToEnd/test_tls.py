@@ -17,8 +17,27 @@ from house import House, problem, wait_for
 def certificate(folder, name, kind=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
     cert, key = folder / f"{name}.pem", folder / f"{name}.key"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", *kind, "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            *kind,
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-keyout",
+            str(key),
+            "-out",
+            str(cert),
+        ],
+        check=True,
+        capture_output=True,
+    )
     return cert, key
 
 
@@ -30,7 +49,12 @@ def files(tmp_path):
 def speak_tls(house, cert, key):
     # The demo's Google goes with its address: nothing here trusts this certificate.
     house.edit("gateway.lua", lambda text: re.sub(r"    google_oauth = \{.*?\n    \},\n", "", text, flags=re.DOTALL))
-    house.edit("gateway.lua", lambda text: text.replace("public_url = \"http://", f'tls = {{ cert = "{cert}", key = "{key}" }},\n  public_url = "https://', 1))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "public_url = \"http://", f'tls = {{ cert = "{cert}", key = "{key}" }},\n  public_url = "https://', 1
+        ),
+    )
     house.url = house.url.replace("http://", "https://")
 
 
@@ -46,7 +70,9 @@ def test_sessions_by_tls(empty_house, files, monkeypatch):
     headers = {header["name"].lower(): header["value"] for header in answer.json()["headers"]}
     assert headers["x-forwarded-proto"] == "https" and "cookie" not in headers
     # The plain name is no cookie of ours here: any page of the host's http side could set it.
-    problem(requests.get(f"{house.url}/echo", headers={"Cookie": f"moongate={token}"}, timeout=10), 401, "unauthenticated")
+    problem(
+        requests.get(f"{house.url}/echo", headers={"Cookie": f"moongate={token}"}, timeout=10), 401, "unauthenticated"
+    )
     page = requests.get(f"{house.url}/auth/login", headers={"Accept": "text/html"}, timeout=10)
     assert page.status_code == 200
     for cookie in page.headers.get("Set-Cookie", "").split(", __"):
@@ -89,7 +115,9 @@ def test_a_new_certificate_is_served_without_a_restart(empty_house, files, tmp_p
     before = serial(house)
     # A connection of the old one goes on.
     context = ssl.create_default_context(cafile=str(files[0]))
-    with context.wrap_socket(socket.create_connection(("127.0.0.1", house.ports[0])), server_hostname="localhost") as old:
+    with context.wrap_socket(
+        socket.create_connection(("127.0.0.1", house.ports[0])), server_hostname="localhost"
+    ) as old:
         put(tmp_path, certificate(tmp_path, "two"))
         wait_for(lambda: serial(house) != before, "the new certificate", 10)
         old.sendall(b"GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -142,8 +170,12 @@ def test_handshakes_that_do_not_end_have_their_places(empty_house, files):
     """Attack: sockets that say nothing, or half a hello. They count like any other connection."""
     house = empty_house
     speak_tls(house, *files)
-    house.edit("gateway.lua", lambda text: text.replace(
-        "limits = { connections = 50000 }", "limits = { connections = 100, per_ip = { connections = 4 } }"))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace(
+            "limits = { connections = 50000 }", "limits = { connections = 100, per_ip = { connections = 4 } }"
+        ),
+    )
     house.start()
     silent = [socket.create_connection(("127.0.0.1", house.ports[0])) for _ in range(4)]
     for connection in silent[2:]:
@@ -172,12 +204,19 @@ def test_versions(empty_house, files, version, works):
     speak_tls(house, *files)
     house.start()
     done = subprocess.run(
-        ["openssl", "s_client", "-connect", f"127.0.0.1:{house.ports[0]}", version, "-cipher", "DEFAULT@SECLEVEL=0"], input=b"", capture_output=True,
-        timeout=20)
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{house.ports[0]}", version, "-cipher", "DEFAULT@SECLEVEL=0"],
+        input=b"",
+        capture_output=True,
+        timeout=20,
+    )
     assert (b"Cipher is (NONE)" not in done.stdout and done.returncode == 0) == works, done.stdout[-500:]
 
 
-@pytest.fixture(scope="module", params=[("ECDSA", ("ec", "-pkeyopt", "ec_paramgen_curve:P-256")), ("RSA", ("rsa:2048",))], ids=["ECDSA", "RSA"])
+@pytest.fixture(
+    scope="module",
+    params=[("ECDSA", ("ec", "-pkeyopt", "ec_paramgen_curve:P-256")), ("RSA", ("rsa:2048",))],
+    ids=["ECDSA", "RSA"],
+)
 def handshakes(request, tmp_path_factory):
     """A gateway with a certificate of each kind; what openssl says of a handshake with it."""
     kind, key = request.param
@@ -187,7 +226,11 @@ def handshakes(request, tmp_path_factory):
 
     def handshake(*arguments):
         done = subprocess.run(
-            ["openssl", "s_client", "-connect", f"127.0.0.1:{house.ports[0]}", *arguments], input=b"", capture_output=True, timeout=20)
+            ["openssl", "s_client", "-connect", f"127.0.0.1:{house.ports[0]}", *arguments],
+            input=b"",
+            capture_output=True,
+            timeout=20,
+        )
         return (done.stdout + done.stderr).decode("utf-8", "replace")
 
     handshake.kind, handshake.port = kind, house.ports[0]
@@ -205,8 +248,21 @@ def test_tls12_takes_ephemeral_keys_and_authenticated_encryption(handshakes, sui
 
 
 @pytest.mark.parametrize(
-    "suite", ["AES128-SHA", "AES256-SHA", "AES128-SHA256", "AES256-SHA256", "AES128-GCM-SHA256", "AES256-GCM-SHA384", "ECDHE-{}-AES128-SHA",
-              "ECDHE-{}-AES256-SHA", "ECDHE-{}-AES128-SHA256", "ECDHE-{}-AES256-SHA384", "DHE-RSA-AES128-GCM-SHA256"])
+    "suite",
+    [
+        "AES128-SHA",
+        "AES256-SHA",
+        "AES128-SHA256",
+        "AES256-SHA256",
+        "AES128-GCM-SHA256",
+        "AES256-GCM-SHA384",
+        "ECDHE-{}-AES128-SHA",
+        "ECDHE-{}-AES256-SHA",
+        "ECDHE-{}-AES128-SHA256",
+        "ECDHE-{}-AES256-SHA384",
+        "DHE-RSA-AES128-GCM-SHA256",
+    ],
+)
 def test_tls12_refuses_every_other_suite(handshakes, suite):
     """Attack: traffic that is recorded today and decrypted by a key that is stolen later, and the padding oracles of CBC."""
     said = handshakes("-tls1_2", "-cipher", suite.format(handshakes.kind) + ":@SECLEVEL=0")
@@ -223,14 +279,21 @@ def test_tls13_takes_all_its_suites(handshakes, suite):
 def test_alpn_without_a_protocol_of_ours_is_refused(handshakes, version, offered):
     """Attack (ALPACA): a browser's connection is relayed between services that share a certificate."""
     said = handshakes(version, "-alpn", offered)
-    assert "alert no application protocol" in said and "SSL alert number 120" in said and "Cipher is (NONE)" in said, said
+    assert "alert no application protocol" in said and "SSL alert number 120" in said and "Cipher is (NONE)" in said, (
+        said
+    )
 
 
 @pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
-@pytest.mark.parametrize("offered,agreed", [("h2", "h2"), ("http/1.1", "http/1.1"), ("smtp,http/1.1", "http/1.1"), ("http/1.1,h2", "h2"), (None, None)])
+@pytest.mark.parametrize(
+    "offered,agreed",
+    [("h2", "h2"), ("http/1.1", "http/1.1"), ("smtp,http/1.1", "http/1.1"), ("http/1.1,h2", "h2"), (None, None)],
+)
 def test_alpn_with_a_protocol_of_ours_or_none_at_all_goes_on(handshakes, version, offered, agreed):
     said = handshakes(version, *(["-alpn", offered] if offered else []))
-    assert (f"ALPN protocol: {agreed}" if agreed else "No ALPN negotiated") in said and "Cipher is (NONE)" not in said, said
+    assert (
+        f"ALPN protocol: {agreed}" if agreed else "No ALPN negotiated"
+    ) in said and "Cipher is (NONE)" not in said, said
 
 
 def hello(*protocols):
@@ -245,8 +308,8 @@ def hello(*protocols):
 
 def test_alpn_is_read_however_the_hello_is_split(handshakes):
     data = hello("smtp")
-    records = b"".join(b"\x16\x03\x01" + (1).to_bytes(2, "big") + data[i:i + 1] for i in range(5, len(data)))
-    for pieces in ([data[i:i + 1] for i in range(len(data))], [data[:200], data[200:]], [records]):
+    records = b"".join(b"\x16\x03\x01" + (1).to_bytes(2, "big") + data[i : i + 1] for i in range(5, len(data)))
+    for pieces in ([data[i : i + 1] for i in range(len(data))], [data[:200], data[200:]], [records]):
         with socket.create_connection(("127.0.0.1", handshakes.port)) as client:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for piece in pieces:
@@ -258,6 +321,6 @@ def test_alpn_is_read_however_the_hello_is_split(handshakes):
     with socket.create_connection(("127.0.0.1", handshakes.port)) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for i in range(len(data)):
-            client.sendall(data[i:i + 1])
+            client.sendall(data[i : i + 1])
         client.settimeout(5)
         assert client.recv(1) == b"\x16"

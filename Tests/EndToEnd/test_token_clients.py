@@ -69,12 +69,27 @@ class Service(HTTPService):
                 if ".git/" not in path:
                     return self.answer(200, self.headers.get("Remote-User", "").encode())
                 done = subprocess.run(
-                    [GIT_BACKEND], input=body, capture_output=True, env={
-                        "GIT_PROJECT_ROOT": str(service.folder), "GIT_HTTP_EXPORT_ALL": "1", "PATH_INFO": path, "QUERY_STRING": query,
-                        "REQUEST_METHOD": self.command, "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(body)),
-                        "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""), "REMOTE_USER": self.headers.get("Remote-User", ""),
-                        "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""), "PATH": os.environ["PATH"],
-                        "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}, timeout=30)
+                    [GIT_BACKEND],
+                    input=body,
+                    capture_output=True,
+                    env={
+                        "GIT_PROJECT_ROOT": str(service.folder),
+                        "GIT_HTTP_EXPORT_ALL": "1",
+                        "PATH_INFO": path,
+                        "QUERY_STRING": query,
+                        "REQUEST_METHOD": self.command,
+                        "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+                        "CONTENT_LENGTH": str(len(body)),
+                        "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+                        "REMOTE_USER": self.headers.get("Remote-User", ""),
+                        "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+                        "PATH": os.environ["PATH"],
+                        "GIT_CONFIG_COUNT": "1",
+                        "GIT_CONFIG_KEY_0": "safe.directory",
+                        "GIT_CONFIG_VALUE_0": "*",
+                    },
+                    timeout=30,
+                )
                 head, _, rest = done.stdout.partition(b"\r\n\r\n")
                 fields = [tuple(line.split(": ", 1)) for line in head.decode().split("\r\n")]
                 status = next((int(value.split()[0]) for name, value in fields if name == "Status"), 200)
@@ -94,17 +109,39 @@ def place(tmp_path_factory):
     house.certificate, key = certificate(folder, "one")
     speak_tls(house, house.certificate, key)
     # The three files of the guide as one: each says where everything else goes, and one is enough.
-    lines = [line for text in blocks("lua") if text.startswith("-- routes.lua") for line in text.splitlines() if line.startswith("  {")]
-    lines = [line for line in lines if 'path = "/**"' not in line] + [next(line for line in lines if 'path = "/**"' in line)]
+    lines = [
+        line
+        for text in blocks("lua")
+        if text.startswith("-- routes.lua")
+        for line in text.splitlines()
+        if line.startswith("  {")
+    ]
+    lines = [line for line in lines if 'path = "/**"' not in line] + [
+        next(line for line in lines if 'path = "/**"' in line)
+    ]
     here = [line.replace(":3000", f":{dav if '/dav/' in line else service.port}") for line in lines]
     house.edit("routes.lua", lambda _: "return routes {\n" + "\n".join(here) + "\n}\n")
-    (house.config / "accounts.lua").write_text(next(text for text in blocks("lua") if text.startswith("-- accounts.lua")))
+    (house.config / "accounts.lua").write_text(
+        next(text for text in blocks("lua") if text.startswith("-- accounts.lua"))
+    )
     house.demo = service
     os.environ["REQUESTS_CA_BUNDLE"] = str(house.certificate)
     programs = []
     try:
         if shutil.which("rclone"):
-            programs.append(Program("rclone", "serve", "webdav", "--addr", f"127.0.0.1:{dav}", "--baseurl", "/dav", house.dav, cwd=folder))
+            programs.append(
+                Program(
+                    "rclone",
+                    "serve",
+                    "webdav",
+                    "--addr",
+                    f"127.0.0.1:{dav}",
+                    "--baseurl",
+                    "/dav",
+                    house.dav,
+                    cwd=folder,
+                )
+            )
             programs[0].wait_line("WebDav Server started")
         house.access = folder / "access.log"
         yield house.start(MOONGATE_ACCESS_LOG=str(house.access), MOONGATE_LOG="trace")
@@ -117,13 +154,17 @@ def place(tmp_path_factory):
 
 def at_home(place, text):
     """The guide's addresses and files, as they are here."""
-    text = text.replace("app.example.com", f"localhost:{place.ports[0]}").replace("/etc/prometheus/", f"{place.folder}/")
+    text = text.replace("app.example.com", f"localhost:{place.ports[0]}").replace(
+        "/etc/prometheus/", f"{place.folder}/"
+    )
     return text.replace("10.20.0.0/16", "127.0.0.0/8").replace("10.0.0.5", "127.0.0.1")
 
 
 def command(place, beginning):
     """The guide's command line that begins so."""
-    return at_home(place, next(line for text in blocks("sh") for line in text.splitlines() if line.startswith(beginning)))
+    return at_home(
+        place, next(line for text in blocks("sh") for line in text.splitlines() if line.startswith(beginning))
+    )
 
 
 def create(place, name):
@@ -148,15 +189,23 @@ def of_this_test(place):
 def personal(place):
     """A token that a person has made, and the person."""
     person = place.register("+919876500733")
-    made = place.api("POST", "/tokens", {"name": "laptop"}, headers={"Authorization": f"Bearer {person['session']['token']}"})
+    made = place.api(
+        "POST", "/tokens", {"name": "laptop"}, headers={"Authorization": f"Bearer {person['session']['token']}"}
+    )
     assert made.status_code == 201, made.text
     return made.json()["token"], person["account"]["id"]
 
 
 def shell(place, line, token, folder):
     """Runs a line of the guide with the token where the guide has it."""
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "MOONGATE_TOKEN": token, "GIT_TERMINAL_PROMPT": "0",
-           "CURL_CA_BUNDLE": str(place.certificate), "GIT_SSL_CAINFO": str(place.certificate)}
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "MOONGATE_TOKEN": token,
+        "GIT_TERMINAL_PROMPT": "0",
+        "CURL_CA_BUNDLE": str(place.certificate),
+        "GIT_SSL_CAINFO": str(place.certificate),
+    }
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, cwd=folder, env=env)
 
 
@@ -185,7 +234,11 @@ def test_curl(place, ci, tmp_path):
 def test_git_clones_and_pushes(place, ci, tmp_path):
     bare = place.folder / "packages/tool.git"
     work = tmp_path / "work"
-    for words in (["init", work], ["-C", work, "commit", "--allow-empty", "-m", "the first"], ["clone", "--bare", work, bare]):
+    for words in (
+        ["init", work],
+        ["-C", work, "commit", "--allow-empty", "-m", "the first"],
+        ["clone", "--bare", work, bare],
+    ):
         done = subprocess.run(["git", *IDENTITY, *map(str, words)], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
     line = command(place, "git clone")
@@ -193,12 +246,15 @@ def test_git_clones_and_pushes(place, ci, tmp_path):
     assert refused.returncode != 0 and not (tmp_path / "tool").exists() and place.service.seen == []
     done = shell(place, line, ci, tmp_path)
     assert done.returncode == 0, done.stderr
-    # git's own server takes a push of whom the gateway names. (Above a megabyte, git 2.39 with curl 7.88 waits for itself now and then, on HTTP/2.)
+    # git's own server takes a push of whom the gateway names. (Above a megabyte, git 2.39 with curl 7.88 waits for
+    # itself now and then, on HTTP/2.)
     (tmp_path / "tool/some.bin").write_bytes(os.urandom(100_000))
     push = f"cd tool && git add . && git {' '.join(IDENTITY)} commit -qm second && git push -q"
     done = shell(place, push, ci, tmp_path)
     assert done.returncode == 0, done.stderr
-    told = subprocess.run(["git", "-c", "safe.directory=*", "-C", bare, "log", "--format=%s"], capture_output=True, text=True, timeout=60)
+    told = subprocess.run(
+        ["git", "-c", "safe.directory=*", "-C", bare, "log", "--format=%s"], capture_output=True, text=True, timeout=60
+    )
     assert told.stdout.split("\n")[:2] == ["second", "the first"], told
     assert seen(place, "token:ci")
 
@@ -206,19 +262,32 @@ def test_git_clones_and_pushes(place, ci, tmp_path):
 @lacks("rclone", "cadaver")
 def test_webdav_by_cadaver(place, personal, tmp_path):
     netrc = tmp_path / ".netrc"
-    netrc.write_text(at_home(place, blocks("netrc")[0]).replace(f"localhost:{place.ports[0]}", "localhost").replace("mgt_…", personal[0]))
+    netrc.write_text(
+        at_home(place, blocks("netrc")[0])
+        .replace(f"localhost:{place.ports[0]}", "localhost")
+        .replace("mgt_…", personal[0])
+    )
     netrc.chmod(0o600)
     (tmp_path / "note.txt").write_text("a note")
     # It asks a terminal alone whether it may believe a certificate that nobody has signed.
     answers, terminal = pty.openpty()
     try:
         os.write(answers, f"y\nput {tmp_path}/note.txt\nget note.txt {tmp_path}/back.txt\nquit\n".encode())
-        done = subprocess.run(["cadaver", f"https://localhost:{place.ports[0]}/dav/"], stdin=terminal, capture_output=True, text=True, timeout=60,
-                              cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "dumb"})
+        done = subprocess.run(
+            ["cadaver", f"https://localhost:{place.ports[0]}/dav/"],
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=tmp_path,
+            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TERM": "dumb"},
+        )
     finally:
         os.close(answers)
         os.close(terminal)
-    assert (tmp_path / "back.txt").exists() and (tmp_path / "back.txt").read_text() == "a note", done.stdout + done.stderr
+    assert (tmp_path / "back.txt").exists() and (tmp_path / "back.txt").read_text() == "a note", (
+        done.stdout + done.stderr
+    )
     assert (place.dav / "note.txt").read_text() == "a note"
 
 
@@ -229,11 +298,31 @@ def test_webdav_by_rclone(place, personal, ci, tmp_path):
         (tmp_path / f"some/{index}.txt").write_text(f"file {index}")
 
     def rclone(token, *words):
-        obscured = subprocess.run(["rclone", "obscure", token], capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+        obscured = subprocess.run(
+            ["rclone", "obscure", token], capture_output=True, text=True, timeout=60, check=True
+        ).stdout.strip()
         return subprocess.run(
-            ["rclone", *words, "--ca-cert", place.certificate, "--webdav-url", f"https://localhost:{place.ports[0]}/dav/", "--webdav-user", "any",
-             "--webdav-pass", obscured, "--retries", "1", "--low-level-retries", "1"],
-            capture_output=True, text=True, timeout=60, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+            [
+                "rclone",
+                *words,
+                "--ca-cert",
+                place.certificate,
+                "--webdav-url",
+                f"https://localhost:{place.ports[0]}/dav/",
+                "--webdav-user",
+                "any",
+                "--webdav-pass",
+                obscured,
+                "--retries",
+                "1",
+                "--low-level-retries",
+                "1",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        )
 
     done = rclone(personal[0], "copy", tmp_path / "some", ":webdav:copied")
     assert done.returncode == 0, done.stderr
@@ -253,21 +342,34 @@ def test_prometheus_scrapes(place, ci, tmp_path):
     other = job.replace("job_name: app", "job_name: other").replace("moongate.token", "wrong.token")
     (tmp_path / "prometheus.yml").write_text(f"global: {{ scrape_interval: 1s }}\nscrape_configs:\n{job}{other}")
     port = free_port()
-    prometheus = Program("prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address=127.0.0.1:{port}",
-                         cwd=tmp_path)
+    prometheus = Program(
+        "prometheus",
+        f"--config.file={tmp_path}/prometheus.yml",
+        f"--storage.tsdb.path={tmp_path}/data",
+        f"--web.listen-address=127.0.0.1:{port}",
+        cwd=tmp_path,
+    )
     try:
+
         def targets():
             assert prometheus.runs, prometheus.output
             with contextlib.suppress(requests.RequestException):
-                found = requests.get(f"http://127.0.0.1:{port}/api/v1/targets", timeout=5).json()["data"]["activeTargets"]
+                found = requests.get(f"http://127.0.0.1:{port}/api/v1/targets", timeout=5).json()["data"][
+                    "activeTargets"
+                ]
                 if len(found) == 2 and all(target["health"] != "unknown" for target in found):
                     return {target["labels"]["job"]: target for target in found}
 
         told = wait_for(targets, "both targets to be scraped", 40)
         assert told["app"]["health"] == "up", told["app"]["lastError"]
         assert told["other"]["health"] == "down" and "403" in told["other"]["lastError"], "the route names one token"
-        value = wait_for(lambda: requests.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": "up_and_running"}, timeout=5).json()["data"]["result"],
-                         "the metric", 20)
+        value = wait_for(
+            lambda: requests.get(
+                f"http://127.0.0.1:{port}/api/v1/query", params={"query": "up_and_running"}, timeout=5
+            ).json()["data"]["result"],
+            "the metric",
+            20,
+        )
         assert value[0]["value"][1] == "42" and value[0]["metric"]["job"] == "app"
     finally:
         prometheus.end()
@@ -278,9 +380,13 @@ def test_rotating_and_revoking(place, tmp_path):
     """The guide's last two commands, and that nothing of a token is in the log, at its most talkative, or in the store."""
     line = command(place, "curl -u").replace("curl ", "curl -sS ", 1).replace("/packages/", "/deploy/")
     assert tool(place, "token", "list")[0] == 0
-    status, old, complaint = tool(place, *command(place, "moongate token create ci").replace(" ci ", " deployer ").split()[1:])
+    status, old, complaint = tool(
+        place, *command(place, "moongate token create ci").replace(" ci ", " deployer ").split()[1:]
+    )
     assert status == 0, complaint
-    status, new, complaint = tool(place, *command(place, "moongate token rotate").replace(" ci ", " deployer ").split()[1:])
+    status, new, complaint = tool(
+        place, *command(place, "moongate token rotate").replace(" ci ", " deployer ").split()[1:]
+    )
     assert status == 0, complaint
     for secret in (old.strip(), new.strip()):
         assert shell(place, line, secret, tmp_path).stdout == "token:deployer"
@@ -288,9 +394,13 @@ def test_rotating_and_revoking(place, tmp_path):
     for secret in (old.strip(), new.strip()):
         wait_for(lambda: "unauthenticated" in shell(place, line, secret, tmp_path).stdout, "its end", 2)
     # Attack: a token in an address is none, and is written down nowhere.
-    refused = requests.get(f"{place.url}/packages/list?access_token={new.strip()}", headers={"Cookie": f"token={new.strip()}"}, timeout=10)
+    refused = requests.get(
+        f"{place.url}/packages/list?access_token={new.strip()}", headers={"Cookie": f"token={new.strip()}"}, timeout=10
+    )
     problem(refused, 401, "unauthenticated")
-    data = b"".join(file.read_bytes() for file in (place.config / "data").iterdir() if file.name.startswith("moongate.db"))
+    data = b"".join(
+        file.read_bytes() for file in (place.config / "data").iterdir() if file.name.startswith("moongate.db")
+    )
     assert "/packages/list" in place.access.read_text()
     for secret in (old.strip(), new.strip()):
         assert secret not in place.log and secret not in place.access.read_text() and secret.encode() not in data

@@ -45,7 +45,9 @@ class Service(HTTPService):
             def handle_any(self):
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 service.seen.append((self.command, self.path, dict(self.headers)))
-                return self.answer(200, json.dumps({name.lower(): value for name, value in self.headers.items()}).encode())
+                return self.answer(
+                    200, json.dumps({name.lower(): value for name, value in self.headers.items()}).encode()
+                )
 
             do_GET = do_HEAD = do_POST = handle_any
 
@@ -56,7 +58,12 @@ class Service(HTTPService):
 def place(tmp_path_factory):
     service, house = Service(), House(tmp_path_factory.mktemp("tokens"))
     house.edit("routes.lua", lambda _: ROUTES.replace("3000", str(service.port)))
-    house.edit("accounts.lua", lambda text: text.replace("return accounts {", "return accounts {\n  groups = { deployers = members(), staff = members() },", 1))
+    house.edit(
+        "accounts.lua",
+        lambda text: text.replace(
+            "return accounts {", "return accounts {\n  groups = { deployers = members(), staff = members() },", 1
+        ),
+    )
     house.edit("policies/phone_otp.lua", lambda text: text.replace('"60s", "120s"', '"1s"'))
     house.service = service
     try:
@@ -103,14 +110,32 @@ def test_curl_by_basic_and_by_bearer(place, token):
         assert done.returncode == 0 and done.stdout.startswith("HTTP/1.1 200"), done
         assert '"remote-user": "token:tools"' in done.stdout
     without = run("curl", "-sS", "-i", f"{place.url}/any/x").stdout
-    assert without.startswith("HTTP/1.1 401") and "WWW-Authenticate: Bearer\n" in without and 'WWW-Authenticate: Basic realm="' in without
+    assert (
+        without.startswith("HTTP/1.1 401")
+        and "WWW-Authenticate: Bearer\n" in without
+        and 'WWW-Authenticate: Basic realm="' in without
+    )
     people = run("curl", "-sS", "-i", "-u", f"any:{token}", f"{place.url}/people").stdout
     assert people.startswith("HTTP/1.1 401") and "WWW-Authenticate" not in people
     assert no_service_saw(place, token)
 
 
 def test_the_command_and_the_admin_api_tell_the_same(place):
-    made = tool(place, "token", "create", "same", "--expires", "90d", "--network", "127.0.0.0/8", "--group", "staff", "--group", "deployers", "--json")
+    made = tool(
+        place,
+        "token",
+        "create",
+        "same",
+        "--expires",
+        "90d",
+        "--network",
+        "127.0.0.0/8",
+        "--group",
+        "staff",
+        "--group",
+        "deployers",
+        "--json",
+    )
     assert made[0] == 0, made
     made = json.loads(made[1])
     assert made.pop("token").startswith("mgt_")
@@ -121,9 +146,14 @@ def test_the_command_and_the_admin_api_tell_the_same(place):
     other = requests.post(f"{place.admin}/tokens", json={"name": "by-admin", "groups": ["staff"]}, timeout=10)
     assert other.status_code == 201 and set(other.json()) == set(made) | {"token"}
     assert get(place, "/any/x", **with_token(other.json()["token"])).json()["remote-groups"] == "staff"
-    for words, sentence in ((("create", "same"), "There is a token same already"), (("create", "CI"), "is no name of a token"),
-                            (("create", "x", "--group", "stafff"), 'defines no group "stafff"'), (("revoke", "nobody"), "There is no token nobody"),
-                            (("rotate", "nobody"), "There is no token nobody"), (("create", "x", "--expires", "soon"), "is no length of time")):
+    for words, sentence in (
+        (("create", "same"), "There is a token same already"),
+        (("create", "CI"), "is no name of a token"),
+        (("create", "x", "--group", "stafff"), 'defines no group "stafff"'),
+        (("revoke", "nobody"), "There is no token nobody"),
+        (("rotate", "nobody"), "There is no token nobody"),
+        (("create", "x", "--expires", "soon"), "is no length of time"),
+    ):
         status, text, complaint = tool(place, "token", *words)
         assert status in (1, 2) and text == "" and sentence in complaint, complaint
 
@@ -144,7 +174,10 @@ def test_revoked_within_a_second_by_another_process(place):
     secret = create(place, "brief")
     assert get(place, "/any/x", **with_token(secret)).status_code == 200
     rotated = json.loads(tool(place, "token", "rotate", "brief", "--overlap", "1h", "--json")[1])["token"]
-    assert get(place, "/any/x", **with_token(secret)).status_code == 200 and get(place, "/any/x", **with_token(rotated)).status_code == 200
+    assert (
+        get(place, "/any/x", **with_token(secret)).status_code == 200
+        and get(place, "/any/x", **with_token(rotated)).status_code == 200
+    )
     assert tool(place, "token", "revoke", "brief")[0] == 0
     revoked = time.monotonic()
     wait_for(lambda: get(place, "/any/x", **with_token(secret)).status_code == 401, "the end of the old secret", 2)
@@ -162,7 +195,11 @@ def test_personal_tokens_are_their_owner(place, number):
     assert made.status_code == 201, made.text
     secret = made.json()["token"]
     seen = get(place, "/own/x", **with_token(secret))
-    assert seen.status_code == 200 and seen.json()["remote-user"] == person["account"]["id"] and seen.json()["remote-phone"] == number
+    assert (
+        seen.status_code == 200
+        and seen.json()["remote-user"] == person["account"]["id"]
+        and seen.json()["remote-phone"] == number
+    )
     problem(get(place, "/any/x", **with_token(secret)), 403, "denied")
     problem(place.api("GET", "/session", **with_token(secret)), 401, "unauthenticated")
     # Attack: a token beside somebody else's cookie.
@@ -184,12 +221,24 @@ def test_the_guides_examples_are_right(empty_house):
         (empty_house.config / name).write_text(text)
         if name == "routes.lua" and "deployers" in text:
             continue
-        checked = subprocess.run([BIN / "moongate", "check", "--config", empty_house.config], capture_output=True, text=True, timeout=120)
+        checked = subprocess.run(
+            [BIN / "moongate", "check", "--config", empty_house.config], capture_output=True, text=True, timeout=120
+        )
         assert checked.returncode == 0, checked.stdout + checked.stderr
-    shown = subprocess.run([BIN / "moongate", "policy", "show", "token", "--config", empty_house.config], capture_output=True, text=True, timeout=60)
+    shown = subprocess.run(
+        [BIN / "moongate", "policy", "show", "token", "--config", empty_house.config],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert "limits.wrong.max" in shown.stdout and "60" in shown.stdout and "policies/token.lua" in shown.stdout
     empty_house.start()
-    commands = [line for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.M | re.S) for line in block.splitlines() if line.startswith("moongate ")]
+    commands = [
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.M | re.S)
+        for line in block.splitlines()
+        if line.startswith("moongate ")
+    ]
     assert len(commands) == 4
     for line in commands:
         status, _, complaint = tool(empty_house, *line.partition(" > ")[0].split()[1:])

@@ -20,7 +20,9 @@ CASE = """return tests {
 
 
 def tool(house, *words):
-    done = subprocess.run([BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=60, cwd="/")
+    done = subprocess.run(
+        [BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=60, cwd="/"
+    )
     assert "\x1b" not in done.stdout, "colour is for terminals"
     return done.returncode, done.stdout, done.stderr
 
@@ -69,7 +71,11 @@ def test_a_case_that_fails_refuses_the_generation(house):
 def test_show_and_test_tell_programs_too(empty_house):
     status, text, _ = tool(empty_house, "policy", "show", "phone_otp", "--json")
     values = {one["path"]: one for one in json.loads(text)["values"]}
-    assert status == 0 and values["limits.verify.max"]["value"] == "5" and values["limits.verify.max"]["file"] == "policies/phone_otp.lua"
+    assert (
+        status == 0
+        and values["limits.verify.max"]["value"] == "5"
+        and values["limits.verify.max"]["file"] == "policies/phone_otp.lua"
+    )
     assert tool(empty_house, "policy", "show", "carrier_pigeon")[0] == 2
     status, text, _ = tool(empty_house.with_cases(), "policy", "test", "--json", "--coverage")
     report = json.loads(text)
@@ -95,7 +101,9 @@ def test_what_is_active_and_what_the_folder_says(house, number):
     status, text, _ = tool(house, "check")
     assert status == 1 and "by limits.verify (policies/phone_otp.lua:" in text and "guess budget" in text
     # One that is good, and grants other guesses than the gateway that runs.
-    (house.config / "tests" / "no.lua").write_text('return tests { case "no" { flow "enter", expect { status = 404 } } }')
+    (house.config / "tests" / "no.lua").write_text(
+        'return tests { case "no" { flow "enter", expect { status = 404 } } }'
+    )
     house.edit("policies/phone_otp.lua", lambda text: text.replace("max = 500,", "max = 4,", 1))
     text = tool(house, "check")[1]
     assert 'case "no" fails' in text and "guess budget" in text, text
@@ -111,22 +119,34 @@ def test_what_is_active_and_what_the_folder_says(house, number):
     told = json.loads(text)
     seen = {one["fact"]: one["value"] for one in told["facts"]}
     assert status == 0 and told["provider"] == "phone_otp" and seen["f.account.id"] == told["account"] != None, error
-    assert seen["f.phone.country"] == "IN" and seen["f.account.phone_verified"] is True and seen["f.limits.send.used"] == 1
+    assert (
+        seen["f.phone.country"] == "IN" and seen["f.account.phone_verified"] is True and seen["f.limits.send.used"] == 1
+    )
     assert "f.limits.send_ip.used" not in seen and "f.client.ip" not in seen
     with_address = {one["fact"] for one in json.loads(facts(number, "--ip", "127.0.0.1", "--json")[1])["facts"]}
     assert {"f.limits.send_ip.used", "f.client.ip"} <= with_address
     again = {one["fact"]: one["value"] for one in json.loads(facts(number, "--json")[1])["facts"]}
     assert again["f.limits.send.used"] == 1, "asking charges nothing"
     status, text, _ = facts("nobody@example.com")
-    assert status == 0 and re.search(r'^f\.email\.domain +"example\.com"', text, re.M) and re.search(r"^f\.account\.exists +false", text, re.M), text
-    assert facts("nonsense")[0] == 2 and facts(number, "--ip", "x")[0] == 2 and facts(number, "--provider", "pigeon")[0] == 2
+    assert (
+        status == 0
+        and re.search(r'^f\.email\.domain +"example\.com"', text, re.M)
+        and re.search(r"^f\.account\.exists +false", text, re.M)
+    ), text
+    assert (
+        facts("nonsense")[0] == 2
+        and facts(number, "--ip", "x")[0] == 2
+        and facts(number, "--provider", "pigeon")[0] == 2
+    )
 
 
 def test_a_removed_policy_and_a_needed_restart_are_told(house):
     (house.config / "policies" / "phone_otp.lua").unlink()
     wait_for(lambda: house.policy()["warnings"], "the warning")
-    warning, = house.policy()["warnings"]
-    assert (warning["file"], warning["line"]) == ("policies/phone_otp.lua", None) and "own defaults hold" in warning["message"]
+    (warning,) = house.policy()["warnings"]
+    assert (warning["file"], warning["line"]) == ("policies/phone_otp.lua", None) and "own defaults hold" in warning[
+        "message"
+    ]
     house.gateway.wait_line("policies/phone_otp.lua: is not there")
     status, text, _ = tool(house, "check")
     assert status == 0 and "warning: policies/phone_otp.lua: is not there" in text
@@ -134,7 +154,7 @@ def test_a_removed_policy_and_a_needed_restart_are_told(house):
     assert house.policy()["restart_needed"] == []
     house.edit("gateway.lua", lambda text: text.replace("sqlite:data/moongate.db", "sqlite:data/other.db"))
     wait_for(lambda: house.policy()["restart_needed"], "the change to be told")
-    needed, = house.policy()["restart_needed"]
+    (needed,) = house.policy()["restart_needed"]
     assert needed["path"] == "store" and needed["file"] == "gateway.lua" and needed["line"] > 0
 
 
@@ -152,7 +172,9 @@ def test_what_happened_is_played_against_another_folder(house, number, tmp_path)
     policy.write_text(policy.read_text().replace("max = 5", "max = 2"))
 
     def diff(*words):
-        done = subprocess.run([BIN / "moongate", "policy", "diff", *words], capture_output=True, text=True, timeout=60, cwd="/")
+        done = subprocess.run(
+            [BIN / "moongate", "policy", "diff", *words], capture_output=True, text=True, timeout=60, cwd="/"
+        )
         return done.returncode, done.stdout, done.stderr
 
     status, text, error = diff(house.config, other, "--log", log)

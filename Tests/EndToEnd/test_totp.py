@@ -13,9 +13,14 @@ def shipped(tmp_path_factory):
     house = House(tmp_path_factory.mktemp("house"))
     house.edit("policies/phone_otp.lua", lambda text: many(text).replace('{ "60s", "120s" }', '"1s"'))
     house.edit("policies/email_code.lua", lambda text: text.replace('"60s"', '"1s"'))
-    house.edit("routes.lua", lambda text: text.replace(
-        "  -- Everything else", '  { path = "/vault/**", to = "http://127.0.0.1:%s", require = { passed = "totp", within = "5m" } },\n  -- Everything else'
-        % house.ports[2]))
+    house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "  -- Everything else",
+            '  { path = "/vault/**", to = "http://127.0.0.1:%s", require = { passed = "totp", within = "5m" } },\n  -- Everything else'
+            % house.ports[2],
+        ),
+    )
     yield house.start()
     house.stop()
 
@@ -70,27 +75,43 @@ def test_every_page_leads_to_the_app(screen, tmp_path):
     """By the password, and by a forgotten one: accounts.lua asks for the app whichever page people come from."""
     email = f"asha{screen.number[-5:]}@example.org"
     seen = {entry["id"] for entry in screen.house.outbox()}
-    screen.forget().opens("/auth/register").presses("Use email instead").fills("first_name", "Asha").fills("last_name", "Rao")
+    screen.forget().opens("/auth/register").presses("Use email instead").fills("first_name", "Asha").fills(
+        "last_name", "Rao"
+    )
     screen.fills("email", email).fills("password", "correct horse battery").find("button.main").click()
     screen.at("/auth/email").settles()
-    screen.find("#code").send_keys(wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code"))
+    screen.find("#code").send_keys(
+        wait_for(
+            lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None),
+            "a code",
+        )
+    )
     screen.at("/profile-setup")
     app, codes = set_up(screen, tmp_path)
-    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", "correct horse battery").find("button.main").click()
+    screen.forget().opens("/auth/login?with=email").fills("email", email).fills(
+        "password", "correct horse battery"
+    ).find("button.main").click()
     screen.at("/auth/step").reads("Authenticator app", "Code from the app")
     # Nobody is signed in yet.
     screen.opens("/home").at("/auth/login").forget().opens("/auth/login?with=email").presses("Forgot password?")
     seen = {entry["id"] for entry in screen.house.outbox()}
     screen.fills("email", email).find("button.main").click()
     screen.at("/auth/email")
-    screen.types(wait_for(lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None), "a code"))
+    screen.types(
+        wait_for(
+            lambda: next((e["code"] for e in screen.house.outbox() if e["id"] not in seen and e["code"]), None),
+            "a code",
+        )
+    )
     screen.waits(lambda: "New password" in screen.text, "the new password")
     screen.fills("password", "another horse battery").find("button.main").click()
     screen.at("/auth/step").reads("Authenticator app")
     screen.is_sound("the app behind a forgotten password")
     screen.fills(CODE, app.code()).at("/home")
     # Now the new password is the one, and it needs the app as the old one did.
-    screen.forget().opens("/auth/login?with=email").fills("email", email).fills("password", "another horse battery").find("button.main").click()
+    screen.forget().opens("/auth/login?with=email").fills("email", email).fills(
+        "password", "another horse battery"
+    ).find("button.main").click()
     screen.at("/auth/step").find("summary").click()
     screen.fills(RECOVERY, codes[5]).presses("Continue").at("/home")
 
@@ -132,13 +153,17 @@ def test_a_route_asks_for_it(screen, tmp_path):
 
 def test_new_recovery_codes_and_removal(screen, tmp_path):
     app, codes = set_up(screen, tmp_path)
-    screen.presses("New recovery codes: Authenticator app").at("/auth/step").presses("New recovery codes").reads("You get ten new recovery codes")
+    screen.presses("New recovery codes: Authenticator app").at("/auth/step").presses("New recovery codes").reads(
+        "You get ten new recovery codes"
+    )
     screen.fills(CODE, app.code()).reads("Keep these recovery codes")
     new = [item.text for item in screen.all(".codes code")]
     assert not set(new) & set(codes)
     screen.find(".check input").click()
     screen.presses("Continue").at("/auth/account").reads("Authenticator app changed.")
-    screen.presses("Turn off: Authenticator app").at("/auth/step").presses("Turn off").reads("From then on it is not asked for")
+    screen.presses("Turn off: Authenticator app").at("/auth/step").presses("Turn off").reads(
+        "From then on it is not asked for"
+    )
     screen.find("summary").click()
     screen.fills(RECOVERY, new[0]).presses("Continue")
     screen.at("/auth/account").reads("Authenticator app is turned off.", "Set up")

@@ -29,7 +29,11 @@ class Collector(HTTPService):
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                assert (self.path, self.headers["Content-Type"], self.headers["Authorization"]) == ("/v1/traces", "application/json", f"Bearer {TOKEN}")
+                assert (self.path, self.headers["Content-Type"], self.headers["Authorization"]) == (
+                    "/v1/traces",
+                    "application/json",
+                    f"Bearer {TOKEN}",
+                )
                 if collector.status == 200:
                     collector.bodies.append(body)
                 self.send_response(collector.status)
@@ -63,7 +67,9 @@ def traced(empty_house):
 
     def start(sample, more=""):
         settings = f'otlp {{ url = "http://127.0.0.1:{house.collector.port}", sample = {sample}, headers = {{ ["Authorization"] = env "OTLP" }} }}'
-        house.edit("gateway.lua", lambda text: text.replace("  region =", f"  tracing = {settings},{more}\n  region =", 1))
+        house.edit(
+            "gateway.lua", lambda text: text.replace("  region =", f"  tracing = {settings},{more}\n  region =", 1)
+        )
         routed(house, upstream.port)
         house.upstream = upstream
         return house.start(OTLP=f"Bearer {TOKEN}")
@@ -87,9 +93,21 @@ def test_a_request_and_a_sign_in_are_whole_traces(traced, number):
     assert request["parentSpanId"] == "00f067aa0ba902b7" and request["kind"] == 2
     assert judge["parentSpanId"] == upstream["parentSpanId"] == request["spanId"] and upstream["kind"] == 3
     told = attributes(request)
-    assert told["http.request.method"] == "GET" and told["http.response.status_code"] == "200" and told["http.route"] == "/closed/**"
-    moments = [int(span[key]) for span, key in (
-        (request, "startTimeUnixNano"), (judge, "startTimeUnixNano"), (judge, "endTimeUnixNano"), (upstream, "endTimeUnixNano"), (request, "endTimeUnixNano"))]
+    assert (
+        told["http.request.method"] == "GET"
+        and told["http.response.status_code"] == "200"
+        and told["http.route"] == "/closed/**"
+    )
+    moments = [
+        int(span[key])
+        for span, key in (
+            (request, "startTimeUnixNano"),
+            (judge, "startTimeUnixNano"),
+            (judge, "endTimeUnixNano"),
+            (upstream, "endTimeUnixNano"),
+            (request, "endTimeUnixNano"),
+        )
+    ]
     assert moments == sorted(moments)
     # The upstream's own spans become parts of ours.
     assert f"traceparent: 00-{TRACE}-{upstream['spanId']}-01\r\n".encode() in house.upstream.received[-1]
@@ -121,7 +139,14 @@ def test_who_is_not_trusted_does_not_decide_what_is_recorded(traced):
     # A proxy of ours is believed.
     with requests.Session() as proxy:
         proxy.mount("http://", From("127.0.0.2"))
-        assert proxy.get(f"http://127.0.0.1:{house.ports[0]}/open/x", headers={**forced, "Host": f"localhost:{house.ports[0]}"}, timeout=10).status_code == 200
+        assert (
+            proxy.get(
+                f"http://127.0.0.1:{house.ports[0]}/open/x",
+                headers={**forced, "Host": f"localhost:{house.ports[0]}"},
+                timeout=10,
+            ).status_code
+            == 200
+        )
     wait_for(lambda: collector.named("upstream"), "the proxy's trace", 20)
     assert len(collector.named(r"GET /open/\*\*", TRACE)) == 1
 
@@ -131,7 +156,9 @@ def test_a_collector_that_is_down_holds_up_nobody(traced):
     house.collector.status = 503
     for _ in range(5):
         assert requests.get(f"{house.url}/open/x", timeout=10).status_code == 200
-    dropped = lambda: "moongate_trace_spans" in metrics(house) and value(metrics(house), "moongate_trace_spans", outcome="dropped")  # noqa: E731
+    dropped = lambda: (
+        "moongate_trace_spans" in metrics(house) and value(metrics(house), "moongate_trace_spans", outcome="dropped")
+    )  # noqa: E731
     wait_for(lambda: dropped() >= 15, "the spans to be dropped", 20)
     assert house.log.count("spans cannot be sent to the collector") == 1 and TOKEN not in house.log
     house.collector.status = 200

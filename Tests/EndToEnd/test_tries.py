@@ -51,7 +51,9 @@ def test_sigkill_loses_no_lock_and_no_session(house, number):
     assert 840 <= refusal["retry_after"] <= 900
     session = house.api("GET", "/session", headers={"Authorization": f"Bearer {token}"})
     assert session.status_code == 200 and session.json()["account"]["phone"] == number
-    assert requests.get(f"{house.url}/echo", headers={"Authorization": f"Bearer {token}"}, timeout=10).status_code == 200
+    assert (
+        requests.get(f"{house.url}/echo", headers={"Authorization": f"Bearer {token}"}, timeout=10).status_code == 200
+    )
 
 
 def test_two_hundred_parallel_wrong_codes_are_five_comparisons(house, number):
@@ -78,7 +80,10 @@ def test_fifty_parallel_right_codes_are_one_session(house, number):
 def test_a_limit_edited_while_it_runs_holds_at_the_next_try(house, number):
     house.register(number)
     before = house.policy()["active"]
-    house.edit("policies/phone_otp.lua", lambda text: text.replace(VERIFY, 'max = 2, window = "24h"', 1) if VERIFY in text else 1 / 0)
+    house.edit(
+        "policies/phone_otp.lua",
+        lambda text: text.replace(VERIFY, 'max = 2, window = "24h"', 1) if VERIFY in text else 1 / 0,
+    )
     changed = house.wait_generation(before)
     assert changed["candidate_refused"] is None
     _, _, refusal = lock(house, number, tries=2)

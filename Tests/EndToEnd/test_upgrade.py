@@ -41,7 +41,11 @@ def home(house, token):
 
 def socket(house, token):
     return websockets.sync.client.connect(
-        f"ws://localhost:{house.ports[0]}/closed/echo", additional_headers=bearer(token), open_timeout=20, ping_interval=None).__enter__()
+        f"ws://localhost:{house.ports[0]}/closed/echo",
+        additional_headers=bearer(token),
+        open_timeout=20,
+        ping_interval=None,
+    ).__enter__()
 
 
 def echoes(opened):
@@ -69,7 +73,10 @@ def test_three_upgrades_lose_nothing(house):
     assert house.submit(begun, house.code("+919876501002")).status_code == 200, "the outbox came along"
     wait_for(lambda: not any(lives(process) for process in house.earlier), "the earlier processes to end", 15)
     assert house.gateway.process.wait(10) == 0, "the first one ends well"
-    kinds = [event["kind"] for event in requests.get(f"{house.admin}/events?kind=upgrade_requested,upgrade_ended", timeout=10).json()]
+    kinds = [
+        event["kind"]
+        for event in requests.get(f"{house.admin}/events?kind=upgrade_requested,upgrade_ended", timeout=10).json()
+    ]
     assert kinds.count("upgrade_requested") == 3 and kinds.count("upgrade_ended") == 3
     by = requests.get(f"{house.admin}/events?kind=upgrade_requested&limit=1", timeout=10).json()[0]
     assert by["operator"]
@@ -114,7 +121,9 @@ def test_attempts_count_in_both_processes(house):
     house.upgraded()
     seen = []
     for connection in kept:
-        status, text, is_last = connection.ask("POST", f"/api/auth/flows/{flow}/submit", body=f'{{"code":"{wrong(code)}"}}')
+        status, text, is_last = connection.ask(
+            "POST", f"/api/auth/flows/{flow}/submit", body=f'{{"code":"{wrong(code)}"}}'
+        )
         assert is_last, "answered by the old process"
         seen.append(status)
         seen.append(house.submit(flow, wrong(code)).status_code)
@@ -145,11 +154,19 @@ def test_a_code_is_spent_once(house):
 
 
 BROKEN = [
-    ("#!/bin/sh\necho 'Error: The store was written by a newer Moongate.' >&2; exit 1\n", 0o755, "ended with status 1 before it served. It says: Error: The store was written"),
+    (
+        "#!/bin/sh\necho 'Error: The store was written by a newer Moongate.' >&2; exit 1\n",
+        0o755,
+        "ended with status 1 before it served. It says: Error: The store was written",
+    ),
     ("#!/bin/sh\nkill -SEGV $$\n", 0o755, "was ended by signal 11 before it served. See the log."),
     ("#!/bin/sh\nexec sleep 60\n", 0o755, "did not get ready within 1s, and was ended."),
     ("#!/bin/sh\necho hello >&3; exec sleep 60\n", 0o755, "speaks another language of upgrades"),
-    ("#!/bin/sh\nprintf 'prepared 1\\n' >&3; read line <&3; exec sleep 60\n", 0o755, "did not serve within 1s, and was ended."),
+    (
+        "#!/bin/sh\nprintf 'prepared 1\\n' >&3; read line <&3; exec sleep 60\n",
+        0o755,
+        "did not serve within 1s, and was ended.",
+    ),
     ("#!/bin/sh\nprintf 'prepared 1\\n' >&3; read line <&3; exit 3\n", 0o755, "ended with status 3 before it served."),
     ("no program\n", 0o644, "cannot be started: it is not executable"),
 ]
@@ -178,7 +195,10 @@ def test_a_configuration_that_is_refused_changes_nothing(house):
     wait_for(lambda: house.gateway.output.count("This process goes on.") > marks, "the upgrade to fail", 30)
     house.edit("routes.lua", lambda text: before)
     told = [line for line in house.gateway.output.split("\n") if "This process goes on." in line][-1]
-    assert re.search(r"The new program does not serve: Not started: the configuration in .* has 1 problem. routes.lua:\d+: .*pathh", told), told
+    assert re.search(
+        r"The new program does not serve: Not started: the configuration in .* has 1 problem. routes.lua:\d+: .*pathh",
+        told,
+    ), told
     assert house.api("GET", "/openapi.json").status_code == 200
     event = requests.get(f"{house.admin}/events?kind=upgrade_requested&limit=1", timeout=10).json()[0]
     assert event["detail"]["by"] == "SIGUSR2", event
@@ -186,7 +206,13 @@ def test_a_configuration_that_is_refused_changes_nothing(house):
 
 def test_a_variable_that_was_left_behind_is_refused(house):
     """Attack: an environment that names descriptors of something else."""
-    gateway = Program(house.program, "serve", "--config", house.config, env={"MOONGATE_UPGRADE": f"{os.getpid()} 0 127.0.0.1:1 127.0.0.1:2"})
+    gateway = Program(
+        house.program,
+        "serve",
+        "--config",
+        house.config,
+        env={"MOONGATE_UPGRADE": f"{os.getpid()} 0 127.0.0.1:1 127.0.0.1:2"},
+    )
     assert gateway.process.wait(60) == 2
     assert "MOONGATE_UPGRADE is set, and no gateway started this process in its place" in gateway.output
 
@@ -199,7 +225,11 @@ def test_the_next_process_holds_nothing_else(house):
     house.upgraded()
     ports = {f"{connection.connection.sock.getsockname()[1]:04X}" for connection in kept}
     table = "".join(open(f"/proc/net/tcp{version}").read() for version in ("", "6"))
-    inodes = {fields[9] for fields in (line.split() for line in table.split("\n")) if len(fields) > 9 and fields[2].split(":")[-1] in ports}
+    inodes = {
+        fields[9]
+        for fields in (line.split() for line in table.split("\n"))
+        if len(fields) > 9 and fields[2].split(":")[-1] in ports
+    }
     assert inodes, "the old process serves them"
     held = {os.readlink(f"/proc/{house.process}/fd/{name}") for name in os.listdir(f"/proc/{house.process}/fd")}
     assert not held & {f"socket:[{inode}]" for inode in inodes}
@@ -215,7 +245,9 @@ def test_systemd_follows_the_process(tmp_path):
     notified = Notifications(tmp_path)
     notified.socket.setsockopt(socket_module.SOL_SOCKET, socket_module.SO_PASSCRED, 1)
     public, operator = listening(own.ports[0]), listening(own.ports[1])
-    own.gateway = serve(own, [("listen", public), ("admin", operator)], NOTIFY_SOCKET=notified.path, WATCHDOG_USEC="900000")
+    own.gateway = serve(
+        own, [("listen", public), ("admin", operator)], NOTIFY_SOCKET=notified.path, WATCHDOG_USEC="900000"
+    )
     own.gateway.wait_line(" ready ", 90)
     own.process = first = own.gateway.process.pid
 
@@ -225,7 +257,12 @@ def test_systemd_follows_the_process(tmp_path):
     def read():
         while True:
             message, credentials, _, _ = notified.socket.recvmsg(4096, 64)
-            messages.put((struct.unpack("iII", credentials[0][2])[0], dict(line.split("=", 1) for line in message.decode().split("\n"))))
+            messages.put(
+                (
+                    struct.unpack("iII", credentials[0][2])[0],
+                    dict(line.split("=", 1) for line in message.decode().split("\n")),
+                )
+            )
 
     threading.Thread(target=read, daemon=True).start()
     own.upgraded()
@@ -233,7 +270,9 @@ def test_systemd_follows_the_process(tmp_path):
         sender, fields = messages.get(timeout=60)
         if "MAINPID" in fields:
             break
-    assert sender == first and fields["MAINPID"] == str(own.process) and fields["STATUS"].startswith("Serving generation"), fields
+    assert (
+        sender == first and fields["MAINPID"] == str(own.process) and fields["STATUS"].startswith("Serving generation")
+    ), fields
     assert own.gateway.process.wait(30) == 0
     beats = 0
     while beats < 2:
@@ -257,10 +296,19 @@ def test_no_program_is_left_behind(house, tmp_path):
     own = Upgraded(tmp_path)
     own.start()
     own.put_script("#!/bin/sh\nexec sleep 60\n")
-    asked = subprocess.Popen([str(BIN / "moongate"), "upgrade", "--config", str(own.config)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    asked = subprocess.Popen(
+        [str(BIN / "moongate"), "upgrade", "--config", str(own.config)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     sleeper = wait_for(
-        lambda: open(f"/proc/{own.process}/task/{own.process}/children").read().split() or subprocess.run(
-            ["pgrep", "-P", str(own.process)], capture_output=True, text=True).stdout.split(), "the program to be started", 30)
+        lambda: (
+            open(f"/proc/{own.process}/task/{own.process}/children").read().split()
+            or subprocess.run(["pgrep", "-P", str(own.process)], capture_output=True, text=True).stdout.split()
+        ),
+        "the program to be started",
+        30,
+    )
     own.stop()
     asked.wait(30)
     assert not lives(int(sleeper[0]))

@@ -20,7 +20,13 @@ READ, ACT = "the-token-of-the-dashboard", "the-token-of-an-operator"
 
 def tool(house, *words, env=None):
     """Runs the command; exit status, what it says, and what it complains of."""
-    done = subprocess.run([BIN / "moongate", *words, "--config", house.config], capture_output=True, text=True, timeout=120, env=os.environ | (env or {}))
+    done = subprocess.run(
+        [BIN / "moongate", *words, "--config", house.config],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | (env or {}),
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -55,10 +61,16 @@ def test_a_gate_refuses_what_changes_too_much(empty_house, number):
     assert house.policy()["active"] == before and house.policy()["candidate_refused"]["problems"][0]["path"] == "gate"
     # The mark that it names lets exactly this change through.
     mark = re.search(r'flips_accepted = "([0-9a-f]{16})"', told).group(1)
-    house.edit("gateway.lua", lambda text: text.replace('most_flips = "0.5%"', f'most_flips = "0.5%", flips_accepted = "{mark}"'))
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace('most_flips = "0.5%"', f'most_flips = "0.5%", flips_accepted = "{mark}"'),
+    )
     accepted = wait_for(lambda: house.policy()["active"] != before and house.policy(), "the accepted change")
     assert accepted["candidate_refused"] is None
-    assert requests.get(f"{house.admin}/events?kind=generation_active&limit=1", timeout=10).json()[0]["detail"]["gate"] == "flips_accepted names this change"
+    assert (
+        requests.get(f"{house.admin}/events?kind=generation_active&limit=1", timeout=10).json()[0]["detail"]["gate"]
+        == "flips_accepted names this change"
+    )
     # And no other one, such as the way back.
     house.edit("policies/phone_otp.lua", lambda text: good)
     assert "`flips_accepted` names another change" in tool(house, "reload")[2]
@@ -81,8 +93,14 @@ def test_a_candidate_looks_on(house, number, tmp_path):
     # One that does not load: one clear message, and nothing else happens.
     policies.write_text(good.replace("window =", "windw =", 1))
     status, _, told = shadow(house, candidate)
-    assert status == 1 and re.match(r"policies/phone_otp\.lua:\d+: limits\.\w+\.windw: unknown field; did you mean `window`", told), told
-    assert house.policy()["active"] == active and house.policy()["shadow"] is None and house.policy()["candidate_refused"] is None
+    assert status == 1 and re.match(
+        r"policies/phone_otp\.lua:\d+: limits\.\w+\.windw: unknown field; did you mean `window`", told
+    ), told
+    assert (
+        house.policy()["active"] == active
+        and house.policy()["shadow"] is None
+        and house.policy()["candidate_refused"] is None
+    )
     assert shadow(house, "status")[0] == 2 and shadow(house, "stop")[0] == 2 and shadow(house, "promote")[0] == 2
 
     # The same files are the same configuration, though they lie elsewhere.
@@ -103,18 +121,34 @@ def test_a_candidate_looks_on(house, number, tmp_path):
     # Nobody notices.
     assert answer.status_code == 200, answer.text
     token = answer.json()["session"]["token"]
-    assert requests.get(f"{house.url}/?secret=1", headers={"Authorization": f"Bearer {token}"}, timeout=20).status_code == 200
-    seen = wait_for(lambda: (house.policy()["shadow"] or {}).get("differing", {}).get("request") and house.policy()["shadow"], "what it sees")
+    assert (
+        requests.get(f"{house.url}/?secret=1", headers={"Authorization": f"Bearer {token}"}, timeout=20).status_code
+        == 200
+    )
+    seen = wait_for(
+        lambda: (house.policy()["shadow"] or {}).get("differing", {}).get("request") and house.policy()["shadow"],
+        "what it sees",
+    )
     differences = {(one["about"], one["active"], one["candidate"]): one for one in seen["differences"]}
     tries = differences["verify phone_otp", "ok", "too_many_attempts"]
-    assert re.match(r"policies/phone_otp\.lua:\d+", tries["rule"]) and tries["decisions"][0] != refused and len(tries["decisions"]) == 1
+    assert (
+        re.match(r"policies/phone_otp\.lua:\d+", tries["rule"])
+        and tries["decisions"][0] != refused
+        and len(tries["decisions"]) == 1
+    )
     assert differences["request", "pass", "no_route"]["rule"] == "routes.lua"
-    assert seen["by"] == "asha" and seen["folder"] == str(candidate.resolve()) and seen["dropped"] == {"step": 0, "condition": 0, "flow": 0, "request": 0}
+    assert (
+        seen["by"] == "asha"
+        and seen["folder"] == str(candidate.resolve())
+        and seen["dropped"] == {"step": 0, "condition": 0, "flow": 0, "request": 0}
+    )
     assert number not in json.dumps(seen) and "secret" not in json.dumps(seen)
     status, told, _ = shadow(house, "status")
     assert status == 1 and "verify phone_otp: ok → too_many_attempts" in told and tries["decisions"][0] in told, told
     metrics = requests.get(f"{house.admin}/metrics", timeout=10).text
-    assert "moongate_shadow 1" in metrics and re.search(r'moongate_shadow_differing_total\{kind="step"\} [1-9]', metrics)
+    assert "moongate_shadow 1" in metrics and re.search(
+        r'moongate_shadow_differing_total\{kind="step"\} [1-9]', metrics
+    )
 
     # Attack: the folder is changed after somebody has looked at what it would do.
     policies.write_text(good)
@@ -124,38 +158,66 @@ def test_a_candidate_looks_on(house, number, tmp_path):
     status, told, complaint = shadow(house, "promote", "--as", "asha")
     assert status == 0 and "copy its files" in told, complaint
     promoted = house.policy()
-    assert promoted["active"] == seen["id"] and promoted["shadow"] is None and "was promoted" in promoted["restart_needed"][0]["message"]
+    assert (
+        promoted["active"] == seen["id"]
+        and promoted["shadow"] is None
+        and "was promoted" in promoted["restart_needed"][0]["message"]
+    )
     # What the folder held before is not taken for news: only who says so gets it back.
     assert tool(house, "reload")[0] == 0 and house.policy()["active"] == seen["id"]
-    assert tool(house, "reload", "--force")[0] == 0 and house.policy()["active"] == active and house.policy()["restart_needed"] == []
-    kinds = [(event["kind"], event["operator"]) for event in requests.get(
-        f"{house.admin}/events?kind=shadow_begun,shadow_promoted,shadow_ended", timeout=10).json()]
+    assert (
+        tool(house, "reload", "--force")[0] == 0
+        and house.policy()["active"] == active
+        and house.policy()["restart_needed"] == []
+    )
+    kinds = [
+        (event["kind"], event["operator"])
+        for event in requests.get(
+            f"{house.admin}/events?kind=shadow_begun,shadow_promoted,shadow_ended", timeout=10
+        ).json()
+    ]
     assert kinds.count(("shadow_promoted", "asha")) == 1 and ("shadow_begun", "asha") in kinds
 
     assert shadow(house, candidate)[0] == 0 and shadow(house, "stop")[:2] == (0, "it looks on no more\n")
     assert house.policy()["shadow"] is None
 
 
-@pytest.mark.parametrize("path", ["/etc", "config", "/tmp", "/proc/self/cwd/../../etc/passwd", "/no/such/folder", "/" + "x" * 5000])
+@pytest.mark.parametrize(
+    "path", ["/etc", "config", "/tmp", "/proc/self/cwd/../../etc/passwd", "/no/such/folder", "/" + "x" * 5000]
+)
 def test_a_path_that_is_none_of_theirs(shared, path):
     """Attack: whoever may talk to the admin listener has the gateway read, and become, whatever they like."""
     answer = requests.post(f"{shared.admin}/policy/shadow", params={"folder": path}, timeout=30)
-    assert answer.status_code == 422 and len(answer.json()["problems"]) == 1 and answer.json()["problems"][0]["line"] is None, answer.text
+    assert (
+        answer.status_code == 422
+        and len(answer.json()["problems"]) == 1
+        and answer.json()["problems"][0]["line"] is None
+    ), answer.text
     assert shared.policy()["shadow"] is None
 
 
 def test_who_may_let_it_look_on(empty_house, tmp_path):
     house = empty_house
-    value = (f'{{ address = "127.0.0.1:{house.ports[1]}", tokens = {{ {{ name = "grafana", role = "read", token = env "READ" }}, '
-             '{ name = "ravi", role = "act", token = env "ACT" } } }')
+    value = (
+        f'{{ address = "127.0.0.1:{house.ports[1]}", tokens = {{ {{ name = "grafana", role = "read", token = env "READ" }}, '
+        '{ name = "ravi", role = "act", token = env "ACT" } } }'
+    )
     house.edit("gateway.lua", lambda text: re.sub(r"\n  admin = .*", f"\n  admin = {value},", text))
     house.start(READ=READ, ACT=ACT)
     acts, reads = ({"Authorization": f"Bearer {token}"} for token in (ACT, READ))
-    for method, path in [("POST", "/policy/shadow?folder=/x"), ("POST", "/policy/shadow/promote"), ("DELETE", "/policy/shadow")]:
+    for method, path in [
+        ("POST", "/policy/shadow?folder=/x"),
+        ("POST", "/policy/shadow/promote"),
+        ("DELETE", "/policy/shadow"),
+    ]:
         assert requests.request(method, house.admin + path, timeout=10).status_code == 401
         problem(requests.request(method, house.admin + path, headers=reads, timeout=10), 403, "denied")
         # A page of another site, in the operator's browser.
-        problem(requests.request(method, house.admin + path, headers=acts | {"Origin": "http://evil.example"}, timeout=10), 403, "origin_refused")
+        problem(
+            requests.request(method, house.admin + path, headers=acts | {"Origin": "http://evil.example"}, timeout=10),
+            403,
+            "origin_refused",
+        )
     problem(requests.post(f"{house.admin}/policy/shadow", headers=acts, timeout=10), 400, "bad_request")
     # Attack: who holds a token acts in the name of another.
     requests.post(f"{house.admin}/policy/shadow", params={"folder": "/no", "as": "root"}, headers=acts, timeout=10)

@@ -33,7 +33,9 @@ class EchoService:
         assert self.ready.wait(10)
 
     async def _run(self):
-        async with websockets.asyncio.server.serve(self._echo, "127.0.0.1", 0, max_size=None, compression=None, ping_interval=None) as server:
+        async with websockets.asyncio.server.serve(
+            self._echo, "127.0.0.1", 0, max_size=None, compression=None, ping_interval=None
+        ) as server:
             self.port = server.sockets[0].getsockname()[1]
             self.ready.set()
             await server.serve_forever()
@@ -141,7 +143,9 @@ def test_pings_between_fragments(house):
     run(house, body)
 
 
-@pytest.mark.parametrize("code", [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999])
+@pytest.mark.parametrize(
+    "code", [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999]
+)
 def test_close_codes_reach_the_service(house, service, code):
     reason = f"reason {code} {house.ports[0]}"
 
@@ -198,11 +202,19 @@ def test_many_at_once(house):
 # Frames that no proper client sends: the gateway passes bytes, and the service's answer comes back.
 
 BROKEN = {
-    "reserved opcode 3": b"\x83\x80\0\0\0\0", "reserved opcode 11": b"\x8b\x80\0\0\0\0", "reserved bit": b"\xc1\x80\0\0\0\0",
-    "unmasked": b"\x81\x01a", "fragmented ping": b"\x09\x80\0\0\0\0", "long ping": b"\x89\xfe\x00\x7e\0\0\0\0" + b"p" * 126,
-    "continuation of nothing": b"\x80\x80\0\0\0\0", "text inside fragments": b"\x01\x81\0\0\0\0a\x81\x81\0\0\0\0b",
-    "close of one byte": b"\x88\x81\0\0\0\0x", "close 1005": b"\x88\x82\0\0\0\0\x03\xed", "close 999": b"\x88\x82\0\0\0\0\x03\xe7",
-    "text that is no UTF-8": b"\x81\x82\0\0\0\0\xc3\x28", "surrogate": b"\x81\x83\0\0\0\0\xed\xa0\x80",
+    "reserved opcode 3": b"\x83\x80\0\0\0\0",
+    "reserved opcode 11": b"\x8b\x80\0\0\0\0",
+    "reserved bit": b"\xc1\x80\0\0\0\0",
+    "unmasked": b"\x81\x01a",
+    "fragmented ping": b"\x09\x80\0\0\0\0",
+    "long ping": b"\x89\xfe\x00\x7e\0\0\0\0" + b"p" * 126,
+    "continuation of nothing": b"\x80\x80\0\0\0\0",
+    "text inside fragments": b"\x01\x81\0\0\0\0a\x81\x81\0\0\0\0b",
+    "close of one byte": b"\x88\x81\0\0\0\0x",
+    "close 1005": b"\x88\x82\0\0\0\0\x03\xed",
+    "close 999": b"\x88\x82\0\0\0\0\x03\xe7",
+    "text that is no UTF-8": b"\x81\x82\0\0\0\0\xc3\x28",
+    "surrogate": b"\x81\x83\0\0\0\0\xed\xa0\x80",
 }
 
 
@@ -211,7 +223,9 @@ BROKEN = {
 def test_broken_frames_are_the_services_to_refuse(house, name, chunk):
     async def body():
         made = options(house)
-        reader, writer = await asyncio.open_connection("127.0.0.1", house.ports[0], ssl=made.get("ssl"), server_hostname="localhost" if "ssl" in made else None)
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", house.ports[0], ssl=made.get("ssl"), server_hostname="localhost" if "ssl" in made else None
+        )
         connection = wsproto.WSConnection(wsproto.ConnectionType.CLIENT)
         writer.write(connection.send(wsproto.events.Request(host=f"localhost:{house.ports[0]}", target="/open/ws")))
         closes = []
@@ -228,10 +242,15 @@ def test_broken_frames_are_the_services_to_refuse(house, name, chunk):
             if not sent and connection.state is wsproto.ConnectionState.OPEN:
                 sent = True
                 for start in range(0, len(frames), chunk):
-                    writer.write(frames[start:start + chunk])
+                    writer.write(frames[start : start + chunk])
                     await writer.drain()
         writer.close()
-        assert sent and closes and closes[0] in (CloseReason.PROTOCOL_ERROR, CloseReason.INVALID_FRAME_PAYLOAD_DATA, CloseReason.MESSAGE_TOO_BIG), closes
+        assert (
+            sent
+            and closes
+            and closes[0]
+            in (CloseReason.PROTOCOL_ERROR, CloseReason.INVALID_FRAME_PAYLOAD_DATA, CloseReason.MESSAGE_TOO_BIG)
+        ), closes
 
     asyncio.run(body())
 
@@ -251,8 +270,11 @@ def test_a_socket_dies_with_its_session(house):
         async with websockets.asyncio.client.connect(address(house, "/closed/ws"), **changes) as socket:
             await socket.send("here")
             assert await socket.recv() == "here"
-            ended = await asyncio.to_thread(lambda: requests.delete(
-                f"{house.url}/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10))
+            ended = await asyncio.to_thread(
+                lambda: requests.delete(
+                    f"{house.url}/api/auth/session", headers={"Authorization": f"Bearer {token}"}, timeout=10
+                )
+            )
             assert ended.status_code == 204
             with pytest.raises(websockets.exceptions.ConnectionClosed):
                 await asyncio.wait_for(socket.recv(), 3)
@@ -260,13 +282,20 @@ def test_a_socket_dies_with_its_session(house):
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("changes,status", [
-    ({}, 401), ({"origin": "https://evil.example"}, 403), ({"origin": None}, 403),
-], ids=["nobody", "another site's page", "no origin"])
+@pytest.mark.parametrize(
+    "changes,status",
+    [
+        ({}, 401),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": None}, 403),
+    ],
+    ids=["nobody", "another site's page", "no origin"],
+)
 def test_who_is_refused(house, changes, status):
     made = options(house, signed_in=bool(changes))
     made.update(changes)
     with pytest.raises(websockets.exceptions.InvalidStatus) as refused:
+
         async def body():
             async with websockets.asyncio.client.connect(address(house, "/closed/ws"), **made):
                 pass

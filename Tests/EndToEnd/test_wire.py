@@ -29,12 +29,20 @@ def upstream():
 def wired(tmp_path_factory, upstream):
     house = House(tmp_path_factory.mktemp("house"))
     routed(house, upstream.port)
-    house.edit("routes.lua", lambda text: text.replace(
-        "return routes {",
-        f'return routes {{ {{ path = "/fast/**", to = "http://127.0.0.1:{upstream.port}", allow = true, body_rate = "100B/2s" }}, '
-        f'{{ path = "/unbound/**", to = "http://127.0.0.1:{upstream.port}", allow = true, body_rate = false }}, '
-        f'{{ path = "/gone/**", to = "http://127.0.0.1:1", allow = true }},', 1))
-    house.edit("gateway.lua", lambda text: text.replace("return gateway {", 'return gateway {\n  trusted_proxies = { "127.0.0.1/32" },', 1))
+    house.edit(
+        "routes.lua",
+        lambda text: text.replace(
+            "return routes {",
+            f'return routes {{ {{ path = "/fast/**", to = "http://127.0.0.1:{upstream.port}", allow = true, body_rate = "100B/2s" }}, '
+            f'{{ path = "/unbound/**", to = "http://127.0.0.1:{upstream.port}", allow = true, body_rate = false }}, '
+            f'{{ path = "/gone/**", to = "http://127.0.0.1:1", allow = true }},',
+            1,
+        ),
+    )
+    house.edit(
+        "gateway.lua",
+        lambda text: text.replace("return gateway {", 'return gateway {\n  trusted_proxies = { "127.0.0.1/32" },', 1),
+    )
     try:
         house.start()
         house.token = house.register("+919876500900")["session"]["token"]
@@ -52,12 +60,12 @@ def whole(data):
     count = 0
     while (end := data.find(b"\r\n\r\n")) >= 0:
         head = data[:end].lower()
-        data = data[end + 4:]
+        data = data[end + 4 :]
         if b"\r\ntransfer-encoding: chunked" in head:
             last = data.find(b"0\r\n\r\n")
             if last < 0:
                 return count
-            data = data[last + 5:]
+            data = data[last + 5 :]
         elif b"\r\ncontent-length: " in head:
             length = int(head.split(b"\r\ncontent-length: ")[1].split(b"\r\n")[0])
             if len(data) < length:
@@ -78,12 +86,21 @@ def ask(house, data, answers=1):
         return got
 
 
-@pytest.mark.parametrize("path,fields,status", [
-    ("/open/a", "", 200), ("/closed/a", "", 401), ("/closed/a", "Accept: text/html\r\n", 302), ("//", "", 400), ("/gone/a", "", 502),
-    ("/auth/forward/nginx", "X-Original-URL: http://localhost/open/a\r\nX-Original-Method: GET\r\n", 200),
-    ("/auth/forward/nginx", "X-Original-URL: http://localhost/closed/a\r\nX-Original-Method: GET\r\n", 401),
-    ("/auth/login", "Accept: text/html\r\n", 200), ("/api/auth/session", "", 401), ("/auth/nothing", "", 404),
-])
+@pytest.mark.parametrize(
+    "path,fields,status",
+    [
+        ("/open/a", "", 200),
+        ("/closed/a", "", 401),
+        ("/closed/a", "Accept: text/html\r\n", 302),
+        ("//", "", 400),
+        ("/gone/a", "", 502),
+        ("/auth/forward/nginx", "X-Original-URL: http://localhost/open/a\r\nX-Original-Method: GET\r\n", 200),
+        ("/auth/forward/nginx", "X-Original-URL: http://localhost/closed/a\r\nX-Original-Method: GET\r\n", 401),
+        ("/auth/login", "Accept: text/html\r\n", 200),
+        ("/api/auth/session", "", 401),
+        ("/auth/nothing", "", 404),
+    ],
+)
 @pytest.mark.parametrize("connection", ["", "Connection: close\r\n"])
 def test_every_answer_has_one_date(wired, path, fields, status, connection):
     """RFC 9110 section 6.6.1: of our own answers, and of a service that has no clock."""
@@ -103,12 +120,15 @@ def test_an_unreadable_request_is_answered_with_a_date(wired):
     assert raw.startswith(b"HTTP/1.1 400 ") and len(dates(raw)) == 1, raw[:300]
 
 
-@pytest.mark.parametrize("answer,kept", [
-    (b"HTTP/1.1 200 OK\r\n" + DATED + b"\r\nContent-Length: 0\r\n\r\n", True),
-    (b"HTTP/1.1 200 OK\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n", True),
-    # A date that belongs to the upstream's connection ends there.
-    (b"HTTP/1.1 200 OK\r\nConnection: date\r\n" + DATED + b"\r\nContent-Length: 0\r\n\r\n", False),
-])
+@pytest.mark.parametrize(
+    "answer,kept",
+    [
+        (b"HTTP/1.1 200 OK\r\n" + DATED + b"\r\nContent-Length: 0\r\n\r\n", True),
+        (b"HTTP/1.1 200 OK\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n", True),
+        # A date that belongs to the upstream's connection ends there.
+        (b"HTTP/1.1 200 OK\r\nConnection: date\r\n" + DATED + b"\r\nContent-Length: 0\r\n\r\n", False),
+    ],
+)
 def test_a_services_own_date_is_kept(wired, upstream, answer, kept):
     before = upstream.answer
     upstream.answer = answer
@@ -176,10 +196,14 @@ def drip(house, path, pieces, pause, fields="", seconds=30):
 def test_bodies_that_drip_do_not_hold_a_service(wired, upstream):
     """Attack: slow bodies on an open route, each of which holds a connection to the service."""
     outcomes = []
-    attackers = [threading.Thread(target=lambda: outcomes.append(drip(wired, "/open/drip", [b"x"] * 40, 0.5))) for _ in range(20)]
+    attackers = [
+        threading.Thread(target=lambda: outcomes.append(drip(wired, "/open/drip", [b"x"] * 40, 0.5))) for _ in range(20)
+    ]
     for attacker in attackers:
         attacker.start()
-    busy = lambda: value(metrics(wired), "moongate_upstream_connections", upstream=f"http://127.0.0.1:{upstream.port}", state="busy")  # noqa: E731
+    busy = lambda: value(
+        metrics(wired), "moongate_upstream_connections", upstream=f"http://127.0.0.1:{upstream.port}", state="busy"
+    )  # noqa: E731
     wait_for(lambda: busy() >= 20, "the connections of slow bodies", 8)
     for attacker in attackers:
         attacker.join()
@@ -220,7 +244,9 @@ def test_who_sends_fast_enough_is_served(wired):
 
 def test_connections_to_a_service_are_counted_down_when_they_end_as_they_begin(wired, upstream):
     """A request that turns out to be malformed at the very moment when its connection is there."""
-    busy = lambda: value(metrics(wired), "moongate_upstream_connections", upstream=f"http://127.0.0.1:{upstream.port}", state="busy")  # noqa: E731
+    busy = lambda: value(
+        metrics(wired), "moongate_upstream_connections", upstream=f"http://127.0.0.1:{upstream.port}", state="busy"
+    )  # noqa: E731
     wait_for(lambda: busy() == 0, "a quiet service", 10)
     for _ in range(20):
         raw = ask(wired, b"POST /open/broken HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")

@@ -51,7 +51,11 @@ class Upgraded(House):
     def upgrade(self, *options):
         """The command's exit status and what it printed."""
         done = subprocess.run(
-            [str(BIN / "moongate"), "upgrade", "--config", str(self.config), *options], capture_output=True, text=True, timeout=120)
+            [str(BIN / "moongate"), "upgrade", "--config", str(self.config), *options],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         text = done.stdout + done.stderr
         if done.returncode == 0:
             self.earlier.append(self.process)
@@ -69,7 +73,9 @@ class Upgraded(House):
                     os.kill(process, signal.SIGTERM)
             # The first process is ours to reap.
             self.gateway.end()
-            wait_for(lambda: not any(lives(process) for process in [self.process, *self.earlier]), "the gateways to end", 60)
+            wait_for(
+                lambda: not any(lives(process) for process in [self.process, *self.earlier]), "the gateways to end", 60
+            )
         if self.demo:
             self.demo.end()
 

@@ -86,8 +86,13 @@ class H2Client:
         assert self.socket.selected_alpn_protocol() == "h2"
         self.h2 = h2.connection.H2Connection(
             h2.config.H2Configuration(
-                client_side=True, header_encoding="utf-8", validate_outbound_headers=False, normalize_outbound_headers=False,
-                validate_inbound_headers=True))
+                client_side=True,
+                header_encoding="utf-8",
+                validate_outbound_headers=False,
+                normalize_outbound_headers=False,
+                validate_inbound_headers=True,
+            )
+        )
         if settings:
             self.h2.local_settings = h2.settings.Settings(client=True, initial_values=settings)
         self.authority = f"localhost:{port}"
@@ -150,8 +155,16 @@ class H2Client:
     def answer(self, stream, seconds=10):
         """The stream's end: a status and a body, or the code that it was reset with."""
         self.listen(
-            lambda event: isinstance(event, (h2.events.StreamEnded, h2.events.StreamReset)) and event.stream_id == stream, seconds)
-        body = b"".join(event.data for event in self.events if isinstance(event, h2.events.DataReceived) and event.stream_id == stream)
+            lambda event: (
+                isinstance(event, (h2.events.StreamEnded, h2.events.StreamReset)) and event.stream_id == stream
+            ),
+            seconds,
+        )
+        body = b"".join(
+            event.data
+            for event in self.events
+            if isinstance(event, h2.events.DataReceived) and event.stream_id == stream
+        )
         for event in self.events:
             if isinstance(event, h2.events.StreamReset) and event.stream_id == stream and int(event.error_code) != 0:
                 return Answer(None, body, int(event.error_code), {})

@@ -16,7 +16,13 @@ class Fido2Passkey:
     """One credential of an algorithm: "ES256", "EdDSA" or "RS256"."""
 
     def __init__(self, origin, algorithm="ES256", counter=0):
-        self.origin, self.algorithm, self.id, self.handle, self.counter = origin, algorithm, os.urandom(32), None, counter
+        self.origin, self.algorithm, self.id, self.handle, self.counter = (
+            origin,
+            algorithm,
+            os.urandom(32),
+            None,
+            counter,
+        )
         match algorithm:
             case "ES256":
                 self.key, self.cose = ec.generate_private_key(ec.SECP256R1()), ES256
@@ -38,23 +44,47 @@ class Fido2Passkey:
         return CollectedClientData.create(type=kind, challenge=data(options["challenge"]), origin=self.origin)
 
     def wrapped(self, response):
-        return {"id": text(self.id), "rawId": text(self.id), "type": "public-key", "response": response, "clientExtensionResults": {}}
+        return {
+            "id": text(self.id),
+            "rawId": text(self.id),
+            "type": "public-key",
+            "response": response,
+            "clientExtensionResults": {},
+        }
 
     def create(self, options, format="packed"):
         self.handle = options["user"]["id"]
-        attested = AttestedCredentialData.create(bytes(16), self.id, self.cose.from_cryptography_key(self.key.public_key()))
+        attested = AttestedCredentialData.create(
+            bytes(16), self.id, self.cose.from_cryptography_key(self.key.public_key())
+        )
         said = AuthenticatorData.create(
-            hashlib.sha256(options["rp"]["id"].encode()).digest(), FLAG.UP | FLAG.UV | FLAG.AT | FLAG.BE | FLAG.BS, self.counter, bytes(attested))
+            hashlib.sha256(options["rp"]["id"].encode()).digest(),
+            FLAG.UP | FLAG.UV | FLAG.AT | FLAG.BE | FLAG.BS,
+            self.counter,
+            bytes(attested),
+        )
         client = self.client("webauthn.create", options)
         statement = {} if format == "none" else {"alg": self.cose.ALGORITHM, "sig": self.sign(said + client.hash)}
         made = AttestationObject.create(format, said, statement)
-        return self.wrapped({"clientDataJSON": text(bytes(client)), "attestationObject": text(bytes(made)), "transports": ["hybrid", "internal"]})
+        return self.wrapped(
+            {
+                "clientDataJSON": text(bytes(client)),
+                "attestationObject": text(bytes(made)),
+                "transports": ["hybrid", "internal"],
+            }
+        )
 
     def get(self, options, count=None):
         self.counter = self.counter + 1 if count is None and self.counter else count or 0
         said = AuthenticatorData.create(
-            hashlib.sha256(options["rpId"].encode()).digest(), FLAG.UP | FLAG.UV | FLAG.BE | FLAG.BS, self.counter)
+            hashlib.sha256(options["rpId"].encode()).digest(), FLAG.UP | FLAG.UV | FLAG.BE | FLAG.BS, self.counter
+        )
         client = self.client("webauthn.get", options)
-        return self.wrapped({
-            "clientDataJSON": text(bytes(client)), "authenticatorData": text(bytes(said)), "signature": text(self.sign(said + client.hash)),
-            "userHandle": self.handle})
+        return self.wrapped(
+            {
+                "clientDataJSON": text(bytes(client)),
+                "authenticatorData": text(bytes(said)),
+                "signature": text(self.sign(said + client.hash)),
+                "userHandle": self.handle,
+            }
+        )

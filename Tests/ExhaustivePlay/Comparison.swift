@@ -7,7 +7,8 @@ import PIN
 import Password
 import PhoneOTP
 
-/// The prover beside the real engine, for one random configuration: what it says of each guarantee, and what happens when every way is played.
+/// The prover beside the real engine, for one random configuration: what it says of each guarantee, and what happens
+/// when every way is played.
 package struct Comparison: Sendable {
   /// Guarantees that no play broke.
   package private(set) var held = 0
@@ -30,7 +31,8 @@ package struct Comparison: Sendable {
     sum.disagreements += part.disagreements
   }
 
-  /// Makes the configuration of a seed, proves it and plays it. Where the random choices make one that the loader refuses, nothing is counted.
+  /// Makes the configuration of a seed, proves it and plays it. Where the random choices make one that the loader
+  /// refuses, nothing is counted.
   package init(seed: Int) async throws {
     let registry = try ProviderRegistry(Self.providers)
     let configuration = RandomConfiguration.make(seed: UInt64(seed))

@@ -12,7 +12,8 @@ private final class Counter: Sendable {
   func next() -> Int { count.add(1, ordering: .relaxed).newValue }
 }
 
-/// Plays every way through every flow of a configuration on the real engine, for every account that matters, and notes each session that begins.
+/// Plays every way through every flow of a configuration on the real engine, for every account that matters, and notes
+/// each session that begins.
 struct ExhaustivePlay {
   /// A person, their device and when they come.
   struct World: Hashable {
@@ -27,7 +28,8 @@ struct ExhaustivePlay {
     var isOld = false
 
     /// Whether the facts of a guarantee are true of the account, as a flow finds it.
-    /// - Parameter isRecovered: whether the account was given to who proved an address that it only claimed: it keeps nothing of before.
+    /// - Parameter isRecovered: whether the account was given to who proved an address that it only claimed: it keeps
+    ///   nothing of before.
     func fits(_ facts: KnownFacts, isNewAccount: Bool, isRecovered: Bool) -> Bool {
       facts.all.allSatisfy { fact, value in
         let isTrue =
@@ -39,7 +41,8 @@ struct ExhaustivePlay {
           case .verified(.email): email == .verified
           case .holds(.phone), .verified(.phone): hasPhone
           case .holds(.federated), .verified(.federated): isFederated
-          case .keeps(let provider): provider.rawValue == "pin" ? hasPIN && !isRecovered : provider.rawValue == "password" && hasPassword
+          case .keeps(let provider):
+            provider.rawValue == "pin" ? hasPIN && !isRecovered : provider.rawValue == "password" && hasPassword
           case .networkChanged: false
           }
         return isTrue == value
@@ -103,7 +106,8 @@ struct ExhaustivePlay {
     let log = CapturedLog()
     engine = FlowEngine(
       store: store, generations: ActiveGeneration(generation, at: clock.now()), providers: providers, delivery: mailbox,
-      hashing: HashingInPlace(hashing), clock: clock, random: random, keys: keys, audit: AuditTrail(store: store, logger: log.logger),
+      hashing: HashingInPlace(hashing), clock: clock, random: random, keys: keys,
+      audit: AuditTrail(store: store, logger: log.logger),
       logger: log.logger)
   }
 
@@ -162,7 +166,9 @@ struct ExhaustivePlay {
         acts += world.email == .verified ? [true, false].map { .google(.fresh, address: .own, isVouched: $0) } : []
         acts.append(.google(.fresh, address: nil, isVouched: true))
       case "pin": acts += world.hasPIN ? [.pin] : []
-      default: acts += (world.email != .none ? [.password(named: .own)] : []) + [.password(named: nil), .password(named: .fresh)]
+      default:
+        acts +=
+          (world.email != .none ? [.password(named: .own)] : []) + [.password(named: nil), .password(named: .fresh)]
       }
     }
     return acts.flatMap { act in (configuration.readsNetwork ? [Self.home, Self.away] : [Self.home]).map { (act, $0) } }
@@ -171,15 +177,16 @@ struct ExhaustivePlay {
   /// Goes every way that begins with these acts, each act that succeeds once for each that can follow it.
   /// - Parameter reached: a run that has come there already.
   private func explore(
-    _ door: String, _ world: World, after acts: [(act: Act, address: ClientAddress)] = [], reached: Run? = nil, _ begun: inout Set<Begun>
+    _ door: String, _ world: World, after acts: [(act: Act, address: ClientAddress)] = [], reached: Run? = nil,
+    _ begun: inout Set<Begun>
   ) async throws {
     var run = reached
     for (act, address) in self.acts(world) {
       if run == nil { run = try await replay(acts, door, world) }
       guard let started = run else { return }
       guard let view = await perform(act, from: address, started) else {
-        // It goes on where an act that is refused left the flow as it was. Registering with an address that is taken does not: the last step is passed,
-        // and only then is it refused.
+        // It goes on where an act that is refused left the flow as it was. Registering with an address that is taken
+        // does not: the last step is passed, and only then is it refused.
         if await choices(of: started) == [] { run = nil }
         continue
       }
@@ -196,20 +203,25 @@ struct ExhaustivePlay {
     (try? await engine.view(run.flow, client: client(Self.home, run.device)).get())?.choices ?? []
   }
 
-  private func replay(_ prefix: [(act: Act, address: ClientAddress)], _ door: String, _ world: World) async throws -> Run? {
+  private func replay(_ prefix: [(act: Act, address: ClientAddress)], _ door: String, _ world: World) async throws
+    -> Run?
+  {
     let number = counter.next()
     let account = try await makeAccount(world, number)
     let now = clock.now()
     let device = world.isKnownDevice ? try keys.remember(DeviceToken(from: random, at: now), account, [], at: now) : nil
     let client = client(Self.home, device)
-    guard case .success(let view) = await engine.create(door, returnTo: nil, browser: nil, client: client) else { return nil }
+    guard case .success(let view) = await engine.create(door, returnTo: nil, browser: nil, client: client) else {
+      return nil
+    }
     let run = Run(flow: view.id, account: account, device: device, number: number)
     for (act, address) in prefix { guard await perform(act, from: address, run) != nil else { return nil } }
     return run
   }
 
   private func client(_ address: ClientAddress, _ device: SecretText?) -> ClientContext {
-    ClientContext(decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil, device: device)
+    ClientContext(
+      decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil, device: device)
   }
 
   private func makeAccount(_ world: World, _ number: Int) async throws -> String {
@@ -218,15 +230,18 @@ struct ExhaustivePlay {
     var identifiers: [HeldIdentifier] = []
     func hold(_ kind: IdentifierKind, _ value: String, isVerified: Bool) {
       identifiers.append(
-        HeldIdentifier(identifier: Identifier(kind: kind, value: value, display: value), verifiedAt: isVerified ? long : nil))
+        HeldIdentifier(
+          identifier: Identifier(kind: kind, value: value, display: value), verifiedAt: isVerified ? long : nil))
     }
     if world.hasPhone { hold(.phone, phone(.own, number), isVerified: true) }
     if world.email != .none { hold(.email, email(.own, number), isVerified: world.email == .verified) }
     if world.isFederated { hold(.federated, "https://google.example \(subject(.own, number))", isVerified: true) }
     let account = Account(
-      id: "ac_" + Base64URL.encode(random.bytes(16)), createdAt: world.isOld ? long : now, lastSeenAt: now, identifiers: identifiers)
+      id: "ac_" + Base64URL.encode(random.bytes(16)), createdAt: world.isOld ? long : now, lastSeenAt: now,
+      identifiers: identifiers)
     var changes: [Change] = [.createAccount(account)]
-    for (name, secret, isKept) in [("pin", Self.pin, world.hasPIN), ("password", Self.password, world.hasPassword)] where isKept {
+    for (name, secret, isKept) in [("pin", Self.pin, world.hasPIN), ("password", Self.password, world.hasPassword)]
+    where isKept {
       guard let provider = ProviderName(rawValue: name) else { continue }
       let sealed = try keys.seal(Array((hashes[secret] ?? "").utf8), for: "\(provider) \(account.id)")
       changes.append(.putProviderRecord(account: account.id, provider, sealed: sealed))
@@ -238,8 +253,12 @@ struct ExhaustivePlay {
   private static let pin = "739154"
   private static let password = "correct horse battery staple"
 
-  private func phone(_ whose: Whose, _ number: Int) -> String { "+91" + String((whose == .own ? 9_000_000_000 : 8_000_000_000) + number) }
-  private func email(_ whose: Whose, _ number: Int) -> String { "\(whose == .own ? "own" : "fresh")\(number)@example.com" }
+  private func phone(_ whose: Whose, _ number: Int) -> String {
+    "+91" + String((whose == .own ? 9_000_000_000 : 8_000_000_000) + number)
+  }
+  private func email(_ whose: Whose, _ number: Int) -> String {
+    "\(whose == .own ? "own" : "fresh")\(number)@example.com"
+  }
   private func subject(_ whose: Whose, _ number: Int) -> String { "\(whose == .own ? "own" : "fresh")-\(number)" }
 
   /// - Returns: nil where it is refused.
@@ -251,7 +270,8 @@ struct ExhaustivePlay {
     case .code(let provider, let whose):
       let isPhone = provider.rawValue == "phone_otp"
       let to = isPhone ? phone(whose, run.number) : email(whose, run.number)
-      let began = await engine.begin(run.flow, provider: provider.rawValue, fields: [isPhone ? "phone" : "email": .text(to)], client: client)
+      let began = await engine.begin(
+        run.flow, provider: provider.rawValue, fields: [isPhone ? "phone" : "email": .text(to)], client: client)
       await engine.deliveriesEnd()
       guard case .success(let view) = began else { return nil }
       // A policy wants another provider first.
@@ -264,20 +284,28 @@ struct ExhaustivePlay {
       return await give("google_oauth", fields, run, client)
     case .pin: return await give("pin", ["pin": .text(Self.pin)], run, client)
     case .password(let named):
-      var fields: [String: InputValue] = ["password": .text(Self.password), "first_name": .text("Asha"), "last_name": .text("Rao")]
+      var fields: [String: InputValue] = [
+        "password": .text(Self.password), "first_name": .text("Asha"), "last_name": .text("Rao"),
+      ]
       if let named { fields["email"] = .text(email(named, run.number)) }
       return await give("password", fields, run, client)
     }
   }
 
-  private func give(_ provider: String, _ fields: [String: InputValue], _ run: Run, _ client: ClientContext) async -> FlowView? {
-    guard case .success(let view) = await engine.begin(run.flow, provider: provider, fields: fields, client: client) else { return nil }
+  private func give(_ provider: String, _ fields: [String: InputValue], _ run: Run, _ client: ClientContext) async
+    -> FlowView?
+  {
+    guard case .success(let view) = await engine.begin(run.flow, provider: provider, fields: fields, client: client)
+    else { return nil }
     guard view.step?.provider.rawValue == provider else { return view }
     return try? await engine.submit(run.flow, fields: fields, client: client).get()
   }
 
-  private func note(_ view: FlowView, _ door: String, _ run: Run, _ world: World, _ begun: inout Set<Begun>) async throws {
-    guard let token = view.session?.token, let session = try await store.session(TokenHash(of: token.reveal().utf8)) else { return }
+  private func note(_ view: FlowView, _ door: String, _ run: Run, _ world: World, _ begun: inout Set<Begun>)
+    async throws
+  {
+    guard let token = view.session?.token, let session = try await store.session(TokenHash(of: token.reveal().utf8))
+    else { return }
     let isRecovered = door == "password_reset" && !world.hasPhone && world.email != .verified && !world.isFederated
     begun.insert(
       Begun(
@@ -297,7 +325,9 @@ struct BelievedGoogle: FullProvider {
     settings: [],
     policy: PolicySource(
       file: "Plugins/GoogleOAuth/policy.lua",
-      text: "return policy \"google_oauth\" { limits = { verify = { on = \"verify\", per = \"flow\", max = 5, window = \"15m\" } } }"),
+      text:
+        "return policy \"google_oauth\" { limits = { verify = { on = \"verify\", per = \"flow\", max = 5, window = \"15m\" } } }"
+    ),
     identifierKinds: [.federated, .email], outcomes: [])
 
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
@@ -307,7 +337,9 @@ struct BelievedGoogle: FullProvider {
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     let subject = "https://google.example \(try input.text("subject"))"
     var proved = [Identifier(kind: .federated, value: subject, display: subject)]
-    if let email = try input.optionalText("email") { proved.append(Identifier(kind: .email, value: email, display: email)) }
+    if let email = try input.optionalText("email") {
+      proved.append(Identifier(kind: .email, value: email, display: email))
+    }
     let attested = try input.optionalText("attested").map { [Identifier(kind: .email, value: $0, display: $0)] } ?? []
     return .proved(Proof(proved: proved, attested: attested))
   }

@@ -2,7 +2,8 @@ import MoongateCore
 import MoongateSDK
 import MoongateTesting
 
-/// A small configuration with guarantees, all of it chosen by a seed: flows with choices, skips and conditions, policy functions, accounts.lua.
+/// A small configuration with guarantees, all of it chosen by a seed: flows with choices, skips and conditions, policy
+/// functions, accounts.lua.
 struct RandomConfiguration {
   private(set) var files: [String: String]
   let providers: [String]
@@ -26,8 +27,8 @@ struct RandomConfiguration {
     }
   }
 
-  /// The configuration of a seed. Of facts that are free, each is read once at most, so that its values are independent of all else, as the prover
-  /// takes them.
+  /// The configuration of a seed. Of facts that are free, each is read once at most, so that its values are independent
+  /// of all else, as the prover takes them.
   static func make(seed: UInt64) -> Self {
     var seed = seed
     while true {
@@ -56,12 +57,16 @@ struct RandomConfiguration {
     for name in providers { files["policies/\(name).lua"] = policy(name) }
     // Flows that come with providers are the same everywhere: what is played is what the seed says.
     let brought = [
-      "phone_otp": ["change_phone"], "email_code": ["verify_email", "change_email"], "google_oauth": ["google_oauth_join"],
+      "phone_otp": ["change_phone"], "email_code": ["verify_email", "change_email"],
+      "google_oauth": ["google_oauth_join"],
       "pin": ["pin_set", "pin_change", "pin_disable", "pin_reset", "pin_unlock"],
     ]
-    for flow in providers.flatMap({ brought[$0] ?? [] }) { files["flows/\(flow).lua"] = "return flow \"\(flow)\" { enabled = false }" }
+    for flow in providers.flatMap({ brought[$0] ?? [] }) {
+      files["flows/\(flow).lua"] = "return flow \"\(flow)\" { enabled = false }"
+    }
     files["flows/enter.lua"] = flow("enter", naming)
-    for name in ["login", "register"] + (naming.contains("password") ? ["register_email"] : []) where random.chance(30) {
+    for name in ["login", "register"] + (naming.contains("password") ? ["register_email"] : []) where random.chance(30)
+    {
       files["flows/\(name).lua"] = flow(name, naming)
     }
     if naming.contains("password"), naming.contains("email_code"), random.chance(50) {
@@ -73,7 +78,8 @@ struct RandomConfiguration {
       files["accounts.lua"] =
         "return accounts { sign_in = { \((0...random.below(2)).map { _ in step(canSkip: false, naming) }.joined(separator: ", ")) } }"
     }
-    files["guarantees.lua"] = "return guarantees {\n" + (1...3).map { "  guarantee \"\($0)\" { \(guarantee()) },\n" }.joined() + "}"
+    files["guarantees.lua"] =
+      "return guarantees {\n" + (1...3).map { "  guarantee \"\($0)\" { \(guarantee()) },\n" }.joined() + "}"
     self.files = files
     let text = files.filter { $0.key != "guarantees.lua" }.values.joined()
     readsAge = text.contains("account.age")
@@ -114,10 +120,13 @@ struct RandomConfiguration {
       case "register", "register_email": random.chance(80) ? "new" : "any"
       default: "any"
       }
-    var steps = ["{ any_of { \(random.some(1 + random.below(2), of: naming).map { "\"\($0)\"" }.joined(separator: ", ")) } }"]
+    var steps = [
+      "{ any_of { \(random.some(1 + random.below(2), of: naming).map { "\"\($0)\"" }.joined(separator: ", ")) } }"
+    ]
     if name == "register_email" { steps[0] = "{ \"password\" }" }
     for _ in 0..<random.below(3) { steps.append(step(canSkip: true, naming)) }
-    return "return flow \"\(name)\" {\n  account = \"\(rule)\",\n  steps = {\n    \(steps.joined(separator: ",\n    ")),\n  },\n}"
+    return
+      "return flow \"\(name)\" {\n  account = \"\(rule)\",\n  steps = {\n    \(steps.joined(separator: ",\n    ")),\n  },\n}"
   }
 
   private func step(canSkip: Bool, _ naming: [String]) -> String {
@@ -130,20 +139,24 @@ struct RandomConfiguration {
 
   private func condition(isBounded: Bool) -> String {
     var facts = [
-      "f.account.exists", "f.account.has_pin", "f.client.new_device", "f.account.email_verified", "f.account.has_email", "f.account.phone_verified",
+      "f.account.exists", "f.account.has_pin", "f.client.new_device", "f.account.email_verified", "f.account.has_email",
+      "f.account.phone_verified",
       "f.flow.passed.\(random.one(of: providers))", "f.account.factors.pin", "f.flow.name == \"enter\"",
     ]
     if !isBounded, random.chance(12) { facts = ["(f.account.age or 0) > duration(\"30d\")"] }
     if !isBounded, random.chance(8) { facts = ["f.client.network_changed"] }
     let (left, right) = (random.one(of: facts), random.one(of: facts))
-    return random.one(of: [left, "not (\(left))", "\(left) and \(right)", "\(left) or \(right)", "\(left) and not (\(right))"])
+    return random.one(of: [
+      left, "not (\(left))", "\(left) and \(right)", "\(left) or \(right)", "\(left) and not (\(right))",
+    ])
   }
 
   // MARK: guarantees
 
   private func guarantee() -> String {
     var fields: [String] = []
-    let drawn = random.some(random.below(3), of: ["exists", "has_pin", "has_email", "email_verified", "phone_verified"])
+    let drawn = random.some(
+      random.below(3), of: ["exists", "has_pin", "has_email", "email_verified", "phone_verified"])
     // A guarantee about a factor that is not configured is refused.
     let canHavePIN = providers.contains("pin")
     let facts = drawn.filter { canHavePIN || $0 != "has_pin" }
@@ -155,7 +168,8 @@ struct RandomConfiguration {
     let one = random.one(of: providers)
     let demand = random.one(of: [
       "factors = 2", "factors = 1", "passed = \"\(one)\"", "passed = \"\(one)\"",
-      "passed = any_of { \(random.some(2, of: providers).map { "\"\($0)\"" }.joined(separator: ", ")) }", "passed = \"\(one)\", factors = 2",
+      "passed = any_of { \(random.some(2, of: providers).map { "\"\($0)\"" }.joined(separator: ", ")) }",
+      "passed = \"\(one)\", factors = 2",
     ])
     fields.append("session = { \(demand) }")
     let text = fields.joined(separator: ", ")

@@ -1,9 +1,9 @@
 // Mutated scripts against the sandbox, under AddressSanitizer and UndefinedBehaviorSanitizer: `make fuzz`.
 //
 // usage: fuzz ROUNDS SECONDS SEED CORPUS...
-// Each round takes a script of the corpus, mutates it, loads it, and calls its functions twice. It fails where the second
-// call does not answer as the first did, where a run outlives its budget by far, and where memory grows; a sanitizer stops
-// it at anything else. The same seed makes the same scripts, and the script at fault is printed.
+// Each round takes a script of the corpus, mutates it, loads it, and calls its functions twice. It fails where the
+// second call does not answer as the first did, where a run outlives its budget by far, and where memory grows; a
+// sanitizer stops it at anything else. The same seed makes the same scripts, and the script at fault is printed.
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -28,14 +28,22 @@ static uint32_t random_below(uint32_t bound) {
 }
 
 static const char *const pieces[] = {
-  "{", "}", "(", ")", "[", "]", "\"", "'", "--", "[[", "]]", "[==[", "=", "==", "~=", "//", "<<", "~", ",", ";", "..", "...", "#", "%", "\\", "\n",
-  "function(f)", "end", "return", "nil", "local", "while true do", "repeat", "until false", "for i = 1, 1e9 do", "for k, v in pairs(t) do", "goto x",
-  "::x::", "<close>", "<const>", "0", "-1", "1e999", "0/0", "0x7fffffffffffffff", "math.mininteger", "math.maxinteger", "math.huge", "_ENV", "f", "f.limits",
-  "f.set.x", "pcall(", "error(", "select('#', ", "table.unpack(t, 1, 9000)", "table.move(t, 1, 1 << 40, 2)", "table.sort(t, function(a, b) return true end)",
-  "table.concat(t, s)", "table.insert(t, 1, t)", "table.remove(t)", "string.rep('x', 1e9)", "s:rep(1 << 20)", "s:gsub('.', f)", "s:gsub('%w*', '%0%1')",
-  "s:find('.-.-.-b')", "s:match('^(.*)%1$')", "s:gmatch('%f[%w]()')", "('%99.99f'):format(1e300)", "('%q'):format(s)", "s:byte(1, -1)", "s .. s", "s < t",
-  "tostring(t)", "tonumber(s, 36)", "glob(s, '*a*b*')", "cidr('::/0', s)", "hour(f.now, 'UTC')", "duration(s)", "one_of(s, t)", "contains(s, s)",
-  "setmetatable({}, {})", "policy 'x' {", "vary(1, 2, function() end)", "allow", "deny 'x'", "require_also 'y'", "any_of {", "env 'X'", "{{{{{{{{", "((((((((",
+  "{", "}", "(", ")", "[", "]", "\"", "'", "--", "[[", "]]", "[==[", "=", "==", "~=", "//", "<<", "~", ",", ";", "..",
+    "...", "#", "%", "\\", "\n",
+  "function(f)", "end", "return", "nil", "local", "while true do", "repeat", "until false", "for i = 1, 1e9 do",
+    "for k, v in pairs(t) do", "goto x",
+  "::x::", "<close>", "<const>", "0", "-1", "1e999", "0/0", "0x7fffffffffffffff", "math.mininteger", "math.maxinteger",
+    "math.huge", "_ENV", "f", "f.limits",
+  "f.set.x", "pcall(", "error(", "select('#', ", "table.unpack(t, 1, 9000)", "table.move(t, 1, 1 << 40, 2)",
+    "table.sort(t, function(a, b) return true end)",
+  "table.concat(t, s)", "table.insert(t, 1, t)", "table.remove(t)", "string.rep('x', 1e9)", "s:rep(1 << 20)",
+    "s:gsub('.', f)", "s:gsub('%w*', '%0%1')",
+  "s:find('.-.-.-b')", "s:match('^(.*)%1$')", "s:gmatch('%f[%w]()')", "('%99.99f'):format(1e300)", "('%q'):format(s)",
+    "s:byte(1, -1)", "s .. s", "s < t",
+  "tostring(t)", "tonumber(s, 36)", "glob(s, '*a*b*')", "cidr('::/0', s)", "hour(f.now, 'UTC')", "duration(s)",
+    "one_of(s, t)", "contains(s, s)",
+  "setmetatable({}, {})", "policy 'x' {", "vary(1, 2, function() end)", "allow", "deny 'x'", "require_also 'y'",
+    "any_of {", "env 'X'", "{{{{{{{{", "((((((((",
 };
 
 typedef struct {
@@ -95,7 +103,8 @@ static int fact(void *context, int32_t slot, const char *key, size_t key_length,
     case 3: value->bytes = "this fact is refused", value->length = 20; return 1;
     default:
       if (key != NULL) value->kind = CLUA_BOOLEAN, value->boolean = key[0] == 'x';
-      else if (index >= 0 && index < 2) value->kind = CLUA_STRING, value->bytes = members[index], value->length = strlen(members[index]);
+      else if (index >= 0 && index < 2) value->kind = CLUA_STRING, value->bytes = members[index],
+        value->length = strlen(members[index]);
       return 0;
   }
 }
@@ -111,7 +120,8 @@ static clua_state *new_state(int32_t *facts) {
   const clua_callbacks callbacks = {NULL, fact, hour, NULL};
   clua_state *state = clua_new(&callbacks);
   static const clua_constructor words[] = {
-    {"policy", CLUA_TAKES_NAME}, {"routes", CLUA_TAKES_TABLE}, {"any_of", CLUA_TAKES_TABLE}, {"env", CLUA_TAKES_TEXT}, {"members", CLUA_TAKES_NOTHING},
+    {"policy", CLUA_TAKES_NAME}, {"routes", CLUA_TAKES_TABLE}, {"any_of", CLUA_TAKES_TABLE}, {"env", CLUA_TAKES_TEXT},
+      {"members", CLUA_TAKES_NOTHING},
     {"send", CLUA_TAKES_TABLE_OR_NOTHING}, {"wait", CLUA_TAKES_TEXT_OR_TABLE},
   };
   if (state != NULL && clua_constructors_add(state, words, sizeof words / sizeof *words) != CLUA_OK) abort();
@@ -210,6 +220,7 @@ int main(int argc, char **argv) {
   printf(
     "%" PRIu64 " scripts in %.0f s, %" PRIu64 " loaded; calls: %" PRIu64 " answered, %" PRIu64 " errors, killed by steps %" PRIu64 ", by memory %" PRIu64
     "; the slowest script %.0f ms\n",
-    round, now() - start, loaded, ended[CLUA_OK], ended[CLUA_ERROR], ended[CLUA_KILLED_STEPS], ended[CLUA_KILLED_MEMORY], slowest * 1000);
+    round, now() - start, loaded, ended[CLUA_OK], ended[CLUA_ERROR], ended[CLUA_KILLED_STEPS],
+      ended[CLUA_KILLED_MEMORY], slowest * 1000);
   return loaded > 0 ? 0 : 1;
 }

@@ -10,23 +10,31 @@ extension BrokenProvidersTests {
   static let answers: [Broken] = [
     Broken(
       what: "a wrong answer that is not counted", rule: .counted,
-      provider: ToyWord(descriptor: ToyWord.described(outcomes: [Outcome("wrong_word", "This is not your word.", isFailure: false)]))),
+      provider: ToyWord(
+        descriptor: ToyWord.described(outcomes: [Outcome("wrong_word", "This is not your word.", isFailure: false)]))),
     Broken(
       what: "a near answer that is not counted", rule: .counted,
       provider: ToyWord(
-        descriptor: ToyWord.described(outcomes: [Outcome("wrong_word", "No."), Outcome("nearly", "Nearly.", isFailure: false)]),
+        descriptor: ToyWord.described(outcomes: [
+          Outcome("wrong_word", "No."), Outcome("nearly", "Nearly.", isFailure: false),
+        ]),
         submits: { step, input in
           let answer = try await ToyWord.judge(step, input)
           let isNear = try ToyWord.typed(input).starts(with: Array("ninety-nine quiet pig".utf8))
           if case .refused("wrong_word") = answer, step.account?.record != nil, isNear { return .refused("nearly") }
           return answer
         })),
-    Broken(what: "one word of three", rule: .wholeAnswer, provider: ToyWord(submits: cut { $0.split(separator: " ").last.map(String.init) ?? $0 })),
-    Broken(what: "the first twenty characters", rule: .wholeAnswer, provider: ToyWord(submits: cut { String($0.prefix(20)) }), subject: different),
+    Broken(
+      what: "one word of three", rule: .wholeAnswer,
+      provider: ToyWord(submits: cut { $0.split(separator: " ").last.map(String.init) ?? $0 })),
+    Broken(
+      what: "the first twenty characters", rule: .wholeAnswer,
+      provider: ToyWord(submits: cut { String($0.prefix(20)) }), subject: different),
     // The subject's wrong answer begins like the right one.
     word("the first words, and the wrong answer has them", .wholeAnswer, cut { String($0.prefix(12)) }),
     Broken(
-      what: "everything but the last character", rule: .wholeAnswer, provider: ToyWord(submits: cut { String($0.dropLast()) }), subject: different),
+      what: "everything but the last character", rule: .wholeAnswer,
+      provider: ToyWord(submits: cut { String($0.dropLast()) }), subject: different),
     Broken(
       what: "reads what came with begin", rule: .askedFields,
       provider: ToyWord(submits: { step, input in
@@ -36,17 +44,23 @@ extension BrokenProvidersTests {
     Broken(
       what: "reads a field that it declares and does not ask for", rule: .askedFields,
       provider: ToyWord(
-        descriptor: ToyWord.described(submit: [ToyWord.word, InputField(name: "master", kind: .text, isRequired: false)]),
+        descriptor: ToyWord.described(submit: [
+          ToyWord.word, InputField(name: "master", kind: .text, isRequired: false),
+        ]),
         submits: { step, input in
-          try input.optionalText("master") != nil && step.purpose == .prove ? .proved(Proof()) : try await ToyWord.judge(step, input)
+          try input.optionalText("master") != nil && step.purpose == .prove
+            ? .proved(Proof()) : try await ToyWord.judge(step, input)
         })),
     Broken(
-      what: "reads a field of the round before", rule: .askedFields, provider: ToyRounds(readsBoth: true), subject: ToyRounds.subject),
+      what: "reads a field of the round before", rule: .askedFields, provider: ToyRounds(readsBoth: true),
+      subject: ToyRounds.subject),
     opening("proves in begin when all fields come along", .proof) { step, input in
       step.purpose == .prove && input.fields["word"] != nil ? .proved(Proof()) : .ask([ToyWord.word], state: [])
     },
     opening("judges in begin", .proof) { step, input in
-      if case .text(let typed)? = input.fields["word"], typed.hasSuffix("penguins"), step.purpose == .prove { return .refused("wrong_word") }
+      if case .text(let typed)? = input.fields["word"], typed.hasSuffix("penguins"), step.purpose == .prove {
+        return .refused("wrong_word")
+      }
       return .ask([ToyWord.word], state: [])
     },
     word("works longer for who has a word", .timing) { step, input in
@@ -81,7 +95,8 @@ extension BrokenProvidersTests {
   static let rounds: [Broken] = [
     toy("asks for a field twice", ToyRounds(asks: [ToyRounds.first, ToyRounds.first])),
     toy(
-      "asks for a field without a proper name", ToyRounds(asks: [ToyRounds.first, InputField(name: "Your PIN", kind: .digits, isRequired: false)])),
+      "asks for a field without a proper name",
+      ToyRounds(asks: [ToyRounds.first, InputField(name: "Your PIN", kind: .digits, isRequired: false)])),
     toy("asks without end", ToyRounds(isEndless: true)),
     // Attack: a wrong first answer, and the right second one passes.
     toy("goes past a wrong answer", ToyRounds(then: { _ in .ask([ToyRounds.second], state: Array("2;true".utf8)) })),
@@ -92,7 +107,8 @@ extension BrokenProvidersTests {
       provider: ToyWord(
         descriptor: ToyWord.described(
           submit: [
-            ToyWord.word, InputField(name: "pin", kind: .digits, isRequired: false), InputField(name: "new_pin", kind: .digits, isRequired: false),
+            ToyWord.word, InputField(name: "pin", kind: .digits, isRequired: false),
+            InputField(name: "new_pin", kind: .digits, isRequired: false),
           ],
           presentation: .digitPad(count: 6, current: "pin", new: "new_pin"))), subject: different),
   ]
@@ -101,11 +117,17 @@ extension BrokenProvidersTests {
   /// - Parameter compares: whether the second answer has to be the first one.
   static func choosing(compares: Bool) -> ToyWord {
     ToyWord(submits: { step, input in
-      guard step.purpose == .set, step.account?.record == nil, let hasher = step.tools.hasher else { return try await ToyWord.judge(step, input) }
-      if step.state.isEmpty { return .ask([ToyWord.word], state: Array(try await hasher.hash(try ToyWord.typed(input)).utf8)) }
+      guard step.purpose == .set, step.account?.record == nil, let hasher = step.tools.hasher else {
+        return try await ToyWord.judge(step, input)
+      }
+      if step.state.isEmpty {
+        return .ask([ToyWord.word], state: Array(try await hasher.hash(try ToyWord.typed(input)).utf8))
+      }
       let first = String(decoding: step.state, as: UTF8.self)
       if compares {
-        guard case .right = try await hasher.verify(try ToyWord.typed(input), against: first) else { return .refused("wrong_word") }
+        guard case .right = try await hasher.verify(try ToyWord.typed(input), against: first) else {
+          return .refused("wrong_word")
+        }
       }
       return .proved(Proof(record: .replaceOnce(step.state)))
     })
@@ -129,21 +151,27 @@ extension BrokenProvidersTests {
       "{\"of\":\"\(step.account?.id ?? "")\",\"hash\":\"\(base64(Digest.md5.of(typed)))\"}"
     },
     // Attack: the id of an account stands in its sessions and logs.
-    kept("under SHA-1 with the account's id") { typed, step, _ in Hex.text(Digest.sha1.of(Array((step.account?.id ?? "").utf8) + typed)) },
-    kept("under SHA-256 with a salt") { typed, _, salt in "\(Hex.text(salt)):\(Hex.text(Digest.sha256.of(salt + typed)))" },
+    kept("under SHA-1 with the account's id") { typed, step, _ in
+      Hex.text(Digest.sha1.of(Array((step.account?.id ?? "").utf8) + typed))
+    },
+    kept("under SHA-256 with a salt") { typed, _, salt in
+      "\(Hex.text(salt)):\(Hex.text(Digest.sha256.of(salt + typed)))"
+    },
     kept("under a slow hash with one salt for all") { typed, _, _ in
       "slow$" + Hex.text((0..<3).reduce(typed) { hash, _ in Digest.sha256.of(Array("pepper".utf8) + hash) })
     },
   ]
 
-  /// A word whose records of version 1 are the word itself. An upgraded one is `old:` and the word; with `any`, the provider compares nothing.
+  /// A word whose records of version 1 are the word itself. An upgraded one is `old:` and the word; with `any`, the
+  /// provider compares nothing.
   static func upgrading(
     from old: String? = "ninety-nine quiet pigeons", _ upgrades: (@Sendable ([UInt8], Int) async throws -> [UInt8])?
   ) -> (provider: ToyWord, subject: ConformanceSubject) {
     var toy = ToyWord(
       descriptor: ToyWord.described(recordVersion: 2),
       submits: { step, input in
-        guard step.purpose == .prove, let record = step.account?.record.map({ String(decoding: $0, as: UTF8.self) }) else {
+        guard step.purpose == .prove, let record = step.account?.record.map({ String(decoding: $0, as: UTF8.self) })
+        else {
           return try await ToyWord.judge(step, input)
         }
         if record == "any" { return .proved(Proof()) }
@@ -157,7 +185,8 @@ extension BrokenProvidersTests {
   }
 
   private static func upgrading(
-    _ what: String, from old: String? = "ninety-nine quiet pigeons", _ upgrades: (@Sendable ([UInt8], Int) async throws -> [UInt8])? = nil
+    _ what: String, from old: String? = "ninety-nine quiet pigeons",
+    _ upgrades: (@Sendable ([UInt8], Int) async throws -> [UInt8])? = nil
   ) -> Broken {
     let (provider, subject) = upgrading(from: old, upgrades)
     return Broken(what: what, rule: .upgrade, provider: provider, subject: subject)
@@ -167,12 +196,15 @@ extension BrokenProvidersTests {
     let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
     let bits = bytes.flatMap { byte in (0..<8).map { Int(byte >> (7 - $0)) & 1 } }
     return String(
-      stride(from: 0, to: bits.count, by: 6).map { start in letters[(0..<6).reduce(0) { $0 << 1 | (start + $1 < bits.count ? bits[start + $1] : 0) }]
+      stride(from: 0, to: bits.count, by: 6).map { start in
+        letters[(0..<6).reduce(0) { $0 << 1 | (start + $1 < bits.count ? bits[start + $1] : 0) }]
       })
   }
 
   /// Keeps the word as it says, with what is asked of the hasher for nothing.
-  private static func kept(_ what: String, _ keeps: @escaping @Sendable (_ typed: [UInt8], StepContext, _ salt: [UInt8]) -> String) -> Broken {
+  private static func kept(
+    _ what: String, _ keeps: @escaping @Sendable (_ typed: [UInt8], StepContext, _ salt: [UInt8]) -> String
+  ) -> Broken {
     word(what, .hashing) { step, input in
       guard let hasher = step.tools.hasher else { throw ToyWord.Fault() }
       let typed = try ToyWord.typed(input)
@@ -184,7 +216,9 @@ extension BrokenProvidersTests {
       _ = try await hasher.verify(typed, against: nil)
       let record = String(decoding: step.account?.record ?? [], as: UTF8.self)
       let salt = record.split(separator: ":").first.map(String.init) ?? ""
-      let bytes = stride(from: 0, to: salt.utf8.count - 1, by: 2).compactMap { UInt8(salt.dropFirst($0).prefix(2), radix: 16) }
+      let bytes = stride(from: 0, to: salt.utf8.count - 1, by: 2).compactMap {
+        UInt8(salt.dropFirst($0).prefix(2), radix: 16)
+      }
       guard keeps(typed, step, bytes) == record else { return .refused("wrong_word") }
       return .proved(Proof(record: step.purpose == .disable ? .remove : .keep))
     }
@@ -196,30 +230,44 @@ extension BrokenProvidersTests {
     Broken(
       what: "proves with a fact that it does not declare", rule: .facts,
       provider: ToyWord(submits: { step, input in
-        guard case .proved = try await ToyWord.judge(step, input), step.purpose == .prove, let known = step.identifier else {
+        guard case .proved = try await ToyWord.judge(step, input), step.purpose == .prove, let known = step.identifier
+        else {
           return try await ToyWord.judge(step, input)
         }
         return .proved(
-          Proof(proved: [Identifier(kind: .email, value: known.value, display: known.display, attributes: ["domain": "example.com", "vip": "true"])]))
+          Proof(proved: [
+            Identifier(
+              kind: .email, value: known.value, display: known.display,
+              attributes: ["domain": "example.com", "vip": "true"])
+          ]))
       })),
     word("tells a fact of its proof that it does not declare", .facts) { step, input in
-      guard case .proved = try await ToyWord.judge(step, input), step.purpose == .prove else { return try await ToyWord.judge(step, input) }
+      guard case .proved = try await ToyWord.judge(step, input), step.purpose == .prove else {
+        return try await ToyWord.judge(step, input)
+      }
       return .proved(Proof(facts: ["mood": "good"]))
     },
     Broken(what: "another declaration after its first step", rule: .descriptor, provider: LateShifter()),
-    Broken(what: "boxes for a code, and sends none", rule: .descriptor, provider: ToyWord(descriptor: ToyWord.described(presentation: .codeEntry))),
+    Broken(
+      what: "boxes for a code, and sends none", rule: .descriptor,
+      provider: ToyWord(descriptor: ToyWord.described(presentation: .codeEntry))),
     described("a code, shown by another site", ToyChannel.described(presentation: .externalSite(button: "Go"))),
-    described("words in a language that there is not", ToyChannel.described(words: StepWords(title: "Toy", translations: ["qzx": ["Toy": "Yot"]]))),
+    described(
+      "words in a language that there is not",
+      ToyChannel.described(words: StepWords(title: "Toy", translations: ["qzx": ["Toy": "Yot"]]))),
     // Attack: a plugin for one factor brings a flow in which it replaces another one.
     described(
       "a flow about another's factor",
       ToyChannel.described(flows: [
-        PolicySource(file: "flows/toy_reset.lua", text: #"return flow "toy_reset" { purpose = "reset", provider = "pin", steps = { { "toy" } } }"#)
+        PolicySource(
+          file: "flows/toy_reset.lua",
+          text: #"return flow "toy_reset" { purpose = "reset", provider = "pin", steps = { { "toy" } } }"#)
       ])),
     described(
       "a flow that lets people in",
       ToyChannel.described(flows: [
-        PolicySource(file: "flows/toy_in.lua", text: #"return flow "toy_in" { purpose = "sign_in", steps = { { "toy" } } }"#)
+        PolicySource(
+          file: "flows/toy_in.lua", text: #"return flow "toy_in" { purpose = "sign_in", steps = { { "toy" } } }"#)
       ])
     ),
   ]

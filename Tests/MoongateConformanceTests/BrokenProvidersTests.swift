@@ -14,7 +14,9 @@ import Testing
 
   @Test(arguments: broken) func failsOnTheRightRule(_ broken: Broken) async {
     let report = await Conformance.run(broken.provider, broken.subject, patience: .milliseconds(400))
-    #expect(Set(report.findings.map(\.rule)) == [broken.rule], "\(report.findings.map(\.description).joined(separator: "\n"))")
+    #expect(
+      Set(report.findings.map(\.rule)) == [broken.rule], "\(report.findings.map(\.description).joined(separator: "\n"))"
+    )
     for finding in report.findings { #expect(finding.seen.hasSuffix(".") || finding.seen.contains(":")) }
     #expect(report.lines.first { $0.rule == broken.rule }?.verdict == .broken)
     #expect(report.lines.map(\.rule) == ConformanceRule.allCases)
@@ -22,8 +24,9 @@ import Testing
 
   @Test func everyRuleIsBrokenByOneOfThem() { #expect(Set(Self.broken.map(\.rule)) == Set(ConformanceRule.allCases)) }
 
-  @Test(arguments: [ToyChannel() as any Provider, ToyWord(), choosing(compares: true)]) func thoseThatAreNotBrokenPass(_ provider: any Provider) async
-  {
+  @Test(arguments: [ToyChannel() as any Provider, ToyWord(), choosing(compares: true)]) func thoseThatAreNotBrokenPass(
+    _ provider: any Provider
+  ) async {
     #expect(await Conformance.run(provider).findings == [])
   }
 
@@ -43,7 +46,9 @@ import Testing
     // Without such a record nothing is judged, and the report says what is missing.
     let (_, nothing) = Self.upgrading(from: nil) { old, _ in old }
     let unjudged = await Conformance.run(provider, nothing, rules: [.upgrade])
-    guard case .doesNotApply(let why)? = unjudged.lines.first?.verdict else { return #expect(Bool(false), "\(unjudged.lines)") }
+    guard case .doesNotApply(let why)? = unjudged.lines.first?.verdict else {
+      return #expect(Bool(false), "\(unjudged.lines)")
+    }
     #expect(why.contains("`old_records`"))
   }
 
@@ -74,7 +79,10 @@ import Testing
     _ delivers: @escaping @Sendable (CodeMessage, Identifier, StepTools) async throws(DeliveryFault) -> Void
   ) -> Broken { Broken(what: what, rule: rule, provider: ToyChannel(descriptor: descriptor, delivers: delivers)) }
 
-  private static func reader(_ what: String, _ rule: ConformanceRule, _ reads: @escaping @Sendable (ProviderInput) throws(InputProblem) -> Identifier)
+  private static func reader(
+    _ what: String, _ rule: ConformanceRule,
+    _ reads: @escaping @Sendable (ProviderInput) throws(InputProblem) -> Identifier
+  )
     -> Broken
   {
     Broken(what: what, rule: rule, provider: ToyChannel(reads: reads))
@@ -103,11 +111,14 @@ import Testing
     described(
       "a limit that is only a comment",
       ToyChannel.described(
-        policy: "return policy \"toy\" { limits = { send = { on = \"send\", per = \"email\" },\n-- v = { on = \"verify\", per = \"email\" }\n} }")),
+        policy:
+          "return policy \"toy\" { limits = { send = { on = \"send\", per = \"email\" },\n-- v = { on = \"verify\", per = \"email\" }\n} }"
+      )),
     described("written for the future", ToyChannel.described(sdk: SDKVersion.current + 1)),
     described("a setting without help", ToyChannel.described(help: "")),
     described(
-      "a second field at submit", ToyChannel.described(submit: [InputField(name: "code", kind: .digits), InputField(name: "pin", kind: .digits)])),
+      "a second field at submit",
+      ToyChannel.described(submit: [InputField(name: "code", kind: .digits), InputField(name: "pin", kind: .digits)])),
     Broken(what: "another declaration at each call", rule: .descriptor, provider: Shifty()),
     reader("case makes two people of one", .spelling) { input throws(InputProblem) in
       let typed = try input.text("email").filter { $0 != " " }
@@ -116,11 +127,13 @@ import Testing
     },
     reader("everybody is one", .spelling) { input throws(InputProblem) in
       let read = try input.email()
-      return Identifier(kind: .email, value: "everybody@example.com", display: read.display, attributes: read.attributes)
+      return Identifier(
+        kind: .email, value: "everybody@example.com", display: read.display, attributes: read.attributes)
     },
     reader("carries what is not declared", .facts) { input throws(InputProblem) in
       let read = try input.email()
-      return Identifier(kind: .email, value: read.value, display: read.display, attributes: ["domain": "x", "age": "12"])
+      return Identifier(
+        kind: .email, value: read.value, display: read.display, attributes: ["domain": "x", "age": "12"])
     },
     reader("takes anything", .malformed) { input throws(InputProblem) in
       guard case .text(let typed)? = input.fields["email"] else {
@@ -131,7 +144,9 @@ import Testing
       return Identifier(kind: .email, value: value, display: "", attributes: [:])
     },
     reader("a problem of no field", .malformed) { input throws(InputProblem) in
-      do throws(InputProblem) { return try input.email() } catch { throw InputProblem(field: "address", reason: .invalidEmail, detail: error.detail) }
+      do throws(InputProblem) { return try input.email() } catch {
+        throw InputProblem(field: "address", reason: .invalidEmail, detail: error.detail)
+      }
     },
     channel("sends it twice", .delivery) { code, identifier, tools throws(DeliveryFault) in
       try await ToyChannel.send(code, identifier, tools)
@@ -141,7 +156,10 @@ import Testing
       try await tools.send(Message(channel: .mail, to: "copy@vendor.example", text: code.text, code: code.code))
     },
     channel("words it otherwise", .delivery) { code, identifier, tools throws(DeliveryFault) in
-      try await tools.send(Message(channel: .mail, to: identifier.value, text: "It is \(code.code), as in \(code.text.suffix(4))", code: code.code))
+      try await tools.send(
+        Message(
+          channel: .mail, to: identifier.value, text: "It is \(code.code), as in \(code.text.suffix(4))",
+          code: code.code))
     },
     Broken(
       what: "remembers whom it has sent to", rule: .beginTwice,
@@ -171,7 +189,8 @@ import Testing
       }
     },
     channel("has the code in its subject", .secrets) { code, identifier, tools throws(DeliveryFault) in
-      try await tools.send(Message(channel: .mail, to: identifier.value, subject: "\(code.code)!", text: code.text, code: code.code))
+      try await tools.send(
+        Message(channel: .mail, to: identifier.value, subject: "\(code.code)!", text: code.text, code: code.code))
     },
     channel("tries for ever", .cancellation) { code, identifier, tools throws(DeliveryFault) in
       // A wait that no cancellation reaches.
@@ -203,8 +222,12 @@ import Testing
   private static let working = SharedValue(0)
 
   private static let words: [Broken] = [
-    opening("proves in begin", .proof) { step, _ in step.purpose == .prove ? .proved(Proof()) : .ask([ToyWord.word], state: []) },
-    word("proves nobody", .proof) { step, input in step.purpose == .set ? try await ToyWord.judge(step, input) : .refused("wrong_word") },
+    opening("proves in begin", .proof) { step, _ in
+      step.purpose == .prove ? .proved(Proof()) : .ask([ToyWord.word], state: [])
+    },
+    word("proves nobody", .proof) { step, input in
+      step.purpose == .set ? try await ToyWord.judge(step, input) : .refused("wrong_word")
+    },
     word("sets what is set", .proof) { step, input in
       guard step.purpose == .set, let hasher = step.tools.hasher else { return try await ToyWord.judge(step, input) }
       return .proved(Proof(record: .replaceOnce(Array(try await hasher.hash(try ToyWord.typed(input)).utf8))))
@@ -212,7 +235,9 @@ import Testing
     word("proves what it does not declare", .proof) { step, input in
       guard case .proved(let proof) = try await ToyWord.judge(step, input) else { return .refused("wrong_word") }
       return .proved(
-        Proof(proved: step.purpose == .prove ? [Identifier(kind: .phone, value: "+919999999999", display: "")] : [], record: proof.record))
+        Proof(
+          proved: step.purpose == .prove ? [Identifier(kind: .phone, value: "+919999999999", display: "")] : [],
+          record: proof.record))
     },
     Broken(
       what: "keeps one step for all", rule: .beginTwice,
@@ -221,7 +246,10 @@ import Testing
           let own = step.tools.randomBytes(8)
           state.value = own
           return .ask([ToyWord.word], state: own)
-        }, submits: { step, input in state.value == step.state ? try await ToyWord.judge(step, input) : .refused("wrong_word") })),
+        },
+        submits: { step, input in
+          state.value == step.state ? try await ToyWord.judge(step, input) : .refused("wrong_word")
+        })),
     word("throws where it should refuse", .refusals) { step, input in
       guard case .refused = try await ToyWord.judge(step, input) else { return try await ToyWord.judge(step, input) }
       throw ToyWord.Fault()
@@ -252,7 +280,10 @@ import Testing
     word("keeps the word in hexadecimal", .secrets) { step, input in
       let answer = try await ToyWord.judge(step, input)
       guard case .proved = answer, step.purpose == .prove else { return answer }
-      return .proved(Proof(record: .replace(Array(try ToyWord.typed(input).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined().utf8))))
+      return .proved(
+        Proof(
+          record: .replace(
+            Array(try ToyWord.typed(input).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined().utf8))))
     },
     word("quotes the word in its error", .secrets) { step, input in
       do { return try await ToyWord.judge(step, input) } catch { throw ToyWord.Fault(text: try input.text("word")) }
@@ -262,7 +293,9 @@ import Testing
       provider: ToyWord(checks: { input throws(InputProblem) in
         try ToyWord.check(input)
         let typed = try input.text("word")
-        if typed.contains("penguin") { throw InputProblem(field: "word", reason: .weakPassword, detail: "\(typed.prefix(100)) is too easy.") }
+        if typed.contains("penguin") {
+          throw InputProblem(field: "word", reason: .weakPassword, detail: "\(typed.prefix(100)) is too easy.")
+        }
       }), subject: quoted),
     opening("sends its token along", .secrets) { step, _ in
       .ask([ToyWord.word], state: [], showing: [.qr("otpauth://x?secret=\(step.tools.settings.secret("token") ?? "")")])
@@ -271,12 +304,15 @@ import Testing
       .ask(step.account == nil ? [ToyWord.word, InputField(name: "captcha", kind: .text)] : [ToyWord.word], state: [])
     },
     word("does no work for strangers", .unknown) { step, input in
-      step.purpose == .prove && step.account?.record == nil ? .refused("wrong_word") : try await ToyWord.judge(step, input)
+      step.purpose == .prove && step.account?.record == nil
+        ? .refused("wrong_word") : try await ToyWord.judge(step, input)
     },
     Broken(
       what: "tells that there is nobody", rule: .unknown,
       provider: ToyWord(
-        descriptor: ToyWord.described(outcomes: [Outcome("wrong_word", "No."), Outcome("nobody", "There is nobody.", isFailure: false)]),
+        descriptor: ToyWord.described(outcomes: [
+          Outcome("wrong_word", "No."), Outcome("nobody", "There is nobody.", isFailure: false),
+        ]),
         submits: { step, input in
           let answer = try await ToyWord.judge(step, input)
           return step.account == nil ? .refused("nobody") : answer
@@ -312,7 +348,8 @@ import Testing
     },
   ]
 
-  /// The wrong answer is one that the provider takes for too easy, and so is no try: what is looked at is what it says of it.
+  /// The wrong answer is one that the provider takes for too easy, and so is no try: what is looked at is what it says
+  /// of it.
   private static let quoted: ConformanceSubject = {
     var subject = ConformanceSubject(of: ToyWord.described())
     subject.wrong = { step in step.fields.isEmpty ? nil : ["word": .text("quite another word")] }
@@ -325,7 +362,8 @@ import Testing
   private static let ticks: [Broken] = [
     Broken(what: "a tick too long", rule: .expiry, provider: ToyTick(grace: 1), subject: ToyTick.subject),
     Broken(what: "a tick too short", rule: .expiry, provider: ToyTick(grace: -1), subject: ToyTick.subject),
-    Broken(what: "once, but twice at once", rule: .concurrency, provider: ToyTick(isOnce: false), subject: ToyTick.subject),
+    Broken(
+      what: "once, but twice at once", rule: .concurrency, provider: ToyTick(isOnce: false), subject: ToyTick.subject),
     Broken(what: "again and again", rule: .concurrency, provider: ToyTick(looks: false), subject: ToyTick.subject),
   ]
 }

@@ -4,11 +4,16 @@ import Testing
 
 /// Scripted answers, traces, and what both are made of.
 @Suite struct ScriptTests {
-  @Test(arguments: [ToyRounds(), ToyRounds(judgesAtEnd: true), ToyRounds(then: { _ in .ask([ToyRounds.first], state: Array("1".utf8)) })])
+  @Test(arguments: [
+    ToyRounds(), ToyRounds(judgesAtEnd: true),
+    ToyRounds(then: { _ in .ask([ToyRounds.first], state: Array("1".utf8)) }),
+  ])
   func roundsAreFollowedToTheirEnd(_ provider: ToyRounds) async {
     let report = await Conformance.run(provider, ToyRounds.subject)
     #expect(report.findings == [])
-    for rule in [ConformanceRule.proof, .rounds, .askedFields, .beginTwice, .concurrency, .refusals, .counted, .wholeAnswer] {
+    for rule in [
+      ConformanceRule.proof, .rounds, .askedFields, .beginTwice, .concurrency, .refusals, .counted, .wholeAnswer,
+    ] {
       #expect(report.lines.contains { $0.rule == rule && $0.verdict == .held }, "\(rule)")
     }
   }
@@ -25,7 +30,9 @@ import Testing
 
   // MARK: values
 
-  private static func step(_ shown: [Shown], _ fields: [String] = ["code"], now: Int64 = 59_000) -> ConformanceSubject.Step {
+  private static func step(_ shown: [Shown], _ fields: [String] = ["code"], now: Int64 = 59_000)
+    -> ConformanceSubject.Step
+  {
     ConformanceSubject.Step(
       purpose: .prove, fields: fields.map { InputField(name: $0, kind: .text) }, shown: shown, redirect: nil, now: now)
   }
@@ -65,26 +72,36 @@ import Testing
     (TOTPRecipe.Algorithm.sha1, "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ", Int64(59_000), "94287082"),
     (.sha1, "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ", 1_111_111_109_000, "07081804"),
     (.sha256, "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQGEZA", 59_000, "46119246"),
-  ]) func codesOfAnAppAreThoseOfTheStandard(_ algorithm: TOTPRecipe.Algorithm, _ key: String, _ now: Int64, _ code: String) async throws {
+  ]) func codesOfAnAppAreThoseOfTheStandard(
+    _ algorithm: TOTPRecipe.Algorithm, _ key: String, _ now: Int64, _ code: String
+  ) async throws {
     let recipe = TOTPRecipe(of: "key", digits: 8, algorithm: algorithm)
     for shown in [Shown.secret(key), .qr("otpauth://totp/A:b?secret=\(key)&issuer=A")] {
-      #expect(try await Self.subject(["code": .totp(recipe)]).right(Self.step([shown], now: now)) == ["code": .text(code)])
+      #expect(
+        try await Self.subject(["code": .totp(recipe)]).right(Self.step([shown], now: now)) == ["code": .text(code)])
     }
-    #expect(try await Self.subject(["code": .totp(recipe)], keeping: ["key": key]).right(Self.step([], now: now)) == ["code": .text(code)])
+    #expect(
+      try await Self.subject(["code": .totp(recipe)], keeping: ["key": key]).right(Self.step([], now: now)) == [
+        "code": .text(code)
+      ])
   }
 
   @Test func aKeyHasToBeOneInBase32() async throws {
     let subject = Self.subject(["code": .totp(TOTPRecipe(of: "key"))])
     await #expect(throws: ScriptProblem.self) { try await subject.right(Self.step([])) }
     await #expect(throws: ScriptProblem.self) { try await subject.right(Self.step([.secret("not base32!")])) }
-    #expect(Base32.bytes("my======") == [0x66] && Base32.bytes("MZXW 6YTB-oi") == Array("foobar".utf8) && Base32.bytes("M1") == nil)
+    #expect(
+      Base32.bytes("my======") == [0x66] && Base32.bytes("MZXW 6YTB-oi") == Array("foobar".utf8)
+        && Base32.bytes("M1") == nil)
   }
 
   /// FIPS 180-4 and RFC 1321, over the ends of blocks.
   @Test func digestsAreThoseOfTheStandards() {
     #expect(Hex.text(Digest.md5.of(Array("abc".utf8))) == "900150983cd24fb0d6963f7d28e17f72")
     #expect(Hex.text(Digest.sha1.of(Array("abc".utf8))) == "a9993e364706816aba3e25717850c26c9cd0d89d")
-    #expect(Hex.text(Digest.sha256.of(Array("abc".utf8))) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    #expect(
+      Hex.text(Digest.sha256.of(Array("abc".utf8)))
+        == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
     let long = Array(String(repeating: "a", count: 119).utf8)
     #expect(Hex.text(Digest.sha256.of(long)) == "31eba51c313a5c08226adf18d4a359cfdfd8d2e816b13f4af952f7ea6584dcfb")
     #expect(Hex.text(Digest.md5.of(long)) == "8a7bd0732ed6a28ce75f6dabc90e1613")
@@ -96,7 +113,9 @@ import Testing
     #expect(all.first?.what == "its word 1 of 2 changed" && !all.contains { $0.text == "ab-12" })
     // Of a long answer some characters, and its ends.
     #expect(AlteredAnswer.all(of: String(repeating: "x1", count: 100)).count < 40)
-    for answer in ["7", "Q", "qqqq", "a b", "\u{0661}\u{0662}"] { #expect(!AlteredAnswer.all(of: answer).contains { $0.text == answer }) }
+    for answer in ["7", "Q", "qqqq", "a b", "\u{0661}\u{0662}"] {
+      #expect(!AlteredAnswer.all(of: answer).contains { $0.text == answer })
+    }
   }
 
   // MARK: one rule, and traces
@@ -108,7 +127,8 @@ import Testing
     #expect(report.findings.map(\.field) == ["word"])
     #expect(
       report.findings.first?.seen.hasPrefix(
-        "A wrong answer is not counted: it is refused with `wrong_word`, whose outcome is declared with `isFailure: false`") ?? false)
+        "A wrong answer is not counted: it is refused with `wrong_word`, whose outcome is declared with `isFailure: false`"
+      ) ?? false)
     #expect(report.messages.contains { $0.hasPrefix("→ submit(purpose: .prove") && $0.contains("word: \"‹answer›\"") })
     #expect(report.messages.contains("← .refused(\"wrong_word\")"))
     #expect(await Conformance.run(broken, rules: [.spelling]).findings == [])
@@ -118,7 +138,9 @@ import Testing
   /// Attack: a trace with a token or an answer in it is pasted into a ticket.
   @Test func aTraceHasNoSecretsUnlessTheyAreAskedFor() async {
     let leaky = ToyWord(begins: { step, _ in
-      .ask([ToyWord.word], state: [], showing: [.secret("shown-9d1f"), .list(["keep-77aa"]), .qr(step.tools.settings.secret("token") ?? "")])
+      .ask(
+        [ToyWord.word], state: [],
+        showing: [.secret("shown-9d1f"), .list(["keep-77aa"]), .qr(step.tools.settings.secret("token") ?? "")])
     })
     let secrets = ["ninety-nine quiet pigeons", "planted-token-c41f7be02d", "shown-9d1f", "keep-77aa"]
     let masked = await Conformance.run(leaky, rules: [.proof], trace: .withoutSecrets).messages.joined(separator: "\n")
@@ -138,8 +160,14 @@ import Testing
         == "Give `refused(reason, { then: ask(…) })` the `state` that its round needs.")
     #expect(ProviderLanguage.go.says("Leave `isFailure: false` out.") == "Leave `Uncounted: true` out.")
     #expect(ProviderLanguage.names.allSatisfy { $0.count == 5 })
-    #expect(ProviderLanguage.json.says("its outcome is declared with `isFailure: false`") == "its outcome is declared with `\"counts\": false`")
-    #expect(ProviderLanguage.json.says("Answer `record: .replaceOnce(…)`:") == "Answer `\"record\": {\"replace\": …, \"once\": true}`:")
-    #expect(ProviderLanguage.json.says("keeps its record by `.replace(…)`") == "keeps its record by `record.replace` without `record.once`")
+    #expect(
+      ProviderLanguage.json.says("its outcome is declared with `isFailure: false`")
+        == "its outcome is declared with `\"counts\": false`")
+    #expect(
+      ProviderLanguage.json.says("Answer `record: .replaceOnce(…)`:")
+        == "Answer `\"record\": {\"replace\": …, \"once\": true}`:")
+    #expect(
+      ProviderLanguage.json.says("keeps its record by `.replace(…)`")
+        == "keeps its record by `record.replace` without `record.once`")
   }
 }

@@ -19,13 +19,18 @@ struct ToyRounds: FullProvider {
   var readsBoth = false
 
   let descriptor = ProviderDescriptor(
-    name: "toy", beginFields: [], submitFields: [first, InputField(name: "second", kind: .text, isRequired: false)], settings: [],
-    policy: PolicySource(file: "toy.lua", text: ToyChannel.goodPolicy), identifierKinds: [], outcomes: [Outcome("wrong_answer", "Wrong.")])
+    name: "toy", beginFields: [], submitFields: [first, InputField(name: "second", kind: .text, isRequired: false)],
+    settings: [],
+    policy: PolicySource(file: "toy.lua", text: ToyChannel.goodPolicy), identifierKinds: [],
+    outcomes: [Outcome("wrong_answer", "Wrong.")])
 
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(asks, state: Array("1".utf8)) }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .ask(asks, state: Array("1".utf8))
+  }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
-    let parts = String(decoding: step.state, as: UTF8.self).split(separator: ";", maxSplits: 1, omittingEmptySubsequences: false)
+    let parts = String(decoding: step.state, as: UTF8.self).split(
+      separator: ";", maxSplits: 1, omittingEmptySubsequences: false)
     if parts.first == "1" {
       let typed = (try? input.text("first")) ?? ""
       let isRight = typed == Self.answers["first"]
@@ -34,16 +39,21 @@ struct ToyRounds: FullProvider {
     }
     if readsBoth { _ = try input.text("first") }
     if isEndless { return .ask([Self.second], state: step.state) }
-    guard parts.last == "true", try input.text("second") == Self.answers["second"] else { return refused(isFirst: false) }
+    guard parts.last == "true", try input.text("second") == Self.answers["second"] else {
+      return refused(isFirst: false)
+    }
     return .proved(Proof())
   }
 
-  private func refused(isFirst: Bool) -> StepAnswer { then.map { .refused("wrong_answer", then: $0(isFirst)) } ?? .refused("wrong_answer") }
+  private func refused(isFirst: Bool) -> StepAnswer {
+    then.map { .refused("wrong_answer", then: $0(isFirst)) } ?? .refused("wrong_answer")
+  }
 
   static let subject: ConformanceSubject = {
     var subject = ConformanceSubject(of: ToyRounds().descriptor)
     subject.answers(
-      right: answers.mapValues { .fixed(.text($0)) }, wrong: ["first": .fixed(.text("a loud penguin")), "second": .fixed(.text("a quiet gull"))])
+      right: answers.mapValues { .fixed(.text($0)) },
+      wrong: ["first": .fixed(.text("a loud penguin")), "second": .fixed(.text("a quiet gull"))])
     return subject
   }()
 }

@@ -5,7 +5,9 @@ import Synchronization
 /// A code provider that holds every rule, and whose parts a test breaks one by one.
 struct ToyChannel: CodeProvider {
   var descriptor = Self.described()
-  var reads: @Sendable (ProviderInput) throws(InputProblem) -> Identifier = { input throws(InputProblem) in try input.email() }
+  var reads: @Sendable (ProviderInput) throws(InputProblem) -> Identifier = { input throws(InputProblem) in
+    try input.email()
+  }
   var delivers: @Sendable (CodeMessage, Identifier, StepTools) async throws(DeliveryFault) -> Void = {
     code, identifier, tools throws(DeliveryFault) in
     try await Self.send(code, identifier, tools)
@@ -18,12 +20,14 @@ struct ToyChannel: CodeProvider {
   }
 
   static func send(_ code: CodeMessage, _ identifier: Identifier, _ tools: StepTools) async throws(DeliveryFault) {
-    try await tools.send(Message(channel: .mail, to: identifier.value, subject: "Your code", text: code.text, code: code.code))
+    try await tools.send(
+      Message(channel: .mail, to: identifier.value, subject: "Your code", text: code.text, code: code.code))
   }
 
   static func described(
     policy: String = goodPolicy, facts: [FactField] = [.emailDomain], kinds: [IdentifierKind] = [.email], sdk: Int = 1,
-    submit: [InputField] = [InputField(name: "code", kind: .digits)], help: String = "How mail leaves.", flows: [PolicySource] = [],
+    submit: [InputField] = [InputField(name: "code", kind: .digits)], help: String = "How mail leaves.",
+    flows: [PolicySource] = [],
     words: StepWords? = nil, presentation: Presentation? = nil
   ) -> ProviderDescriptor {
     ProviderDescriptor(
@@ -31,7 +35,8 @@ struct ToyChannel: CodeProvider {
       settings: [
         SettingField(name: "mail", kind: .messages(.mail), isRequired: true, help: help),
         SettingField(name: "token", kind: .secret, isRequired: false, help: "What a site knows us by."),
-      ], policy: PolicySource(file: "toy.lua", text: policy), flows: flows, identifierKinds: kinds, facts: facts, words: words,
+      ], policy: PolicySource(file: "toy.lua", text: policy), flows: flows, identifierKinds: kinds, facts: facts,
+      words: words,
       presentation: presentation, sdk: sdk)
   }
 
@@ -46,7 +51,8 @@ struct ToyChannel: CodeProvider {
     """
 }
 
-/// A full provider that holds every rule: a word that the account has chosen, beside an address. Its parts are broken one by one.
+/// A full provider that holds every rule: a word that the account has chosen, beside an address. Its parts are broken
+/// one by one.
 struct ToyWord: FullProvider {
   typealias Begin = @Sendable (StepContext, ProviderInput) async throws -> StepAnswer
   typealias Submit = @Sendable (StepContext, ProviderInput) async throws -> StepAnswer
@@ -58,10 +64,14 @@ struct ToyWord: FullProvider {
   }
 
   var descriptor = Self.described()
-  var checks: @Sendable (ProviderInput) throws(InputProblem) -> Void = { input throws(InputProblem) in try Self.check(input) }
+  var checks: @Sendable (ProviderInput) throws(InputProblem) -> Void = { input throws(InputProblem) in
+    try Self.check(input)
+  }
   var begins: Begin = { _, _ in .ask([Self.word], state: []) }
   var submits: Submit = { step, input in try await Self.judge(step, input) }
-  var upgrades: @Sendable ([UInt8], Int) async throws -> [UInt8] = { _, version in throw RecordUpgradeMissing(version: version) }
+  var upgrades: @Sendable ([UInt8], Int) async throws -> [UInt8] = { _, version in
+    throw RecordUpgradeMissing(version: version)
+  }
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
     try input.optionalText("email") == nil ? nil : try input.email()
@@ -73,13 +83,15 @@ struct ToyWord: FullProvider {
   func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] { try await upgrades(record, version) }
 
   static func described(
-    outcomes: [Outcome] = [Outcome("wrong_word", "This is not your word.")], submit: [InputField] = [word], presentation: Presentation? = nil,
+    outcomes: [Outcome] = [Outcome("wrong_word", "This is not your word.")], submit: [InputField] = [word],
+    presentation: Presentation? = nil,
     recordVersion: Int = 1
   ) -> ProviderDescriptor {
     ProviderDescriptor(
       name: "toy", beginFields: [InputField(name: "email", kind: .email, isRequired: false)], submitFields: submit,
       settings: [SettingField(name: "token", kind: .secret, isRequired: false, help: "What a site knows us by.")],
-      policy: PolicySource(file: "toy.lua", text: ToyChannel.goodPolicy), identifierKinds: [.email], hashesSecrets: true,
+      policy: PolicySource(file: "toy.lua", text: ToyChannel.goodPolicy), identifierKinds: [.email],
+      hashesSecrets: true,
       outcomes: outcomes + [Outcome(.alreadySet, "There is a word already.", isFailure: false)], facts: [.emailDomain],
       presentation: presentation, recordVersion: recordVersion)
   }
@@ -95,14 +107,19 @@ struct ToyWord: FullProvider {
   static func judge(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard let hasher = step.tools.hasher else { throw Fault() }
     if step.purpose == .set, step.account?.record != nil { return .refused(.alreadySet) }
-    if step.purpose == .set { return .proved(Proof(record: .replaceOnce(Array(try await hasher.hash(try typed(input)).utf8)))) }
+    if step.purpose == .set {
+      return .proved(Proof(record: .replaceOnce(Array(try await hasher.hash(try typed(input)).utf8))))
+    }
     let record = step.account?.record.map { String(decoding: $0, as: UTF8.self) }
-    guard case .right = try await hasher.verify(try typed(input), against: record) else { return .refused("wrong_word") }
+    guard case .right = try await hasher.verify(try typed(input), against: record) else {
+      return .refused("wrong_word")
+    }
     return .proved(Proof(record: step.purpose == .disable ? .remove : .keep))
   }
 }
 
-/// A full provider whose proof is good once and for a while: the tick of a clock, every 30 seconds, as an authenticator app shows it.
+/// A full provider whose proof is good once and for a while: the tick of a clock, every 30 seconds, as an authenticator
+/// app shows it.
 struct ToyTick: FullProvider {
   static let length: Int64 = 30_000
 
@@ -115,19 +132,26 @@ struct ToyTick: FullProvider {
 
   let descriptor = ProviderDescriptor(
     name: "toy", beginFields: [], submitFields: [InputField(name: "tick", kind: .digits)], settings: [],
-    policy: PolicySource(file: "toy.lua", text: ToyChannel.goodPolicy), identifierKinds: [], outcomes: [Outcome("wrong_tick", "Wrong, late or used.")]
+    policy: PolicySource(file: "toy.lua", text: ToyChannel.goodPolicy), identifierKinds: [],
+    outcomes: [Outcome("wrong_tick", "Wrong, late or used.")]
   )
 
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: []) }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .ask(descriptor.submitFields, state: [])
+  }
 
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
-    guard Int64(try input.text("tick")) != nil else { throw InputProblem(field: "tick", reason: .invalidInput, detail: "A tick is digits.") }
+    guard Int64(try input.text("tick")) != nil else {
+      throw InputProblem(field: "tick", reason: .invalidInput, detail: "A tick is digits.")
+    }
   }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     let tick = Int64(try input.text("tick")) ?? 0
     let used = step.account?.record.flatMap { Int64(String(decoding: $0, as: UTF8.self)) } ?? 0
-    guard tick > 0, tick < 4_000_000_000_000, step.now >= tick, step.now < tick + Self.length + grace, !looks || tick > used else {
+    guard tick > 0, tick < 4_000_000_000_000, step.now >= tick, step.now < tick + Self.length + grace,
+      !looks || tick > used
+    else {
       return .refused("wrong_tick")
     }
     // The tick that was used is no secret any more, but it is what was typed: kept in another shape.

@@ -8,34 +8,44 @@ import Testing
     Route(
       host: host, path: PathPattern(text: "/**", segments: [.anySegments]), methods: nil,
       upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 3000)],
-      isOpen: false, flow: "login", requirement: nil, decide: nil, timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil,
+      isOpen: false, flow: "login", requirement: nil, decide: nil, timeout: .seconds(30), allowsUpgrade: false,
+      headers: [], bodyLimit: nil,
       location: SourceLocation(file: "routes.lua", line: 1))
   }
 
   static let targets = RedirectTargets(
-    publicURL: PublicURL(isSecure: true, host: "auth.good.com", port: 443), redirectHosts: ["app.good.com", "dev.good.com:8443"],
+    publicURL: PublicURL(isSecure: true, host: "auth.good.com", port: 443),
+    redirectHosts: ["app.good.com", "dev.good.com:8443"],
     routes: RouteTable(routes: [route(host: "wallet.good.com"), route(host: nil)]))
 
   @Test(arguments: [
     "/", "/home", "/home/", "/home?x=//evil&y=%2f%0a", "/a/b#frag", "/a;v=1/b", "/caf%C3%A9", "/x?next=https://evil/",
-    "https://auth.good.com", "https://auth.good.com/", "https://auth.good.com:443/x?y", "HTTPS://AUTH.good.com/x", "https://auth.good.com?x",
-    "https://app.good.com/x", "http://app.good.com/x", "http://app.good.com:80/", "https://dev.good.com:8443/x", "http://dev.good.com:8443/x",
+    "https://auth.good.com", "https://auth.good.com/", "https://auth.good.com:443/x?y", "HTTPS://AUTH.good.com/x",
+    "https://auth.good.com?x",
+    "https://app.good.com/x", "http://app.good.com/x", "http://app.good.com:80/", "https://dev.good.com:8443/x",
+    "http://dev.good.com:8443/x",
     "https://wallet.good.com/pay",
   ])
   func accepted(_ text: String) { #expect(Self.targets.accept(text) == text) }
 
   @Test(arguments: [
-    "", "home", "//e", "///e", "/\\e", "\\\\e", "/%09/e", "/\t/e", "\t/e", " /e", "/a b", "/%5ce", "/%2fe", "/%2F%2Fe", "/a//b", "/.", "/..", "/../x",
+    "", "home", "//e", "///e", "/\\e", "\\\\e", "/%09/e", "/\t/e", "\t/e", " /e", "/a b", "/%5ce", "/%2fe", "/%2F%2Fe",
+    "/a//b", "/.", "/..", "/../x",
     "/%2e%2e/x",
     "/.;x/y", "/a/./b", "/a\u{0}", "/a\nb", "/a%0d%0aSet-Cookie:x", "/%", "/%4", "/%zz", "/%+1", "/é",
-    "https:e", "https:/e", "https:///e", "https://", "http:auth.good.com", "javascript:alert(1)", "javascript://auth.good.com/%0aalert(1)",
+    "https:e", "https:/e", "https:///e", "https://", "http:auth.good.com", "javascript:alert(1)",
+    "javascript://auth.good.com/%0aalert(1)",
     "data:text/html,x",
-    "https://auth.good.com.evil", "https://auth.good.com.evil/", "https://evil/auth.good.com", "https://user@auth.good.com/",
+    "https://auth.good.com.evil", "https://auth.good.com.evil/", "https://evil/auth.good.com",
+    "https://user@auth.good.com/",
     "https://auth.good.com@evil/",
-    "https://auth.good.com:8080/", "https://auth.good.com:/", "http://auth.good.com/", "https://auth.good.com.", "https://auth.good.com\\@evil/",
-    "https://auth.good.com/\\evil", "https://auth.good.com//evil", "https://auth.good.com/..//evil", "https://app.good.com:8443/",
+    "https://auth.good.com:8080/", "https://auth.good.com:/", "http://auth.good.com/", "https://auth.good.com.",
+    "https://auth.good.com\\@evil/",
+    "https://auth.good.com/\\evil", "https://auth.good.com//evil", "https://auth.good.com/..//evil",
+    "https://app.good.com:8443/",
     "https://dev.good.com/",
-    "http://wallet.good.com/pay", "https://wallet.good.com:444/", "https://xapp.good.com/", "https://good.com/", "ftp://app.good.com/",
+    "http://wallet.good.com/pay", "https://wallet.good.com:444/", "https://xapp.good.com/", "https://good.com/",
+    "ftp://app.good.com/",
     "https://evil#.good.com",
     "https://evil?auth.good.com", "https://ａuth.good.com/", "//auth.good.com/x",
   ])

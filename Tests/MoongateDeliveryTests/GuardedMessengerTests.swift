@@ -51,10 +51,15 @@ import Testing
     let messenger = messenger()
     carrier.fault.withLock { $0 = CarryFault("answered 500") }
     for _ in 0..<5 {
-      await #expect(throws: DeliveryFault(reason: "https://sms.example.com: answered 500")) { try await messenger.send(message("a")) }
+      await #expect(throws: DeliveryFault(reason: "https://sms.example.com: answered 500")) {
+        try await messenger.send(message("a"))
+      }
     }
     let until = (clock.now() + .seconds(10)).text
-    await #expect(throws: DeliveryFault(reason: "https://sms.example.com has failed again and again, and is tried again at \(until)")) {
+    await #expect(
+      throws: DeliveryFault(
+        reason: "https://sms.example.com has failed again and again, and is tried again at \(until)")
+    ) {
       try await messenger.send(message("b"))
     }
     #expect(carrier.carried.withLock { $0.count } == 5)
@@ -87,7 +92,8 @@ import Testing
 
   @Test("is one for all who name the same server in the same words") func shared() {
     let deliveries = Deliveries(
-      outbox: Outbox(clock: clock), clock: clock, random: SeededRandom(seed: 1), web: UnreachableWeb(), logger: log.logger)
+      outbox: Outbox(clock: clock), clock: clock, random: SeededRandom(seed: 1), web: UnreachableWeb(),
+      logger: log.logger)
     let messenger = { (secret: String) -> ObjectIdentifier in
       let header = WebhookSettings.Header(name: "X", value: SecretText(secret))
       let settings = DeliverySettings.webhook(WebhookSettings(url: "https://a.example.com", headers: [header]))

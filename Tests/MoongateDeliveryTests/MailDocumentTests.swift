@@ -9,11 +9,13 @@ import Testing
   static let sender = MailSender("Moongate <no-reply@example.com>")
 
   private func text(
-    to: String = "a@example.com", subject: String? = "Your code", text: String = "Your code is 012345.", code: String? = "012345",
+    to: String = "a@example.com", subject: String? = "Your code", text: String = "Your code is 012345.",
+    code: String? = "012345",
     from: MailSender? = sender
   ) throws -> String {
     let document = try MailDocument(
-      Message(channel: .mail, to: to, subject: subject, text: text, code: code), from: try #require(from), at: ManualClock.start,
+      Message(channel: .mail, to: to, subject: subject, text: text, code: code), from: try #require(from),
+      at: ManualClock.start,
       random: SeededRandom(seed: 1))
     return String(decoding: document.bytes, as: UTF8.self)
   }
@@ -25,20 +27,24 @@ import Testing
   }
 
   private let usual = [
-    "Date", "From", "To", "Message-ID", "Subject", "Auto-Submitted", "X-Auto-Response-Suppress", "MIME-Version", "Content-Type",
+    "Date", "From", "To", "Message-ID", "Subject", "Auto-Submitted", "X-Auto-Response-Suppress", "MIME-Version",
+    "Content-Type",
   ]
 
   @Test("says when it was sent, from whom, and that a machine wrote it") func head() throws {
     let text = try text()
     #expect(names(text) == usual)
-    #expect(text.hasPrefix("Date: Fri, 20 Nov 2026 12:00:00 +0000\r\nFrom: \"Moongate\" <no-reply@example.com>\r\nTo: a@example.com\r\n"))
+    #expect(
+      text.hasPrefix(
+        "Date: Fri, 20 Nov 2026 12:00:00 +0000\r\nFrom: \"Moongate\" <no-reply@example.com>\r\nTo: a@example.com\r\n"))
     #expect(text.firstMatch(of: /\r\nMessage-ID: <[A-Za-z0-9_-]{24}@example\.com>\r\n/) != nil)
     #expect(text.contains("\r\nSubject: Your code\r\nAuto-Submitted: auto-generated\r\n"))
   }
 
   @Test("is ASCII in lines of 76 characters at most that end in CR LF, whatever is in it") func lines() throws {
     let text = try text(
-      subject: "Größe 🌙 " + String(repeating: "ü", count: 100), text: ".\nline = end \r\n" + String(repeating: "äx", count: 200) + "\t")
+      subject: "Größe 🌙 " + String(repeating: "ü", count: 100),
+      text: ".\nline = end \r\n" + String(repeating: "äx", count: 200) + "\t")
     let bytes = Array(text.utf8)
     #expect(bytes.allSatisfy { $0 < 0x80 })
     for (index, byte) in bytes.enumerated() where byte == 0x0a { #expect(bytes[index - 1] == 0x0d) }
@@ -51,10 +57,14 @@ import Testing
 
   @Test(
     "has no header that its subject, its address or its sender wrote",
-    arguments: ["x\r\nBcc: b@example.com", "x\nBcc: b@example.com", "x\rBcc: b", "x\u{2028}Bcc: b", "x\u{0}\r\n\r\nbody"])
+    arguments: [
+      "x\r\nBcc: b@example.com", "x\nBcc: b@example.com", "x\rBcc: b", "x\u{2028}Bcc: b", "x\u{0}\r\n\r\nbody",
+    ])
   func injection(_ attack: String) throws {
     #expect(names(try text(subject: attack)) == usual)
-    #expect(throws: CarryFault("the address cannot stand in a mail", isOfMessage: true)) { try text(to: "a@example.com" + attack) }
+    #expect(throws: CarryFault("the address cannot stand in a mail", isOfMessage: true)) {
+      try text(to: "a@example.com" + attack)
+    }
     #expect(throws: CarryFault.self) { try text(to: attack + "@example.com") }
     #expect(MailSender("\(attack) <a@example.com>") == nil || !attack.unicodeScalars.contains { $0.value < 32 })
     #expect(MailSender("a@example.com\(attack)") == nil)
@@ -62,21 +72,26 @@ import Testing
 
   @Test("goes to addresses that can stand in one") func addresses() {
     for good in [
-      "a@b", "a.b+c@example.com", "\"a b\"@example.com", "\"a\\\"b\"@example.com", "o'neill@xn--bcher-kva.example", "!#$%&'*+-/=?^_`{|}~@a.b",
+      "a@b", "a.b+c@example.com", "\"a b\"@example.com", "\"a\\\"b\"@example.com", "o'neill@xn--bcher-kva.example",
+      "!#$%&'*+-/=?^_`{|}~@a.b",
     ] {
       #expect(MailSender.isAddress(good), "\(good)")
     }
     let long = String(repeating: "a", count: 65)
     for bad in [
-      "", "@", "a@", "@b", "a", "a b@c", "a@b c", "a@b>", "<a@b>", "a@b,c@d", "a@-b", "a@b.", "ä@b", "a@ä", "\"a@b", "\"a\"b\"@c", "\"\\\"@b",
+      "", "@", "a@", "@b", "a", "a b@c", "a@b c", "a@b>", "<a@b>", "a@b,c@d", "a@-b", "a@b.", "ä@b", "a@ä", "\"a@b",
+      "\"a\"b\"@c", "\"\\\"@b",
       "a(b)@c",
       "\(long)@b", "a@" + String(repeating: "b", count: 254), "a@[127.0.0.1]", "a;b@c",
     ] { #expect(!MailSender.isAddress(bad), "\(bad)") }
   }
 
-  @Test("tells the same in HTML, with the code large, and nothing in it that is markup of another's") func page() throws {
+  @Test("tells the same in HTML, with the code large, and nothing in it that is markup of another's") func page() throws
+  {
     let html = MailPage.html(
-      Message(channel: .mail, to: "a@b", text: "Your <Moongate> code is 012345.\n\nIt is good for 15 minutes.\nBye", code: "012345"),
+      Message(
+        channel: .mail, to: "a@b", text: "Your <Moongate> code is 012345.\n\nIt is good for 15 minutes.\nBye",
+        code: "012345"),
       subject: "\"A&B\" <script>")
     #expect(html.contains("<title>&quot;A&amp;B&quot; &lt;script&gt;</title>"))
     #expect(html.contains("<html lang=\"en\" dir=\"ltr\">"))
@@ -90,16 +105,24 @@ import Testing
     let message = Message(channel: .mail, to: "a@b", text: "123456 هو الرمز", code: "123456")
     func html(_ colour: String?) -> String {
       MailPage.html(
-        message.styled(MessageStyle(language: "ar", isRightToLeft: true, service: "A<b>", colour: colour, footer: "\"f\" & g")), subject: "s")
+        message.styled(
+          MessageStyle(language: "ar", isRightToLeft: true, service: "A<b>", colour: colour, footer: "\"f\" & g")),
+        subject: "s")
     }
     let page = html("#FFD400")
-    #expect(page.contains("<html lang=\"ar\" dir=\"rtl\">") && page.contains("align=\"right\"") && page.contains("border-top:4px solid #FFD400"))
-    #expect(page.contains("<bdi>A&lt;b&gt;</bdi>") && page.contains("&quot;f&quot; &amp; g") && page.contains("prefers-color-scheme: dark"))
+    #expect(
+      page.contains("<html lang=\"ar\" dir=\"rtl\">") && page.contains("align=\"right\"")
+        && page.contains("border-top:4px solid #FFD400"))
+    #expect(
+      page.contains("<bdi>A&lt;b&gt;</bdi>") && page.contains("&quot;f&quot; &amp; g")
+        && page.contains("prefers-color-scheme: dark"))
     #expect(html("red;background:url(//x)").contains("border-top:4px solid #0d7377"), "nothing else gets into a style")
     #expect(!page.contains("http") && !page.contains("url("))
   }
 
-  @Test("has a date for every day", arguments: [(0, "Thu, 01 Jan 1970 00:00:00 +0000"), (951_827_696, "Tue, 29 Feb 2000 12:34:56 +0000")])
+  @Test(
+    "has a date for every day",
+    arguments: [(0, "Thu, 01 Jan 1970 00:00:00 +0000"), (951_827_696, "Tue, 29 Feb 2000 12:34:56 +0000")])
   func date(seconds: Int64, text: String) { #expect(MailText.date(Timestamp(milliseconds: seconds * 1000)) == text) }
 
   @Test("names people in any script") func names() {

@@ -9,17 +9,23 @@ import Testing
 
 /// Against a server that answers as it is told; Tests/EndToEnd has a real one, with TLS.
 @Suite("Mail by SMTP") struct MailTransportTests {
-  static let mail = Message(channel: .mail, to: "a@example.com", subject: "Your code", text: "It is\n.\n012345", code: "012345")
+  static let mail = Message(
+    channel: .mail, to: "a@example.com", subject: "Your code", text: "It is\n.\n012345", code: "012345")
 
-  private func carrier(_ port: Int, _ encryption: SMTPSettings.Encryption = .none, user: String? = nil) throws -> MailTransport {
+  private func carrier(_ port: Int, _ encryption: SMTPSettings.Encryption = .none, user: String? = nil) throws
+    -> MailTransport
+  {
     MailTransport(
       SMTPSettings(
-        host: "127.0.0.1", port: port, encryption: encryption, from: try #require(MailSender("Moongate <no-reply@example.com>")),
+        host: "127.0.0.1", port: port, encryption: encryption,
+        from: try #require(MailSender("Moongate <no-reply@example.com>")),
         user: user.map { SecretText($0) }, password: user.map { _ in SecretText("sé:cret") }),
       clock: ManualClock(), random: SeededRandom(seed: 1))
   }
 
-  @Test("reaches the server whole, from and to the addresses alone, over one connection for many") func sends() async throws {
+  @Test("reaches the server whole, from and to the addresses alone, over one connection for many") func sends()
+    async throws
+  {
     let server = TestMailServer()
     try await server.run { port in
       let carrier = try carrier(port, user: "me")
@@ -32,7 +38,8 @@ import Testing
       #expect(lines.contains("Subject: Your code"))
       #expect(lines.contains("=2E"))
       #expect(server.connected == 1)
-      let token = try #require(lines.compactMap { Data(base64Encoded: $0.replacing("AUTH PLAIN ", with: "")) }.first { $0.first == 0 })
+      let token = try #require(
+        lines.compactMap { Data(base64Encoded: $0.replacing("AUTH PLAIN ", with: "")) }.first { $0.first == 0 })
       #expect(String(decoding: token, as: UTF8.self) == "\0me\0sé:cret")
     }
   }
@@ -40,8 +47,10 @@ import Testing
   @Test(
     "is refused with a reason that names no address; what is said of the mail is not held against the server",
     arguments: [
-      ("RCPT", "550 a@example.com unknown", true), ("RCPT", "450 later", true), ("MAIL", "552 too much", true), ("DATA", "554 no", true),
-      (".", "554 spam", true), ("RCPT", "421 going down", false), ("connect", "554 no", false), ("connect", "220 bye", false),
+      ("RCPT", "550 a@example.com unknown", true), ("RCPT", "450 later", true), ("MAIL", "552 too much", true),
+      ("DATA", "554 no", true),
+      (".", "554 spam", true), ("RCPT", "421 going down", false), ("connect", "554 no", false),
+      ("connect", "220 bye", false),
       ("AUTH", "535 wrong", false),
     ])
   func refused(word: String, reply: String, isOfMessage: Bool) async throws {
@@ -56,7 +65,9 @@ import Testing
     }
   }
 
-  @Test("is not sent in the clear where TLS is asked for and the server has none", arguments: [SMTPSettings.Encryption.required, .implicit])
+  @Test(
+    "is not sent in the clear where TLS is asked for and the server has none",
+    arguments: [SMTPSettings.Encryption.required, .implicit])
   func downgrade(_ encryption: SMTPSettings.Encryption) async throws {
     let server = TestMailServer()
     try await server.run { port in

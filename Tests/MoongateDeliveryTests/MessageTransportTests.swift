@@ -10,14 +10,17 @@ import Testing
 
 @Suite("SMS by other sites") struct MessageTransportTests {
   static let sms = Message(
-    channel: .sms, to: "+919999999999", text: "532917 is your \"Moongate\" code + more & ä\n\n@example.com #532917", code: "532917")
+    channel: .sms, to: "+919999999999", text: "532917 is your \"Moongate\" code + more & ä\n\n@example.com #532917",
+    code: "532917")
 
-  @Test("a webhook gets to and text as JSON, with the operator's headers, and the domain-bound last line as it is") func webhook() async throws {
+  @Test("a webhook gets to and text as JSON, with the operator's headers, and the domain-bound last line as it is")
+  func webhook() async throws {
     let site = TestSite()
     try await site.run { _ in
       Response(status: .accepted)
     } _: { address in
-      let settings = WebhookSettings(url: address + "/send?x=1", headers: [.init(name: "Authorization", value: SecretText("Bearer secret"))])
+      let settings = WebhookSettings(
+        url: address + "/send?x=1", headers: [.init(name: "Authorization", value: SecretText("Bearer secret"))])
       try await WebhookTransport(settings: settings, web: SiteClient()).carry(Self.sms)
       let asked = try #require(site.questions.first)
       #expect(asked.method == "POST")
@@ -32,30 +35,38 @@ import Testing
 
   @Test(
     "what is not 2xx is not delivered; what is said of the message is not held against the site",
-    arguments: [(301, false), (400, true), (401, false), (404, false), (422, true), (429, false), (500, false), (503, false)])
+    arguments: [
+      (301, false), (400, true), (401, false), (404, false), (422, true), (429, false), (500, false), (503, false),
+    ])
   func refused(status: Int, isOfMessage: Bool) async throws {
     let site = TestSite()
     try await site.run { _ in
       Response(status: .init(code: status), headers: [.location: "/x"])
     } _: { address in
       let carrier = WebhookTransport(settings: WebhookSettings(url: address), web: SiteClient())
-      await #expect(throws: CarryFault("answered \(status)", isOfMessage: isOfMessage)) { try await carrier.carry(Self.sms) }
+      await #expect(throws: CarryFault("answered \(status)", isOfMessage: isOfMessage)) {
+        try await carrier.carry(Self.sms)
+      }
       #expect(site.questions.count == 1)
     }
   }
 
-  @Test("Twilio gets a form and basic authentication; its error's number is told, its sentence is not", arguments: ["+15550100", "MG0a"])
+  @Test(
+    "Twilio gets a form and basic authentication; its error's number is told, its sentence is not",
+    arguments: ["+15550100", "MG0a"])
   func twilio(from: String) async throws {
     let site = TestSite()
     try await site.run { question in
       if question.body.contains("Body=bad") {
         return Response(
-          status: .badRequest, body: .init(byteBuffer: .init(string: #"{"code":21211,"message":"+919999999999 is not a phone number"}"#)))
+          status: .badRequest,
+          body: .init(byteBuffer: .init(string: #"{"code":21211,"message":"+919999999999 is not a phone number"}"#)))
       }
       return Response(status: .created)
     } _: { address in
       let carrier = TwilioTransport(
-        settings: TwilioSettings(url: address, account: "AC0123", token: SecretText("to:ken"), from: from), web: SiteClient())
+        settings: TwilioSettings(url: address, account: "AC0123", token: SecretText("to:ken"), from: from),
+        web: SiteClient())
       try await carrier.carry(Self.sms)
       let asked = try #require(site.questions.first)
       #expect(asked.path == "/2010-04-01/Accounts/AC0123/Messages.json")
@@ -66,7 +77,8 @@ import Testing
         let parts = pair.split(separator: "=").map { String($0).removingPercentEncoding ?? "" }
         form[parts[0]] = parts[1]
       }
-      #expect(form == ["To": Self.sms.to, from.hasPrefix("MG") ? "MessagingServiceSid" : "From": from, "Body": Self.sms.text])
+      #expect(
+        form == ["To": Self.sms.to, from.hasPrefix("MG") ? "MessagingServiceSid" : "From": from, "Body": Self.sms.text])
       await #expect(throws: CarryFault("answered 400 (its error 21211)", isOfMessage: true)) {
         try await carrier.carry(Message(channel: .sms, to: "+1", text: "bad"))
       }

@@ -6,10 +6,14 @@ import Testing
 @Suite struct OTLPDocumentTests {
   @Test func isTheProtocolsJSON() throws {
     let span = SpanRecord(
-      "GET /", at: TracePlace(high: 1, low: 0xabc, span: 0xf), parent: 2, kind: .server, start: 1_700_000_000_000_000_001,
-      end: 1_700_000_000_000_000_005, attributes: [("a", .text("x")), ("b", .number(200)), ("c", .flag(true))], fault: "timeout")
-    let root = SpanRecord("judge", at: TracePlace(high: 1, low: 0xabc, span: 1), parent: 0, kind: .internal, start: 9, end: 8)
-    let json = String(decoding: try OTLPDocument([span, root], service: "S", version: "1", instance: "I").json, as: UTF8.self)
+      "GET /", at: TracePlace(high: 1, low: 0xabc, span: 0xf), parent: 2, kind: .server,
+      start: 1_700_000_000_000_000_001,
+      end: 1_700_000_000_000_000_005, attributes: [("a", .text("x")), ("b", .number(200)), ("c", .flag(true))],
+      fault: "timeout")
+    let root = SpanRecord(
+      "judge", at: TracePlace(high: 1, low: 0xabc, span: 1), parent: 0, kind: .internal, start: 9, end: 8)
+    let json = String(
+      decoding: try OTLPDocument([span, root], service: "S", version: "1", instance: "I").json, as: UTF8.self)
     #expect(
       json == """
         {"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"S"}},{"key":"service.version","value":\

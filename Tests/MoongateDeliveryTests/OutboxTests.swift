@@ -21,7 +21,9 @@ import Testing
 
   @Test("keeps the last 10,000 and forgets the oldest") func bounded() async throws {
     let outbox = Outbox(clock: clock)
-    for number in 1...(Outbox.capacity + 3) { try await outbox.send(Message(channel: .sms, to: "+91", text: "\(number)")) }
+    for number in 1...(Outbox.capacity + 3) {
+      try await outbox.send(Message(channel: .sms, to: "+91", text: "\(number)"))
+    }
     let entries = outbox.entries
     #expect(entries.count == Outbox.capacity)
     #expect(entries.first?.message.text == "\(Outbox.capacity + 3)")
@@ -32,14 +34,17 @@ import Testing
   @Test("takes messages from many at once") func parallel() async {
     let outbox = Outbox(clock: clock)
     await withTaskGroup(of: Void.self) { group in
-      for number in 0..<200 { group.addTask { try? await outbox.send(Message(channel: .sms, to: "+91", text: "\(number)")) } }
+      for number in 0..<200 {
+        group.addTask { try? await outbox.send(Message(channel: .sms, to: "+91", text: "\(number)")) }
+      }
     }
     #expect(Set(outbox.entries.map(\.id)) == Set(1...200))
   }
 
   @Test("is what every provider that says outbox() sends to") func shared() async throws {
     let deliveries = Deliveries(
-      outbox: Outbox(clock: clock), clock: clock, random: SeededRandom(seed: 1), web: UnreachableWeb(), logger: CapturedLog().logger)
+      outbox: Outbox(clock: clock), clock: clock, random: SeededRandom(seed: 1), web: UnreachableWeb(),
+      logger: CapturedLog().logger)
     try await deliveries.messenger(for: .outbox).send(Message(channel: .sms, to: "+91", text: "one"))
     try await deliveries.messenger(for: .outbox).send(Message(channel: .sms, to: "+91", text: "two"))
     #expect(deliveries.outbox.entries.count == 2)

@@ -9,11 +9,15 @@ import Testing
   @Test("are asked as the provider says, and their answer is read whole") func exchange() async throws {
     let site = TestSite()
     try await site.run { _ in
-      Response(status: .created, headers: [.contentType: "text/plain"], body: ResponseBody(byteBuffer: ByteBuffer(string: "yes")))
+      Response(
+        status: .created, headers: [.contentType: "text/plain"],
+        body: ResponseBody(byteBuffer: ByteBuffer(string: "yes")))
     } _: { address in
       let web = SiteClient()
       let answer = try await web.send(
-        WebRequest(method: "POST", url: address + "/token?a=b", headers: [("X-One", "1"), ("X-One", "2")], body: Array("grant=code".utf8)))
+        WebRequest(
+          method: "POST", url: address + "/token?a=b", headers: [("X-One", "1"), ("X-One", "2")],
+          body: Array("grant=code".utf8)))
       #expect(answer.status == 201)
       #expect(answer.header("content-type") == "text/plain")
       #expect(String(decoding: answer.body, as: UTF8.self) == "yes")
@@ -84,7 +88,9 @@ import Testing
     try await site.run { _ in
       Response(status: .ok)
     } _: { address in
-      await #expect(throws: WebFault.self) { try await SiteClient().send(WebRequest(url: address, headers: [("X-One", "1\r\nX-Two: 2")])) }
+      await #expect(throws: WebFault.self) {
+        try await SiteClient().send(WebRequest(url: address, headers: [("X-One", "1\r\nX-Two: 2")]))
+      }
       #expect(site.questions.isEmpty)
     }
   }

@@ -56,7 +56,9 @@ final class TestMailServer: Sendable {
         let word = String(line.prefix { $0 != " " && $0 != ":" }).uppercased()
         let reply = server.replies.withLock { $0[word] }
         if word == "DATA", reply == nil { isMail = true }
-        let usual = word == "DATA" ? "354 go on" : word == "EHLO" ? "250-test\r\n250 AUTH PLAIN" : word == "AUTH" ? "235 welcome" : "250 ok"
+        let usual =
+          word == "DATA"
+          ? "354 go on" : word == "EHLO" ? "250-test\r\n250 AUTH PLAIN" : word == "AUTH" ? "235 welcome" : "250 ok"
         say(reply ?? usual, context)
       }
     }

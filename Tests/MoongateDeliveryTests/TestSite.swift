@@ -20,16 +20,19 @@ final class TestSite: Sendable {
 
   /// - Parameter body: is given the site's address, without a slash at its end.
   func run(
-    answering answer: @escaping @Sendable (Question) async throws -> Response, _ body: @escaping @Sendable (String) async throws -> Void
+    answering answer: @escaping @Sendable (Question) async throws -> Response,
+    _ body: @escaping @Sendable (String) async throws -> Void
   ) async throws {
     let responder = CallbackResponder<BasicRequestContext> { [self] request, _ in
       var request = request
       let text = String(buffer: try await request.collectBody(upTo: 1 << 20))
-      let question = Question(method: request.method.rawValue, path: request.head.path ?? "", headers: request.headers, body: text)
+      let question = Question(
+        method: request.method.rawValue, path: request.head.path ?? "", headers: request.headers, body: text)
       asked.withLock { $0.append(question) }
       return try await answer(question)
     }
-    let application = Application(responder: responder, configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)))
+    let application = Application(
+      responder: responder, configuration: ApplicationConfiguration(address: .hostname("127.0.0.1", port: 0)))
     try await application.test(.live) { client in try await body("http://127.0.0.1:\(try #require(client.port))") }
   }
 }

@@ -6,7 +6,10 @@ import Testing
 /// A program that shows a ceremony.
 @Suite struct CeremonyTests {
   /// - Parameter answer: what `begin` answers.
-  private static func body(protocol version: Int = 2, presentation: String = #"{"kind": "ceremony", "button": "Use your key"}"#, _ answer: String)
+  private static func body(
+    protocol version: Int = 2, presentation: String = #"{"kind": "ceremony", "button": "Use your key"}"#,
+    _ answer: String
+  )
     -> String
   {
     #"""
@@ -27,11 +30,14 @@ import Testing
     let desk = try ProgramFixture()
     let provider = try desk.full(Self.body(Self.asks))
     #expect(provider.descriptor.presentation == .ceremony(button: "Use your key"))
-    guard case .ask(let fields, _, let shown) = try await provider.begin(.some(), .words(["email": "ann@example.com"])) else {
+    guard case .ask(let fields, _, let shown) = try await provider.begin(.some(), .words(["email": "ann@example.com"]))
+    else {
       Issue.record("asks")
       return
     }
-    #expect(fields == [InputField(name: "answer", kind: .json)] && shown == [.ceremony(.create, options: #"{"challenge": "AAAA"}"#)])
+    #expect(
+      fields == [InputField(name: "answer", kind: .json)]
+        && shown == [.ceremony(.create, options: #"{"challenge": "AAAA"}"#)])
     // Longer than any other field may be.
     let long = String(repeating: "x", count: 12_000)
     #expect(try await provider.submit(.some(), .words(["answer": #"{"id":"é","x":"\#(long)"}"#])).isProof)
@@ -47,13 +53,17 @@ import Testing
   func aCeremonyWithoutItsPartsIsAFault(_ answer: String) async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(Self.body(answer))
-    await #expect(throws: ProgramFault.self) { _ = try await provider.begin(.some(), .words(["email": "ann@example.com"])) }
+    await #expect(throws: ProgramFault.self) {
+      _ = try await provider.begin(.some(), .words(["email": "ann@example.com"]))
+    }
   }
 
   @Test func onlyVersion2HasIt() throws {
     let desk = try ProgramFixture()
     #expect(throws: (any Error).self) { _ = try desk.full(Self.body(protocol: 1, Self.asks)) }
-    #expect(throws: (any Error).self) { _ = try desk.full(Self.body(presentation: #"{"kind": "ceremony"}"#, Self.asks)) }
+    #expect(throws: (any Error).self) {
+      _ = try desk.full(Self.body(presentation: #"{"kind": "ceremony"}"#, Self.asks))
+    }
     #expect(throws: (any Error).self) { _ = try desk.full(Self.body(presentation: #"{"kind": "form"}"#, Self.asks)) }
   }
 }

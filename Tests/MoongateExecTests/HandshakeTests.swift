@@ -16,7 +16,8 @@ import Testing
 
   static let answers: [(introduction: String, words: String)] = [
     (#"{"protocol": 3}"#, "speaks version 3 of the protocol, which is for a newer gateway; this one speaks 1 and 2"),
-    (#"{"protocol": 0}"#, "which is for an older gateway"), (#"{}"#, "`result.protocol` is missing"), ("7", "cannot be read"),
+    (#"{"protocol": 0}"#, "which is for an older gateway"), (#"{}"#, "`result.protocol` is missing"),
+    ("7", "cannot be read"),
     (#"{"protocol": 1, "policy": "x"}"#, "`result.shape` is missing"),
     (#"{"protocol": 1, "shape": "code", "policy": "x"}"#, "is a code provider and says no `identifier`"),
     (
@@ -51,10 +52,18 @@ import Testing
       #"{"protocol": 2, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "words": {"title": "x", "notices": {"prove": {"subject": "a", "event": "b"}}}}"#,
       "its `words` have a notice for `prove`: there are set, change and disable"
     ),
-    (#"{"protocol": 1, "shape": "code", "identifier": "phone", "policy": "x"}"#, "which this gateway has no reader for"),
+    (
+      #"{"protocol": 1, "shape": "code", "identifier": "phone", "policy": "x"}"#, "which this gateway has no reader for"
+    ),
     (#"{"protocol": 1, "shape": "full", "policy": "x"}"#, "says no `submit`"),
-    (#"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}"#, "the submit field `A b` is ill-formed"),
-    (#"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}] * 2}"#, "the submit field `a` is declared twice"),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "A b", "kind": "text"}]}"#,
+      "the submit field `A b` is ill-formed"
+    ),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}] * 2}"#,
+      "the submit field `a` is declared twice"
+    ),
     (
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "settings": [{"name": "env", "kind": "text"}]}"#,
       "`env`, which is the gateway's own"
@@ -91,7 +100,10 @@ import Testing
       #"{"protocol": 1, "shape": "full", "policy": "x", "submit": [{"name": "a", "kind": "text"}], "callback": []}"#,
       "says what only version 2 of the protocol has"
     ),
-    (#"{"protocol": 1, "shape": "full", "policy": "", "submit": [{"name": "a", "kind": "text"}]}"#, "`policy` must be the text"),
+    (
+      #"{"protocol": 1, "shape": "full", "policy": "", "submit": [{"name": "a", "kind": "text"}]}"#,
+      "`policy` must be the text"
+    ),
   ]
 
   @Test(arguments: answers) func aMisfitIsTold(_ answer: (introduction: String, words: String)) throws {
@@ -103,20 +115,24 @@ import Testing
   @Test func whatCannotBeRunIsTold() throws {
     let desk = try ProgramFixture()
     #expect(sentences(try desk.script("#!/bin/sh\n", mode: 0o644), desk)[0].contains("chmod +x"))
-    #expect(sentences(try desk.script("#!/no/such/interpreter\n"), desk)[0].contains("interpreter that its first line names"))
+    #expect(
+      sentences(try desk.script("#!/no/such/interpreter\n"), desk)[0].contains("interpreter that its first line names"))
     #expect(sentences(try desk.script("just text"), desk)[0].contains("first line must be such as"))
     #expect(sentences(try desk.script("#!/bin/sh\nexit 7\n"), desk)[0].contains("ended with status 7"))
     // Its last words say more than that it ended: the end of a traceback.
     let last = sentences(try desk.script("#!/bin/sh\nprintf 'one\\nSyntaxError: \\033[1mno' >&2\nexit 7\n"), desk)[0]
     #expect(last.contains(#"ended with status 7, after it wrote "SyntaxError: [1mno""#), "\(last)")
-    let absent = ProgramSpecification(name: "word", path: desk.folder.path("none"), folder: desk.folder.path, digest: "")
+    let absent = ProgramSpecification(
+      name: "word", path: desk.folder.path("none"), folder: desk.folder.path, digest: "")
     #expect(sentences(absent, desk)[0].contains("there is no such file"))
   }
 
   @Test func oneThatSaysNothingIsNotWaitedForLong() throws {
     let desk = try ProgramFixture { $0.handshake = .milliseconds(300) }
     let started = ContinuousClock.now
-    #expect(sentences(try desk.script("#!/bin/sh\nexec sleep 100\n"), desk)[0].contains("did not answer `hello` within 300ms"))
+    #expect(
+      sentences(try desk.script("#!/bin/sh\nexec sleep 100\n"), desk)[0].contains("did not answer `hello` within 300ms")
+    )
     #expect(ContinuousClock.now - started < .seconds(5))
   }
 
@@ -141,7 +157,8 @@ import Testing
 
   @Test func anEntryThatDidNotChangeKeepsItsProgram() async throws {
     let desk = try ProgramFixture()
-    let specification = try desk.write(#"def answer(method, params): return {"ask": {"fields": [], "state": str(os.getpid())}}"#)
+    let specification = try desk.write(
+      #"def answer(method, params): return {"ask": {"fields": [], "state": str(os.getpid())}}"#)
     let first = try desk.start(specification, values: ["a": 1])
     let same = try desk.start(specification, values: ["a": 1])
     let other = try desk.start(specification, values: ["a": 2])

@@ -8,7 +8,9 @@ import Testing
 /// Programs that do what they may not. Each denies its own step, is told of in a line, and hurts nothing else.
 @Suite struct LieTests {
   /// - Returns: the fault of one submit.
-  private func fault(of body: String, step: StepContext = .some(), desk: ProgramFixture, timeout: Duration = .seconds(5)) async throws
+  private func fault(
+    of body: String, step: StepContext = .some(), desk: ProgramFixture, timeout: Duration = .seconds(5)
+  ) async throws
     -> ProgramFault?
   {
     let provider = try desk.full(body, timeout: timeout)
@@ -22,7 +24,10 @@ import Testing
     (#"{"refused": "made_up"}"#, "it did not declare: `made_up`"),
     (#"{"proved": {"identifiers": [{"kind": "email", "value": "bob@example.com"}]}}"#, "it was not asked about"),
     (#"{"proved": {"identifiers": [{"kind": "phone", "value": "+919999999999"}]}}"#, "it was not asked about"),
-    (#"{"proved": {"identifiers": [{"kind": "federated", "value": "https://accounts.google.com 1"}]}}"#, "it was not asked about"),
+    (
+      #"{"proved": {"identifiers": [{"kind": "federated", "value": "https://accounts.google.com 1"}]}}"#,
+      "it was not asked about"
+    ),
     (#"{"proved": {"identifiers": [{"kind": "federated", "value": "word 1"}]}}"#, "it was not asked about"),
     (#"{"proved": {"claimed": [{"kind": "phone", "value": "+919999999999"}]}}"#, "only email addresses may be claimed"),
     (#"{"proved": {"record": {"replace": "x" * 20000}}}"#, "its record is longer than 16384 bytes"),
@@ -31,8 +36,10 @@ import Testing
     (#"{"accepted": True}"#, "exactly one of"),
     (#""proved""#, "cannot be read"),
     (#"{"redirect": {"to": "javascript:alert(1)"}}"#, "not https"),
-    (#"{"redirect": {"to": "http://localhost.example.com/"}}"#, "not https"), (#"{"redirect": {"to": "https:///nowhere"}}"#, "not https"),
-    (#"{"redirect": {"to": "http://localhost@example.com/"}}"#, "not https"), (#"{"redirect": {"to": "https://a\\@b/"}}"#, "not https"),
+    (#"{"redirect": {"to": "http://localhost.example.com/"}}"#, "not https"),
+    (#"{"redirect": {"to": "https:///nowhere"}}"#, "not https"),
+    (#"{"redirect": {"to": "http://localhost@example.com/"}}"#, "not https"),
+    (#"{"redirect": {"to": "https://a\\@b/"}}"#, "not https"),
     (#"{"redirect": {"to": "https://bank.example@example.com/"}}"#, "not https"),
     (#"{"ask": {"fields": [{"name": "<b>", "kind": "text"}]}}"#, "no proper names"),
     (#"{"ask": {"fields": [{"name": "word", "kind": "html"}]}}"#, "cannot be read"),
@@ -50,7 +57,9 @@ import Testing
   @Test func beginProvesNobody() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(#"def answer(method, params): return {"proved": {}}"#)
-    await #expect(throws: ProgramFault.broken("it proves somebody where nobody has tried yet")) { try await provider.begin(.some(), .words([:])) }
+    await #expect(throws: ProgramFault.broken("it proves somebody where nobody has tried yet")) {
+      try await provider.begin(.some(), .words([:]))
+    }
   }
 
   @Test func nobodyIsProvedWhereNobodyIsMeant() async throws {
@@ -74,7 +83,9 @@ import Testing
     }
   }
 
-  @Test(arguments: ["https://site.example/a?b=c", "http://localhost:8080/", "http://127.0.0.1/"]) func sitesAreSites(_ address: String) {
+  @Test(arguments: ["https://site.example/a?b=c", "http://localhost:8080/", "http://127.0.0.1/"]) func sitesAreSites(
+    _ address: String
+  ) {
     #expect(ReplyRules.isSite(address))
   }
 
@@ -87,7 +98,8 @@ import Testing
   /// Attack: the right person, with an appearance and attributes of the program's choosing, which policies would read.
   @Test func whoIsProvedIsSpelledByTheGateway() async throws {
     let desk = try ProgramFixture()
-    let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
+    let phone = Identifier(
+      kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
     let provider = try desk.full(
       Self.federated
         + #"""
@@ -136,7 +148,8 @@ import Testing
     #expect(proof.proved.map(\.attributes) == [["domain": "example.com", "floor": "3"], ["badge": "b1"]])
   }
 
-  /// Attack: who was an administrator when the account was made, and is none any more, is still one to the policies of a step-up.
+  /// Attack: who was an administrator when the account was made, and is none any more, is still one to the policies of
+  /// a step-up.
   @Test func whatItTellsOfItsOwnIsWhatIsTrueNow() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
@@ -146,8 +159,13 @@ import Testing
             return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", "attributes": {"badge": "guest"}},
                                                {"kind": "federated", "value": "elsewhere 7", "attributes": {"badge": "guest"}}]}}
         """#)
-    let held = ["word 7", "elsewhere 7"].map { Identifier(kind: .federated, value: $0, display: $0, attributes: ["badge": "admin"]) }
-    guard case .proved(let proof) = try await provider.judge("open", .some(account: StepAccount(id: "ac_1", record: nil, identifiers: held))) else {
+    let held = ["word 7", "elsewhere 7"].map {
+      Identifier(kind: .federated, value: $0, display: $0, attributes: ["badge": "admin"])
+    }
+    guard
+      case .proved(let proof) = try await provider.judge(
+        "open", .some(account: StepAccount(id: "ac_1", record: nil, identifiers: held)))
+    else {
       Issue.record("proves")
       return
     }
@@ -162,9 +180,12 @@ import Testing
     #expect(told.contains("longer than 300 bytes") || told.contains("not plain"), "\(told)")
   }
 
-  @Test(arguments: [#""display": "\x1b[2J""#, #""display": "\u009b2J""#]) func anIdentityOfItsOwnIsPlain(_ dress: String) async throws {
+  @Test(arguments: [#""display": "\x1b[2J""#, #""display": "\u009b2J""#]) func anIdentityOfItsOwnIsPlain(
+    _ dress: String
+  ) async throws {
     let desk = try ProgramFixture()
-    let body = #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", \#(dress)}]}}"#
+    let body =
+      #"def answer(method, params): return {"proved": {"identifiers": [{"kind": "federated", "value": "word 7", \#(dress)}]}}"#
     #expect("\(try #require(try await fault(of: Self.federated + body, desk: desk)))".contains("not plain"))
   }
 
@@ -172,7 +193,8 @@ import Testing
     let desk = try ProgramFixture()
     // The next call's number can be guessed; it has not been asked yet.
     let fault = try await fault(
-      of: #"def take(message): say({"jsonrpc": "2.0", "id": message["id"] + 1, "result": {"proved": {}}})"#, desk: desk, timeout: .milliseconds(300))
+      of: #"def take(message): say({"jsonrpc": "2.0", "id": message["id"] + 1, "result": {"proved": {}}})"#, desk: desk,
+      timeout: .milliseconds(300))
     #expect(fault == .late(.milliseconds(300)))
     #expect(desk.log.lines.contains { $0.contains("answered what nobody asked") })
   }
@@ -206,8 +228,10 @@ import Testing
   }
 
   @Test(arguments: [
-    "not json at all", "[]", "{}", "null", #"{"jsonrpc": "1.0", "id": 3, "result": {}}"#, #"{"jsonrpc": "2.0", "id": "x", "result": {}}"#,
-    #"{"jsonrpc": "2.0", "id": "\#(String(repeating: "x", count: 129))", "method": "give_session"}"#, #"{"jsonrpc": "2.0", "id": 3}"#,
+    "not json at all", "[]", "{}", "null", #"{"jsonrpc": "1.0", "id": 3, "result": {}}"#,
+    #"{"jsonrpc": "2.0", "id": "x", "result": {}}"#,
+    #"{"jsonrpc": "2.0", "id": "\#(String(repeating: "x", count: 129))", "method": "give_session"}"#,
+    #"{"jsonrpc": "2.0", "id": 3}"#,
     #"{"jsonrpc": "2.0", "id": 3.5, "result": {}}"#, "\u{fffd}\u{1}",
   ])
   func rubbishIsToldOfAndTheRestIsHeard(_ rubbish: String) async throws {
@@ -274,7 +298,9 @@ import Testing
           say({"jsonrpc": "2.0", "method": "x" * 36 + word})
           say({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32000, "message": "x" * 494 + word}})
       """#)
-    await #expect(throws: ProgramFault.failed(String(repeating: "x", count: 494) + "[redac")) { try await provider.judge("a-long-word") }
+    await #expect(throws: ProgramFault.failed(String(repeating: "x", count: 494) + "[redac")) {
+      try await provider.judge("a-long-word")
+    }
     #expect(try await desk.heard("a notification that there is not"))
     #expect(try await desk.heard("says: told"))
     #expect(!desk.log.lines.contains { $0.contains("xa-l") || $0.contains("na-l") })

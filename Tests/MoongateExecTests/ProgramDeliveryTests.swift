@@ -8,7 +8,9 @@ import Testing
 @Suite struct ProgramDeliveryTests {
   private static func sender(_ version: Int, _ answer: String) -> String {
     let reasons =
-      version == 1 ? "" : #""delivery_reasons": [{"reason": "not_on_chat", "sentence": "No such person in the chat.", "permanent": True}],"#
+      version == 1
+      ? ""
+      : #""delivery_reasons": [{"reason": "not_on_chat", "sentence": "No such person in the chat.", "permanent": True}],"#
     return #"""
       def introduce(params):
           return {"protocol": \#(version), "shape": "code", "identifier": "email", \#(reasons)
@@ -24,7 +26,8 @@ import Testing
     let message = CodeMessage(code: "123456", text: "123456", domainBoundLine: "@host #123456", service: "Ours")
     let identifier = Identifier(kind: .email, value: "ann@example.com", display: "ann@example.com")
     do throws(DeliveryFault) {
-      try await code.deliver(message, to: identifier, with: StepTools(randomBytes: { _ in [] }, web: NoWeb(), clock: StepClock { 42 }))
+      try await code.deliver(
+        message, to: identifier, with: StepTools(randomBytes: { _ in [] }, web: NoWeb(), clock: StepClock { 42 }))
       return nil
     } catch {
       return error
@@ -43,7 +46,9 @@ import Testing
   }
 
   /// Attack: a program tells a person, through the gateway's page, whatever it likes.
-  @Test(arguments: ["no_such_reason", "Not a reason!", "too_many_attempts"]) func undeclaredReasonIsAFault(_ reason: String) async throws {
+  @Test(arguments: ["no_such_reason", "Not a reason!", "too_many_attempts"]) func undeclaredReasonIsAFault(
+    _ reason: String
+  ) async throws {
     let desk = try ProgramFixture()
     let fault = try #require(try await deliver(2, #"{"failed": "\#(reason)"}"#, desk))
     #expect(fault.declared == nil && fault.reason.contains("did not declare"))
@@ -64,7 +69,9 @@ import Testing
     }
     let reason = #""delivery_reasons": [{"reason": "gone", "sentence": "It is gone."}]"#
     #expect(
-      try problems(#""protocol": 2, "# + reason) == ["says `delivery_reasons` and is no code provider: it delivers nothing"])
+      try problems(#""protocol": 2, "# + reason) == [
+        "says `delivery_reasons` and is no code provider: it delivers nothing"
+      ])
     #expect(
       try problems(#""shape": "code", "submit": None, "outcomes": None, "# + reason) == [
         "says what only version 2 of the protocol has: answer `protocol`: 2"
@@ -96,7 +103,10 @@ import Testing
   private func proved(_ version: Int, _ facts: String, _ desk: ProgramFixture) async throws -> [String: String] {
     let provider = try desk.full(Self.teller(version, facts))
     let ann = Identifier(kind: .email, value: "ann@example.com", display: "ann@example.com")
-    guard case .proved(let proof) = try await provider.judge("open", .some(account: StepAccount(id: "ac_1", record: nil, identifiers: [ann]))) else {
+    guard
+      case .proved(let proof) = try await provider.judge(
+        "open", .some(account: StepAccount(id: "ac_1", record: nil, identifiers: [ann])))
+    else {
       return ["proves": "nothing"]
     }
     return proof.facts
@@ -107,12 +117,17 @@ import Testing
     let facts = #"{"length": 7, "rare": True, "domain": "bank.example", "made_up": "x"}"#
     let desk = try ProgramFixture()
     #expect(try await proved(2, facts, desk) == ["length": "7", "rare": "true"])
-    #expect(desk.log.lines.contains { $0.contains("tells `domain` of a proof, which `facts` does not declare: it is left out") })
+    #expect(
+      desk.log.lines.contains {
+        $0.contains("tells `domain` of a proof, which `facts` does not declare: it is left out")
+      })
     #expect(try await proved(1, facts, try ProgramFixture()) == [:])
   }
 
   @Test func longFactIsAFault() async throws {
     let desk = try ProgramFixture()
-    await #expect(throws: ProgramFault.broken("its fact `length` is longer than 300 bytes")) { try await proved(2, #"{"length": "x" * 301}"#, desk) }
+    await #expect(throws: ProgramFault.broken("its fact `length` is longer than 300 bytes")) {
+      try await proved(2, #"{"length": "x" * 301}"#, desk)
+    }
   }
 }

@@ -27,8 +27,8 @@ final class ProgramFixture {
 
   deinit { programs.end() }
 
-  /// The frame of every program here: one that does the handshake and answers each call by `answer(method, params)`, a dictionary; the body may
-  /// say something else of it, by defining functions of these names anew.
+  /// The frame of every program here: one that does the handshake and answers each call by `answer(method, params)`, a
+  /// dictionary; the body may say something else of it, by defining functions of these names anew.
   static let frame = #"""
     #!/usr/bin/env python3
     import json, os, signal, sys, time
@@ -76,11 +76,14 @@ final class ProgramFixture {
   }
 
   /// Writes any script.
-  func script(_ text: String, as name: String = "program.py", digest: String = UUID().uuidString, mode: Int = 0o755) throws -> ProgramSpecification {
+  func script(_ text: String, as name: String = "program.py", digest: String = UUID().uuidString, mode: Int = 0o755)
+    throws -> ProgramSpecification
+  {
     try folder.write(text, to: name)
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: folder.path(name))
     return ProgramSpecification(
-      name: "word", path: folder.path(name), environment: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"],
+      name: "word", path: folder.path(name),
+      environment: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"],
       folder: folder.path, timeout: .seconds(5), digest: digest)
   }
 
@@ -111,7 +114,8 @@ final class ProgramFixture {
 extension ProgramSpecification {
   func taking(_ timeout: Duration) -> ProgramSpecification {
     ProgramSpecification(
-      name: name, path: path, arguments: arguments, environment: environment, folder: folder, timeout: timeout, digest: digest)
+      name: name, path: path, arguments: arguments, environment: environment, folder: folder, timeout: timeout,
+      digest: digest)
   }
 }
 
@@ -133,22 +137,28 @@ struct NoWeb: WebClient {
 extension StepContext {
   /// A step as the core would describe it.
   static func some(
-    account: StepAccount? = nil, identifier: Identifier? = EmailAddress("ann@example.com").map(Identifier.init), state: [UInt8] = [],
+    account: StepAccount? = nil, identifier: Identifier? = EmailAddress("ann@example.com").map(Identifier.init),
+    state: [UInt8] = [],
     asked: [InputField] = []
   ) -> StepContext {
     StepContext(
-      flow: "login", purpose: .prove, account: account, identifier: identifier, state: state, now: 1_000, callback: nil, asked: asked,
+      flow: "login", purpose: .prove, account: account, identifier: identifier, state: state, now: 1_000, callback: nil,
+      asked: asked,
       tools: StepTools(randomBytes: { [UInt8](repeating: 7, count: $0) }, web: NoWeb()))
   }
 }
 
 extension ProviderInput {
-  static func words(_ fields: [String: String]) -> ProviderInput { ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN") }
+  static func words(_ fields: [String: String]) -> ProviderInput {
+    ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN")
+  }
 }
 
 extension FullProvider {
   /// What it answers to a word.
-  func judge(_ word: String, _ step: StepContext = .some()) async throws -> StepAnswer { try await submit(step, .words(["word": word])) }
+  func judge(_ word: String, _ step: StepContext = .some()) async throws -> StepAnswer {
+    try await submit(step, .words(["word": word]))
+  }
 }
 
 extension StepAnswer {

@@ -33,7 +33,8 @@ import Testing
     func hash(_ secret: [UInt8]) async throws -> String { "hash of \(secret.count)" }
     func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
       guard let hash else { return .wrong }
-      return hash == "old" ? .right(rehashed: "new") : hash == "hash of \(secret.count)" ? .right(rehashed: nil) : .wrong
+      return hash == "old"
+        ? .right(rehashed: "new") : hash == "hash of \(secret.count)" ? .right(rehashed: nil) : .wrong
     }
   }
 
@@ -45,7 +46,8 @@ import Testing
 
   private static func step(_ store: any KeyValueStore, hasher: (any SecretHasher)? = OpenHasher()) -> StepContext {
     var step = StepContext.some()
-    step.tools = StepTools(randomBytes: { [UInt8](repeating: 7, count: $0) }, hasher: hasher, web: NoWeb(), store: store)
+    step.tools = StepTools(
+      randomBytes: { [UInt8](repeating: 7, count: $0) }, hasher: hasher, web: NoWeb(), store: store)
     return step
   }
 
@@ -119,9 +121,11 @@ import Testing
     for text in [
       "-32601 there is no method `store.list`: store.get, store.set, store.take, store.remove, hash, verify, compare",
       "-32602 `params.key` is missing", "-32602 a key must have 1 to 256 bytes, this one has 0", "this one has 257",
-      "-32602 a value may have 16384 bytes, this one has 16385", "-32602 `params.expires_in` is missing: in how many seconds the entry expires",
+      "-32602 a value may have 16384 bytes, this one has 16385",
+      "-32602 `params.expires_in` is missing: in how many seconds the entry expires",
       "-32602 an entry must expire in 1 second to 30 days", "-32602 `params.key` is no String",
-      "-32001 call 999 is not open: what the gateway grants belongs to a call", "-32602 `params.secret` is longer than 4096 bytes",
+      "-32001 call 999 is not open: what the gateway grants belongs to a call",
+      "-32602 `params.secret` is longer than 4096 bytes",
       "-32000 the secret could not be hashed", "-32602 `params.b` is missing", "-32000 the value is no text",
     ] { #expect(try await desk.heard(text), "\(text)\n\(desk.log.lines)") }
   }
@@ -170,7 +174,9 @@ import Testing
         """#)
     #expect(!(try await provider.judge("x", Self.step(Self.store())).isProof))
     #expect(try await desk.heard("a request and an answer at once"))
-    #expect(try await desk.heard(#""result\": {\"value\": null}"#) || desk.log.lines.contains { $0.contains(#""result": {"value": null}"#) })
+    #expect(
+      try await desk.heard(#""result\": {\"value\": null}"#)
+        || desk.log.lines.contains { $0.contains(#""result": {"value": null}"#) })
   }
 
   /// Attack: a program that asks without end.
@@ -262,7 +268,9 @@ private struct StuckStore: KeyValueStore {
     return nil
   }
   func set(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) {}
-  func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) -> Bool { false }
+  func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) -> Bool {
+    false
+  }
   func take(_ key: String) async throws(KeyValueFault) -> [UInt8]? { nil }
   func remove(_ key: String) async throws(KeyValueFault) {}
 }

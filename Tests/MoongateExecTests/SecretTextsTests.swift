@@ -31,10 +31,13 @@ import Testing
   }
 
   @Test(arguments: [
-    (["abcdef", "defghi"], "abcdefghi", "[redacted]"), (["abcd", "abcdef"], "xabcdefx", "x[redacted]x"), (["abc"], "abc", "abc"),
+    (["abcdef", "defghi"], "abcdefghi", "[redacted]"), (["abcd", "abcdef"], "xabcdefx", "x[redacted]x"),
+    (["abc"], "abc", "abc"),
     (["caf\u{e9}s"], "the cafe\u{301}s", "the [redacted]"), (["abcd"], "", ""), (["abcd"], "abc", "abc"),
     // Of a long text that was cut.
-    ([String(repeating: "0123456789", count: 100)], "is " + String(repeating: "0123456789", count: 50), "is [redacted]"),
+    (
+      [String(repeating: "0123456789", count: 100)], "is " + String(repeating: "0123456789", count: 50), "is [redacted]"
+    ),
     (["abcd", "abcd"], "abcd\u{301}", "[redacted]\u{301}"),
   ])
   func aTextIsFound(_ secrets: [String], _ text: String, _ shown: String) {

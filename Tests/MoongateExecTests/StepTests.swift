@@ -18,12 +18,15 @@ import Testing
     #expect(try provider.readIdentifier(.words(["email": " Ann@Example.COM "]))?.value == "ann@example.com")
     #expect(try provider.readIdentifier(.words([:])) == nil)
 
-    guard case .ask(let fields, let state, _) = try await provider.begin(.some(), .words(["email": "ann@example.com"])) else {
+    guard case .ask(let fields, let state, _) = try await provider.begin(.some(), .words(["email": "ann@example.com"]))
+    else {
       Issue.record("asks")
       return
     }
     #expect(fields == [InputField(name: "word", kind: .text)] && state == Array("begun".utf8))
-    #expect(throws: InputProblem.self) { try provider.check(.some(asked: [InputField(name: "word", kind: .text)]), .words([:])) }
+    #expect(throws: InputProblem.self) {
+      try provider.check(.some(asked: [InputField(name: "word", kind: .text)]), .words([:]))
+    }
     guard case .refused("invalid_word") = try await provider.judge("shut") else {
       Issue.record("refuses")
       return
@@ -47,7 +50,8 @@ import Testing
     let identifier = try code.readIdentifier(.words(["email": "Ann@example.com"]))
     let tools = StepTools(randomBytes: { _ in [] }, web: NoWeb(), clock: StepClock { 42 })
     try await code.deliver(
-      CodeMessage(code: "123456", text: "123456 is your code", domainBoundLine: "@host #123456", service: "Ours"), to: identifier, with: tools)
+      CodeMessage(code: "123456", text: "123456 is your code", domainBoundLine: "@host #123456", service: "Ours"),
+      to: identifier, with: tools)
     let sent = try String(contentsOfFile: desk.folder.path("sent.json"), encoding: .utf8)
     #expect(sent.hasPrefix(#"["deliver", "#) && sent.contains(#""code": "123456""#) && sent.contains(#""now": 42"#))
     #expect(sent.contains(#""value": "ann@example.com""#) && sent.contains(#""domain_bound_line": "@host #123456""#))
@@ -73,7 +77,8 @@ import Testing
       def answer(method, params):
           return {"ask": {"fields": [], "state": json.dumps(got, sort_keys=True)}}
       """#)
-    let started = try desk.start(specification, values: ["tries": 3, "mode": "hard"], secrets: ["token": "s3cr3t-token"])
+    let started = try desk.start(
+      specification, values: ["tries": 3, "mode": "hard"], secrets: ["token": "s3cr3t-token"])
     let provider = try #require(started as? any FullProvider)
     #expect(provider.descriptor.settings.map(\.kind) == [.secret, .number(1...9), .choice(["soft", "hard"])])
     guard case .ask(_, let state, _) = try await provider.begin(.some(), .words([:])) else { return }
@@ -188,12 +193,15 @@ import Testing
   @Test(arguments: [999, 60_001, -1]) func pollOutOfBoundsIsAFault(_ poll: Int) async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full("POLL = \(poll)\n" + Self.push)
-    await #expect(throws: ProgramFault.broken("it wants to be polled after \(poll) milliseconds: `poll` is from 1000 to 60000")) {
+    await #expect(
+      throws: ProgramFault.broken("it wants to be polled after \(poll) milliseconds: `poll` is from 1000 to 60000")
+    ) {
       try await provider.submit(.some(state: Array("prompt 7".utf8)), .words([:]))
     }
   }
 
-  /// The answer to a later round that asks for nothing, such as "I have kept my codes", reaches a program whose declared fields are required.
+  /// The answer to a later round that asks for nothing, such as "I have kept my codes", reaches a program whose
+  /// declared fields are required.
   @Test func roundThatAsksForNothingIsAnsweredWithNothing() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full("")
@@ -227,9 +235,12 @@ import Testing
 
   @Test func onlyVersion2CountsItsRecords() throws {
     let desk = try ProgramFixture()
-    let program = try desk.write("old = introduce\ndef introduce(params): return {**old(params), \"record_version\": 2}")
+    let program = try desk.write(
+      "old = introduce\ndef introduce(params): return {**old(params), \"record_version\": 2}")
     #expect(throws: ProgramProblem.self) { try desk.start(program) }
-    let wrong = try desk.write("old = introduce\ndef introduce(params): return {**old(params), \"protocol\": 2, \"record_version\": 0}", as: "b.py")
+    let wrong = try desk.write(
+      "old = introduce\ndef introduce(params): return {**old(params), \"protocol\": 2, \"record_version\": 0}",
+      as: "b.py")
     #expect {
       try desk.start(wrong)
     } throws: { error in "\(error)".contains("the version of its records is 0: count from 1") }
@@ -250,7 +261,8 @@ import Testing
       """#)
     #expect(provider.descriptor.maintenanceInterval == .seconds(3600))
     let store = MemoryKeyValueStore(clock: StepClock { 42 })
-    try await provider.maintain(with: StepTools(randomBytes: { _ in [] }, web: NoWeb(), clock: StepClock { 42 }, store: store))
+    try await provider.maintain(
+      with: StepTools(randomBytes: { _ in [] }, web: NoWeb(), clock: StepClock { 42 }, store: store))
     #expect(try await store.value(for: "a") == Array("42".utf8))
   }
 

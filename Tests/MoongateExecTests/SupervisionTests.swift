@@ -7,8 +7,8 @@ import Testing
 
 /// Programs that end, hang and flood, and what becomes of them.
 @Suite struct SupervisionTests {
-  /// Attack: somebody keeps all processors busy, by signing in or otherwise. A program with the low priority of the thread that loads configurations would
-  /// not get to answer.
+  /// Attack: somebody keeps all processors busy, by signing in or otherwise. A program with the low priority of the
+  /// thread that loads configurations would not get to answer.
   @Test func aProgramHasThePriorityOfTheGateway() async throws {
     let which = __priority_which_t(PRIO_PROCESS.rawValue)
     let own = getpriority(which, 0)
@@ -19,11 +19,14 @@ import Testing
           if method == "begin": return {"ask": {"fields": [{"name": "word", "kind": "text"}]}}
           return {"proved": {}} if str(os.nice(0)) == params["fields"]["word"] else {"refused": "invalid_word"}
       """)
-    let provider = try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<any Provider, any Error>) in
+    let provider = try await withCheckedThrowingContinuation {
+      (continuation: CheckedContinuation<any Provider, any Error>) in
       Thread.detachNewThread { [programs = desk.programs] in
         setpriority(which, 0, 15)
         continuation.resume(
-          with: Result { try programs.configure(try programs.introduce([specification])[0].get(), values: [:], secrets: [:]) })
+          with: Result {
+            try programs.configure(try programs.introduce([specification])[0].get(), values: [:], secrets: [:])
+          })
       }
     }
     let full = try #require(provider as? any FullProvider)
@@ -41,7 +44,8 @@ import Testing
     ("os._exit(3)", "ended with status 3"), ("os.kill(os.getpid(), signal.SIGKILL)", "was ended by signal 9"),
     (#"sys.stdout.write('{"jsonrpc": "2.0", "id"'); sys.stdout.flush(); os._exit(0)"#, "ended with status 0"),
     ("os.close(1); time.sleep(60)", "closed its standard output"), ("print('x' * 70000)", "longer than 65536 bytes"),
-    ("print('x' * 100_000_000)", "longer than 65536 bytes"), ("print('x\\n' * 100_000, flush=True)", "floods the gateway"),
+    ("print('x' * 100_000_000)", "longer than 65536 bytes"),
+    ("print('x\\n' * 100_000, flush=True)", "floods the gateway"),
   ])
   func aProgramThatBreaksDeniesItsCallAndComesBack(_ how: (body: String, words: String)) async throws {
     let desk = try ProgramFixture()
@@ -136,7 +140,9 @@ import Testing
                   say({"jsonrpc": "2.0", "id": message["id"], "result": introduce(message["params"]) if message["method"] == "hello" else {}})
           time.sleep(1000)
       """)
-    let pids = try String(contentsOfFile: desk.folder.path("pids"), encoding: .utf8).split(separator: " ").compactMap { Int32($0) }
+    let pids = try String(contentsOfFile: desk.folder.path("pids"), encoding: .utf8).split(separator: " ").compactMap {
+      Int32($0)
+    }
     #expect(pids.count == 2 && pids.allSatisfy { kill($0, 0) == 0 })
     #expect(provider != nil)
     provider = nil
@@ -169,12 +175,16 @@ import Testing
               "pipe": signal.getsignal(signal.SIGPIPE) != None, "mask": len(signal.pthread_sigmask(signal.SIG_BLOCK, []))})}}
       """)
     guard case .ask(_, let state, _) = try await provider.begin(.some(), .words([:])) else { return }
-    #expect(String(decoding: state, as: UTF8.self) == #"{"held": [0, 1, 2], "group": true, "core": 0, "pipe": true, "mask": 0}"#)
+    #expect(
+      String(decoding: state, as: UTF8.self)
+        == #"{"held": [0, 1, 2], "group": true, "core": 0, "pipe": true, "mask": 0}"#)
   }
 
   @Test func nothingIsLeftBehind() async throws {
     func descriptors() -> Int { (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count) ?? 0 }
-    func children() -> String { (try? String(contentsOfFile: "/proc/self/task/\(getpid())/children", encoding: .utf8)) ?? "" }
+    func children() -> String {
+      (try? String(contentsOfFile: "/proc/self/task/\(getpid())/children", encoding: .utf8)) ?? ""
+    }
     let desk = try ProgramFixture()
     let specification = try desk.write("")
     _ = try desk.programs.introduce([specification]).first?.get()

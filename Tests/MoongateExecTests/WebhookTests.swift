@@ -14,9 +14,11 @@ import Testing
 
     """#
 
-  private let tools = StepTools(randomBytes: { [UInt8](repeating: 7, count: $0) }, web: NoWeb(), clock: StepClock { 1_000 })
+  private let tools = StepTools(
+    randomBytes: { [UInt8](repeating: 7, count: $0) }, web: NoWeb(), clock: StepClock { 1_000 })
 
-  private func receive(_ body: String, _ webhook: WebhookRequest, _ desk: ProgramFixture) async throws -> WebhookAnswer {
+  private func receive(_ body: String, _ webhook: WebhookRequest, _ desk: ProgramFixture) async throws -> WebhookAnswer
+  {
     let provider = try desk.full(Self.frame + body)
     #expect(provider.descriptor.receivesWebhooks && provider.descriptor.callbackFields.map(\.name) == ["user"])
     return try await (try #require(provider as? any WebhookReceiver)).receive(webhook, with: tools)
@@ -33,7 +35,9 @@ import Testing
     #expect(
       answer
         == .accepted(
-          text: #"hook{"body": "{\"id\": \"\u00fc\"}", "headers": {"id": "7", "vendor": "a, b"}, "now": 1000, "remote": "192.0.2.1"}"#))
+          text:
+            #"hook{"body": "{\"id\": \"\u00fc\"}", "headers": {"id": "7", "vendor": "a, b"}, "now": 1000, "remote": "192.0.2.1"}"#
+        ))
   }
 
   @Test func bodyThatIsNoTextComesInBase64() async throws {
@@ -51,7 +55,9 @@ import Testing
 
   @Test func bodyThatIsLongerThanALineIsRefused() async throws {
     let body = [UInt8](repeating: 1, count: 20_000)
-    #expect(try await receive("", request(body), try ProgramFixture()) == .refused(.tooLarge), "each byte takes six on the line")
+    #expect(
+      try await receive("", request(body), try ProgramFixture()) == .refused(.tooLarge),
+      "each byte takes six on the line")
   }
 
   @Test(arguments: [
@@ -59,7 +65,9 @@ import Testing
     #"{"proved": {}}"#,
   ]) func oddAnswerIsAFault(_ answer: String) async throws {
     let desk = try ProgramFixture()
-    await #expect(throws: ProgramFault.self) { try await receive("def answer(method, params): return \(answer)", request([]), desk) }
+    await #expect(throws: ProgramFault.self) {
+      try await receive("def answer(method, params): return \(answer)", request([]), desk)
+    }
   }
 
   /// Attack: what a vendor tells of people, in the operator's log.

@@ -6,7 +6,9 @@ struct APIDescription: @unchecked Sendable {
   // `@unchecked`: what was read from JSON is never changed.
   let document: [String: Any]
 
-  init(_ text: String) throws { document = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]) }
+  init(_ text: String) throws {
+    document = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+  }
 
   var paths: [String: [String: [String: Any]]] { document["paths"] as? [String: [String: [String: Any]]] ?? [:] }
 
@@ -18,7 +20,8 @@ struct APIDescription: @unchecked Sendable {
       // Those of the seeds take a slash at the end.
       let isOfSeeds = (methods["post"]?["tags"] as? [String]) == ["Calls for apps"]
       let given = isOfSeeds && segments.last == "" ? segments.dropLast() : segments
-      guard pattern.count == given.count, zip(pattern, given).allSatisfy({ $0.hasPrefix("{") && $1 != "" || $0 == $1 }) else { continue }
+      guard pattern.count == given.count, zip(pattern, given).allSatisfy({ $0.hasPrefix("{") && $1 != "" || $0 == $1 })
+      else { continue }
       return methods[method.lowercased()]
     }
     return nil
@@ -30,17 +33,25 @@ struct APIDescription: @unchecked Sendable {
     guard let answer = (operation["responses"] as? [String: [String: Any]])?[String(status)] else {
       return ["\(method) \(target) answers \(status), which is not described"]
     }
-    guard let content = answer["content"] as? [String: [String: Any]] else { return body.isEmpty ? [] : ["a body where none is described"] }
-    guard let type, let schema = content[type]?["schema"] else { return ["\(method) \(target) \(status) answers \(type ?? "no type")"] }
+    guard let content = answer["content"] as? [String: [String: Any]] else {
+      return body.isEmpty ? [] : ["a body where none is described"]
+    }
+    guard let type, let schema = content[type]?["schema"] else {
+      return ["\(method) \(target) \(status) answers \(type ?? "no type")"]
+    }
     guard type.contains("json") else { return [] }
-    guard let value = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed) else { return ["no JSON"] }
+    guard let value = try? JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed) else {
+      return ["no JSON"]
+    }
     return check(value, schema as? [String: Any] ?? [:], at: "\(method) \(target) \(status)")
   }
 
   func check(_ value: Any, _ schema: [String: Any], at place: String) -> [String] {
     if let reference = schema["$ref"] as? String {
       let components = (document["components"] as? [String: Any])?["schemas"] as? [String: [String: Any]]
-      guard let name = reference.split(separator: "/").last, let named = components?[String(name)] else { return ["\(place): no \(reference)"] }
+      guard let name = reference.split(separator: "/").last, let named = components?[String(name)] else {
+        return ["\(place): no \(reference)"]
+      }
       return check(value, named, at: place)
     }
     if let choices = schema["anyOf"] as? [[String: Any]] {
@@ -49,17 +60,25 @@ struct APIDescription: @unchecked Sendable {
     }
     var faults: [String] = []
     let types = (schema["type"] as? [String]) ?? (schema["type"] as? String).map { [$0] } ?? []
-    if !types.isEmpty, !types.contains(where: { Self.isType($0, value) }) { return ["\(place): \(value) is not \(types)"] }
+    if !types.isEmpty, !types.contains(where: { Self.isType($0, value) }) {
+      return ["\(place): \(value) is not \(types)"]
+    }
     if let words = schema["enum"] as? [String], !((value as? String).map(words.contains) ?? false) {
       faults.append("\(place): \(value) is not of \(words)")
     }
-    if schema["format"] as? String == "date-time", (value as? String)?.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/) == nil {
+    if schema["format"] as? String == "date-time",
+      (value as? String)?.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/) == nil
+    {
       faults.append("\(place): \(value) is no time")
     }
-    if let minimum = schema["minimum"] as? Int, let number = value as? Int, number < minimum { faults.append("\(place): \(number) is too small") }
+    if let minimum = schema["minimum"] as? Int, let number = value as? Int, number < minimum {
+      faults.append("\(place): \(number) is too small")
+    }
     if let members = value as? [String: Any] {
       let known = schema["properties"] as? [String: [String: Any]] ?? [:]
-      for name in schema["required"] as? [String] ?? [] where members[name] == nil { faults.append("\(place).\(name) is missing") }
+      for name in schema["required"] as? [String] ?? [] where members[name] == nil {
+        faults.append("\(place).\(name) is missing")
+      }
       for (name, member) in members {
         if let described = known[name] {
           faults += check(member, described, at: "\(place).\(name)")

@@ -5,19 +5,27 @@ import MoongateHTTP
 import MoongateTesting
 import Testing
 
-/// `GET /api/auth/openapi.json`. That real answers are as it says is checked on every answer of every test here (`Client.send`).
+/// `GET /api/auth/openapi.json`. That real answers are as it says is checked on every answer of every test here
+/// (`Client.send`).
 @Suite struct APIDescriptionTests {
   /// http.md, call by call.
   static let calls: Set<String> = [
-    "post /api/auth/flows", "get /api/auth/flows/{flow}", "delete /api/auth/flows/{flow}", "post /api/auth/flows/{flow}/begin",
-    "post /api/auth/flows/{flow}/submit", "post /api/auth/flows/{flow}/resend", "post /api/auth/flows/{flow}/skip", "get /api/auth/session",
-    "delete /api/auth/session", "get /api/auth/sessions", "delete /api/auth/sessions/{session}", "delete /api/auth/sessions",
+    "post /api/auth/flows", "get /api/auth/flows/{flow}", "delete /api/auth/flows/{flow}",
+    "post /api/auth/flows/{flow}/begin",
+    "post /api/auth/flows/{flow}/submit", "post /api/auth/flows/{flow}/resend", "post /api/auth/flows/{flow}/skip",
+    "get /api/auth/session",
+    "delete /api/auth/session", "get /api/auth/sessions", "delete /api/auth/sessions/{session}",
+    "delete /api/auth/sessions",
     "get /api/auth/account/export", "delete /api/auth/account",
     "get /api/auth/phone/format",
-    "post /api/auth/client-events", "get /api/auth/openapi.json", "post /api/auth/send-otp", "post /api/auth/verify-otp", "post /api/auth/register",
-    "post /api/auth/login", "post /api/auth/verify-email", "post /api/auth/resend-verification", "post /api/auth/set-passcode",
-    "post /api/auth/change-passcode", "post /api/auth/verify-passcode", "post /api/auth/request-passcode-reset", "post /api/auth/reset-passcode",
-    "post /api/auth/disable-passcode", "post /api/auth/logout", "get /api/auth/tokens", "post /api/auth/tokens", "delete /api/auth/tokens/{token}",
+    "post /api/auth/client-events", "get /api/auth/openapi.json", "post /api/auth/send-otp",
+    "post /api/auth/verify-otp", "post /api/auth/register",
+    "post /api/auth/login", "post /api/auth/verify-email", "post /api/auth/resend-verification",
+    "post /api/auth/set-passcode",
+    "post /api/auth/change-passcode", "post /api/auth/verify-passcode", "post /api/auth/request-passcode-reset",
+    "post /api/auth/reset-passcode",
+    "post /api/auth/disable-passcode", "post /api/auth/logout", "get /api/auth/tokens", "post /api/auth/tokens",
+    "delete /api/auth/tokens/{token}",
   ]
 
   @Test func listsEveryCallAndTheyAreAllThere() async throws {
@@ -31,7 +39,9 @@ import Testing
       for (path, methods) in description.paths {
         let there = try await client.send(.patch, path.replacing(/\{[a-z]+\}/, with: "x"))
         #expect(there.status == 405)
-        #expect(Set((there.header("Allow") ?? "").lowercased().components(separatedBy: ", ")).subtracting(["head"]) == Set(methods.keys), "\(path)")
+        #expect(
+          Set((there.header("Allow") ?? "").lowercased().components(separatedBy: ", ")).subtracting(["head"])
+            == Set(methods.keys), "\(path)")
         for operation in methods.values {
           #expect(names.insert(try #require(operation["operationId"] as? String)).inserted)
           #expect((operation["summary"] as? String)?.isEmpty == false)
@@ -56,7 +66,9 @@ import Testing
       description.faults("GET", "/x/1", status: status, type: "application/json", body: Data(body.utf8)).count
     }
     #expect(faults(200, #"{"n":1}"#) == 0)
-    for bad in [#"{"n":-1}"#, #"{"n":true}"#, #"{"n":"1"}"#, "{}", #"{"n":1,"m":1}"#, "[]", "x"] { #expect(faults(200, bad) == 1, "\(bad)") }
+    for bad in [#"{"n":-1}"#, #"{"n":true}"#, #"{"n":"1"}"#, "{}", #"{"n":1,"m":1}"#, "[]", "x"] {
+      #expect(faults(200, bad) == 1, "\(bad)")
+    }
     #expect(faults(201, "{}") == 1)
     #expect(faults(204, "") == 0)
     #expect(faults(204, "{}") == 1)

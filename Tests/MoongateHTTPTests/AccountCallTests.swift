@@ -21,7 +21,9 @@ import Testing
         }
         #expect(try await list("/accounts").map { $0["id"] as? String } == [id])
         #expect(try await list("/accounts?after=\(id)").isEmpty)
-        for name in ["%2B919999999999", "99999%2099999", id] { #expect(try await list("/accounts?name=\(name)").count == 1, "\(name)") }
+        for name in ["%2B919999999999", "99999%2099999", id] {
+          #expect(try await list("/accounts?name=\(name)").count == 1, "\(name)")
+        }
         #expect(try await list("/accounts?name=nobody%40example.com").isEmpty)
         let one = try await admin.send(.get, "/accounts/\(id)")
         #expect(one["locked"] as? Bool == false)
@@ -33,13 +35,20 @@ import Testing
         gateway.clock.advance(by: .seconds(900))
         let refused = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#)
         let flow = try #require(refused["id"] as? String)
-        let begun = try await client.call(.post, "/api/auth/flows/\(flow)/begin", #"{"provider":"phone_otp","phone":"99999 99999"}"#)
+        let begun = try await client.call(
+          .post, "/api/auth/flows/\(flow)/begin", #"{"provider":"phone_otp","phone":"99999 99999"}"#)
         #expect(begun.status == 403 && begun["code"] as? String == "disabled")
         let unlocked = try await admin.send(.post, "/accounts/\(id)/unlock")
-        #expect(unlocked.status == 200 && unlocked["was_locked"] as? Bool == true && (unlocked["locks"] as? [Any])?.isEmpty == true)
-        #expect(try await client.call(.post, "/api/auth/flows/\(flow)/begin", #"{"provider":"phone_otp","phone":"99999 99999"}"#).status == 200)
+        #expect(
+          unlocked.status == 200 && unlocked["was_locked"] as? Bool == true
+            && (unlocked["locks"] as? [Any])?.isEmpty == true)
+        #expect(
+          try await client.call(
+            .post, "/api/auth/flows/\(flow)/begin", #"{"provider":"phone_otp","phone":"99999 99999"}"#
+          ).status == 200)
 
-        _ = try await gateway.store.apply([.putProviderRecord(account: id, "pin", sealed: [1])], at: gateway.clock.now())
+        _ = try await gateway.store.apply(
+          [.putProviderRecord(account: id, "pin", sealed: [1])], at: gateway.clock.now())
         #expect(try await admin.send(.post, "/accounts/\(id)/disable").status == 204)
         let disabled = try #require(try await gateway.store.account(id))
         #expect(disabled.isLocked && disabled.credentials.isEmpty)

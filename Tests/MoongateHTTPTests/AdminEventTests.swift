@@ -7,7 +7,9 @@ import Testing
 /// What an operator asks of the audit trail and of locks, over the admin listener.
 @Suite struct AdminEventTests {
   /// A person who is locked out after five wrong codes.
-  private func locked(_ body: @escaping @Sendable (_ admin: Client, _ account: String) async throws -> Void) async throws {
+  private func locked(_ body: @escaping @Sendable (_ admin: Client, _ account: String) async throws -> Void)
+    async throws
+  {
     let http = try HTTPGateway()
     try await http.run { client in
       _ = try await client.register()
@@ -31,8 +33,10 @@ import Testing
   @Test func locksAreListedByPersonAndLiftedByNumber() async throws {
     try await locked { admin, id in
       let lock = try #require(try await list(admin, "/locks").first)
-      #expect(lock["account"] as? String == id && (lock["identifier"] as? [String: String])?["value"] == "+919999999999")
-      #expect(lock["failures"] as? Int == 5 && lock["remaining"] as? Int == 900 && lock["per"] as? String == "identifier")
+      #expect(
+        lock["account"] as? String == id && (lock["identifier"] as? [String: String])?["value"] == "+919999999999")
+      #expect(
+        lock["failures"] as? Int == 5 && lock["remaining"] as? Int == 900 && lock["per"] as? String == "identifier")
       #expect((lock["sources"] as? [[String: Any]])?.map { $0["count"] as? Int } == [5])
       let overview = try await admin.send(.get, "/accounts/\(id)")
       #expect((overview["locks"] as? [Any])?.count == 1 && (overview["sign_ins"] as? [Any])?.count == 1)
@@ -48,7 +52,9 @@ import Testing
   @Test func unlockingEndsLimitsLocksToo() async throws {
     try await locked { admin, id in
       let answer = try await admin.send(.post, "/accounts/%2B919999999999/unlock")
-      #expect(answer["account"] as? String == id && answer["was_locked"] as? Bool == false && (answer["locks"] as? [Any])?.count == 1)
+      #expect(
+        answer["account"] as? String == id && answer["was_locked"] as? Bool == false
+          && (answer["locks"] as? [Any])?.count == 1)
       let again = try await admin.send(.post, "/accounts/\(id)/unlock")
       #expect((again["locks"] as? [Any])?.isEmpty == true)
     }
@@ -57,7 +63,9 @@ import Testing
   @Test func eventsAreFoundByPersonAndKind() async throws {
     try await locked { admin, id in
       let own = try await list(admin, "/events?account=\(id)&kind=refused")
-      #expect(own.count == 5 && own.allSatisfy { $0["account"] as? String == id }, "refusals carry the account that they are about")
+      #expect(
+        own.count == 5 && own.allSatisfy { $0["account"] as? String == id },
+        "refusals carry the account that they are about")
       #expect(try await list(admin, "/events?account=%2B919999999999&kind=refused,locked").count == 6)
       #expect(try await list(admin, "/events?identifier=99999%2099999&kind=refused").count == 5)
       #expect(try await list(admin, "/events?account=ac_nobody").isEmpty)
@@ -72,7 +80,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "acount=ac_1", "kinds=refused", "kind=lockd", "kind=refused,", "since=yesterday", "since=2026-11-20", "since=-1d", "decision=1", "limit=0",
+    "acount=ac_1", "kinds=refused", "kind=lockd", "kind=refused,", "since=yesterday", "since=2026-11-20", "since=-1d",
+    "decision=1", "limit=0",
     "limit=x", "follow=yes", "account=a&account=b", "x",
   ]) func whatIsNotUnderstoodIsRefused(_ query: String) async throws {
     try await AdminTests.run(try AdminTests.gateway()) { admin in
@@ -94,14 +103,19 @@ import Testing
   }
 }
 
-/// `openapi.json` of the admin listener. That real answers are as it says is checked on every answer of every test that asks the listener.
+/// `openapi.json` of the admin listener. That real answers are as it says is checked on every answer of every test that
+/// asks the listener.
 @Suite struct AdminDescriptionTests {
   static let calls: Set<String> = [
-    "get /healthz", "get /readyz", "get /metrics", "get /policy", "get /policy/values", "post /policy/reload", "post /upgrade", "post /policy/shadow",
+    "get /healthz", "get /readyz", "get /metrics", "get /policy", "get /policy/values", "post /policy/reload",
+    "post /upgrade", "post /policy/shadow",
     "post /policy/shadow/promote", "delete /policy/shadow", "get /locks", "delete /locks/{name}", "get /accounts",
-    "get /accounts/{name}", "delete /accounts/{name}", "get /accounts/{name}/sessions", "delete /accounts/{name}/sessions",
-    "get /accounts/{name}/export", "post /accounts/{name}/lock", "post /accounts/{name}/unlock", "post /accounts/{name}/disable",
-    "delete /accounts/{name}/factors/{provider}", "get /events", "get /decisions/{decision}", "get /outbox", "get /openapi.json",
+    "get /accounts/{name}", "delete /accounts/{name}", "get /accounts/{name}/sessions",
+    "delete /accounts/{name}/sessions",
+    "get /accounts/{name}/export", "post /accounts/{name}/lock", "post /accounts/{name}/unlock",
+    "post /accounts/{name}/disable",
+    "delete /accounts/{name}/factors/{provider}", "get /events", "get /decisions/{decision}", "get /outbox",
+    "get /openapi.json",
     "get /groups", "get /groups/{group}", "put /groups/{group}/members/{name}", "delete /groups/{group}/members/{name}",
     "get /tokens", "post /tokens", "post /tokens/{name}/rotate", "delete /tokens/{name}",
   ]
@@ -114,8 +128,12 @@ import Testing
       for (path, methods) in description.paths {
         let there = try await admin.send(.patch, path.replacing(/\{[a-z]+\}/, with: "x"))
         #expect(there.status == 405)
-        #expect(Set((there.header("Allow") ?? "").lowercased().components(separatedBy: ", ")).subtracting(["head"]) == Set(methods.keys), "\(path)")
-        for operation in methods.values { #expect(names.insert(try #require(operation["operationId"] as? String)).inserted) }
+        #expect(
+          Set((there.header("Allow") ?? "").lowercased().components(separatedBy: ", ")).subtracting(["head"])
+            == Set(methods.keys), "\(path)")
+        for operation in methods.values {
+          #expect(names.insert(try #require(operation["operationId"] as? String)).inserted)
+        }
       }
     }
   }

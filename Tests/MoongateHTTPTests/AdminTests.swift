@@ -26,7 +26,8 @@ import Testing
     _ gateway: TestGateway, reloads: Reloads = Reloads(), _ body: @escaping @Sendable (Client) async throws -> Void
   ) async throws {
     let application = AdminApplication(
-      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations, audit: gateway.audit,
+      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations,
+      audit: gateway.audit,
       clock: gateway.clock,
       random: gateway.random,
       pages: try PageRenderer(logger: gateway.log.logger),
@@ -38,7 +39,8 @@ import Testing
       outbox: {
         gateway.outbox.entries.map {
           OutboxEntry(
-            id: "\($0.id)", at: $0.at, channel: $0.message.channel.rawValue, to: $0.message.to, subject: $0.message.subject, text: $0.message.text,
+            id: "\($0.id)", at: $0.at, channel: $0.message.channel.rawValue, to: $0.message.to,
+            subject: $0.message.subject, text: $0.message.text,
             code: $0.message.code)
         }
       },
@@ -48,7 +50,8 @@ import Testing
     ).application
     try await application.test(.router) { client in
       let description = try await client.execute(uri: "/openapi.json", method: .get)
-      try await body(Client(client: client, gateway: gateway, description: try APIDescription(String(buffer: description.body))))
+      try await body(
+        Client(client: client, gateway: gateway, description: try APIDescription(String(buffer: description.body))))
     }
   }
 
@@ -61,17 +64,22 @@ import Testing
     gateway.generations.refuse(
       ActiveGeneration.RefusedCandidate(
         id: nil, at: gateway.clock.now(),
-        problems: [ConfigurationProblem(location: SourceLocation(file: "gateway.lua", line: 1), path: "", message: "no")]))
+        problems: [
+          ConfigurationProblem(location: SourceLocation(file: "gateway.lua", line: 1), path: "", message: "no")
+        ]))
     for code in ["policy_error", "no_route", "policy_error"] {
-      gateway.audit.record(AuditEvent(id: DecisionID(from: gateway.random), at: gateway.clock.now(), kind: .refused, code: code))
+      gateway.audit.record(
+        AuditEvent(id: DecisionID(from: gateway.random), at: gateway.clock.now(), kind: .refused, code: code))
     }
     try await Self.run(gateway) { client in
       let answer = try await client.send(.get, "/metrics")
       #expect(answer.status == 200)
       let lines = answer.text.split(separator: "\n")
       for line in [
-        "moongate_generation_info{generation=\"test\"} 1", "moongate_candidates_refused_total 1", "moongate_candidate_problems 1",
-        "# TYPE moongate_refusals_total counter", "moongate_refusals_total{code=\"no_route\"} 1", "moongate_refusals_total{code=\"policy_error\"} 2",
+        "moongate_generation_info{generation=\"test\"} 1", "moongate_candidates_refused_total 1",
+        "moongate_candidate_problems 1",
+        "# TYPE moongate_refusals_total counter", "moongate_refusals_total{code=\"no_route\"} 1",
+        "moongate_refusals_total{code=\"policy_error\"} 2",
       ] { #expect(lines.contains(Substring(line)), "\(line)") }
     }
   }
@@ -95,7 +103,8 @@ import Testing
   @Test func valuesOfTheActivePolicies() async throws {
     try await Self.run(try Self.gateway()) { client in
       let answer = try await client.send(.get, "/policy/values")
-      #expect(answer["generation"] as? String == "test" && (answer["policies"] as? [Any])?.isEmpty == true, "\(answer.text)")
+      #expect(
+        answer["generation"] as? String == "test" && (answer["policies"] as? [Any])?.isEmpty == true, "\(answer.text)")
       #expect(try await client.send(.post, "/policy/values").status == 405)
     }
   }
@@ -111,15 +120,18 @@ import Testing
           + "\n")
       #expect(try await client.send(.post, "/policy/reload").status == 200)
       let problem = ConfigurationProblem(
-        location: MoongateCore.SourceLocation(file: "policies/phone_otp.lua", line: 9), path: "limits.send.windw", message: "unknown field")
+        location: MoongateCore.SourceLocation(file: "policies/phone_otp.lua", line: 9), path: "limits.send.windw",
+        message: "unknown field")
       reloads.problems.withLock { $0 = [problem] }
-      gateway.generations.refuse(ActiveGeneration.RefusedCandidate(id: "9f3c", at: gateway.clock.now(), problems: [problem]))
+      gateway.generations.refuse(
+        ActiveGeneration.RefusedCandidate(id: "9f3c", at: gateway.clock.now(), problems: [problem]))
       let refused = try await client.send(.post, "/policy/reload")
       #expect(refused.status == 422)
       let listed = #"[{"file":"policies/phone_otp.lua","line":9,"path":"limits.send.windw","message":"unknown field"}]"#
       #expect(refused.text.contains(listed))
       #expect(
-        try await client.send(.get, "/policy").text.contains(#""candidate_refused":{"id":"9f3c","at":"2026-11-20T12:00:00Z","problems":\#(listed)}"#))
+        try await client.send(.get, "/policy").text.contains(
+          #""candidate_refused":{"id":"9f3c","at":"2026-11-20T12:00:00Z","problems":\#(listed)}"#))
       #expect(reloads.count.withLock { $0 } == 2)
       #expect(try await client.send(.get, "/policy/reload").header("Allow") == "POST")
     }
@@ -132,7 +144,8 @@ import Testing
       _ = try await client.register()
       let account = try #require(try await gateway.store.accounts(after: nil, limit: 1).first)
       let sealed = try ProviderRecord(bytes: [1], version: 1).sealed(for: "pin \(account.id)", by: gateway.keys)
-      _ = try await gateway.store.apply([.putProviderRecord(account: account.id, ProviderName(test: "pin"), sealed: sealed)], at: gateway.clock.now())
+      _ = try await gateway.store.apply(
+        [.putProviderRecord(account: account.id, ProviderName(test: "pin"), sealed: sealed)], at: gateway.clock.now())
       try await Self.run(gateway) { admin in
         #expect(try await admin.send(.delete, "/accounts/\(account.id)/factors/pin").status == 204)
         #expect(try await gateway.store.account(account.id)?.credentials == [])
@@ -140,7 +153,8 @@ import Testing
         let again = try await admin.send(.delete, "/accounts/\(account.id)/factors/pin")
         #expect(again.status == 404 && again.text.contains("The account has no factor of this provider."))
         #expect(try await admin.send(.delete, "/accounts/\(account.id)/factors/No!").status == 404)
-        #expect(try await admin.send(.delete, "/accounts/ac_nobody/factors/pin").text.contains("There is no such account."))
+        #expect(
+          try await admin.send(.delete, "/accounts/ac_nobody/factors/pin").text.contains("There is no such account."))
       }
     }
   }
@@ -153,7 +167,10 @@ import Testing
       gateway.clock.advance(by: .seconds(900))
       let id = try await client.begin()
       let right = try #require(gateway.code(for: "+919999999999"))
-      for _ in 1...5 { _ = try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(right == "000000" ? "000001" : "000000")"}"#) }
+      for _ in 1...5 {
+        _ = try await client.call(
+          .post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(right == "000000" ? "000001" : "000000")"}"#)
+      }
       #expect(try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(right)"}"#).status == 429)
       try await Self.run(gateway) { admin in
         let list = try await admin.send(.get, "/locks")
@@ -219,23 +236,29 @@ import Testing
   }
 
   @Test(arguments: [
-    ("localhost", true), ("localhost:9901", true), ("127.0.0.1:9901", true), ("[::1]:9901", true), ("10.1.2.3", true), ("LOCALHOST.", true),
-    ("evil.example", false), ("evil.example:9901", false), ("localhost.evil.example", false), ("127.0.0.1.evil.example", false), ("127.1", false),
+    ("localhost", true), ("localhost:9901", true), ("127.0.0.1:9901", true), ("[::1]:9901", true), ("10.1.2.3", true),
+    ("LOCALHOST.", true),
+    ("evil.example", false), ("evil.example:9901", false), ("localhost.evil.example", false),
+    ("127.0.0.1.evil.example", false), ("127.1", false),
     ("", false),
     ("localhost@evil", false),
   ])
   func onlyByNamesThatNobodyCanRebind(_ host: String, _ isOurs: Bool) async throws {
     let gateway = try Self.gateway()
     let application = AdminApplication(
-      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations, audit: gateway.audit,
+      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations,
+      audit: gateway.audit,
       clock: gateway.clock,
       random: gateway.random,
       pages: try PageRenderer(logger: gateway.log.logger),
-      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { _ in [] }, outbox: { [] },
+      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { _ in [] },
+      outbox: { [] },
       resetFactor: { _, _, _, _ in .unknown })
     for path in ["/outbox", "/policy", "/healthz", "/events"] {
-      let request = Request(head: HTTPRequest(method: .get, scheme: "http", authority: host, path: path), body: .init(buffer: .init()))
-      let response = try await application.responder.respond(to: request, context: ConnectionContext(source: .testing(gateway)))
+      let request = Request(
+        head: HTTPRequest(method: .get, scheme: "http", authority: host, path: path), body: .init(buffer: .init()))
+      let response = try await application.responder.respond(
+        to: request, context: ConnectionContext(source: .testing(gateway)))
       #expect(response.status.code == (isOurs ? 200 : 403), "\(path)")
     }
   }

@@ -25,10 +25,12 @@ import Testing
 
   private func application(_ gateway: TestGateway, listen: ListenAddress = Self.open) throws -> AdminApplication {
     AdminApplication(
-      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations, audit: gateway.audit,
+      store: gateway.store, accounts: gateway.desk, tokens: gateway.serviceTokens, generations: gateway.generations,
+      audit: gateway.audit,
       clock: gateway.clock,
       random: gateway.random, pages: try PageRenderer(logger: gateway.log.logger), address: listen,
-      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { _ in [] }, outbox: { [] },
+      eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger, reload: { _ in [] },
+      outbox: { [] },
       resetFactor: { _, _, _, _ in .unknown })
   }
 
@@ -44,7 +46,8 @@ import Testing
   }
 
   static let calls: [(HTTPRequest.Method, String)] = [
-    (.get, "/policy"), (.post, "/policy/reload"), (.post, "/upgrade"), (.get, "/metrics"), (.get, "/locks"), (.delete, "/locks/x"), (.get, "/events"),
+    (.get, "/policy"), (.post, "/policy/reload"), (.post, "/upgrade"), (.get, "/metrics"), (.get, "/locks"),
+    (.delete, "/locks/x"), (.get, "/events"),
     (.get, "/decisions/dc_x"),
     (.get, "/outbox"), (.get, "/accounts"), (.delete, "/accounts/ac_x"), (.post, "/accounts/ac_x/lock"),
   ]
@@ -54,7 +57,8 @@ import Testing
     let gateway = try gateway()
     let application = try application(gateway)
     let wrong: [[String]] = [
-      [], ["Bearer"], ["Bearer "], ["Bearer \(Self.token)x"], ["Bearer \(Self.token.dropLast())"], ["Basic \(Self.token)"], [Self.token],
+      [], ["Bearer"], ["Bearer "], ["Bearer \(Self.token)x"], ["Bearer \(Self.token.dropLast())"],
+      ["Basic \(Self.token)"], [Self.token],
       ["Bearer  \(Self.token)"], ["Bearer \(Self.token.uppercased())"],
     ]
     for authorization in wrong {
@@ -62,7 +66,8 @@ import Testing
       #expect(answer.status == .unauthorized, "\(authorization)")
       #expect(answer.headers[.wwwAuthenticate] == "Bearer")
     }
-    let twice = try await ask(gateway, application, path, method, authorization: ["Bearer \(Self.token)", "Bearer \(Self.token)"])
+    let twice = try await ask(
+      gateway, application, path, method, authorization: ["Bearer \(Self.token)", "Bearer \(Self.token)"])
     #expect(twice.status == .badRequest, "a field that may stand once stands twice")
     let right = try await ask(gateway, application, path, method, authorization: ["bearer \(Self.token)"])
     #expect(right.status != .unauthorized && right.status != .forbidden, "\(right.status)")
@@ -74,7 +79,9 @@ import Testing
     let gateway = try gateway(store: store)
     let application = try application(gateway)
     for host in ["gateway.internal:9901", "10.0.0.5:9901"] {
-      for path in ["/healthz", "/readyz"] { #expect(try await ask(gateway, application, path, host: host).status == .ok) }
+      for path in ["/healthz", "/readyz"] {
+        #expect(try await ask(gateway, application, path, host: host).status == .ok)
+      }
     }
     // A name that begins like them is not one of them.
     #expect(try await ask(gateway, application, "/healthz/").status != .ok)
@@ -111,8 +118,11 @@ import Testing
     next.id = "other"
     next.gateway.adminToken = SecretText("another-token-of-some-length")
     gateway.generations.activate(next, at: gateway.clock.now())
-    #expect(try await ask(gateway, application, "/policy", authorization: ["Bearer \(Self.token)"]).status == .unauthorized)
-    #expect(try await ask(gateway, application, "/policy", authorization: ["Bearer another-token-of-some-length"]).status == .ok)
+    #expect(
+      try await ask(gateway, application, "/policy", authorization: ["Bearer \(Self.token)"]).status == .unauthorized)
+    #expect(
+      try await ask(gateway, application, "/policy", authorization: ["Bearer another-token-of-some-length"]).status
+        == .ok)
   }
 
   @Test func anOpenListenerWithoutATokenAnswersNobody() async throws {
@@ -128,7 +138,9 @@ import Testing
     let gateway = try gateway()
     let application = try application(gateway, listen: ListenAddress(host: "127.0.0.1", port: 9901))
     #expect(try await ask(gateway, application, "/policy", host: "127.0.0.1:9901").status == .unauthorized)
-    #expect(try await ask(gateway, application, "/policy", host: "127.0.0.1:9901", authorization: ["Bearer \(Self.token)"]).status == .ok)
+    #expect(
+      try await ask(gateway, application, "/policy", host: "127.0.0.1:9901", authorization: ["Bearer \(Self.token)"])
+        .status == .ok)
   }
 
   private static let reading = "reading-0123456789abcdef"
@@ -143,11 +155,14 @@ import Testing
     return try TestGateway(providers: [PhoneOTP()], generation: generation)
   }
 
-  /// Attack: a dashboard's token unlocks an account, reads a code from the outbox, or takes out everything about a person.
+  /// Attack: a dashboard's token unlocks an account, reads a code from the outbox, or takes out everything about a
+  /// person.
   @Test(arguments: [
-    (HTTPRequest.Method.post, "/policy/reload"), (.delete, "/locks/x"), (.delete, "/accounts/ac_x"), (.post, "/accounts/ac_x/lock"),
+    (HTTPRequest.Method.post, "/policy/reload"), (.delete, "/locks/x"), (.delete, "/accounts/ac_x"),
+    (.post, "/accounts/ac_x/lock"),
     (.post, "/accounts/ac_x/unlock"), (.post, "/accounts/ac_x/disable"), (.delete, "/accounts/ac_x/sessions"),
-    (.delete, "/accounts/ac_x/factors/pin"), (.get, "/outbox"), (.get, "/outbox?x=1"), (.head, "/outbox"), (.get, "/accounts/ac_x/export"),
+    (.delete, "/accounts/ac_x/factors/pin"), (.get, "/outbox"), (.get, "/outbox?x=1"), (.head, "/outbox"),
+    (.get, "/accounts/ac_x/export"),
   ]) func aTokenThatReadsDoesNotAct(_ method: HTTPRequest.Method, _ path: String) async throws {
     let gateway = try named()
     let application = try application(gateway)
@@ -161,7 +176,8 @@ import Testing
     let gateway = try named()
     let application = try application(gateway)
     for path in ["/policy", "/metrics", "/locks", "/events", "/accounts", "/openapi.json"] {
-      #expect(try await ask(gateway, application, path, authorization: ["Bearer \(Self.reading)"]).status == .ok, "\(path)")
+      #expect(
+        try await ask(gateway, application, path, authorization: ["Bearer \(Self.reading)"]).status == .ok, "\(path)")
       #expect(try await ask(gateway, application, path).status == .unauthorized, "\(path)")
     }
   }
@@ -172,7 +188,8 @@ import Testing
     let now = gateway.clock.now()
     _ = try await gateway.store.apply([.createAccount(Account(id: "ac_1", createdAt: now, lastSeenAt: now))], at: now)
     let acts: [(HTTPRequest.Method, String, AuditEvent.Kind)] = [
-      (.post, "/policy/reload", .reloadRequested), (.post, "/upgrade", .upgradeRequested), (.post, "/accounts/ac_1/lock", .accountLocked),
+      (.post, "/policy/reload", .reloadRequested), (.post, "/upgrade", .upgradeRequested),
+      (.post, "/accounts/ac_1/lock", .accountLocked),
       (.post, "/accounts/ac_1/unlock", .accountUnlocked),
       (.post, "/accounts/ac_1/disable", .accountDisabled), (.delete, "/accounts/ac_1/sessions", .sessionEnded),
       (.get, "/accounts/ac_1/export", .accountExported), (.delete, "/accounts/ac_1", .accountDeleted),
@@ -180,16 +197,21 @@ import Testing
     for (method, path, kind) in acts {
       _ = try await ask(gateway, application, path, method, authorization: ["Bearer \(Self.acting)"])
       let event = try #require(try await gateway.audit.events(limit: 1).first)
-      #expect(event.kind == kind && event.detail["operator"] == "ravi" && event.detail["by"] == "admin listener", "\(path): \(event)")
+      #expect(
+        event.kind == kind && event.detail["operator"] == "ravi" && event.detail["by"] == "admin listener",
+        "\(path): \(event)")
     }
   }
 
-  /// Attack: a program tries token after token. Beyond a bound its address learns nothing, not even that one was right; others go on.
+  /// Attack: a program tries token after token. Beyond a bound its address learns nothing, not even that one was right;
+  /// others go on.
   @Test func wrongTokensAreBounded() async throws {
     let gateway = try named()
     let application = try application(gateway)
     for _ in 0..<1_000 {
-      #expect(try await ask(gateway, application, "/policy", authorization: ["Bearer wrong-0123456789abcdef"]).status == .unauthorized)
+      #expect(
+        try await ask(gateway, application, "/policy", authorization: ["Bearer wrong-0123456789abcdef"]).status
+          == .unauthorized)
     }
     let right = ["Bearer \(Self.acting)"]
     let refused = try await ask(gateway, application, "/policy", authorization: right)

@@ -19,7 +19,8 @@ struct HTTPGateway: Sendable {
   static let keySet = #"{"keys":[{"kty":"EC"}]}"#
 
   init(
-    providers: [any Provider] = [PhoneOTP()], settings: GatewaySettings = .test(), routes: [Route] = [], patience: Duration = .seconds(10),
+    providers: [any Provider] = [PhoneOTP()], settings: GatewaySettings = .test(), routes: [Route] = [],
+    patience: Duration = .seconds(10),
     store: (any Store)? = nil,
     change: (inout TestGeneration) -> Void = { _ in }
   ) throws {
@@ -27,8 +28,10 @@ struct HTTPGateway: Sendable {
     change(&generation)
     gateway = try TestGateway(providers: providers, generation: generation, store: store)
     let part = PublicApplication(
-      engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers, clock: gateway.clock,
-      random: gateway.random, audit: gateway.audit, keySet: { Self.keySet }, pages: try PageRenderer(logger: gateway.log.logger),
+      engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers,
+      clock: gateway.clock,
+      random: gateway.random, audit: gateway.audit, keySet: { Self.keySet },
+      pages: try PageRenderer(logger: gateway.log.logger),
       bodies: BodyReader(patience: patience),
       eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger)
     application = part.application
@@ -39,7 +42,8 @@ struct HTTPGateway: Sendable {
   func run(_ body: @escaping @Sendable (Client) async throws -> Void) async throws {
     try await application.test(.router) { client in
       let description = try await client.execute(uri: "/api/auth/openapi.json", method: .get)
-      try await body(Client(client: client, gateway: gateway, description: try APIDescription(String(buffer: description.body))))
+      try await body(
+        Client(client: client, gateway: gateway, description: try APIDescription(String(buffer: description.body))))
     }
   }
 }
@@ -50,20 +54,27 @@ struct Client: Sendable {
   let gateway: TestGateway
   var description: APIDescription?
 
-  func send(_ method: HTTPRequest.Method, _ path: String, headers: [(String, String)] = [], body: String? = nil) async throws -> Answer {
+  func send(_ method: HTTPRequest.Method, _ path: String, headers: [(String, String)] = [], body: String? = nil)
+    async throws -> Answer
+  {
     var fields = HTTPFields()
     for (name, value) in headers { fields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value)) }
-    let response = try await client.execute(uri: path, method: method, headers: fields, body: body.map { ByteBuffer(string: $0) })
+    let response = try await client.execute(
+      uri: path, method: method, headers: fields, body: body.map { ByteBuffer(string: $0) })
     // Whatever a test asks of the API: the answer is as openapi.json says.
     let faults = description?.faults(
-      method.rawValue, path, status: response.status.code, type: response.headers[.contentType], body: Data(response.body.readableBytesView))
+      method.rawValue, path, status: response.status.code, type: response.headers[.contentType],
+      body: Data(response.body.readableBytesView))
     #expect(faults ?? [] == [])
     return Answer(response: response)
   }
 
   /// A call of the API.
-  func call(_ method: HTTPRequest.Method, _ path: String, _ json: String? = nil, headers: [(String, String)] = []) async throws -> Answer {
-    try await send(method, path, headers: (json == nil ? [] : [("Content-Type", "application/json")]) + headers, body: json)
+  func call(_ method: HTTPRequest.Method, _ path: String, _ json: String? = nil, headers: [(String, String)] = [])
+    async throws -> Answer
+  {
+    try await send(
+      method, path, headers: (json == nil ? [] : [("Content-Type", "application/json")]) + headers, body: json)
   }
 
   /// Makes an account and signs it in, as an app does.
@@ -79,7 +90,9 @@ struct Client: Sendable {
   }
 
   /// Begins a flow for the phone and gives its id.
-  func begin(_ flow: String = "login", _ phone: String = "+919999999999", headers: [(String, String)] = []) async throws -> String {
+  func begin(_ flow: String = "login", _ phone: String = "+919999999999", headers: [(String, String)] = []) async throws
+    -> String
+  {
     let created = try await call(.post, "/api/auth/flows", #"{"flow":"\#(flow)"}"#, headers: headers)
     let id = try #require(created["id"] as? String)
     let begun = try await call(.post, "/api/auth/flows/\(id)/begin", #"{"provider":"phone_otp","phone":"\#(phone)"}"#)
@@ -100,7 +113,9 @@ struct Answer: Sendable {
 
   var setCookies: [String] { response.headers[values: .setCookie] }
 
-  var json: [String: Any] { (try? JSONSerialization.jsonObject(with: Data(response.body.readableBytesView)) as? [String: Any]) ?? [:] }
+  var json: [String: Any] {
+    (try? JSONSerialization.jsonObject(with: Data(response.body.readableBytesView)) as? [String: Any]) ?? [:]
+  }
 
   subscript(name: String) -> Any? { json[name] }
 
@@ -111,7 +126,9 @@ struct Answer: Sendable {
     #expect(json["status"] as? Int == status, sourceLocation: location)
     #expect((json["decision_id"] as? String)?.hasPrefix("dc_") ?? false, sourceLocation: location)
     #expect((json["title"] as? String)?.isEmpty == false, sourceLocation: location)
-    #expect((json["type"] as? String) == (json["code"] as? String).map { "urn:moongate:problem:\($0)" }, sourceLocation: location)
+    #expect(
+      (json["type"] as? String) == (json["code"] as? String).map { "urn:moongate:problem:\($0)" },
+      sourceLocation: location)
     return json["code"] as? String
   }
 
@@ -145,7 +162,8 @@ final class Browser {
   }
 
   var cookieHeader: [(String, String)] {
-    cookies.isEmpty ? [] : [("Cookie", cookies.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: "; "))]
+    cookies.isEmpty
+      ? [] : [("Cookie", cookies.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: "; "))]
   }
 
   @discardableResult
@@ -156,8 +174,11 @@ final class Browser {
   /// Posts fields to a path, and goes where a redirect leads as long as that is one of the gateway's own pages.
   @discardableResult
   func post(_ path: String, _ fields: [String: String]) async throws -> Answer {
-    let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
-    let headers = [("Accept", "text/html"), ("Origin", origin), ("Content-Type", "application/x-www-form-urlencoded")] + cookieHeader
+    let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\(PercentEncoding.encode($0.value))" }.joined(
+      separator: "&")
+    let headers =
+      [("Accept", "text/html"), ("Origin", origin), ("Content-Type", "application/x-www-form-urlencoded")]
+      + cookieHeader
     return keep(try await client.send(.post, path, headers: headers, body: body), path)
   }
 
@@ -171,7 +192,9 @@ final class Browser {
   func submit(_ fields: [String: String]) async throws -> Answer {
     let html = try #require(page?.text)
     let form = try #require(
-      html.components(separatedBy: "<form ").dropFirst().first { form in fields.keys.contains { form.contains("name=\"\($0)\"") } })
+      html.components(separatedBy: "<form ").dropFirst().first { form in
+        fields.keys.contains { form.contains("name=\"\($0)\"") }
+      })
     var all = fields
     for input in form.components(separatedBy: "<input ").dropFirst() where input.contains("type=\"hidden\"") {
       let name = try #require(Self.attribute("name", input))
@@ -183,7 +206,10 @@ final class Browser {
 
   /// Where the page leads to in another language, by a link or by the form that is typed into.
   static func language(_ tag: String, of page: Answer) throws -> String {
-    let control = try #require(page.text.components(separatedBy: " class=\"link\"").first { $0.prefix { $0 != ">" }.contains(" lang=\"\(tag)\"") })
+    let control = try #require(
+      page.text.components(separatedBy: " class=\"link\"").first {
+        $0.prefix { $0 != ">" }.contains(" lang=\"\(tag)\"")
+      })
     return try #require(attribute("formaction", control) ?? attribute("href", control))
   }
 
@@ -191,7 +217,9 @@ final class Browser {
   @discardableResult
   func turns(to tag: String, _ typed: [String: String]) async throws -> Answer {
     let shown = try #require(page)
-    let form = try #require(shown.text.components(separatedBy: "<form id=\"typed\"").dropFirst().first?.components(separatedBy: "</form>").first)
+    let form = try #require(
+      shown.text.components(separatedBy: "<form id=\"typed\"").dropFirst().first?.components(separatedBy: "</form>")
+        .first)
     var all = typed
     for input in form.components(separatedBy: "<input ").dropFirst() where input.contains("type=\"hidden\"") {
       all[try #require(Self.attribute("name", input))] = Self.attribute("value", input)
@@ -200,14 +228,20 @@ final class Browser {
   }
 
   static func attribute(_ name: String, _ text: String) -> String? {
-    guard let start = text.range(of: "\(name)=\"")?.upperBound, let end = text[start...].firstIndex(of: "\"") else { return nil }
+    guard let start = text.range(of: "\(name)=\"")?.upperBound, let end = text[start...].firstIndex(of: "\"") else {
+      return nil
+    }
     return text[start..<end].replacingOccurrences(of: "&quot;", with: "\"").replacingOccurrences(of: "&amp;", with: "&")
   }
 
   private func keep(_ answer: Answer, _ path: String) -> Answer {
     for line in answer.setCookies {
       let pair = line.prefix { $0 != ";" }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      if line.contains("Max-Age=0") { cookies[String(pair[0])] = nil } else { cookies[String(pair[0])] = String(pair[1]) }
+      if line.contains("Max-Age=0") {
+        cookies[String(pair[0])] = nil
+      } else {
+        cookies[String(pair[0])] = String(pair[1])
+      }
     }
     address = path
     page = answer

@@ -15,9 +15,12 @@ import Testing
   private static let two = String(repeating: "B", count: 43)
   private static let pieces: [String] = [
     "moongate", "__Host-moongate", "__Secure-moongate", "moongate-flow", "__Host-moongate-device", "Moongate",
-    "=", "=", "=", ";", ";", "; ", " ", "\t", ",", "\"", one, one, one, two, "a=b", "a", "x", "%20", "\u{301}", "\u{fc}", "\u{feff}",
+    "=", "=", "=", ";", ";", "; ", " ", "\t", ",", "\"", one, one, one, two, "a=b", "a", "x", "%20", "\u{301}",
+    "\u{fc}", "\u{feff}",
   ]
-  private static let schemes = ["Bearer ", "bearer ", "BEARER   ", "Bearer\t", "Bearer \t", "Bearer", "Basic ", "Bearer  ", "", "\u{212a}earer "]
+  private static let schemes = [
+    "Bearer ", "bearer ", "BEARER   ", "Bearer\t", "Bearer \t", "Bearer", "Basic ", "Bearer  ", "", "\u{212a}earer ",
+  ]
 
   private func settings(secure: Bool, shared: Bool) -> GatewaySettings {
     var settings = GatewaySettings.test()
@@ -27,7 +30,9 @@ import Testing
   }
 
   /// What the data path makes of these lines, and what the gateway's own calls make of what the data path hands them.
-  private func compare(_ lines: [(name: String, value: [UInt8])], _ settings: GatewaySettings) throws -> (ours: TokenHash?, isRefused: Bool)? {
+  private func compare(_ lines: [(name: String, value: [UInt8])], _ settings: GatewaySettings) throws -> (
+    ours: TokenHash?, isRefused: Bool
+  )? {
     var input = ByteBuffer(string: "GET / HTTP/1.1\r\nHost: h\r\n")
     for line in lines { input.writeBytes(Array("\(line.name): ".utf8) + line.value + Array("\r\n".utf8)) }
     input.writeString("\r\n")
@@ -42,7 +47,8 @@ import Testing
       let name = try #require(HTTPField.Name(head.text(field.name)))
       fields.append(HTTPField(name: name, lenientValue: field.value.map { bytes[$0] }))
     }
-    let text = lines.map { "\($0.name): \(String(decoding: $0.value, as: UTF8.self))" }.joined(separator: "\n").debugDescription
+    let text = lines.map { "\($0.name): \(String(decoding: $0.value, as: UTF8.self))" }.joined(separator: "\n")
+      .debugDescription
     do {
       let own = try MoongateHTTP.Credentials(fields, gateway: settings)
       #expect(!found.isContradictory, "\(text)")
@@ -100,10 +106,12 @@ import Testing
   /// To the letter, where the two differed once.
   @Test(
     arguments: [
-      ("moongate; moongate=\(one)", nil, true), ("moongate =\(one)", nil, true), ("moongate", "Bearer \(one)", true), (nil, "Bearer\t\(one)", false),
+      ("moongate; moongate=\(one)", nil, true), ("moongate =\(one)", nil, true), ("moongate", "Bearer \(one)", true),
+      (nil, "Bearer\t\(one)", false),
       (nil, "Bearer \t\(one)", false), ("moongate=", "Bearer \(one)", nil), ("moongate=\(one)", "Bearer\t\(two)", true),
       ("=moongate=\(one)", nil, false),
-    ] as [(String?, String?, Bool?)]) func toTheLetter(_ cookie: String?, _ authorization: String?, _ isSession: Bool?) throws
+    ] as [(String?, String?, Bool?)]) func toTheLetter(_ cookie: String?, _ authorization: String?, _ isSession: Bool?)
+    throws
   {
     var lines: [(name: String, value: [UInt8])] = []
     if let cookie { lines.append(("Cookie", Array(cookie.utf8))) }

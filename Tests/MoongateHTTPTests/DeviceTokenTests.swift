@@ -11,7 +11,10 @@ import Testing
       func begin(_ headers: [(String, String)]) async throws -> (id: String, answer: Answer) {
         let flow = try await client.call(.post, "/api/auth/flows", #"{"flow":"enter"}"#)
         let id = try #require(flow["id"] as? String)
-        return (id, try await client.call(.post, "/api/auth/flows/\(id)/begin", #"{"phone":"+919999999999"}"#, headers: headers))
+        return (
+          id,
+          try await client.call(.post, "/api/auth/flows/\(id)/begin", #"{"phone":"+919999999999"}"#, headers: headers)
+        )
       }
       func submit(_ id: String, _ code: String, _ headers: [(String, String)] = []) async throws -> Answer {
         try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(code)"}"#, headers: headers)
@@ -33,7 +36,9 @@ import Testing
         let refused = try await begin(headers).answer
         #expect(refused.problem() == "too_many_attempts")
       }
-      for headers in [[("Moongate-Device", token)], [("Cookie", "moongate-device=\(token)"), ("Origin", "http://localhost:8080")]] {
+      for headers in [
+        [("Moongate-Device", token)], [("Cookie", "moongate-device=\(token)"), ("Origin", "http://localhost:8080")],
+      ] {
         client.gateway.clock.advance(by: .seconds(100))
         let (own, answer) = try await begin(headers)
         #expect(answer.status == 200)

@@ -17,7 +17,8 @@ private final class Messenger: CodeProvider {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: Self.name, beginFields: reader.descriptor.beginFields, submitFields: reader.descriptor.submitFields, settings: [],
+      name: Self.name, beginFields: reader.descriptor.beginFields, submitFields: reader.descriptor.submitFields,
+      settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.phone],
       deliveryReasons: [DeliveryReason("not_on_whatsapp", "This number is not on WhatsApp.", isPermanent: true)],
       words: StepWords(
@@ -42,7 +43,8 @@ private final class Messenger: CodeProvider {
       let choices = isFallback ? [Messenger.name, phone] : [Messenger.name]
       for (name, account) in [("login", AccountRule.existing), ("register", .new), ("enter", .any)] {
         generation.flows[name] = .test(
-          name, account: account, steps: [StepRule(choices: choices, isSkippable: false, when: nil, isFallback: isFallback)])
+          name, account: account,
+          steps: [StepRule(choices: choices, isSkippable: false, when: nil, isFallback: isFallback)])
       }
     }
   }
@@ -65,12 +67,15 @@ private final class Messenger: CodeProvider {
     let messenger = Messenger()
     messenger.isDown.store(true, ordering: .relaxed)
     try await gateway(messenger, isFallback: false).run { client in
-      let created = try await client.send(.post, "/api/auth/flows", headers: [("Content-Type", "application/json")], body: #"{"flow":"enter"}"#)
+      let created = try await client.send(
+        .post, "/api/auth/flows", headers: [("Content-Type", "application/json")], body: #"{"flow":"enter"}"#)
       let id = try #require(created.json["id"] as? String)
       let refused = try await client.send(
-        .post, "/api/auth/flows/\(id)/begin", headers: [("Content-Type", "application/json")], body: #"{"phone":"9999999999"}"#)
+        .post, "/api/auth/flows/\(id)/begin", headers: [("Content-Type", "application/json")],
+        body: #"{"phone":"9999999999"}"#)
       #expect(refused.status == 503)
-      #expect(refused.json["code"] as? String == "delivery_failed" && refused.json["reason"] as? String == "not_on_whatsapp")
+      #expect(
+        refused.json["code"] as? String == "delivery_failed" && refused.json["reason"] as? String == "not_on_whatsapp")
       #expect(refused.json["permanent"] as? Bool == true && refused.json["provider"] as? String == "whatsapp_code")
       #expect(refused.json["detail"] as? String == "This number is not on WhatsApp.")
     }
@@ -105,10 +110,12 @@ private final class Messenger: CodeProvider {
       let created = try await client.send(.post, "/api/auth/flows", headers: json, body: #"{"flow":"enter"}"#)
       #expect(created.json["choices"] as? [String] == ["whatsapp_code"])
       let id = try #require(created.json["id"] as? String)
-      let begun = try await client.send(.post, "/api/auth/flows/\(id)/begin", headers: json, body: #"{"phone":"9999999999"}"#)
+      let begun = try await client.send(
+        .post, "/api/auth/flows/\(id)/begin", headers: json, body: #"{"phone":"9999999999"}"#)
       let step = try #require(begun.json["step"] as? [String: Any])
       #expect(step["provider"] as? String == "whatsapp_code" && step["fallbacks"] as? [String] == ["phone_otp"])
-      let other = try await client.send(.post, "/api/auth/flows/\(id)/begin", headers: json, body: #"{"provider":"phone_otp"}"#)
+      let other = try await client.send(
+        .post, "/api/auth/flows/\(id)/begin", headers: json, body: #"{"provider":"phone_otp"}"#)
       #expect((other.json["step"] as? [String: Any])?["provider"] as? String == "phone_otp")
     }
   }

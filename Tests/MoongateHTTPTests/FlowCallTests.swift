@@ -21,7 +21,8 @@ import Testing
           """)
 
       let begun = try await client.call(
-        .post, "/api/auth/flows/\(id)/begin", #"{"provider":"phone_otp","phone":"99999 99999","region":"IN","unknown":[1]}"#)
+        .post, "/api/auth/flows/\(id)/begin",
+        #"{"provider":"phone_otp","phone":"99999 99999","region":"IN","unknown":[1]}"#)
       #expect(begun.status == 200)
       #expect(
         begun.text == """
@@ -42,7 +43,8 @@ import Testing
       let account = try #require(done["account"] as? [String: Any])
       #expect(
         account.keys.sorted() == [
-          "email", "first_name", "has_pin", "id", "is_email_verified", "is_new_user", "is_phone_verified", "last_name", "phone",
+          "email", "first_name", "has_pin", "id", "is_email_verified", "is_new_user", "is_phone_verified", "last_name",
+          "phone",
         ])
       #expect(account["phone"] as? String == "+919999999999")
       #expect(account["is_new_user"] as? Bool == true)
@@ -54,7 +56,9 @@ import Testing
       let again = try await client.call(.get, "/api/auth/flows/\(id)")
       #expect(again["status"] as? String == "complete")
       #expect(!again.text.contains(token))
-      #expect(try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(code)"}"#).problem() == "step_not_open")
+      #expect(
+        try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(code)"}"#).problem()
+          == "step_not_open")
 
       let who = try await client.call(.get, "/api/auth/session", headers: [("Authorization", "bearer \(token)")])
       #expect(who.status == 200)
@@ -79,7 +83,9 @@ import Testing
         let id = try #require(created["id"] as? String)
         _ = try await client.call(.post, "/api/auth/flows/\(id)/begin", #"{"phone":"+919999999999"}"#)
         let code = try #require(client.gateway.code(for: "+919999999999"))
-        #expect(try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(code)"}"#)["next"] as? String == next)
+        #expect(
+          try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(code)"}"#)["next"] as? String
+            == next)
       }
     }
   }
@@ -95,7 +101,8 @@ import Testing
       #expect(soon.header("Retry-After") == "60")
       #expect(soon["retry_after"] as? Int == 60)
       #expect(
-        soon["resend_at"] as? String == (try await client.call(.get, "/api/auth/flows/\(id)")["step"] as? [String: Any])?["resend_at"] as? String)
+        soon["resend_at"] as? String
+          == (try await client.call(.get, "/api/auth/flows/\(id)")["step"] as? [String: Any])?["resend_at"] as? String)
       client.gateway.clock.advance(by: .seconds(60))
       let resent = try await client.call(.post, "/api/auth/flows/\(id)/resend", "{}")
       #expect(resent.status == 200)
@@ -113,7 +120,8 @@ import Testing
     try await HTTPGateway().run { client in
       _ = try await client.register()
       client.gateway.clock.advance(by: .seconds(900))
-      let created = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#, headers: [("Origin", "http://localhost:8080")])
+      let created = try await client.call(
+        .post, "/api/auth/flows", #"{"flow":"login"}"#, headers: [("Origin", "http://localhost:8080")])
       #expect(created.status == 201)
       let line = try #require(created.setCookies.first)
       #expect(created.setCookies.count == 1)
@@ -135,8 +143,10 @@ import Testing
       let token = try #require((done["session"] as? [String: Any])?["token"] as? String)
       #expect(done.setCookies.first == "moongate=\(token); Path=/; HttpOnly; SameSite=Lax")
       let device = try #require(done["device_token"] as? String)
-      #expect(done.setCookies.dropFirst() == ["moongate-device=\(device); Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000"])
-      #expect(try await client.call(.get, "/api/auth/session", headers: [("Cookie", "moongate=\(token)")]).status == 200)
+      #expect(
+        done.setCookies.dropFirst() == ["moongate-device=\(device); Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000"])
+      #expect(
+        try await client.call(.get, "/api/auth/session", headers: [("Cookie", "moongate=\(token)")]).status == 200)
       // One cookie per browser: a second flow of it keeps the first one's.
       let second = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#, headers: own)
       #expect(second.setCookies.first?.hasPrefix(cookie + ";") == true)
@@ -152,8 +162,12 @@ import Testing
       #expect(typed["valid"] as? Bool == true)
       let short = try await client.call(.get, "/api/auth/phone/format?input=9999")
       #expect(short.text.contains(#""e164":null,"valid":false"#))
-      #expect(try await client.call(.get, "/api/auth/phone/format?region=US&input=+919999999999")["e164"] as? String == "+919999999999")
-      for (query, field) in [("region=IN", "input"), ("region=QQ&input=1", "region"), ("region=India&input=1", "region")] {
+      #expect(
+        try await client.call(.get, "/api/auth/phone/format?region=US&input=+919999999999")["e164"] as? String
+          == "+919999999999")
+      for (query, field) in [
+        ("region=IN", "input"), ("region=QQ&input=1", "region"), ("region=India&input=1", "region"),
+      ] {
         let refused = try await client.call(.get, "/api/auth/phone/format?\(query)")
         #expect(refused.status == 422)
         #expect(refused.problem() == "invalid_input")

@@ -20,9 +20,12 @@ private final class Vendor: FullProvider, WebhookReceiver {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: "vendor", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "vendor.lua", text: ""),
-      identifierKinds: [.federated], outcomes: [Outcome(.oauthFailed, "No.")], presentation: .externalSite(button: "Continue with Vendor"),
-      callbackFields: ["code", "id_token", "user"].map { InputField(name: $0, kind: .text, isRequired: false) }, receivesWebhooks: receives)
+      name: "vendor", beginFields: [], submitFields: [], settings: [],
+      policy: PolicySource(file: "vendor.lua", text: ""),
+      identifierKinds: [.federated], outcomes: [Outcome(.oauthFailed, "No.")],
+      presentation: .externalSite(button: "Continue with Vendor"),
+      callbackFields: ["code", "id_token", "user"].map { InputField(name: $0, kind: .text, isRequired: false) },
+      receivesWebhooks: receives)
   }
 
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
@@ -30,7 +33,9 @@ private final class Vendor: FullProvider, WebhookReceiver {
   }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
-    returned.withLock { $0.append(input.fields.compactMapValues { if case .text(let text) = $0 { text } else { nil } }) }
+    returned.withLock {
+      $0.append(input.fields.compactMapValues { if case .text(let text) = $0 { text } else { nil } })
+    }
     guard try input.optionalText("code") == "grant" else { return .refused(.oauthFailed) }
     return .proved(Proof(proved: [Identifier(kind: .federated, value: "vendor 1", display: "Asha")]))
   }
@@ -49,13 +54,17 @@ private final class Vendor: FullProvider, WebhookReceiver {
   }
 
   static func signature(_ body: some Collection<UInt8>) -> String {
-    HMAC<SHA256>.authenticationCode(for: Data(body), using: key).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    HMAC<SHA256>.authenticationCode(for: Data(body), using: key).map {
+      String($0 >> 4, radix: 16) + String($0 & 15, radix: 16)
+    }.joined()
   }
 }
 
 /// What other sites and their servers send: callbacks by POST, and webhooks.
 @Suite struct InboundTests {
-  private func run(_ vendor: Vendor = Vendor(), _ body: @escaping @Sendable (Client, Vendor) async throws -> Void) async throws {
+  private func run(_ vendor: Vendor = Vendor(), _ body: @escaping @Sendable (Client, Vendor) async throws -> Void)
+    async throws
+  {
     let gateway = try HTTPGateway(providers: [PhoneOTP(), vendor]) { generation in
       generation.flows["site"] = .test("site", purpose: .signIn, account: .any, steps: [.test("vendor")])
     }
@@ -69,18 +78,23 @@ private final class Vendor: FullProvider, WebhookReceiver {
     let browser = Browser(client)
     try await browser.visit("/auth/login?flow=site")
     let page = try await browser.post("/auth/step", ["flow": "site", "with": "vendor"])
-    let state = try #require(page.text.components(separatedBy: "?state=").dropFirst().first?.prefix { $0 != "\"" && $0 != "&" })
+    let state = try #require(
+      page.text.components(separatedBy: "?state=").dropFirst().first?.prefix { $0 != "\"" && $0 != "&" })
     return (browser, String(state))
   }
 
   /// The site's form, as a browser posts it across sites: an Origin that is not ours, and no cookies.
-  private func post(_ client: Client, _ body: String, type: String = "application/x-www-form-urlencoded", cookies: [(String, String)] = [])
+  private func post(
+    _ client: Client, _ body: String, type: String = "application/x-www-form-urlencoded",
+    cookies: [(String, String)] = []
+  )
     async throws
     -> Answer
   {
     try await client.send(
       .post, "/auth/callback/vendor",
-      headers: [("Accept", "text/html"), ("Origin", "https://vendor.example"), ("Content-Type", type)] + cookies, body: body)
+      headers: [("Accept", "text/html"), ("Origin", "https://vendor.example"), ("Content-Type", type)] + cookies,
+      body: body)
   }
 
   @Test func formOfAnotherSiteSignsIn() async throws {
@@ -89,8 +103,12 @@ private final class Vendor: FullProvider, WebhookReceiver {
       let user = PercentEncoding.encode("{\"name\":\"Asha\"}")
       let posted = try await post(client, "state=\(state)&code=grant&user=\(user)&is_admin=1")
       let address = try #require(posted.header("Location"))
-      #expect(posted.status == 303 && address.hasPrefix("/auth/callback/vendor?state=") && !address.contains("grant") && !address.contains("Asha"))
-      #expect(posted.setCookies == [] && posted.header("Referrer-Policy") == "no-referrer" && posted.header("Cache-Control") == "no-store")
+      #expect(
+        posted.status == 303 && address.hasPrefix("/auth/callback/vendor?state=") && !address.contains("grant")
+          && !address.contains("Asha"))
+      #expect(
+        posted.setCookies == [] && posted.header("Referrer-Policy") == "no-referrer"
+          && posted.header("Cache-Control") == "no-store")
       let done = try await browser.visit(address)
       #expect(done.status == 303 && browser.cookies["moongate"] != nil, "\(done.text)")
       #expect(vendor.returned.withLock { $0 } == [["code": "grant", "user": "{\"name\":\"Asha\"}"]])
@@ -108,7 +126,8 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  /// Attack: login CSRF. The attacker's page posts the attacker's grant into the victim's browser, which would then be signed in as the attacker.
+  /// Attack: login CSRF. The attacker's page posts the attacker's grant into the victim's browser, which would then be
+  /// signed in as the attacker.
   @Test func postOfSomebodyElsesGrantSignsNobodyIn() async throws {
     try await run { (client, vendor) async throws in
       let (_, state) = try await away(client)
@@ -120,7 +139,8 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  /// Attack: parameters that are there twice, of which the gateway and the provider may read different ones; forged states; other bodies.
+  /// Attack: parameters that are there twice, of which the gateway and the provider may read different ones; forged
+  /// states; other bodies.
   @Test func postThatCannotBeReadOneWayIsRefused() async throws {
     try await run { (client, vendor) async throws in
       let (_, state) = try await away(client)
@@ -140,7 +160,8 @@ private final class Vendor: FullProvider, WebhookReceiver {
     try await run { (client, _) async throws in
       for name in ["phone_otp", "nobody", "%2e%2e"] {
         let answer = try await client.send(
-          .post, "/auth/callback/\(name)", headers: [("Content-Type", "application/x-www-form-urlencoded")], body: "state=x")
+          .post, "/auth/callback/\(name)", headers: [("Content-Type", "application/x-www-form-urlencoded")],
+          body: "state=x")
         #expect(answer.status == 404, "\(name)")
       }
     }
@@ -151,7 +172,9 @@ private final class Vendor: FullProvider, WebhookReceiver {
     try await run { (client, _) async throws in
       for path in ["/auth/step", "/auth/login", "/auth/logout", "/auth/account"] {
         let answer = try await client.send(
-          .post, path, headers: [("Origin", "https://vendor.example"), ("Content-Type", "application/x-www-form-urlencoded")], body: "flow=site")
+          .post, path,
+          headers: [("Origin", "https://vendor.example"), ("Content-Type", "application/x-www-form-urlencoded")],
+          body: "flow=site")
         #expect(answer.status == 403 && answer.problem() == "origin_refused" || answer.status == 405, "\(path)")
       }
     }
@@ -171,7 +194,9 @@ private final class Vendor: FullProvider, WebhookReceiver {
       let answer = try await hook(client, "approved=7", headers: [("X-Vendor-Id", "a"), ("Content-Type", "text/odd")])
       #expect(answer.status == 204 && answer.setCookies == [])
       let seen = try #require(vendor.called.withLock { $0.first })
-      #expect(String(decoding: seen.body, as: UTF8.self) == "approved=7" && seen.header("x-vendor-id") == "a" && !seen.remote.isEmpty)
+      #expect(
+        String(decoding: seen.body, as: UTF8.self) == "approved=7" && seen.header("x-vendor-id") == "a"
+          && !seen.remote.isEmpty)
       let challenge = try await hook(client, "challenge=1")
       // Attack: a text that is read as a page of the gateway's own.
       #expect(challenge.status == 200 && challenge.header("Content-Type") == "text/plain; charset=utf-8")
@@ -181,7 +206,10 @@ private final class Vendor: FullProvider, WebhookReceiver {
       #expect(try await hook(client, "long").status == 503)
       let lines = MetricText.write(client.gateway.engine.providerMetrics.families)
       for (outcome, count) in [("accepted", 2), ("refused", 1), ("fault", 2)] {
-        #expect(lines.contains("moongate_provider_calls_total{provider=\"vendor\",call=\"hook\",outcome=\"\(outcome)\"} \(count)"), "\(lines)")
+        #expect(
+          lines.contains(
+            "moongate_provider_calls_total{provider=\"vendor\",call=\"hook\",outcome=\"\(outcome)\"} \(count)"),
+          "\(lines)")
       }
     }
   }
@@ -191,8 +219,13 @@ private final class Vendor: FullProvider, WebhookReceiver {
     try await run { (client, _) async throws in
       let answer = try await hook(client, "approved=7", signed: false)
       #expect(answer.status == 401 && answer.problem() == "unauthenticated")
-      #expect(try await hook(client, "approved=7", signed: false, headers: [("Vendor-Signature", Vendor.signature(Array("x".utf8)))]).status == 401)
-      #expect(try await hook(client, "approved=7", headers: [("Vendor-Signature", "second")]).status == 401, "two of them are none")
+      #expect(
+        try await hook(
+          client, "approved=7", signed: false, headers: [("Vendor-Signature", Vendor.signature(Array("x".utf8)))]
+        ).status == 401)
+      #expect(
+        try await hook(client, "approved=7", headers: [("Vendor-Signature", "second")]).status == 401,
+        "two of them are none")
     }
   }
 
@@ -224,11 +257,14 @@ private final class Vendor: FullProvider, WebhookReceiver {
     try await run { (client, vendor) async throws in
       let owner = try await Browser.owner(client)
       let more = [
-        ("X-Forwarded-For", "10.0.0.1"), ("Moongate-Device", "d"), ("Origin", "https://elsewhere.example"), ("Authorization", "Basic dg=="),
+        ("X-Forwarded-For", "10.0.0.1"), ("Moongate-Device", "d"), ("Origin", "https://elsewhere.example"),
+        ("Authorization", "Basic dg=="),
       ]
       #expect(try await hook(client, "x", headers: owner.cookieHeader + more).status == 204)
       let names = try #require(vendor.called.withLock { $0.first }).headers.map(\.name)
-      #expect(!names.contains { ["cookie", "x-forwarded-for", "moongate-device"].contains($0) } && names.contains("authorization"))
+      #expect(
+        !names.contains { ["cookie", "x-forwarded-for", "moongate-device"].contains($0) }
+          && names.contains("authorization"))
     }
   }
 

@@ -16,8 +16,10 @@ private final class Pager: CodeProvider {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: "pager", beginFields: reader.descriptor.beginFields, submitFields: reader.descriptor.submitFields, settings: [],
-      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.phone], words: StepWords(title: "Pager", labels: ["phone": "Pager number"]))
+      name: "pager", beginFields: reader.descriptor.beginFields, submitFields: reader.descriptor.submitFields,
+      settings: [],
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.phone],
+      words: StepWords(title: "Pager", labels: ["phone": "Pager number"]))
   }
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try reader.readIdentifier(input) }
@@ -30,11 +32,15 @@ private final class Pager: CodeProvider {
 /// A third party's site with a button on the page for signing in.
 private struct Club: FullProvider {
   let descriptor = ProviderDescriptor(
-    name: "club", beginFields: [], submitFields: [InputField(name: "error", kind: .text, isRequired: false)], settings: [],
+    name: "club", beginFields: [], submitFields: [InputField(name: "error", kind: .text, isRequired: false)],
+    settings: [],
     policy: PolicySource(file: "club.lua", text: ""), identifierKinds: [.federated],
-    outcomes: [Outcome(.oauthFailed, "It failed."), Outcome("no_member", "You are not a member of the club.", isFailure: false)],
+    outcomes: [
+      Outcome(.oauthFailed, "It failed."), Outcome("no_member", "You are not a member of the club.", isFailure: false),
+    ],
     words: StepWords(title: "Club", translations: ["hi": ["You are not a member of the club.": "आप क्लब के सदस्य नहीं हैं।"]]),
-    presentation: .externalSite(button: "Continue with the club"), entrance: .button(label: "Continue with the club", icon: nil, priority: 1),
+    presentation: .externalSite(button: "Continue with the club"),
+    entrance: .button(label: "Continue with the club", icon: nil, priority: 1),
     callbackFields: ["error", "state"].map { InputField(name: $0, kind: .text, isRequired: false) })
 
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
@@ -46,7 +52,8 @@ private struct Club: FullProvider {
   }
 }
 
-/// Flows of the operator's own, which a route names, with providers that the page for signing in does not begin by itself.
+/// Flows of the operator's own, which a route names, with providers that the page for signing in does not begin by
+/// itself.
 @Suite struct OwnFlowTests {
   private func gateway(_ pager: Pager) throws -> HTTPGateway {
     try HTTPGateway(providers: [PhoneOTP(), pager]) { generation in
@@ -67,10 +74,15 @@ private struct Club: FullProvider {
     try await gateway(pager).run { client in
       let browser = Browser(client)
       let page = try await codePage(browser)
-      #expect(browser.address.hasPrefix("/auth/step/pager?id=fl_") && pager.sent.withLock { $0.map(\.to) } == ["+919999999999"])
-      let link = try #require(page.text.components(separatedBy: "data-edit ").dropFirst().first.flatMap { Browser.attribute("href", $0) })
+      #expect(
+        browser.address.hasPrefix("/auth/step/pager?id=fl_")
+          && pager.sent.withLock { $0.map(\.to) } == ["+919999999999"])
+      let link = try #require(
+        page.text.components(separatedBy: "data-edit ").dropFirst().first.flatMap { Browser.attribute("href", $0) })
       let form = try await browser.visit(link)
-      #expect(form.text.contains("value=\"+91 99999 99999\"") && form.text.contains("name=\"flow\" value=\"guests\""), "\(form.text)")
+      #expect(
+        form.text.contains("value=\"+91 99999 99999\"") && form.text.contains("name=\"flow\" value=\"guests\""),
+        "\(form.text)")
       let sent = try await browser.submit(["phone": "8888888888"])
       #expect(sent.header("Location")?.hasPrefix("/auth/step/pager?id=fl_") == true, "\(sent.text)")
       #expect(pager.sent.withLock { $0.last?.to } == "+918888888888" && client.gateway.sent == 0)
@@ -93,7 +105,8 @@ private struct Club: FullProvider {
       let page = try await browser.visit(try #require(begun.header("Location")))
       #expect(pager.sent.withLock { $0.map(\.to) } == ["+919999999999"], "\(page.text)")
       try await browser.visit(
-        try #require(page.text.components(separatedBy: "data-edit ").dropFirst().first.flatMap { Browser.attribute("href", $0) }))
+        try #require(
+          page.text.components(separatedBy: "data-edit ").dropFirst().first.flatMap { Browser.attribute("href", $0) }))
       let sent = try await browser.submit(["phone": "8888888888"])
       #expect(sent.header("Location")?.hasPrefix("/auth/step/pager?id=fl_") == true, "\(sent.text)")
       #expect(pager.sent.withLock { $0.last?.to } == "+918888888888" && client.gateway.sent == 0)
@@ -106,7 +119,9 @@ private struct Club: FullProvider {
     try await gateway(pager).run { client in
       let browser = Browser(client)
       let page = try await codePage(browser)
-      let sheet = try #require(page.text.components(separatedBy: "data-form=\"edit\"").dropFirst().first?.components(separatedBy: "</form>").first)
+      let sheet = try #require(
+        page.text.components(separatedBy: "data-form=\"edit\"").dropFirst().first?.components(separatedBy: "</form>")
+          .first)
       var fields = ["phone": "8888888888"]
       for input in sheet.components(separatedBy: "<input ").dropFirst() where input.contains("type=\"hidden\"") {
         fields[try #require(Browser.attribute("name", input))] = Browser.attribute("value", input)
@@ -125,7 +140,9 @@ private struct Club: FullProvider {
 
   /// What a site refuses with is said in its own words, and the way of the flow stays open.
   @Test(arguments: refusals, ["guests", "login"])
-  func aSitesOwnRefusalComesBackToItsFlow(_ told: (error: String, name: String, english: String, hindi: String?), _ flow: String) async throws {
+  func aSitesOwnRefusalComesBackToItsFlow(
+    _ told: (error: String, name: String, english: String, hindi: String?), _ flow: String
+  ) async throws {
     let gateway = try HTTPGateway(providers: [PhoneOTP(), Club()]) { generation in
       generation.flows["login"] = .test("login", account: .existing, steps: [.test("phone_otp", "club")])
       generation.flows["guests"] = .test("guests", account: .any, steps: [.test("phone_otp", "club")])
@@ -147,10 +164,14 @@ private struct Club: FullProvider {
   }
 
   /// Attack: a link that has the page for signing in say what its author likes.
-  @Test(arguments: ["send_money_to_x", "busy", "no_member&by=phone_otp"]) func aLinkSaysNothingOfItsOwn(_ refused: String) async throws {
+  @Test(arguments: ["send_money_to_x", "busy", "no_member&by=phone_otp"]) func aLinkSaysNothingOfItsOwn(
+    _ refused: String
+  ) async throws {
     try await HTTPGateway(providers: [PhoneOTP(), Club()]).run { client in
       let page = try await Browser(client).visit("/auth/login?refused=\(refused)")
-      #expect(page.status == 200 && !page.text.contains("class=\"problem") && !page.text.contains("send_money"), "\(page.text)")
+      #expect(
+        page.status == 200 && !page.text.contains("class=\"problem") && !page.text.contains("send_money"),
+        "\(page.text)")
     }
   }
 
@@ -160,19 +181,23 @@ private struct Club: FullProvider {
       generation.flows["password_set"] = .test(
         "password_set", purpose: .factor("password", .set), account: .existing, steps: [.test("password")])
       generation.policies["password"] = .test(
-        "password", limits: [.test("verify", on: .verify, per: .account, max: 2, window: .seconds(86_400), lock: [.seconds(900)])])
+        "password",
+        limits: [.test("verify", on: .verify, per: .account, max: 2, window: .seconds(86_400), lock: [.seconds(900)])])
     }
     try await gateway.run { client in
       let browser = try await Browser.owner(client)
       let made = try await browser.call("/api/auth/flows", #"{"flow":"password_set"}"#)
       let id = try #require(made["id"] as? String)
-      let set = try await browser.call("/api/auth/flows/\(id)/begin", #"{"provider":"password","password":"quiet pigeons at nine"}"#)
+      let set = try await browser.call(
+        "/api/auth/flows/\(id)/begin", #"{"provider":"password","password":"quiet pigeons at nine"}"#)
       #expect(set["status"] as? String == "complete", "\(set.text)")
       client.gateway.clock.advance(by: .seconds(1000))
       try await browser.visit("/auth/login?flow=step_up")
       #expect(try await browser.submit(["password": "loud pigeons at nine"]).text.contains("data-countdown") == false)
       let locked = try await browser.submit(["password": "loud pigeons at nine"])
-      #expect(locked.status == 429 && locked.text.contains("data-countdown=\"900000\"") && locked.text.contains(">15:00</span>"), "\(locked.text)")
+      #expect(
+        locked.status == 429 && locked.text.contains("data-countdown=\"900000\"")
+          && locked.text.contains(">15:00</span>"), "\(locked.text)")
     }
   }
 }

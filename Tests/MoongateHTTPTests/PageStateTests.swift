@@ -19,12 +19,15 @@ import Testing
       .test(host: "wallet.example.com", requirement: .passed("pin", within: nil)), .test(host: nil),
     ]
     return try HTTPGateway(providers: [PhoneOTP(), PIN()], routes: routes) { generation in
-      for (name, steps) in [("login", [StepRule.test("phone_otp")]), ("pin_set", [.test("pin")]), ("pin_unlock", [.test("pin")])] {
+      for (name, steps) in [
+        ("login", [StepRule.test("phone_otp")]), ("pin_set", [.test("pin")]), ("pin_unlock", [.test("pin")]),
+      ] {
         generation.flows[name] = .test(name, account: .existing, steps: steps)
       }
       generation.flows["register"] = .test("register", account: .new, steps: [.test("phone_otp")])
       generation.policies["pin"] = .test(
-        "pin", limits: [.test("verify", on: .verify, per: .account, max: 5, window: .seconds(86_400), lock: [.seconds(900)])])
+        "pin",
+        limits: [.test("verify", on: .verify, per: .account, max: 5, window: .seconds(86_400), lock: [.seconds(900)])])
     }
   }
 
@@ -48,7 +51,9 @@ import Testing
       let before = browser.cookies["moongate"]
       let chosen = try await chooses("271828", browser, returnTo: target)
       #expect(chosen.status == 303 && chosen.header("Location") == target)
-      #expect(chosen.setCookies.count { $0.hasPrefix("moongate=") } == 1, "the cookie of the session that has passed the PIN, and no other")
+      #expect(
+        chosen.setCookies.count { $0.hasPrefix("moongate=") } == 1,
+        "the cookie of the session that has passed the PIN, and no other")
       #expect(browser.cookies["moongate"] != before)
       #expect(try await passed(browser) == ["phone_otp", "pin"])
     }
@@ -86,7 +91,9 @@ import Testing
       for _ in 1...2 {
         let page = try await browser.visit("/auth/pin?return_to=/pay")
         #expect(page.status == 429 && page.header("Retry-After") == "900")
-        #expect(page.text.contains("Too many attempts. Please try again in 15 minutes.") && page.text.contains("data-countdown=\"900000\""))
+        #expect(
+          page.text.contains("Too many attempts. Please try again in 15 minutes.")
+            && page.text.contains("data-countdown=\"900000\""))
         #expect(page.text.contains("required dir=\"ltr\" disabled"))
       }
       client.gateway.clock.advance(by: .seconds(900))
@@ -100,7 +107,8 @@ import Testing
       let browser = Browser(client)
       try await browser.visit("/auth/register")
       let code = try #require(try await browser.submit(["phone": "9999999999"]).header("Location"))
-      let edit = try #require(Browser.attribute("href", String(try await browser.visit(code).text.split(separator: "data-edit")[1])))
+      let edit = try #require(
+        Browser.attribute("href", String(try await browser.visit(code).text.split(separator: "data-edit")[1])))
       #expect(try await browser.visit(edit).text.contains("value=\"+91 99999 99999\""))
       let right = try #require(client.gateway.code(for: "+919999999999"))
       for _ in 1...5 { _ = try await browser.post(code, ["code": right == "000000" ? "000001" : "000000"]) }
@@ -118,7 +126,9 @@ import Testing
       let first = try await browser.visit("/auth/login")
       #expect(first.text.contains("<div class=\"splash\" aria-hidden=\"true\">") && first.setCookies.count == 1)
       let cookie = browser.cookies["moongate-flow"]
-      #expect(cookie?.utf8.count == 43 && first.setCookies[0].contains("HttpOnly") && !first.setCookies[0].contains("Max-Age"))
+      #expect(
+        cookie?.utf8.count == 43 && first.setCookies[0].contains("HttpOnly") && !first.setCookies[0].contains("Max-Age")
+      )
       for path in ["/auth/login", "/auth/login?with=email"] {
         let again = try await browser.visit(path)
         #expect(again.text.contains("<div class=\"splash\" aria-hidden=\"true\" hidden>") && again.setCookies.isEmpty)
@@ -132,7 +142,8 @@ import Testing
   private func byAddress() throws -> HTTPGateway {
     try HTTPGateway(providers: [PhoneOTP(), EmailCode(), Password()]) { generation in
       generation.flows["register"] = .test("register", account: .new, steps: [.test("phone_otp")])
-      generation.flows["register_email"] = .test("register_email", account: .new, steps: [.test("password"), .test("email_code")])
+      generation.flows["register_email"] = .test(
+        "register_email", account: .new, steps: [.test("password"), .test("email_code")])
     }
   }
 

@@ -10,19 +10,22 @@ import Password
 import PhoneOTP
 import Testing
 
-/// What a page keeps of what its reader was about: the country of a number, the task in another language, the way on without JavaScript.
+/// What a page keeps of what its reader was about: the country of a number, the task in another language, the way on
+/// without JavaScript.
 @Suite struct PageTaskTests {
   private func gateway() throws -> HTTPGateway {
     try HTTPGateway(providers: [PhoneOTP(), PIN()]) { generation in
       for (name, steps) in [
-        ("login", [StepRule.test("phone_otp")]), ("pin_set", [.test("pin")]), ("pin_unlock", [.test("pin")]), ("change_phone", [.test("phone_otp")]),
+        ("login", [StepRule.test("phone_otp")]), ("pin_set", [.test("pin")]), ("pin_unlock", [.test("pin")]),
+        ("change_phone", [.test("phone_otp")]),
         ("pin_reset", [.test("phone_otp"), .test("pin")]),
       ] {
         generation.flows[name] = .test(name, account: .existing, steps: steps)
       }
       generation.flows["register"] = .test("register", account: .new, steps: [.test("phone_otp")])
       generation.policies["pin"] = .test(
-        "pin", limits: [.test("verify", on: .verify, per: .account, max: 5, window: .seconds(86_400), lock: [.seconds(900)])])
+        "pin",
+        limits: [.test("verify", on: .verify, per: .account, max: 5, window: .seconds(86_400), lock: [.seconds(900)])])
     }
   }
 
@@ -44,7 +47,9 @@ import Testing
       for page in [
         try await browser.turns(to: "hi", ["phone": "07400 123456", "region": "GB"]), try await browser.visit(register),
       ] {
-        #expect(page.status == 200 && page.text.contains("data-region=\"GB\"") && page.text.contains("value=\"07400 123456\""))
+        #expect(
+          page.status == 200 && page.text.contains("data-region=\"GB\"") && page.text.contains("value=\"07400 123456\"")
+        )
       }
       // The page's script sends the country that the page names.
       try await browser.visit(register)
@@ -88,16 +93,21 @@ import Testing
       let browser = Browser(client)
       for path in ["/auth/login?with=email", "/auth/register?with=email", "/auth/login?with=code"] {
         try await browser.visit(path)
-        let typed = ["email": "asha@example.org", "password": "correct horse battery", "first_name": "Asha", "last_name": "Rao"]
+        let typed = [
+          "email": "asha@example.org", "password": "correct horse battery", "first_name": "Asha", "last_name": "Rao",
+        ]
         let page = try await browser.turns(to: "hi", typed)
-        #expect(page.status == 200 && page.text.contains("<html lang=\"hi\"") && page.text.contains("value=\"asha@example.org\""))
+        #expect(
+          page.status == 200 && page.text.contains("<html lang=\"hi\"")
+            && page.text.contains("value=\"asha@example.org\""))
         #expect(!page.text.contains("correct horse battery"), "a password is shown to nobody")
         #expect(page.text.contains("value=\"Rao\"") == path.hasPrefix("/auth/register"))
         #expect(page.setCookies.contains { $0.hasPrefix("moongate-language=hi;") })
         let address = try hindi(page)
         #expect(!browser.address.contains("asha") && !address.contains("asha"))
         // Nothing was asked for, so nothing was done, counted or refused.
-        #expect(!page.text.contains("class=\"problem") && browser.cookies["moongate-flow"] == nil && client.gateway.sent == 0)
+        #expect(
+          !page.text.contains("class=\"problem") && browser.cookies["moongate-flow"] == nil && client.gateway.sent == 0)
       }
     }
   }
@@ -157,7 +167,10 @@ import Testing
       #expect(page.text.contains("अनुमति नहीं है") && page.text.contains("यहाँ इसकी अनुमति नहीं है।"))
       #expect(!page.text.contains("not allowed here"))
       // What a form was refused with has no address; what another site sends is repeated nowhere.
-      let form = [("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded")]
+      let form = [
+        ("Accept", "text/html"), ("Origin", "http://localhost:8080"),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+      ]
       let posted = try await client.send(.post, "/auth/verify?id=fl_x", headers: form, body: "code=123456")
       #expect(try hindi(posted) == "/auth/error?code=flow_not_found&language=hi")
       let called = try await client.send(.get, "/auth/callback/google_oauth?code=c0de&state=s", headers: headers)
@@ -187,19 +200,25 @@ import Testing
   @Test func whoIsLockedOutIsToldHowToGoOn() async throws {
     try await gateway().run { client in
       let browser = try await Browser.owner(client)
-      #expect(try await browser.post("/auth/pin", ["flow": "pin_set", "new_pin": "271828", "confirm": "271828"]).status == 303)
+      #expect(
+        try await browser.post("/auth/pin", ["flow": "pin_set", "new_pin": "271828", "confirm": "271828"]).status == 303
+      )
       try await browser.visit("/auth/pin?return_to=%2Fpay")
       for _ in 1...5 { try await browser.submit(["pin": "314159"]) }
       let locked = try #require(browser.page)
       #expect(locked.status == 429 && locked.text.contains("data-countdown="))
-      #expect(locked.text.contains("<a class=\"link scriptless\" href=\"/auth/pin?flow=pin_unlock&amp;return_to=%2Fpay\">Reload</a>"))
+      #expect(
+        locked.text.contains(
+          "<a class=\"link scriptless\" href=\"/auth/pin?flow=pin_unlock&amp;return_to=%2Fpay\">Reload</a>"))
     }
   }
 
   @Test func anotherCodeForANewPasscodeIsConfirmed() async throws {
     try await gateway().run { client in
       let browser = try await Browser.owner(client)
-      #expect(try await browser.post("/auth/pin", ["flow": "pin_set", "new_pin": "271828", "confirm": "271828"]).status == 303)
+      #expect(
+        try await browser.post("/auth/pin", ["flow": "pin_set", "new_pin": "271828", "confirm": "271828"]).status == 303
+      )
       client.gateway.clock.advance(by: .seconds(120))
       let sent = try await browser.post("/auth/pin", ["flow": "pin_reset", "action": "send"])
       let address = try #require(sent.header("Location"))

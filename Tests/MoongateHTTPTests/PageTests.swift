@@ -21,7 +21,8 @@ import Testing
       #expect(unknown.status == 404)
       #expect(unknown.text.contains("No account found. Create one?"))
       #expect(unknown.text.contains(#"value="99999 99999""#))
-      let offer = try #require(unknown.text.components(separatedBy: #"<a class="link stressed" data-other"#).dropFirst().first)
+      let offer = try #require(
+        unknown.text.components(separatedBy: #"<a class="link stressed" data-other"#).dropFirst().first)
       let register = try #require(Browser.attribute("href", offer))
       #expect(register == "/auth/register?phone=99999%2099999&return_to=%2Fpay%3Fx%3D1%262")
       try await browser.visit(register)
@@ -35,8 +36,10 @@ import Testing
       let page = try await browser.visit(verify)
       #expect(page.status == 200)
       for text in [
-        "<h1>Verify Phone Number</h1>", "sent a 6-digit code to", "+91 99999 99999", ">Edit</a>", "Resend code in", ">01:00</span>",
-        "Enter verification code, 6 digits", "Verify &amp; Continue", "autocomplete=\"one-time-code\"", "inputmode=\"numeric\"",
+        "<h1>Verify Phone Number</h1>", "sent a 6-digit code to", "+91 99999 99999", ">Edit</a>", "Resend code in",
+        ">01:00</span>",
+        "Enter verification code, 6 digits", "Verify &amp; Continue", "autocomplete=\"one-time-code\"",
+        "inputmode=\"numeric\"",
       ] { #expect(page.text.contains(text), "\(text)") }
       let right = try #require(client.gateway.code(for: "+919999999999"))
       let wrong = right == "000000" ? "000001" : "000000"
@@ -64,7 +67,8 @@ import Testing
       #expect(out.header("Location") == "/bye")
       #expect(browser.cookies["moongate"] == nil)
       #expect(try await browser.visit("/auth/account").header("Location") == "/auth/login?return_to=%2Fauth%2Faccount")
-      #expect(try await browser.post("/auth/logout", ["return_to": "https://evil/"]).header("Location") == "/auth/login")
+      #expect(
+        try await browser.post("/auth/logout", ["return_to": "https://evil/"]).header("Location") == "/auth/login")
       #expect(try await browser.visit("/auth/logout").text.contains("You are not signed in."))
 
       client.gateway.clock.advance(by: .seconds(900))
@@ -99,7 +103,9 @@ import Testing
       // A form that is sent although the button was off.
       let soon = try await browser.post(address, ["action": "resend"])
       #expect(soon.status == 429)
-      #expect(soon.text.contains("Please wait before you ask for another code.") && soon.text.contains("Resend code in <span class=\"timer\""))
+      #expect(
+        soon.text.contains("Please wait before you ask for another code.")
+          && soon.text.contains("Resend code in <span class=\"timer\""))
       #expect(soon.text.contains(">00:45</span>"), "and it counts")
       client.gateway.clock.advance(by: .seconds(45))
       #expect(try await browser.visit(address).text.contains("Didn&#39;t receive code?"))
@@ -107,12 +113,14 @@ import Testing
       #expect(resent.status == 303)
       #expect(try await browser.visit(try #require(resent.header("Location"))).text.contains("Code sent!"))
       // Edit keeps the flow, and what was typed.
-      let edit = try #require(browser.page?.text.components(separatedBy: "data-edit href=\"").dropFirst().first?.prefix { $0 != "\"" })
+      let edit = try #require(
+        browser.page?.text.components(separatedBy: "data-edit href=\"").dropFirst().first?.prefix { $0 != "\"" })
       try await browser.visit(String(edit).replacing("&amp;", with: "&"))
       #expect(browser.page?.text.contains("value=\"+91 99999 99999\"") == true)
       // The same number again, too soon: the living code page, and nothing is sent.
       let sent = client.gateway.sent
-      #expect(try await browser.submit(["phone": "9999999999"]).header("Location")?.hasPrefix("/auth/verify?id=") == true)
+      #expect(
+        try await browser.submit(["phone": "9999999999"]).header("Location")?.hasPrefix("/auth/verify?id=") == true)
       #expect(client.gateway.sent == sent)
     }
   }
@@ -124,7 +132,9 @@ import Testing
       try await browser.visit("/auth/login")
       let soon = try await browser.submit(["phone": "9999999999"])
       #expect(soon.status == 429)
-      #expect(soon.text.contains("Please wait before you ask for another code.") && soon.text.contains("Resend code in <span class=\"timer\""))
+      #expect(
+        soon.text.contains("Please wait before you ask for another code.")
+          && soon.text.contains("Resend code in <span class=\"timer\""))
       #expect(soon.text.contains(">00:45</span>"), "and it counts")
       #expect(soon.header("Retry-After") == "45")
     }
@@ -152,7 +162,8 @@ import Testing
       #expect(try await browser.visit(address).text.contains("Too many attempts. Please try again in 13 minutes."))
       #expect(try await browser.post(address, ["code": right]).status == 429)
       try await browser.visit("/auth/login")
-      #expect(try await browser.submit(["phone": "9999999999"]).text.contains("Too many attempts. Try again in 13 minutes."))
+      #expect(
+        try await browser.submit(["phone": "9999999999"]).text.contains("Too many attempts. Try again in 13 minutes."))
       client.gateway.clock.advance(by: .seconds(300))
       let gone = try await browser.visit(address)
       #expect(gone.status == 410)
@@ -178,7 +189,11 @@ import Testing
       #expect(try await browser.post(address, ["code": code]).header("Location") == "/home")
       #expect(try await browser.visit(address).header("Location") == "/home")
       // The first answer was lost: the second says that it was a success, never that the code was wrong.
-      let headers = [("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded")] + before
+      let headers =
+        [
+          ("Accept", "text/html"), ("Origin", "http://localhost:8080"),
+          ("Content-Type", "application/x-www-form-urlencoded"),
+        ] + before
       let lost = try await client.send(.post, address, headers: headers, body: "code=\(code)")
       #expect(lost.status == 200)
       #expect(lost.text.contains("This sign-in is complete."))
@@ -204,7 +219,9 @@ import Testing
     try await HTTPGateway().run { client in
       for path in ["/auth/login", "/auth/register", "/auth/verify?id=fl_x", "/auth/logout"] {
         for origin in [nil, "null", "https://evil.example"] {
-          let headers = [("Accept", "text/html"), ("Content-Type", "application/x-www-form-urlencoded")] + (origin.map { [("Origin", $0)] } ?? [])
+          let headers =
+            [("Accept", "text/html"), ("Content-Type", "application/x-www-form-urlencoded")]
+            + (origin.map { [("Origin", $0)] } ?? [])
           let answer = try await client.send(.post, path, headers: headers, body: "phone=9999999999&code=123456")
           #expect(answer.status == 403)
           #expect(answer.text.contains("This request came from another site and was refused."))
@@ -223,8 +240,14 @@ import Testing
         #expect(try await client.send(.post, "/auth/login", headers: headers + [form], body: body).status == 400)
       }
       #expect(try await client.send(.post, "/auth/login", headers: headers, body: "phone=1").status == 415)
-      #expect(try await client.send(.post, "/auth/login", headers: headers + [("Content-Type", "application/json")], body: "{}").status == 415)
-      #expect(try await client.send(.post, "/auth/login", headers: headers + [form], body: String(repeating: "a", count: 65_537)).status == 413)
+      #expect(
+        try await client.send(
+          .post, "/auth/login", headers: headers + [("Content-Type", "application/json")], body: "{}"
+        ).status == 415)
+      #expect(
+        try await client.send(
+          .post, "/auth/login", headers: headers + [form], body: String(repeating: "a", count: 65_537)
+        ).status == 413)
       let empty = try await client.send(.post, "/auth/login", headers: headers + [form], body: "")
       #expect(empty.status == 422)
       #expect(empty.text.contains("Please enter a valid 10-digit mobile number"))
@@ -238,7 +261,10 @@ import Testing
     var settings = GatewaySettings.test()
     settings.brand = Brand(name: attack, support: "mailto:\"><script>")
     try await HTTPGateway(settings: settings).run { client in
-      let headers = [("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded")]
+      let headers = [
+        ("Accept", "text/html"), ("Origin", "http://localhost:8080"),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+      ]
       let typed = PercentEncoding.encode(attack)
       for answer in [
         try await client.send(.get, "/auth/login?phone=\(typed)&return_to=%2F%22%3E%3Cscript%3E&x=\(typed)"),
@@ -259,10 +285,15 @@ import Testing
   @Test func headersOfEveryPage() async throws {
     try await HTTPGateway(routes: [Route.test(host: "wallet.example.com")]).run { client in
       let headers = [("Accept", "text/html")]
-      for path in ["/auth/login", "/auth/register", "/auth/verify?id=x", "/auth/logout", "/auth/error", "/auth/nothing"] {
+      for path in [
+        "/auth/login", "/auth/register", "/auth/verify?id=x", "/auth/logout", "/auth/error", "/auth/nothing",
+      ] {
         let page = try await client.send(.get, path, headers: headers)
         let policy = try #require(page.header("Content-Security-Policy"))
-        #expect(policy.hasPrefix("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self' "))
+        #expect(
+          policy.hasPrefix(
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self' "
+          ))
         #expect(policy.hasSuffix("; base-uri 'none'; frame-ancestors 'none'"))
         #expect(policy.contains("http://wallet.example.com:8080"))
         #expect(!policy.contains("unsafe"))
@@ -272,7 +303,9 @@ import Testing
         #expect(page.header("X-Frame-Options") == "DENY")
         #expect(page.text.hasPrefix("<!doctype html>\n<html lang=\"en\" dir=\"ltr\">"))
         #expect(page.text.contains("width=device-width"))
-        for inline in ["<script>", "<style", " style=", " onclick", "javascript:"] { #expect(!page.text.contains(inline)) }
+        for inline in ["<script>", "<style", " style=", " onclick", "javascript:"] {
+          #expect(!page.text.contains(inline))
+        }
       }
     }
   }
@@ -293,7 +326,10 @@ import Testing
 
   @Test(
     "assets are packed for who takes it, pages for nobody: they show what the address says beside what only the reader may know",
-    arguments: [("gzip, deflate, br", true), ("br, GZIP;q=0.5", true), ("*", true), ("", false), ("gzip;q=0, *", false), ("br", false)])
+    arguments: [
+      ("gzip, deflate, br", true), ("br, GZIP;q=0.5", true), ("*", true), ("", false), ("gzip;q=0, *", false),
+      ("br", false),
+    ])
   func packed(_ accepted: String, _ isPacked: Bool) async throws {
     try await HTTPGateway().run { client in
       let headers = [("Accept-Encoding", accepted), ("Accept", "text/html")]
@@ -312,7 +348,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("hi", "hi"), ("fr, hi;q=0.5, en;q=0.1", "hi"), ("HI-in", "hi"), ("fr", "en"), ("hi;q=0, en", "en"), ("", "en"), ("*, hi", "en"),
+    ("hi", "hi"), ("fr, hi;q=0.5, en;q=0.1", "hi"), ("HI-in", "hi"), ("fr", "en"), ("hi;q=0, en", "en"), ("", "en"),
+    ("*, hi", "en"),
     (";;,,q=1", "en"),
   ])
   func theLanguageThatABrowserAsksFor(_ wish: String, _ tag: String) async throws {
@@ -323,7 +360,8 @@ import Testing
       #expect(page.setCookies == [])
       let chosen = try await client.send(.get, "/auth/login?language=hi", headers: [("Accept-Language", wish)])
       #expect(chosen.setCookies == ["moongate-language=hi; Path=/auth; Max-Age=31536000; SameSite=Lax"])
-      let kept = try await client.send(.get, "/auth/login", headers: [("Accept-Language", wish), ("Cookie", "moongate-language=hi")])
+      let kept = try await client.send(
+        .get, "/auth/login", headers: [("Accept-Language", wish), ("Cookie", "moongate-language=hi")])
       #expect(kept.text.contains("फिर से स्वागत है!"))
       // Nobody else's text becomes a cookie or a language.
       #expect(try await client.send(.get, "/auth/login?language=hi%3Bx").setCookies == [])
@@ -346,12 +384,16 @@ import Testing
   @Test func ourOwnScriptsAreToldWhereToGoOn() async throws {
     try await HTTPGateway().run { client in
       let headers = [
-        ("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Accept", "text/html"), ("Origin", "http://localhost:8080"),
+        ("Content-Type", "application/x-www-form-urlencoded"),
         ("Moongate-Page", "script"), ("Cookie", "moongate-flow=" + String(repeating: "A", count: 43)),
       ]
       // A browser that keeps no cookies could not enter the code.
-      let without = try await client.send(.post, "/auth/register", headers: Array(headers.dropLast()), body: "phone=9999999999")
-      #expect(without.status == 403 && without.text.contains("Your browser keeps no cookies for this site.") && without.setCookies.count == 1)
+      let without = try await client.send(
+        .post, "/auth/register", headers: Array(headers.dropLast()), body: "phone=9999999999")
+      #expect(
+        without.status == 403 && without.text.contains("Your browser keeps no cookies for this site.")
+          && without.setCookies.count == 1)
       #expect(client.gateway.sent == 0)
       let sent = try await client.send(.post, "/auth/register", headers: headers, body: "phone=9999999999")
       #expect(sent.status == 200)
@@ -373,7 +415,9 @@ import Testing
     #expect(html.contains("Reference: dc_x"))
     let late = Refusal(.upstreamTimeout, decision: DecisionID(text: "dc_y"))
     let told = pages.html(for: late, languages: "fr", generation: generation)
-    #expect(told.contains("The service took too long to answer.") && told.contains("<a class=\"button\" href=\"\">Try again</a>"))
+    #expect(
+      told.contains("The service took too long to answer.")
+        && told.contains("<a class=\"button\" href=\"\">Try again</a>"))
     let hindi = pages.html(for: late, languages: "hi-IN, en;q=0.5", generation: generation)
     #expect(hindi.contains("<html lang=\"hi\" dir=\"ltr\">") && hindi.contains("<title>सेवा बहुत धीमी है"))
     #expect(hindi.contains("सेवा ने उत्तर देने में बहुत समय लिया।"))
@@ -390,15 +434,19 @@ import Testing
       #expect(!unknown.text.contains("made_up"))
       #expect(try await client.send(.get, "/auth/nothing", headers: [("Accept", "*/*")]).problem() == "not_found")
       #expect(
-        try await client.send(.get, "/auth/nothing", headers: [("Accept", "application/json, TEXT/HTML;q=0.9")]).text.contains("<h1>Not found</h1>"))
-      #expect(try await client.send(.get, "/api/auth/nothing", headers: [("Accept", "text/html")]).problem() == "not_found")
+        try await client.send(.get, "/auth/nothing", headers: [("Accept", "application/json, TEXT/HTML;q=0.9")]).text
+          .contains("<h1>Not found</h1>"))
+      #expect(
+        try await client.send(.get, "/api/auth/nothing", headers: [("Accept", "text/html")]).problem() == "not_found")
     }
   }
 
   @Test(arguments: [(1, "00:01"), (45, "00:45"), (599, "09:59")])
   func countdowns(_ seconds: Int, _ text: String) async throws {
     let gateway = try HTTPGateway { generation in
-      generation.policies = generation.policies.mapValues { .test($0.provider, resendAfter: [.seconds(seconds)], limits: []) }
+      generation.policies = generation.policies.mapValues {
+        .test($0.provider, resendAfter: [.seconds(seconds)], limits: [])
+      }
     }
     try await gateway.run { client in
       let browser = Browser(client)
@@ -415,7 +463,9 @@ extension Route {
     let segments = (folder.map { [PathPattern.Segment.glob(Array($0.utf8))] } ?? []) + [.anySegments]
     return Route(
       host: host, path: PathPattern(text: folder.map { "/\($0)/**" } ?? "/**", segments: segments), methods: nil,
-      upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 3000)], isOpen: false, flow: "login", requirement: requirement, decide: nil,
-      timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil, location: MoongateCore.SourceLocation(file: "routes.lua", line: 1))
+      upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 3000)], isOpen: false, flow: "login",
+      requirement: requirement, decide: nil,
+      timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil,
+      location: MoongateCore.SourceLocation(file: "routes.lua", line: 1))
   }
 }

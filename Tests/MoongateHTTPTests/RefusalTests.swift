@@ -13,16 +13,22 @@ import Testing
   // MARK: Bodies
 
   @Test(arguments: [
-    ("", "The request is not JSON."), ("{", "The request is not JSON."), ("{}x", "The request holds more than one JSON value."),
-    ("[]", "The request is not a JSON object."), ("null", "The request is not a JSON object."), ("\"login\"", "The request is not a JSON object."),
+    ("", "The request is not JSON."), ("{", "The request is not JSON."),
+    ("{}x", "The request holds more than one JSON value."),
+    ("[]", "The request is not a JSON object."), ("null", "The request is not a JSON object."),
+    ("\"login\"", "The request is not a JSON object."),
     (#"{"flow":"login","flow":"register"}"#, "The request names a field twice."),
     (#"{"flow":"login","fl\u006fw":"register"}"#, "The request names a field twice."),
-    (#"{"flow":"a\u0000b"}"#, "The request holds a NUL character."), ("{\"flow\":\"a\u{0}b\"}", "The request is not JSON."),
-    (#"{"flow":"\ud800"}"#, "The request holds half a character."), (#"{"flow":"\udc00"}"#, "The request holds half a character."),
+    (#"{"flow":"a\u0000b"}"#, "The request holds a NUL character."),
+    ("{\"flow\":\"a\u{0}b\"}", "The request is not JSON."),
+    (#"{"flow":"\ud800"}"#, "The request holds half a character."),
+    (#"{"flow":"\udc00"}"#, "The request holds half a character."),
     (#"{"flow":'login'}"#, "The request is not JSON."), (#"{"flow":"login",}"#, "The request is not JSON."),
     (#"{"a":01}"#, "The request is not JSON."),
-    (#"{"a":1.}"#, "The request is not JSON."), (#"{"a":+1}"#, "The request is not JSON."), (#"{"a":NaN}"#, "The request is not JSON."),
-    ("{\"a\":" + String(repeating: "[", count: 60_000), "The request is nested too deeply."), ("\u{feff}{}", "The request is not JSON."),
+    (#"{"a":1.}"#, "The request is not JSON."), (#"{"a":+1}"#, "The request is not JSON."),
+    (#"{"a":NaN}"#, "The request is not JSON."),
+    ("{\"a\":" + String(repeating: "[", count: 60_000), "The request is nested too deeply."),
+    ("\u{feff}{}", "The request is not JSON."),
   ])
   func bodiesThatAreNotAnObject(_ body: String, _ detail: String) async throws {
     try await HTTPGateway().run { client in
@@ -44,22 +50,27 @@ import Testing
   }
 
   @Test(arguments: [
-    nil, "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/jsonx", "application/problem+json", "",
+    nil, "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/jsonx",
+    "application/problem+json", "",
     "multipart/form-data",
   ])
   func otherContentTypes(_ type: String?) async throws {
     try await HTTPGateway().run { client in
-      let answer = try await client.send(.post, "/api/auth/flows", headers: type.map { [("Content-Type", $0)] } ?? [], body: #"{"flow":"login"}"#)
+      let answer = try await client.send(
+        .post, "/api/auth/flows", headers: type.map { [("Content-Type", $0)] } ?? [], body: #"{"flow":"login"}"#)
       #expect(answer.status == 415)
       #expect(answer.problem() == "not_json")
       #expect(answer.detail == "The request's Content-Type must be application/json.")
     }
   }
 
-  @Test(arguments: ["application/json", "Application/JSON", "application/json;charset=utf-8", "application/json ; charset=\"UTF-8\""])
+  @Test(arguments: [
+    "application/json", "Application/JSON", "application/json;charset=utf-8", "application/json ; charset=\"UTF-8\"",
+  ])
   func spellingsOfJSON(_ type: String) async throws {
     try await HTTPGateway().run { client in
-      let answer = try await client.send(.post, "/api/auth/flows", headers: [("Content-Type", type)], body: #" {"flow":"login"} "#)
+      let answer = try await client.send(
+        .post, "/api/auth/flows", headers: [("Content-Type", type)], body: #" {"flow":"login"} "#)
       #expect(answer.status == 201)
     }
   }
@@ -86,8 +97,10 @@ import Testing
   }
 
   @Test(arguments: [
-    (#"{}"#, "flow", "flow is missing."), (#"{"flow":null}"#, "flow", "flow is missing."), (#"{"flow":1}"#, "flow", "flow must be a string."),
-    (#"{"flow":["login"]}"#, "flow", "flow must be a string."), (#"{"flow":"nothing"}"#, "flow", "There is no flow of this name."),
+    (#"{}"#, "flow", "flow is missing."), (#"{"flow":null}"#, "flow", "flow is missing."),
+    (#"{"flow":1}"#, "flow", "flow must be a string."),
+    (#"{"flow":["login"]}"#, "flow", "flow must be a string."),
+    (#"{"flow":"nothing"}"#, "flow", "There is no flow of this name."),
     (#"{"flow":"login","return_to":7}"#, "return_to", "return_to must be a string."),
   ])
   func fieldsOfCreation(_ body: String, _ field: String, _ detail: String) async throws {
@@ -103,7 +116,8 @@ import Testing
   // MARK: Addresses and methods
 
   @Test(arguments: [
-    "/api/auth/flow", "/api/auth/flows/", "/api/auth//flows", "/API/auth/flows", "/api/auth/flows/a/b/c", "/api/auth", "/api/",
+    "/api/auth/flow", "/api/auth/flows/", "/api/auth//flows", "/API/auth/flows", "/api/auth/flows/a/b/c", "/api/auth",
+    "/api/",
     "/.well-known/moongate/keys",
     "/api/auth/session/", "/api/auth/%66lows", "/api/auth/flows;x", "/", "*",
   ])
@@ -121,7 +135,8 @@ import Testing
     (.post, "/api/auth/session", "DELETE, GET, HEAD"),
     (.get, "/api/auth/flows/x/begin", "POST"), (.delete, "/api/auth/phone/format", "GET, HEAD"),
     (.options, "/api/auth/sessions", "DELETE, GET, HEAD"),
-    (.get, "/api/auth/send-otp", "POST"), (.get, "/api/auth/send-otp/", "POST"), (.delete, "/auth/login", "GET, HEAD, POST"),
+    (.get, "/api/auth/send-otp", "POST"), (.get, "/api/auth/send-otp/", "POST"),
+    (.delete, "/auth/login", "GET, HEAD, POST"),
     (.trace, "/api/auth/session", "DELETE, GET, HEAD"),
   ])
   func wrongMethods(_ method: HTTPRequest.Method, _ path: String, _ allowed: String) async throws {
@@ -144,11 +159,15 @@ import Testing
 
   // MARK: Flows
 
-  @Test(arguments: [(HTTPRequest.Method.get, ""), (.delete, ""), (.post, "/begin"), (.post, "/submit"), (.post, "/resend"), (.post, "/skip")])
+  @Test(arguments: [
+    (HTTPRequest.Method.get, ""), (.delete, ""), (.post, "/begin"), (.post, "/submit"), (.post, "/resend"),
+    (.post, "/skip"),
+  ])
   func flowsThatDoNotExist(_ method: HTTPRequest.Method, _ verb: String) async throws {
     try await HTTPGateway().run { client in
       for id in [Self.unknownFlow, "/api/auth/flows/x", "/api/auth/flows/" + String(repeating: "x", count: 9000)] {
-        let answer = try await client.call(method, id + verb, method == .post ? #"{"phone":"+919999999999","code":"123456"}"# : nil)
+        let answer = try await client.call(
+          method, id + verb, method == .post ? #"{"phone":"+919999999999","code":"123456"}"# : nil)
         #expect(answer.status == 404)
         #expect(answer.problem() == "flow_not_found")
         #expect(answer.detail == "This sign-in does not exist. Please start again.")
@@ -178,7 +197,10 @@ import Testing
     arguments: [
       (#"{"phone":"123"}"#, 422, "invalid_phone", "phone", "Please enter a valid 10-digit mobile number"),
       (#"{"phone":""}"#, 422, "invalid_phone", "phone", "Please enter a valid 10-digit mobile number"),
-      (#"{"phone":"99999 99999 99999 99999"}"#, 422, "invalid_phone", "phone", "Please enter a valid 10-digit mobile number"),
+      (
+        #"{"phone":"99999 99999 99999 99999"}"#, 422, "invalid_phone", "phone",
+        "Please enter a valid 10-digit mobile number"
+      ),
       (#"{"phone":"hello"}"#, 422, "invalid_phone", "phone", "Please enter a valid 10-digit mobile number"),
       (#"{"phone":"+1 23"}"#, 422, "invalid_phone", "phone", "This phone number is too short."),
       (#"{"phone":9999999999}"#, 422, "invalid_input", "phone", "phone must be a string."),
@@ -194,7 +216,8 @@ import Testing
     try await HTTPGateway().run { client in
       let id = try #require(try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#)["id"] as? String)
       let answer = try await client.call(
-        .post, "/api/auth/flows/\(id)/begin", body.replacing("{", with: #"{"x":1,"#, maxReplacements: 1).replacing(",}", with: "}"))
+        .post, "/api/auth/flows/\(id)/begin",
+        body.replacing("{", with: #"{"x":1,"#, maxReplacements: 1).replacing(",}", with: "}"))
       #expect(answer.status == status)
       #expect(answer.problem() == code)
       #expect(answer["field"] as? String == field)
@@ -222,7 +245,9 @@ import Testing
       let path = "/api/auth/flows/\(id)/submit"
       let right = try #require(client.gateway.code(for: "+919999999999"))
       let wrong = right == "000000" ? "000001" : "000000"
-      for body in [#"{}"#, #"{"code":7}"#, #"{"code":"12345"}"#, #"{"code":"1234567"}"#, #"{"code":"abcdef"}"#, #"{"code":""}"#] {
+      for body in [
+        #"{}"#, #"{"code":7}"#, #"{"code":"12345"}"#, #"{"code":"1234567"}"#, #"{"code":"abcdef"}"#, #"{"code":""}"#,
+      ] {
         let malformed = try await client.call(.post, path, body)
         #expect(malformed.status == 422)
         #expect(malformed.problem() == "invalid_input")
@@ -250,7 +275,9 @@ import Testing
       let sent = client.gateway.sent
       #expect(try await client.call(.post, "/api/auth/flows/\(id)/resend", "{}").problem() == "too_many_attempts")
       let other = try #require(try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#)["id"] as? String)
-      #expect(try await client.call(.post, "/api/auth/flows/\(other)/begin", #"{"phone":"+919999999999"}"#).problem() == "too_many_attempts")
+      #expect(
+        try await client.call(.post, "/api/auth/flows/\(other)/begin", #"{"phone":"+919999999999"}"#).problem()
+          == "too_many_attempts")
       #expect(client.gateway.sent == sent)
     }
   }

@@ -19,12 +19,15 @@ import Testing
         .test("register_email", account: .new, steps: [.test("password"), .test("email_code", isSkippable: true)]),
         .test("login_password", account: .existing, steps: [.test("password")]),
         .test("verify_email", account: .existing, steps: [.test("email_code", isSkippable: true)]),
-        .test("pin_set", account: .existing, steps: [.test("pin")]), .test("pin_change", account: .existing, steps: [.test("pin")]),
-        .test("pin_unlock", account: .existing, steps: [.test("pin")]), .test("pin_disable", account: .existing, steps: [.test("pin")]),
+        .test("pin_set", account: .existing, steps: [.test("pin")]),
+        .test("pin_change", account: .existing, steps: [.test("pin")]),
+        .test("pin_unlock", account: .existing, steps: [.test("pin")]),
+        .test("pin_disable", account: .existing, steps: [.test("pin")]),
         .test("pin_reset", account: .existing, steps: [.test("email_code", "phone_otp"), .test("pin")]),
       ]
       generation.flows = Dictionary(uniqueKeysWithValues: flows.map { ($0.name, $0) })
-      generation.policies["pin"] = .test("pin", limits: [.test("verify", on: .verify, per: .account, max: 5, window: .seconds(86_400))])
+      generation.policies["pin"] = .test(
+        "pin", limits: [.test("verify", on: .verify, per: .account, max: 5, window: .seconds(86_400))])
       for name in ["email_code", "password"] {
         guard let provider = generation.policies.keys.first(where: { $0.rawValue == name }) else { continue }
         generation.policies[provider] = .test(provider, unknownAccount: .conceal)
@@ -34,7 +37,8 @@ import Testing
 
   private func bearer(_ token: String) -> [(String, String)] { [("Authorization", "Bearer \(token)")] }
 
-  private static let ada = #"{"email":"Ada@Example.com","password":"correct horse battery","first_name":"Ada","last_name":"Lovelace"}"#
+  private static let ada =
+    #"{"email":"Ada@Example.com","password":"correct horse battery","first_name":"Ada","last_name":"Lovelace"}"#
 
   /// Calls, and gives the token that the answer holds, or else the one before.
   private func call(_ client: Client, _ name: String, _ body: String, _ token: inout String) async throws -> Answer {
@@ -52,7 +56,8 @@ import Testing
     try await gateway().run { client in
       for provider in ["password", "email_code"] {
         for (typed, code) in [("no address", "invalid_email"), ("a@example.com", "flow_not_found")] {
-          let answer = try await client.call(.post, "/api/auth/flows/fl_none/begin", #"{"provider":"\#(provider)","email":"\#(typed)"}"#)
+          let answer = try await client.call(
+            .post, "/api/auth/flows/fl_none/begin", #"{"provider":"\#(provider)","email":"\#(typed)"}"#)
           #expect(answer.problem() == code)
         }
       }
@@ -72,7 +77,8 @@ import Testing
       await client.gateway.engine.deliveriesEnd()
       let code = try #require(client.gateway.code(for: "ada@example.com"))
       client.gateway.clock.advance(by: .seconds(1))
-      let wrong = try await call(client, "verify-email", #"{"code":"\#(code == "000000" ? "000001" : "000000")"}"#, &token)
+      let wrong = try await call(
+        client, "verify-email", #"{"code":"\#(code == "000000" ? "000001" : "000000")"}"#, &token)
       #expect(wrong.problem() == "invalid_code")
       let verified = try await call(client, "verify-email/", #"{"code":"\#(code)"}"#, &token)
       #expect(verified.status == 200, "\(verified.text)")
@@ -80,12 +86,15 @@ import Testing
       #expect((verified["user"] as? [String: Any])?["is_email_verified"] as? Bool == true)
       #expect(try await client.call(.get, "/api/auth/session", headers: bearer(token)).status == 200)
 
-      let back = try await client.call(.post, "/api/auth/login", #"{"email":"ada@example.com","password":"correct horse battery"}"#)
+      let back = try await client.call(
+        .post, "/api/auth/login", #"{"email":"ada@example.com","password":"correct horse battery"}"#)
       #expect(back.status == 200, "\(back.text)")
       #expect((back["user"] as? [String: Any])?["is_email_verified"] as? Bool == true)
-      let refused = try await client.call(.post, "/api/auth/login", #"{"email":"ada@example.com","password":"wrong horse battery"}"#)
+      let refused = try await client.call(
+        .post, "/api/auth/login", #"{"email":"ada@example.com","password":"wrong horse battery"}"#)
       #expect(refused.problem() == "invalid_password")
-      let unknown = try await client.call(.post, "/api/auth/login", #"{"email":"bob@example.com","password":"wrong horse battery"}"#)
+      let unknown = try await client.call(
+        .post, "/api/auth/login", #"{"email":"bob@example.com","password":"wrong horse battery"}"#)
       #expect(unknown.problem() == "invalid_password")
     }
   }
@@ -97,7 +106,9 @@ import Testing
       await client.gateway.engine.deliveriesEnd()
       #expect(client.gateway.sent == 1)
       let ask = #"{"email":"ada@example.com"}"#
-      #expect(try await client.call(.post, "/api/auth/resend-verification", ask, headers: bearer(token)).problem() == "resend_too_soon")
+      #expect(
+        try await client.call(.post, "/api/auth/resend-verification", ask, headers: bearer(token)).problem()
+          == "resend_too_soon")
       // Nobody learns from it who is registered.
       for address in ["bob@example.com", "ada@example.com"] {
         let answer = try await client.call(.post, "/api/auth/resend-verification", #"{"email":"\#(address)"}"#)
@@ -115,7 +126,8 @@ import Testing
       await client.gateway.engine.deliveriesEnd()
       #expect(client.gateway.sent == 3)
       let code = try #require(client.gateway.code(for: "ada@example.com"))
-      let verified = try await client.call(.post, "/api/auth/verify-email", #"{"code":"\#(code)"}"#, headers: bearer(token))
+      let verified = try await client.call(
+        .post, "/api/auth/verify-email", #"{"code":"\#(code)"}"#, headers: bearer(token))
       #expect(verified.status == 200, "\(verified.text)")
       let fresh = try #require(verified["token"] as? String)
       client.gateway.clock.advance(by: .seconds(900))
@@ -123,7 +135,8 @@ import Testing
       #expect(try await client.call(.post, "/api/auth/resend-verification", ask).status == 200)
       await client.gateway.engine.deliveriesEnd()
       #expect(client.gateway.sent == 3)
-      #expect(try await client.call(.post, "/api/auth/resend-verification", #"{"email":"x"}"#).problem() == "invalid_email")
+      #expect(
+        try await client.call(.post, "/api/auth/resend-verification", #"{"email":"x"}"#).problem() == "invalid_email")
     }
   }
 
@@ -143,12 +156,18 @@ import Testing
       #expect(wrong["attempts_left"] as? Int == 4)
       let right = try await call(client, "verify-passcode", #"{"passcode":"739164"}"#, &token)
       #expect(right["unlocked"] as? Bool == true)
-      let malformed = try await call(client, "change-passcode", #"{"current_passcode":"x","new_passcode":"582037"}"#, &token)
+      let malformed = try await call(
+        client, "change-passcode", #"{"current_passcode":"x","new_passcode":"582037"}"#, &token)
       #expect(malformed["field"] as? String == "current_passcode", "\(malformed.text)")
-      let weaker = try await call(client, "change-passcode", #"{"current_passcode":"739164","new_passcode":"111111"}"#, &token)
+      let weaker = try await call(
+        client, "change-passcode", #"{"current_passcode":"739164","new_passcode":"111111"}"#, &token)
       #expect(weaker["field"] as? String == "new_passcode")
-      #expect(try await call(client, "change-passcode", #"{"current_passcode":"739164"}"#, &token)["field"] as? String == "new_passcode")
-      #expect(try await call(client, "change-passcode", #"{"current_passcode":"739164","new_passcode":"582037"}"#, &token).status == 200)
+      #expect(
+        try await call(client, "change-passcode", #"{"current_passcode":"739164"}"#, &token)["field"] as? String
+          == "new_passcode")
+      #expect(
+        try await call(client, "change-passcode", #"{"current_passcode":"739164","new_passcode":"582037"}"#, &token)
+          .status == 200)
       #expect(try await call(client, "verify-passcode", #"{"passcode":"739164"}"#, &token).problem() == "invalid_pin")
       #expect(try await call(client, "disable-passcode", #"{"passcode":"582037"}"#, &token).status == 200)
       #expect(try await call(client, "verify-passcode", #"{"passcode":"582037"}"#, &token).problem() == "no_pin")
@@ -160,7 +179,9 @@ import Testing
       var token = try await client.register().token
       _ = try await call(client, "set-passcode", #"{"passcode":"739164"}"#, &token)
       client.gateway.clock.advance(by: .seconds(900))
-      #expect(try await call(client, "reset-passcode", #"{"code":"000000","new_passcode":"582037"}"#, &token).problem() == "flow_not_found")
+      #expect(
+        try await call(client, "reset-passcode", #"{"code":"000000","new_passcode":"582037"}"#, &token).problem()
+          == "flow_not_found")
       let asked = try await call(client, "request-passcode-reset/", "{}", &token)
       #expect(asked.status == 200, "\(asked.text)")
       let code = try #require(client.gateway.code(for: "+919999999999"))
@@ -176,7 +197,8 @@ import Testing
 
   @Test(
     arguments: [
-      "verify-email", "set-passcode", "change-passcode", "verify-passcode", "request-passcode-reset", "reset-passcode", "disable-passcode",
+      "verify-email", "set-passcode", "change-passcode", "verify-passcode", "request-passcode-reset", "reset-passcode",
+      "disable-passcode",
     ])
   func needASession(_ name: String) async throws {
     try await gateway().run { client in

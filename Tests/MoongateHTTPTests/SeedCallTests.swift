@@ -14,16 +14,20 @@ import Testing
       #expect(sent["resend_in"] as? Int == 60)
       let id = try #require(sent["verification_id"] as? String)
       let code = try #require(client.gateway.code(for: "+919999999999"))
-      let done = try await client.call(.post, "/api/auth/verify-otp\(slash)", #"{"verification_id":"\#(id)","code":"\#(code)"}"#)
+      let done = try await client.call(
+        .post, "/api/auth/verify-otp\(slash)", #"{"verification_id":"\#(id)","code":"\#(code)"}"#)
       #expect(done.status == 200)
       let user = try #require(done["user"] as? [String: Any])
       #expect(user["id"] is String)
       #expect(user["is_new_user"] as? Bool == true)
       #expect(user["account_type"] as? String == "free")
       let token = try #require(done["token"] as? String)
-      #expect(try await client.call(.post, "/api/auth/logout\(slash)", "{}", headers: [("Authorization", "Bearer \(token)")]).status == 204)
       #expect(
-        try await client.call(.post, "/api/auth/logout\(slash)", "{}", headers: [("Authorization", "Bearer \(token)")]).problem() == "unauthenticated"
+        try await client.call(.post, "/api/auth/logout\(slash)", "{}", headers: [("Authorization", "Bearer \(token)")])
+          .status == 204)
+      #expect(
+        try await client.call(.post, "/api/auth/logout\(slash)", "{}", headers: [("Authorization", "Bearer \(token)")])
+          .problem() == "unauthenticated"
       )
     }
   }
@@ -49,35 +53,48 @@ import Testing
     try await HTTPGateway().run { client in
       _ = try await client.register()
       #expect(
-        try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999","flow":"register"}"#).problem() == "already_registered")
+        try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999","flow":"register"}"#)
+          .problem() == "already_registered")
       client.gateway.clock.advance(by: .seconds(900))
-      let id = try #require(try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999"}"#)["verification_id"] as? String)
-      #expect(try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999"}"#).problem() == "resend_too_soon")
+      let id = try #require(
+        try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999"}"#)["verification_id"]
+          as? String)
+      #expect(
+        try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999"}"#).problem()
+          == "resend_too_soon")
       let right = try #require(client.gateway.code(for: "+919999999999"))
       let wrong = right == "000000" ? "000001" : "000000"
       for left in [4, 3, 2, 1] {
-        let answer = try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":"\#(id)","code":"\#(wrong)"}"#)
+        let answer = try await client.call(
+          .post, "/api/auth/verify-otp", #"{"verification_id":"\#(id)","code":"\#(wrong)"}"#)
         #expect(answer.problem() == "invalid_code")
         #expect(answer["attempts_left"] as? Int == left)
       }
       #expect(
-        try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":"\#(id)","code":"\#(wrong)"}"#).problem() == "too_many_attempts")
-      #expect(try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":"fl_x","code":"\#(wrong)"}"#).problem() == "flow_not_found")
+        try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":"\#(id)","code":"\#(wrong)"}"#)
+          .problem() == "too_many_attempts")
       #expect(
-        try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":7,"code":"\#(wrong)"}"#)["field"] as? String == "verification_id")
+        try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":"fl_x","code":"\#(wrong)"}"#)
+          .problem() == "flow_not_found")
+      #expect(
+        try await client.call(.post, "/api/auth/verify-otp", #"{"verification_id":7,"code":"\#(wrong)"}"#)["field"]
+          as? String == "verification_id")
     }
   }
 
   @Test func inABrowserItSignsIn() async throws {
     try await HTTPGateway().run { client in
       let origin = ("Origin", "http://localhost:8080")
-      let sent = try await client.call(.post, "/api/auth/send-otp", #"{"phone_number":"9999999999"}"#, headers: [origin])
+      let sent = try await client.call(
+        .post, "/api/auth/send-otp", #"{"phone_number":"9999999999"}"#, headers: [origin])
       let cookie = try #require(sent.setCookies.first?.prefix { $0 != ";" })
       let id = try #require(sent["verification_id"] as? String)
       let code = try #require(client.gateway.code(for: "+919999999999"))
       let body = #"{"verification_id":"\#(id)","code":"\#(code)"}"#
-      #expect(try await client.call(.post, "/api/auth/verify-otp", body, headers: [origin]).problem() == "flow_not_found")
-      let done = try await client.call(.post, "/api/auth/verify-otp", body, headers: [origin, ("Cookie", String(cookie))])
+      #expect(
+        try await client.call(.post, "/api/auth/verify-otp", body, headers: [origin]).problem() == "flow_not_found")
+      let done = try await client.call(
+        .post, "/api/auth/verify-otp", body, headers: [origin, ("Cookie", String(cookie))])
       #expect(done.setCookies.first?.hasPrefix("moongate=") == true)
     }
   }

@@ -10,16 +10,22 @@ import Testing
     try await HTTPGateway().run { client in
       let token = try await client.register().token
       let good = "moongate=\(token)"
-      for cookie in [good, "a=b; \(good)", "\(good);c", " \(good) ", "x; \(good); y=", "a=;\(good)", "moongatex=1; \(good)"] {
-        #expect(try await client.call(.get, "/api/auth/session", headers: [("Cookie", cookie)]).status == 200, "\(cookie)")
+      for cookie in [
+        good, "a=b; \(good)", "\(good);c", " \(good) ", "x; \(good); y=", "a=;\(good)", "moongatex=1; \(good)",
+      ] {
+        #expect(
+          try await client.call(.get, "/api/auth/session", headers: [("Cookie", cookie)]).status == 200, "\(cookie)")
       }
       let other = String(repeating: "A", count: 43)
       for cookie in [
-        "moongate=", "moongate", "moongate=\(token.dropLast())", "moongate=\(token)A", "moongate=\(other)", "moongate=\"\(token)\"",
+        "moongate=", "moongate", "moongate=\(token.dropLast())", "moongate=\(token)A", "moongate=\(other)",
+        "moongate=\"\(token)\"",
         "moongate=\(token)=", "moongate=\(token)%20",
-        "moongate=\(String(repeating: "x", count: 20_000))", "moongate=é", "Moongate=\(token)", "__Host-moongate=\(token)",
+        "moongate=\(String(repeating: "x", count: 20_000))", "moongate=é", "Moongate=\(token)",
+        "__Host-moongate=\(token)",
         "__Secure-moongate=\(token)", "=moongate=\(token)",
-        "\(good); moongate=\(token)", "\(good); moongate=\(other)", "moongate=; \(good)", "\(good), moongate=\(token)", "moongate=\(token),x",
+        "\(good); moongate=\(token)", "\(good); moongate=\(other)", "moongate=; \(good)", "\(good), moongate=\(token)",
+        "moongate=\(token),x",
         "moongate-flow=\(token)", "moongate=..%2f", ";;;", "",
       ] {
         let answer = try await client.call(.get, "/api/auth/session", headers: [("Cookie", cookie)])
@@ -27,8 +33,10 @@ import Testing
         #expect(answer.problem() == "unauthenticated")
       }
       // In two fields, as HTTP/2 sends them, they are one list.
-      #expect(try await client.call(.get, "/api/auth/session", headers: [("Cookie", "a=b"), ("Cookie", good)]).status == 200)
-      #expect(try await client.call(.get, "/api/auth/session", headers: [("Cookie", good), ("Cookie", good)]).status == 401)
+      #expect(
+        try await client.call(.get, "/api/auth/session", headers: [("Cookie", "a=b"), ("Cookie", good)]).status == 200)
+      #expect(
+        try await client.call(.get, "/api/auth/session", headers: [("Cookie", good), ("Cookie", good)]).status == 401)
     }
   }
 
@@ -36,9 +44,16 @@ import Testing
     try await HTTPGateway().run { client in
       let token = try await client.register().token
       let other = try await client.register("+919999999998").token
-      let status = { (headers: [(String, String)]) async throws in try await client.call(.get, "/api/auth/session", headers: headers).status }
-      for value in ["Bearer \(token)", "bearer \(token)", "BEARER   \(token)"] { #expect(try await status([("Authorization", value)]) == 200) }
-      for value in ["Bearer", "Bearer ", "Bearer x", "Bearer \(token) ", "Basic \(token)", token, "Bearer\(token)", "Bearer \(token),\(token)"]
+      let status = { (headers: [(String, String)]) async throws in
+        try await client.call(.get, "/api/auth/session", headers: headers).status
+      }
+      for value in ["Bearer \(token)", "bearer \(token)", "BEARER   \(token)"] {
+        #expect(try await status([("Authorization", value)]) == 200)
+      }
+      for value in [
+        "Bearer", "Bearer ", "Bearer x", "Bearer \(token) ", "Basic \(token)", token, "Bearer\(token)",
+        "Bearer \(token),\(token)",
+      ]
       where value != "Bearer \(token) " {
         #expect(try await status([("Authorization", value)]) == 401, "\(value)")
       }
@@ -46,7 +61,8 @@ import Testing
       // Another scheme is somebody else's business.
       #expect(try await status([("Authorization", "Basic eA=="), ("Cookie", "moongate=\(token)")]) == 200)
       for headers in [
-        [("Authorization", "Bearer \(token)"), ("Cookie", "moongate=\(other)")], [("Authorization", "Bearer \(token)"), ("Cookie", "moongate=x")],
+        [("Authorization", "Bearer \(token)"), ("Cookie", "moongate=\(other)")],
+        [("Authorization", "Bearer \(token)"), ("Cookie", "moongate=x")],
         [("Authorization", "Bearer \(token)"), ("Authorization", "Bearer \(token)")],
       ] {
         let answer = try await client.call(.get, "/api/auth/session", headers: headers)
@@ -62,7 +78,8 @@ import Testing
       client.gateway.clock.advance(by: .seconds(900))
       let flow = try await client.begin()
       let code = try #require(client.gateway.code(for: "+919999999999"))
-      let done = try await client.call(.post, "/api/auth/flows/\(flow)/submit", #"{"code":"\#(code)"}"#, headers: [("User-Agent", "Phone")])
+      let done = try await client.call(
+        .post, "/api/auth/flows/\(flow)/submit", #"{"code":"\#(code)"}"#, headers: [("User-Agent", "Phone")])
       let second = try #require((done["session"] as? [String: Any])?["token"] as? String)
       #expect(first != second)
       let bearer = { (token: String) in [("Authorization", "Bearer \(token)")] }
@@ -74,7 +91,9 @@ import Testing
       #expect(list.text.components(separatedBy: #""current":true"#).count == 2)
       // Someone else's session is not there.
       let stranger = try await client.register("+919999999998").token
-      #expect(try await client.call(.delete, "/api/auth/sessions/\(ids[0])", headers: bearer(stranger)).problem() == "not_found")
+      #expect(
+        try await client.call(.delete, "/api/auth/sessions/\(ids[0])", headers: bearer(stranger)).problem()
+          == "not_found")
       let ended = try await client.call(.delete, "/api/auth/sessions/\(ids[1])", headers: bearer(second))
       #expect(ended.status == 204)
       #expect(ended.setCookies == [])
@@ -92,9 +111,11 @@ import Testing
     try await HTTPGateway().run { client in
       let token = try await client.register().token
       client.gateway.clock.advance(by: .seconds(3598))
-      #expect(try await client.call(.get, "/api/auth/session", headers: [("Authorization", "Bearer \(token)")]).status == 200)
+      #expect(
+        try await client.call(.get, "/api/auth/session", headers: [("Authorization", "Bearer \(token)")]).status == 200)
       client.gateway.clock.advance(by: .seconds(1))
-      #expect(try await client.call(.get, "/api/auth/session", headers: [("Authorization", "Bearer \(token)")]).status == 401)
+      #expect(
+        try await client.call(.get, "/api/auth/session", headers: [("Authorization", "Bearer \(token)")]).status == 401)
     }
   }
 
@@ -103,7 +124,8 @@ import Testing
       let token = try await client.register().token
       for name in ["moongate=\(token)", "moongate-flow=x", "__Host-moongate-device=x", "moongate="] {
         for origin in [
-          nil, "null", "https://evil.example", "http://localhost:8081", "https://localhost:8080", "http://localhost:8080.evil.example",
+          nil, "null", "https://evil.example", "http://localhost:8081", "https://localhost:8080",
+          "http://localhost:8080.evil.example",
           "http://localhost:8080/", "HTTP://LOCALHOST:8080",
         ] {
           let headers = [("Cookie", name)] + (origin.map { [("Origin", $0)] } ?? [])
@@ -111,7 +133,8 @@ import Testing
             (HTTPRequest.Method.post, "/api/auth/flows"), (.delete, "/api/auth/session"), (.post, "/api/auth/logout"),
             (.delete, RefusalTests.unknownFlow),
           ] {
-            let answer = try await client.call(method, path, method == .post ? #"{"flow":"login"}"# : nil, headers: headers)
+            let answer = try await client.call(
+              method, path, method == .post ? #"{"flow":"login"}"# : nil, headers: headers)
             #expect(answer.status == 403)
             #expect(answer.problem() == "origin_refused")
             #expect(answer.detail == "This request came from another site and was refused.")
@@ -122,8 +145,12 @@ import Testing
       let twice = [cookie, ("Origin", "http://localhost:8080"), ("Origin", "http://localhost:8080")]
       #expect(try await client.call(.delete, "/api/auth/session", headers: twice).problem() == "origin_refused")
       // Nothing of that has ended the session. Reading needs no Origin; the request's own host will do as one.
-      #expect(try await client.call(.get, "/api/auth/session", headers: [cookie, ("Origin", "https://evil.example")]).status == 200)
-      #expect(try await client.call(.delete, "/api/auth/session", headers: [cookie, ("Origin", "http://localhost")]).status == 204)
+      #expect(
+        try await client.call(.get, "/api/auth/session", headers: [cookie, ("Origin", "https://evil.example")]).status
+          == 200)
+      #expect(
+        try await client.call(.delete, "/api/auth/session", headers: [cookie, ("Origin", "http://localhost")]).status
+          == 204)
     }
   }
 
@@ -134,7 +161,8 @@ import Testing
         ["moongate=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0"]
       ),
       (
-        PublicURL(isSecure: true, host: "auth.example.com", port: 443), nil, "__Host-moongate=T; Path=/; HttpOnly; SameSite=Lax; Secure",
+        PublicURL(isSecure: true, host: "auth.example.com", port: 443), nil,
+        "__Host-moongate=T; Path=/; HttpOnly; SameSite=Lax; Secure",
         [
           "__Host-moongate=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0",
           "__Secure-moongate=; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=0",
@@ -153,7 +181,8 @@ import Testing
         PublicURL(isSecure: false, host: "auth.example.com", port: 80), nil,
         "moongate=; Path=/; HttpOnly; SameSite=Lax; Domain=auth.example.com; Max-Age=0|moongate=; Path=/; HttpOnly; SameSite=Lax; Domain=example.com; Max-Age=0|moongate=T; Path=/; HttpOnly; SameSite=Lax",
         [
-          "moongate=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0", "moongate=; Path=/; HttpOnly; SameSite=Lax; Domain=auth.example.com; Max-Age=0",
+          "moongate=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0",
+          "moongate=; Path=/; HttpOnly; SameSite=Lax; Domain=auth.example.com; Max-Age=0",
           "moongate=; Path=/; HttpOnly; SameSite=Lax; Domain=example.com; Max-Age=0",
         ]
       ),
@@ -169,6 +198,8 @@ import Testing
     #expect(GatewayCookies.allNames.isSuperset(of: [cookies.session, cookies.flow, cookies.device]))
     #expect(
       cookies.begin(SecretText("B"))
-        == (url.isSecure ? "__Host-moongate-flow=B; Path=/; HttpOnly; SameSite=Lax; Secure" : "moongate-flow=B; Path=/; HttpOnly; SameSite=Lax"))
+        == (url.isSecure
+          ? "__Host-moongate-flow=B; Path=/; HttpOnly; SameSite=Lax; Secure"
+          : "moongate-flow=B; Path=/; HttpOnly; SameSite=Lax"))
   }
 }

@@ -9,7 +9,8 @@ import PhoneOTP
 import TOTP
 import Testing
 
-/// `/auth/step`, as a browser without JavaScript uses it, with an authenticator app: pages know nothing of it but what it says of itself.
+/// `/auth/step`, as a browser without JavaScript uses it, with an authenticator app: pages know nothing of it but what
+/// it says of itself.
 @Suite struct StepPageTests {
   private static let phone: ProviderName = "phone_otp"
   private static let totp: ProviderName = "totp"
@@ -19,15 +20,18 @@ import Testing
       let whenSet = FunctionName("flows/login.steps[2].when")
       generation.conditions[whenSet] = { $0.account.factors.contains(Self.totp) }
       for (name, steps) in [
-        ("totp_set", [StepRule.test(Self.totp)]), ("totp_change", [.test(Self.totp)]), ("totp_disable", [.test(Self.totp)]),
+        ("totp_set", [StepRule.test(Self.totp)]), ("totp_change", [.test(Self.totp)]),
+        ("totp_disable", [.test(Self.totp)]),
         ("pin_set", [.test("pin")]), ("pin_unlock", [.test("pin")]), ("step_up", [.test(Self.phone, "pin", Self.totp)]),
-        ("login", [.test(Self.phone), .test(Self.totp, when: whenSet)]), ("either", [.test(Self.phone), .test("pin", Self.totp)]),
+        ("login", [.test(Self.phone), .test(Self.totp, when: whenSet)]),
+        ("either", [.test(Self.phone), .test("pin", Self.totp)]),
       ] {
         generation.flows[name] = .test(name, account: .existing, steps: steps)
       }
       generation.flows["register"] = .test("register", account: .new, steps: [.test(Self.phone)])
       generation.policies[Self.totp] = .test(
-        Self.totp, limits: [.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(1800)])],
+        Self.totp,
+        limits: [.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(1800)])],
         unknownAccount: .conceal)
     }
   }
@@ -36,17 +40,21 @@ import Testing
   private func setUp(_ browser: Browser, _ client: Client) async throws -> (app: AuthenticatorApp, recovery: [String]) {
     let account = try await browser.visit("/auth/account")
     let link = try #require(
-      account.text.components(separatedBy: "<a class=\"link\" href=\"").first { $0.contains("aria-label=\"Set up: Authenticator app\"") })
+      account.text.components(separatedBy: "<a class=\"link\" href=\"").first {
+        $0.contains("aria-label=\"Set up: Authenticator app\"")
+      })
     let page = try await browser.visit(String(link.prefix { $0 != "\"" }).replacing("&amp;", with: "&"))
     #expect(page.status == 200 && page.text.contains("<h1>Authenticator app</h1>"), "\(page.text)")
     let begun = try await browser.submit(["flow": "totp_set"])
     let address = try #require(begun.header("Location"))
     #expect(address.hasPrefix("/auth/step?id=fl_"))
     let shown = try await browser.visit(address)
-    #expect(shown.text.contains("<svg class=\"qr\" role=\"img\" aria-label=\"QR code") && !shown.text.contains("style="))
+    #expect(
+      shown.text.contains("<svg class=\"qr\" role=\"img\" aria-label=\"QR code") && !shown.text.contains("style="))
     #expect(shown.text.contains("inputmode=\"numeric\" autocomplete=\"one-time-code\""))
     let secret = try #require(
-      shown.text.components(separatedBy: "<div class=\"secret\" data-keep=\"text\"><code dir=\"ltr\">").dropFirst().first?.prefix { $0 != "<" })
+      shown.text.components(separatedBy: "<div class=\"secret\" data-keep=\"text\"><code dir=\"ltr\">").dropFirst()
+        .first?.prefix { $0 != "<" })
     let app = try #require(AuthenticatorApp(secret: String(secret)))
     let wrong = try await browser.submit(["field.code": "000000"])
     #expect(wrong.status == 401 && wrong.text.contains("Invalid code") && wrong.text.contains("aria-invalid=\"true\""))
@@ -54,12 +62,16 @@ import Testing
     let right = try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())])
     #expect(right.status == 303 && right.header("Location") == address)
     let codes = try await browser.visit(address)
-    let list = codes.text.components(separatedBy: "<li><code dir=\"ltr\">").dropFirst().map { String($0.prefix { $0 != "<" }) }
+    let list = codes.text.components(separatedBy: "<li><code dir=\"ltr\">").dropFirst().map {
+      String($0.prefix { $0 != "<" })
+    }
     #expect(list.count == 10)
     let done = try await browser.submit(["id": String(address.dropFirst("/auth/step?id=".count))])
     #expect(done.header("Location") == "/auth/account?done=totp_set")
     let told = try await browser.visit("/auth/account?done=totp_set")
-    #expect(told.text.contains("Authenticator app is set up.") && told.text.contains("aria-label=\"Turn off: Authenticator app\""))
+    #expect(
+      told.text.contains("Authenticator app is set up.")
+        && told.text.contains("aria-label=\"Turn off: Authenticator app\""))
     client.gateway.clock.advance(by: .seconds(901))
     return (app, list)
   }
@@ -82,12 +94,15 @@ import Testing
       let browser = try await halfWay(client)
       let text = try #require(browser.page?.text)
       for said in [
-        "<h1>Authenticator app</h1>", "Enter the six digits that your authenticator app shows.", "Code from the app", "Use a recovery code",
+        "<h1>Authenticator app</h1>", "Enter the six digits that your authenticator app shows.", "Code from the app",
+        "Use a recovery code",
       ] {
         #expect(text.contains(said), "\(said)")
       }
       #expect(try await browser.submit(["field.code": "12345"]).status == 422)
-      let signedIn = try await browser.submit(["field.code": app.code(at: client.gateway.clock.now()), "field.recovery_code": ""])
+      let signedIn = try await browser.submit([
+        "field.code": app.code(at: client.gateway.clock.now()), "field.recovery_code": "",
+      ])
       #expect(signedIn.header("Location") == "/home" && browser.cookies["moongate"] != nil)
 
       client.gateway.clock.advance(by: .seconds(901))
@@ -115,9 +130,13 @@ import Testing
           let (address, cookies) = (browser.address, browser.cookieHeader)
           group.addTask {
             let headers =
-              [("Accept", "text/html"), ("Origin", "http://localhost:8080"), ("Content-Type", "application/x-www-form-urlencoded")] + cookies
+              [
+                ("Accept", "text/html"), ("Origin", "http://localhost:8080"),
+                ("Content-Type", "application/x-www-form-urlencoded"),
+              ] + cookies
             let id = address.dropFirst("/auth/step?id=".count)
-            return try await client.send(.post, "/auth/step", headers: headers, body: "id=\(id)&field.code=\(code)").status
+            return try await client.send(.post, "/auth/step", headers: headers, body: "id=\(id)&field.code=\(code)")
+              .status
           }
         }
         return try await group.reduce(into: [Int]()) { $0.append($1) }
@@ -134,7 +153,9 @@ import Testing
       #expect(try await browser.submit(["field.code": "000000"]).text.contains("2 tries left."))
       #expect(try await browser.submit(["field.code": "000000"]).status == 401)
       let locked = try await browser.submit(["field.code": "000000"])
-      #expect(locked.status == 429 && locked.text.contains("Please try again in 30 minutes.") && locked.text.contains("data-countdown="))
+      #expect(
+        locked.status == 429 && locked.text.contains("Please try again in 30 minutes.")
+          && locked.text.contains("data-countdown="))
       #expect(try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).status == 429)
     }
   }
@@ -143,12 +164,15 @@ import Testing
     try await gateway().run { client in
       let browser = try await Browser.owner(client)
       let first = try await browser.visit("/auth/step?flow=step_up&with=totp&return_to=%2Fpay")
-      #expect(first.header("Location")?.hasPrefix("/auth/step?flow=totp_set&return_to=%2Fauth%2Fstep%3Fflow%3Dstep_up") == true)
+      #expect(
+        first.header("Location")?.hasPrefix("/auth/step?flow=totp_set&return_to=%2Fauth%2Fstep%3Fflow%3Dstep_up")
+          == true)
       let (app, _) = try await setUp(browser, client)
       let page = try await browser.visit("/auth/step?flow=step_up&with=totp&return_to=%2Fpay")
       #expect(page.text.contains("name=\"field.code\""))
       #expect(try await browser.submit(["field.code": "000000"]).status == 401)
-      #expect(try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).header("Location") == "/pay")
+      #expect(
+        try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).header("Location") == "/pay")
       // Of several ways those that lead somewhere for this person.
       let choice = try await browser.visit("/auth/step?flow=step_up&return_to=%2Fpay")
       #expect(choice.text.contains(">Authenticator app</button>") && choice.text.contains(">Code by SMS</button>"))
@@ -166,7 +190,9 @@ import Testing
       let browser = try await halfWay(client, flow: "either")
       // Who has no passcode is not asked for it.
       #expect(browser.page?.text.contains("name=\"field.code\"") == true, "\(browser.page?.text ?? "")")
-      #expect(try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).header("Location") == "/home")
+      #expect(
+        try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).header("Location") == "/home"
+      )
     }
   }
 
@@ -193,12 +219,16 @@ import Testing
   /// A provider that reads an address and sends nothing to it.
   private struct Word: FullProvider {
     let descriptor = ProviderDescriptor(
-      name: "word", beginFields: [InputField(name: "email", kind: .email)], submitFields: [InputField(name: "word", kind: .password)], settings: [],
+      name: "word", beginFields: [InputField(name: "email", kind: .email)],
+      submitFields: [InputField(name: "word", kind: .password)], settings: [],
       policy: PolicySource(file: "word.lua", text: ""), identifierKinds: [.email],
-      words: StepWords(title: "Your word", instruction: "Type the word that you have chosen.", labels: ["word": "Word"]))
+      words: StepWords(title: "Your word", instruction: "Type the word that you have chosen.", labels: ["word": "Word"])
+    )
 
     func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? { try input.email() }
-    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: []) }
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      .ask(descriptor.submitFields, state: [])
+    }
     func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .proved(Proof()) }
   }
 
@@ -209,8 +239,11 @@ import Testing
     try await gateway.run { client in
       let browser = Browser(client)
       try await browser.visit("/auth/step?flow=by_word")
-      let page = try await browser.visit(try #require(try await browser.submit(["field.email": "asha@example.com"]).header("Location")))
-      #expect(page.text.contains("name=\"field.word\"") && page.text.contains("Type the word that you have chosen."), "\(page.text)")
+      let page = try await browser.visit(
+        try #require(try await browser.submit(["field.email": "asha@example.com"]).header("Location")))
+      #expect(
+        page.text.contains("name=\"field.word\"") && page.text.contains("Type the word that you have chosen."),
+        "\(page.text)")
       #expect(!page.text.contains("code to") && !page.text.contains("asha@example.com"), "\(page.text)")
     }
   }
@@ -219,12 +252,16 @@ import Testing
   private struct Site: FullProvider {
     let descriptor = ProviderDescriptor(
       name: "site_id", beginFields: [],
-      submitFields: ["code", "state", "error"].map { InputField(name: $0, kind: .text, isRequired: false) }, settings: [],
+      submitFields: ["code", "state", "error"].map { InputField(name: $0, kind: .text, isRequired: false) },
+      settings: [],
       policy: PolicySource(file: "site_id.lua", text: ""), identifierKinds: [.federated],
       outcomes: [
         Outcome(.oauthFailed, "It failed."), Outcome(.oauthCancelled, "It was cancelled.", isFailure: false),
         Outcome("too_young", "This site is for people of 18 and older."),
-      ], words: StepWords(title: "Town Hall", translations: ["hi": ["This site is for people of 18 and older.": "यह साइट केवल वयस्कों के लिए है।"]]))
+      ],
+      words: StepWords(
+        title: "Town Hall", translations: ["hi": ["This site is for people of 18 and older.": "यह साइट केवल वयस्कों के लिए है।"]]
+      ))
 
     func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
       .redirect(to: "https://town.test/?state=\(step.callback?.state ?? "")", state: [1])
@@ -244,7 +281,8 @@ import Testing
     ], [true, false])
   func refusedByAnotherSite(_ told: (reason: String, english: String, hindi: String), isFirst: Bool) async throws {
     let gateway = try HTTPGateway(providers: [PhoneOTP(), Site()]) { generation in
-      generation.flows["town"] = .test("town", account: .any, steps: (isFirst ? [] : [.test(Self.phone)]) + [.test("site_id")])
+      generation.flows["town"] = .test(
+        "town", account: .any, steps: (isFirst ? [] : [.test(Self.phone)]) + [.test("site_id")])
       generation.policies["site_id"] = .test("site_id", limits: [])
     }
     try await gateway.run { client in
@@ -263,14 +301,19 @@ import Testing
       let state = try #require(away.text.firstMatch(of: /town\.test\/\?state=([A-Za-z0-9_-]+)/)?.1, "\(away.text)")
       let back = try await browser.visit("/auth/callback/site_id?state=\(state)&error=\(told.reason)")
       let address = try #require(back.header("Location"))
-      #expect(address.hasPrefix(isFirst ? "/auth/step?flow=town&with=site_id" : "/auth/step?id=fl_") && address.hasSuffix("refused=\(told.reason)"))
+      #expect(
+        address.hasPrefix(isFirst ? "/auth/step?flow=town&with=site_id" : "/auth/step?id=fl_")
+          && address.hasSuffix("refused=\(told.reason)"))
       let page = try await browser.visit(address)
       let isCalm = told.reason == "oauth_cancelled"
-      #expect(page.status == 200 && page.text.contains("<p class=\"problem\(isCalm ? " calm" : "")\" role=\"alert\">\(told.english)</p>"))
+      #expect(
+        page.status == 200
+          && page.text.contains("<p class=\"problem\(isCalm ? " calm" : "")\" role=\"alert\">\(told.english)</p>"))
       let hindi = try await browser.visit(try Browser.language("hi", of: page))
       #expect(hindi.text.contains(told.hindi) && !hindi.text.contains(told.english))
       // The way is open again, and a link says nothing of its own.
-      let again = try await browser.submit(isFirst ? ["flow": "town"] : ["id": String(try #require(address.firstMatch(of: /fl_[^&]+/)).0)])
+      let again = try await browser.submit(
+        isFirst ? ["flow": "town"] : ["id": String(try #require(address.firstMatch(of: /fl_[^&]+/)).0)])
       let fresh = try #require(again.text.firstMatch(of: /town\.test\/\?state=([A-Za-z0-9_-]+)/)?.1)
       #expect(fresh != state)
       let forged = try await browser.visit("/auth/step?flow=town&with=site_id&refused=send_money_to_x")
@@ -289,7 +332,8 @@ import Testing
       let shown = try await browser.visit(try #require(begun.header("Location")))
       #expect(shown.text.contains("इसे अपने ऑथेंटिकेटर ऐप से स्कैन करें") && shown.text.contains("ऐप का कोड</label>"))
       #expect(try await browser.submit(["field.code": "12"]).text.contains("आपका ऐप जो छह अंक दिखाता है, वे लिखें।"))
-      let main = try #require(browser.page?.text.components(separatedBy: "<main>").last?.components(separatedBy: "</main>").first)
+      let main = try #require(
+        browser.page?.text.components(separatedBy: "<main>").last?.components(separatedBy: "</main>").first)
       #expect(!main.contains("Scan") && !main.contains("Enter") && !main.contains("Code"))
       #expect(try await browser.visit("/auth/account").text.contains("ऑथेंटिकेटर ऐप"))
     }
@@ -302,7 +346,10 @@ import Testing
       client.gateway.clock.advance(by: .seconds(601))
       let page = try await browser.visit("/auth/step?flow=totp_set")
       #expect(page.status == 403)
-      #expect(page.text.contains("href=\"/auth/step?flow=step_up&amp;return_to=%2Fauth%2Fstep%3Fflow%3Dtotp_set&amp;for=change\""), "\(page.text)")
+      #expect(
+        page.text.contains(
+          "href=\"/auth/step?flow=step_up&amp;return_to=%2Fauth%2Fstep%3Fflow%3Dtotp_set&amp;for=change\""),
+        "\(page.text)")
     }
   }
 
@@ -313,10 +360,17 @@ import Testing
       let thief = Browser(client)
       #expect(try await thief.visit(browser.address).status == 404)
       let code = app.code(at: client.gateway.clock.now())
-      #expect(try await thief.post("/auth/step", ["id": String(browser.address.dropFirst(14)), "field.code": code]).status == 404)
-      #expect(try await thief.visit("/auth/step?flow=step_up").header("Location")?.hasPrefix("/auth/login?return_to=") == true)
+      #expect(
+        try await thief.post("/auth/step", ["id": String(browser.address.dropFirst(14)), "field.code": code]).status
+          == 404)
+      #expect(
+        try await thief.visit("/auth/step?flow=step_up").header("Location")?.hasPrefix("/auth/login?return_to=") == true
+      )
       #expect(try await thief.visit("/auth/step?flow=nothing").status == 404)
-      let headers = [("Accept", "text/html"), ("Origin", "https://evil.example"), ("Content-Type", "application/x-www-form-urlencoded")]
+      let headers = [
+        ("Accept", "text/html"), ("Origin", "https://evil.example"),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+      ]
       let forged = try await client.send(.post, "/auth/step", headers: headers + browser.cookieHeader, body: "id=x")
       #expect(forged.status == 403)
     }

@@ -12,8 +12,10 @@ final class PushApproval: FullProvider {
   private let answer = Mutex<StepAnswer?>(nil)
 
   let descriptor = ProviderDescriptor(
-    name: "push", beginFields: [InputField(name: "phone", kind: .phone, isRequired: false)], submitFields: [], settings: [],
-    policy: PolicySource(file: "push.lua", text: ""), identifierKinds: [.phone], outcomes: [Outcome("declined", "You declined.")],
+    name: "push", beginFields: [InputField(name: "phone", kind: .phone, isRequired: false)], submitFields: [],
+    settings: [],
+    policy: PolicySource(file: "push.lua", text: ""), identifierKinds: [.phone],
+    outcomes: [Outcome("declined", "You declined.")],
     words: StepWords(
       title: "Approve on your phone", instruction: "Open the app and compare the number.",
       translations: ["hi": ["Approve on your phone": "अपने फ़ोन पर मंज़ूरी दें"]]))
@@ -35,7 +37,10 @@ final class PushApproval: FullProvider {
 
 /// The page of a step that waits for an approval, as a browser without JavaScript uses it, and what the API says.
 @Suite struct WaitPageTests {
-  private func run(login: [StepRule] = [.test("phone_otp", "push")], _ body: @escaping @Sendable (Client, PushApproval) async throws -> Void)
+  private func run(
+    login: [StepRule] = [.test("phone_otp", "push")],
+    _ body: @escaping @Sendable (Client, PushApproval) async throws -> Void
+  )
     async throws
   {
     let push = PushApproval()
@@ -43,7 +48,8 @@ final class PushApproval: FullProvider {
       for (name, steps) in [
         ("push", [StepRule.test("push")]), ("login", login), ("step_up", [.test("phone_otp", "push")]),
       ] {
-        generation.flows[name] = .test(name, purpose: name == "step_up" ? .stepUp : .signIn, account: .existing, steps: steps)
+        generation.flows[name] = .test(
+          name, purpose: name == "step_up" ? .stepUp : .signIn, account: .existing, steps: steps)
       }
       generation.flows["register"] = .test("register", account: .new, steps: [.test("phone_otp")])
     }
@@ -67,8 +73,12 @@ final class PushApproval: FullProvider {
       let browser = Browser(client)
       let address = try await waits(browser)
       let page = try await browser.visit(address)
-      #expect(page.status == 200 && page.text.contains("<h1>Approve on your phone</h1>") && page.text.contains("<code dir=\"ltr\">47</code>"))
-      #expect(page.text.contains("<noscript><meta http-equiv=\"refresh\" content=\"3; url=\(address)\"></noscript>"), "\(page.text)")
+      #expect(
+        page.status == 200 && page.text.contains("<h1>Approve on your phone</h1>")
+          && page.text.contains("<code dir=\"ltr\">47</code>"))
+      #expect(
+        page.text.contains("<noscript><meta http-equiv=\"refresh\" content=\"3; url=\(address)\"></noscript>"),
+        "\(page.text)")
       #expect(page.text.contains("data-form=\"wait\" data-poll=\"3000\""))
       #expect(page.text.contains("aria-live=\"polite\"") && page.text.contains("role=\"status\""))
       #expect(page.text.contains("Check again") && page.text.contains("<a class=\"back\" href=\"/auth/login\""))
@@ -95,7 +105,8 @@ final class PushApproval: FullProvider {
         try await client.send(
           .post, "/auth/step",
           headers: [
-            ("Accept", "text/html"), ("Origin", browser.origin), ("Content-Type", "application/x-www-form-urlencoded"), ("Moongate-Page", "script"),
+            ("Accept", "text/html"), ("Origin", browser.origin), ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Moongate-Page", "script"),
           ] + browser.cookieHeader, body: "id=\(id)&action=poll")
       }
       #expect(try await poll().text.contains("data-form=\"wait\""))
@@ -113,7 +124,9 @@ final class PushApproval: FullProvider {
         client.gateway.clock.advance(by: .seconds(3))
         push.decides(.refused("declined"))
         let page = try await browser.visit(address)
-        #expect(page.status == 401 && page.text.contains("You declined.") && !page.text.contains("http-equiv=\"refresh\""), "\(flow): \(page.text)")
+        #expect(
+          page.status == 401 && page.text.contains("You declined.") && !page.text.contains("http-equiv=\"refresh\""),
+          "\(flow): \(page.text)")
         let again = try await browser.submit(["field.phone": "9999999999"])
         #expect(again.header("Location") == address, "\(flow): \(again.text)")
         #expect(try await browser.visit(address).text.contains("data-form=\"wait\""))
@@ -148,8 +161,11 @@ final class PushApproval: FullProvider {
       try await browser.visit("/auth/step?flow=step_up&with=push")
       let address = try #require(try await browser.submit(["flow": "step_up"]).header("Location"))
       let page = try await browser.visit(address)
-      #expect(page.text.contains("data-form=\"wait\"") && page.text.contains("name=\"with\" value=\"phone_otp\""), "\(page.text)")
-      #expect(try await browser.submit(["with": "phone_otp"]).header("Location")?.hasPrefix("/auth/verify?id=") ?? false)
+      #expect(
+        page.text.contains("data-form=\"wait\"") && page.text.contains("name=\"with\" value=\"phone_otp\""),
+        "\(page.text)")
+      #expect(
+        try await browser.submit(["with": "phone_otp"]).header("Location")?.hasPrefix("/auth/verify?id=") ?? false)
     }
   }
 
@@ -157,7 +173,8 @@ final class PushApproval: FullProvider {
     try await run { client, push in
       let id = try #require(try await client.call(.post, "/api/auth/flows", #"{"flow":"push"}"#)["id"] as? String)
       let step = { (answer: Answer) in answer["step"] as? [String: Any] ?? [:] }
-      let begun = step(try await client.call(.post, "/api/auth/flows/\(id)/begin", #"{"provider":"push","phone":"+919999999999"}"#))
+      let begun = step(
+        try await client.call(.post, "/api/auth/flows/\(id)/begin", #"{"provider":"push","phone":"+919999999999"}"#))
       #expect(begun["retry_after"] as? Int == 3 && (begun["fields"] as? [Any])?.isEmpty ?? false)
       #expect(step(try await client.call(.post, "/api/auth/flows/\(id)/submit", "{}"))["retry_after"] as? Int == 3)
       client.gateway.clock.advance(by: .seconds(3))

@@ -7,8 +7,8 @@ import PhoneOTP
 import TOTP
 import Testing
 
-/// Steps of two rounds: an authenticator app's code was right, and the recovery codes wait to be seen while something else happens to the app.
-/// What counts is the record by which the code was judged.
+/// Steps of two rounds: an authenticator app's code was right, and the recovery codes wait to be seen while something
+/// else happens to the app. What counts is the record by which the code was judged.
 @Suite struct WaitingStepTests {
   private static let totp: ProviderName = "totp"
 
@@ -19,7 +19,8 @@ import Testing
       }
       generation.flows["register"] = .test("register", account: .new, steps: [.test("phone_otp")])
       generation.policies[Self.totp] = .test(
-        Self.totp, limits: [.test("verify", on: .verify, per: .account, max: 20, window: .seconds(86_400), lock: [.seconds(60)])],
+        Self.totp,
+        limits: [.test("verify", on: .verify, per: .account, max: 20, window: .seconds(86_400), lock: [.seconds(60)])],
         unknownAccount: .conceal)
     }
     try await gateway.run { client in try await body(try await Person(client)) }
@@ -51,7 +52,9 @@ import Testing
     }
 
     /// What a new flow of the name says to a code.
-    func tries(_ flow: String, _ code: String) async throws -> Answer { try await submit(try await open(flow).id, code: code) }
+    func tries(_ flow: String, _ code: String) async throws -> Answer {
+      try await submit(try await open(flow).id, code: code)
+    }
 
     /// The current code, half a minute after the last one.
     func next(_ app: AuthenticatorApp) -> String {
@@ -69,13 +72,15 @@ import Testing
     }
 
     private func call(_ path: String, _ json: String) async throws -> Answer {
-      let answer = try await client.call(.post, "/api/auth/flows" + path, json, headers: [("Authorization", "Bearer \(token)")])
+      let answer = try await client.call(
+        .post, "/api/auth/flows" + path, json, headers: [("Authorization", "Bearer \(token)")])
       if let session = answer["session"] as? [String: Any], let fresh = session["token"] as? String { token = fresh }
       return answer
     }
   }
 
-  /// Attack: a stolen session waits at its recovery codes until the owner has set up an app, and puts its own in that one's place.
+  /// Attack: a stolen session waits at its recovery codes until the owner has set up an app, and puts its own in that
+  /// one's place.
   @Test func anAppThatWaitsDoesNotReplaceOneThatWasSetUpMeanwhile() async throws {
     try await run { person in
       let waiting = try await person.open("totp_set")
@@ -89,7 +94,8 @@ import Testing
     }
   }
 
-  /// Attack: one code opens new recovery codes, then a step-up, and then, since the first brings back the record before it, another step-up.
+  /// Attack: one code opens new recovery codes, then a step-up, and then, since the first brings back the record before
+  /// it, another step-up.
   @Test func aCodeIsNotGoodAgainByWhatWaitedWithIt() async throws {
     try await run { person in
       let app = try await person.setUp()

@@ -26,7 +26,8 @@ extension ApplicationRequestContextSource {
     let (body, source) = RequestBody.makeStream()
     await source.yield(ByteBuffer(string: #"{"flow":"#))
     let head = HTTPRequest(
-      method: .post, scheme: "http", authority: "localhost", path: "/api/auth/flows", headerFields: [.contentType: "application/json"])
+      method: .post, scheme: "http", authority: "localhost", path: "/api/auth/flows",
+      headerFields: [.contentType: "application/json"])
     let response = try await http.application.responder.respond(
       to: Request(head: head, body: body), context: ConnectionContext(source: .testing(http.gateway)))
     #expect(response.status.code == 408)
@@ -44,14 +45,17 @@ extension ApplicationRequestContextSource {
       try store.close()
       let bearer = [("Authorization", "Bearer \(token)")]
       for answer in [
-        try await client.call(.get, "/api/auth/session", headers: bearer), try await client.call(.delete, "/api/auth/session", headers: bearer),
-        try await client.call(.get, "/api/auth/flows/\(id)"), try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"123456"}"#),
+        try await client.call(.get, "/api/auth/session", headers: bearer),
+        try await client.call(.delete, "/api/auth/session", headers: bearer),
+        try await client.call(.get, "/api/auth/flows/\(id)"),
+        try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"123456"}"#),
       ] {
         #expect(answer.status == 503)
         #expect(answer.problem() == "store_unavailable")
         #expect(answer.detail == "The gateway is not available at the moment. Please try again.")
       }
-      let page = try await client.send(.get, "/auth/account", headers: [("Cookie", "moongate=\(token)"), ("Accept", "text/html")])
+      let page = try await client.send(
+        .get, "/auth/account", headers: [("Cookie", "moongate=\(token)"), ("Accept", "text/html")])
       #expect(page.status == 503)
       #expect(page.text.contains("The gateway is not available at the moment."))
       // Without a token nobody asks the store, and the stylesheet is always there.
@@ -87,13 +91,18 @@ extension ApplicationRequestContextSource {
       gateway.clock.advance(by: .seconds(900))
       let id = try await client.begin()
       let code = try #require(gateway.code(for: "+919999999999"))
-      _ = try await client.call(.post, "/api/auth/flows/\(id)/submit?code=\(code)&x=querysecret", #"{"code":"\#(wrong)"}"#)
-      _ = try await client.call(.post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(code)","password":"hunter2hunter2"}"#)
+      _ = try await client.call(
+        .post, "/api/auth/flows/\(id)/submit?code=\(code)&x=querysecret", #"{"code":"\#(wrong)"}"#)
+      _ = try await client.call(
+        .post, "/api/auth/flows/\(id)/submit", #"{"code":"\#(code)","password":"hunter2hunter2"}"#)
       _ = try await client.call(.get, "/api/auth/flows/\(id)x")
-      _ = try await client.call(.get, "/api/auth/nothing?phone=9999999999&x=querysecret", headers: [("Cookie", "moongate=\(token)")])
+      _ = try await client.call(
+        .get, "/api/auth/nothing?phone=9999999999&x=querysecret", headers: [("Cookie", "moongate=\(token)")])
       _ = try await client.call(.post, "/api/auth/flows/\(id)/begin", #"{"phone":"hello 8888888888"}"#)
       try await browser.post("/auth/logout", [:])
-      var secrets = [first, code, wrong, token, id, "querysecret", "hunter2", "9999999999", "99999 99999", "8888888888"]
+      var secrets = [
+        first, code, wrong, token, id, "querysecret", "hunter2", "9999999999", "99999 99999", "8888888888",
+      ]
       secrets += browser.cookies.values + [String(address.dropFirst("/auth/verify?id=".count))]
       let events = try await gateway.audit.events(limit: 1000)
       #expect(events.count > 8)
@@ -120,9 +129,11 @@ extension ApplicationRequestContextSource {
 /// The stylesheet's colours, light and dark (seeds.md 1.11): every pair that text is shown in has 4.5:1.
 @Suite struct ContrastTests {
   @Test(arguments: [
-    ("text", "background"), ("text-quiet", "background"), ("link", "background"), ("error", "error-field"), ("error", "background"),
+    ("text", "background"), ("text-quiet", "background"), ("link", "background"), ("error", "error-field"),
+    ("error", "background"),
     ("success", "success-field"),
-    ("on-primary", "primary"), ("on-disabled", "disabled"), ("text", "surface"), ("text", "error-field"), ("text", "tint"),
+    ("on-primary", "primary"), ("on-disabled", "disabled"), ("text", "surface"), ("text", "error-field"),
+    ("text", "tint"),
     ("text-quiet", "raised"),
   ])
   func everyPair(_ front: String, _ back: String) async throws {

@@ -16,31 +16,45 @@ import Testing
   func lengths(_ length: Int) throws {
     let article = [8, 11, 18].contains(length) ? "an" : "a"
     #expect(try language("en").text("sent_digits", length: length) == "We've sent \(article) \(length)-digit code to")
-    #expect(try language("en").text("sent_characters", length: length) == "We've sent \(article) \(length)-character code to")
+    #expect(
+      try language("en").text("sent_characters", length: length) == "We've sent \(article) \(length)-character code to")
     #expect(try language("hi").text("sent_digits", length: length) == "हमने \(length) अंकों का कोड यहाँ भेजा है")
     #expect(try language("hi").text("sent_characters", length: length) == "हमने \(length) अक्षरों का कोड यहाँ भेजा है")
   }
 
   /// A language of the operator's that says a sentence in general does not say it in English for some numbers.
   @Test func formsForOneNumberAreTheLanguagesOwn() {
-    let own = PageFile(name: "nl.words", bytes: Array("sent_digits = Un code à {length} chiffres\nsent_digits_9 = Neuf\n".utf8))
+    let own = PageFile(
+      name: "nl.words", bytes: Array("sent_digits = Un code à {length} chiffres\nsent_digits_9 = Neuf\n".utf8))
     let dutch = PageSet([own], brand: Brand()).languages[2]
-    #expect([7, 8, 9].map { dutch.text("sent_digits", length: $0) } == ["Un code à 7 chiffres", "Un code à 8 chiffres", "Neuf"])
-    #expect(dutch.text("sent_characters", length: 8) == "We've sent an 8-character code to", "what is left out is English, rightly said")
+    #expect(
+      [7, 8, 9].map { dutch.text("sent_digits", length: $0) } == [
+        "Un code à 7 chiffres", "Un code à 8 chiffres", "Neuf",
+      ])
+    #expect(
+      dutch.text("sent_characters", length: 8) == "We've sent an 8-character code to",
+      "what is left out is English, rightly said")
   }
 
   /// The languages that ship, but for English.
   private static let others = ShippedWords.files.map(\.tag).filter { $0 != "en" }
 
   /// What stands in the file itself, without what English would give.
-  private func own(_ tag: String) throws -> Words { Words(tag: tag, base: nil, try #require(ShippedWords.text(of: tag)), known: nil) { _, _ in } }
+  private func own(_ tag: String) throws -> Words {
+    Words(tag: tag, base: nil, try #require(ShippedWords.text(of: tag)), known: nil) { _, _ in }
+  }
 
-  private static let templates = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+  private static let templates = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
     .appendingPathComponent("Sources/MoongateHTTP/Pages/Templates")
 
   @Test func everyFileOfWordsIsShipped() throws {
-    let files = try FileManager.default.contentsOfDirectory(atPath: Self.templates.path).filter { $0.hasSuffix(".words") }
-    #expect(Set(files.map { String($0.dropLast(6)) }) == Set(ShippedWords.files.map(\.tag)), "ShippedWords.files lists what lies in Templates/")
+    let files = try FileManager.default.contentsOfDirectory(atPath: Self.templates.path).filter {
+      $0.hasSuffix(".words")
+    }
+    #expect(
+      Set(files.map { String($0.dropLast(6)) }) == Set(ShippedWords.files.map(\.tag)),
+      "ShippedWords.files lists what lies in Templates/")
     #expect(Set(ShippedWords.offered).isSubset(of: ShippedWords.files.map(\.tag)))
   }
 
@@ -59,18 +73,22 @@ import Testing
       }
     }
     #expect(expected.subtracting(words.texts.keys).sorted() == [], "\(tag).words lacks these names")
-    #expect(Set(words.texts.keys).subtracting(expected).sorted() == [], "\(tag).words has names that the pages do not know")
+    #expect(
+      Set(words.texts.keys).subtracting(expected).sorted() == [], "\(tag).words has names that the pages do not know")
     // What is filled in is the same in both. A form for one number may say the number in a word.
     let braces = { (text: String) in Set(text.matches(of: /\{\w+\}/).map { String($0.0) }) }
     for (name, text) in words.texts {
       guard let said = english[name] else { continue }
       let isPlural = name.wholeMatch(of: /.+_(zero|one|two|few|many|other)/) != nil
-      #expect(braces(text) == braces(said) || isPlural && braces(text).isSubset(of: braces(said)), "\(tag).words: \(name)")
+      #expect(
+        braces(text) == braces(said) || isPlural && braces(text).isSubset(of: braces(said)), "\(tag).words: \(name)")
     }
     for (said, text) in words.sentences { #expect(braces(text) == braces(said), "\(tag).words: \(said)") }
   }
 
-  @Test("every sentence of another language is in this one", arguments: others) func everySentenceIsThere(_ tag: String) throws {
+  @Test("every sentence of another language is in this one", arguments: others) func everySentenceIsThere(_ tag: String)
+    throws
+  {
     let all = try Set(Self.others.flatMap { try own($0).sentences.keys })
     #expect(all.subtracting(try own(tag).sentences.keys).sorted() == [], "\(tag).words lacks these below [sentences]")
   }
@@ -90,7 +108,8 @@ import Testing
     let (words, english) = (try own(tag), try own("en"))
     let factor = FactorNotice(subject: "Passcode set", event: "A passcode was set for your account")
     let notices: [Notice] = [
-      .newDevice(userAgent: "Mozilla/5.0 (Linux; Android 15) Chrome/140", at: Timestamp(milliseconds: 0)), .locked(for: .seconds(900)),
+      .newDevice(userAgent: "Mozilla/5.0 (Linux; Android 15) Chrome/140", at: Timestamp(milliseconds: 0)),
+      .locked(for: .seconds(900)),
       .locked(for: nil),
       .emailChanged, .phoneAdded, .phoneChanged, .siteConnected("X"), .siteDisconnected("X"), .factorSet("X"),
       .factorChanged("X"), .factorRemoved("X"), .factor(factor),
@@ -99,7 +118,8 @@ import Testing
       for channel in [MessageChannel.mail, .sms] {
         let text = notice.text(service: "Example", by: channel, in: words)
         let english = notice.text(service: "Example", by: channel, in: english)
-        for part in english.split(whereSeparator: { ".\n:".contains($0) }) where part.contains(/[a-z]{3}/) && part.contains(" ") {
+        for part in english.split(whereSeparator: { ".\n:".contains($0) })
+        where part.contains(/[a-z]{3}/) && part.contains(" ") {
           if case .factor = notice, part.contains("passcode") { continue }
           if part.contains("Chrome") { continue }
           #expect(!text.contains(part), "\(tag).words lacks \(part)")
@@ -107,23 +127,33 @@ import Testing
         #expect(!text.contains("{"))
       }
       if case .factor = notice { continue }
-      #expect(notice.subject(service: "Example", in: words) != notice.subject(service: "Example", in: english), "\(tag)")
+      #expect(
+        notice.subject(service: "Example", in: words) != notice.subject(service: "Example", in: english), "\(tag)")
     }
   }
 
   @Test(
     "the form that goes with a number",
     arguments: [
-      ("en", [0, 1, 2, 11, 100], "other one other other other"), ("hi", [0, 1, 2], "one one other"), ("fr", [0, 1, 2], "one one other"),
-      ("pt", [0, 1, 2], "one one other"), ("pt-PT", [0, 1], "other one"), ("pt-BR", [0], "one"), ("ta", [0, 1, 5], "other one other"),
-      ("ar", [0, 1, 2, 3, 10, 11, 26, 99, 100, 102, 103, 111, 1000], "zero one two few few many many many other other few many other"),
+      ("en", [0, 1, 2, 11, 100], "other one other other other"), ("hi", [0, 1, 2], "one one other"),
+      ("fr", [0, 1, 2], "one one other"),
+      ("pt", [0, 1, 2], "one one other"), ("pt-PT", [0, 1], "other one"), ("pt-BR", [0], "one"),
+      ("ta", [0, 1, 5], "other one other"),
+      (
+        "ar", [0, 1, 2, 3, 10, 11, 26, 99, 100, 102, 103, 111, 1000],
+        "zero one two few few many many many other other few many other"
+      ),
       ("ru", [1, 2, 5, 11, 12, 21, 22, 25, 111, 121], "one few many many many one few many many one"),
-      ("pl", [1, 2, 5, 12, 21, 22, 112], "one few many many many few many"), ("cs", [1, 2, 4, 5, 22], "one few few other other"),
-      ("sl", [1, 2, 3, 5, 101, 102], "one two few other one two"), ("ro", [0, 1, 2, 19, 20, 101], "few one few few other few"),
-      ("lt", [1, 2, 10, 11, 21, 22], "one few other other one few"), ("lv", [0, 1, 2, 11, 21], "zero one other zero one"),
+      ("pl", [1, 2, 5, 12, 21, 22, 112], "one few many many many few many"),
+      ("cs", [1, 2, 4, 5, 22], "one few few other other"),
+      ("sl", [1, 2, 3, 5, 101, 102], "one two few other one two"),
+      ("ro", [0, 1, 2, 19, 20, 101], "few one few few other few"),
+      ("lt", [1, 2, 10, 11, 21, 22], "one few other other one few"),
+      ("lv", [0, 1, 2, 11, 21], "zero one other zero one"),
       ("he", [1, 2, 3], "one two other"), ("cy", [0, 1, 2, 3, 6, 7], "zero one two few many other"),
       ("ga", [1, 2, 3, 7, 11], "one two few many other"),
-      ("ja", [0, 1, 2], "other other other"), ("sr", [1, 3, 5, 21], "one few other one"), ("xx", [0, 1, 2], "other one other"),
+      ("ja", [0, 1, 2], "other other other"), ("sr", [1, 3, 5, 21], "one few other one"),
+      ("xx", [0, 1, 2], "other one other"),
     ])
   func plurals(_ tag: String, _ numbers: [Int], _ categories: String) {
     let rule = PluralRule(of: tag)
@@ -137,7 +167,8 @@ import Testing
     #expect(arabic.isRightToLeft)
     let minutes = [60, 120, 180, 660].map { arabic.wait(.seconds($0)) }
     #expect(minutes == ["دقيقة واحدة", "دقيقتين", "3 دقائق", "11 دقيقة"])
-    #expect([1, 2, 3].map { arabic.count($0, "tries") } == ["بقيت محاولة واحدة.", "بقيت محاولتان.", "بقيت 3 محاولات."])
+    #expect(
+      [1, 2, 3].map { arabic.count($0, "tries") } == ["بقيت محاولة واحدة.", "بقيت محاولتان.", "بقيت 3 محاولات."])
   }
 
   /// A file of an operator's from before there were more than two forms.
@@ -152,7 +183,9 @@ import Testing
     let own = PageFile(name: "pl.words", bytes: Array("minutes_few = {n} minuty\nminutes_other = {n} minut\n".utf8))
     let set = PageSet([own], brand: Brand())
     #expect(set.problems == [])
-    #expect([60, 120, 300].map { set.languages[2].wait(.seconds($0)) } == ["1 minut", "2 minuty", "5 minut"], "and never English")
+    #expect(
+      [60, 120, 300].map { set.languages[2].wait(.seconds($0)) } == ["1 minut", "2 minuty", "5 minut"],
+      "and never English")
     let wrong = PageFile(name: "pl.words", bytes: Array("minutes_two = x\n".utf8))
     #expect(PageSet([wrong], brand: Brand()).problems.count == 1, "Polish has no dual")
   }
@@ -161,14 +194,19 @@ import Testing
 
   @Test func theOperatorChoosesWhatIsOffered() {
     let own = PageFile(name: "nl.words", bytes: Array("language = Nederlands\n".utf8))
-    func tags(_ offered: [String], _ files: [PageFile] = []) -> [String] { PageSet(files, brand: Brand(), languages: offered).languages.map(\.tag) }
+    func tags(_ offered: [String], _ files: [PageFile] = []) -> [String] {
+      PageSet(files, brand: Brand(), languages: offered).languages.map(\.tag)
+    }
     #expect(tags([]) == ["en", "hi"] && tags([], [own]) == ["en", "hi", "nl"])
     #expect(tags(["fr", "en"]) == ["fr", "en"] && tags(["nl", "ar"], [own]) == ["nl", "ar"])
     #expect(tags(["xx"]) == ["en"], "nobody is left without words")
     let french = PageFile(name: "fr.words", bytes: Array("login_title = Bonjour\n".utf8))
     let words = PageSet([french], brand: Brand(), languages: ["fr"]).languages[0]
-    #expect(words["login_title"] == "Bonjour" && words["sign_in"] == "Se connecter", "an operator's line stands in ours")
-    #expect(LanguageChoice.choose(accepting: ["xx"], among: PageSet([], brand: Brand(), languages: ["de", "en"]).languages)?.tag == "de")
+    #expect(
+      words["login_title"] == "Bonjour" && words["sign_in"] == "Se connecter", "an operator's line stands in ours")
+    #expect(
+      LanguageChoice.choose(accepting: ["xx"], among: PageSet([], brand: Brand(), languages: ["de", "en"]).languages)?
+        .tag == "de")
   }
 
   @Test func languagesWithoutWordsAreRefused() {
@@ -177,12 +215,19 @@ import Testing
     gateway.locations["languages"] = SourceLocation(file: "gateway.lua", line: 7)
     let problems = PageRenderer.problems(of: [], gateway: gateway)
     #expect(problems.map(\.location.line) == [7])
-    #expect(problems.first?.message.hasPrefix("there are no words for \"nl\": add pages/nl.words, or choose from en, hi, ar") == true)
+    #expect(
+      problems.first?.message.hasPrefix("there are no words for \"nl\": add pages/nl.words, or choose from en, hi, ar")
+        == true)
     #expect(PageRenderer.problems(of: [PageFile(name: "nl.words", bytes: [])], gateway: gateway) == [])
   }
 
-  @Test(arguments: [("Enter the 6-digit code.", "6 अंकों का कोड लिखें।"), ("Enter the 8-character code.", "8 अक्षरों का कोड लिखें।"), ("No 7 here", "No 7 here")])
-  func sentencesWithNumbers(_ english: String, _ hindi: String) throws { #expect(try language("hi").translated(english) == hindi) }
+  @Test(arguments: [
+    ("Enter the 6-digit code.", "6 अंकों का कोड लिखें।"), ("Enter the 8-character code.", "8 अक्षरों का कोड लिखें।"),
+    ("No 7 here", "No 7 here"),
+  ])
+  func sentencesWithNumbers(_ english: String, _ hindi: String) throws {
+    #expect(try language("hi").translated(english) == hindi)
+  }
 
   /// What the code names is what templates may name: `PageTemplate` leads every model to the template that shows it.
   @Test(arguments: PageTemplate.allCases) func modelsAndTemplates(_ template: PageTemplate) {

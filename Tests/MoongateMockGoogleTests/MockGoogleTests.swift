@@ -36,8 +36,10 @@ import Testing
   @Test(
     "what is not the same as it was asked for is refused",
     arguments: [
-      ("code_verifier", String(repeating: "b", count: 43)), ("code_verifier", ""), ("redirect_uri", "http://localhost:8080/auth/callback/other"),
-      ("redirect_uri", ""), ("code", "other"), ("grant_type", "password"), ("client_id", "other"), ("client_secret", "wrong"),
+      ("code_verifier", String(repeating: "b", count: 43)), ("code_verifier", ""),
+      ("redirect_uri", "http://localhost:8080/auth/callback/other"),
+      ("redirect_uri", ""), ("code", "other"), ("grant_type", "password"), ("client_id", "other"),
+      ("client_secret", "wrong"),
     ])
   func wrong(field: String, value: String) async throws {
     let code = try await world.code()
@@ -60,18 +62,23 @@ import Testing
 
   @Test("clients prove themselves by Basic too, and not in two ways") func basic() async throws {
     let header = "Basic " + Data("client:s3cret".utf8).base64EncodedString()
-    let first = try await world.redeem(try await world.code(), ["client_id": nil, "client_secret": nil], [.authorization: header])
+    let first = try await world.redeem(
+      try await world.code(), ["client_id": nil, "client_secret": nil], [.authorization: header])
     #expect(first.status == 200, "\(first.text)")
     #expect(try await world.redeem(try await world.code(), [:], [.authorization: header]).status == 400)
     let wrong = "Basic " + Data("client:other".utf8).base64EncodedString()
-    #expect(try await world.redeem(try await world.code(), ["client_id": nil, "client_secret": nil], [.authorization: wrong]).status == 401)
+    #expect(
+      try await world.redeem(try await world.code(), ["client_id": nil, "client_secret": nil], [.authorization: wrong])
+        .status == 401)
   }
 
   @Test(
     "nobody is sent to an address that was not registered",
     arguments: [
-      ["redirect_uri": "http://evil.example.com/"], ["redirect_uri": "http://localhost:8080/auth/callback/google_oauth/"],
-      ["redirect_uri": "http://localhost:8080/auth/callback/google_oauth?x=1"], ["redirect_uri": ""], ["client_id": "other"], ["client_id": ""],
+      ["redirect_uri": "http://evil.example.com/"],
+      ["redirect_uri": "http://localhost:8080/auth/callback/google_oauth/"],
+      ["redirect_uri": "http://localhost:8080/auth/callback/google_oauth?x=1"], ["redirect_uri": ""],
+      ["client_id": "other"], ["client_id": ""],
     ])
   func redirects(changes: [String: String]) async throws {
     let answer = try await world.authorize(changes)
@@ -84,7 +91,8 @@ import Testing
     arguments: [
       (["code_challenge": ""], "invalid_request"), (["code_challenge_method": "plain"], "invalid_request"),
       (["code_challenge_method": ""], "invalid_request"), (["code_challenge": "short"], "invalid_request"),
-      (["response_type": "token"], "unsupported_response_type"), (["scope": "email"], "invalid_scope"), (["prompt": "none"], "interaction_required"),
+      (["response_type": "token"], "unsupported_response_type"), (["scope": "email"], "invalid_scope"),
+      (["prompt": "none"], "interaction_required"),
     ])
   func told(changes: [String: String], error: String) async throws {
     let answer = try await world.authorize(changes)
@@ -94,12 +102,15 @@ import Testing
     #expect(location.contains("&state=st%26te&iss=http%3A%2F%2Flocalhost%3A9400"))
   }
 
-  @Test("cancel and fail go back with their errors", arguments: [("cancel", "access_denied"), ("error", "server_error")])
+  @Test(
+    "cancel and fail go back with their errors", arguments: [("cancel", "access_denied"), ("error", "server_error")])
   func buttons(action: String, error: String) async throws {
     let choice = try await world.choice()
     let answer = try await world.post("/authorize", ["request": choice, "action": action])
     #expect(answer.header(.location)?.contains("?error=\(error)&") == true)
-    #expect(try await world.post("/authorize", ["request": choice, "account": "100000000000000000001"]).status == 400, "a page is used once")
+    #expect(
+      try await world.post("/authorize", ["request": choice, "account": "100000000000000000001"]).status == 400,
+      "a page is used once")
   }
 
   @Test("anybody else may be typed, and is the same person the next time") func typed() async throws {
@@ -107,7 +118,8 @@ import Testing
     for _ in 0..<2 {
       let choice = try await world.choice()
       let back = try await world.post(
-        "/authorize", ["request": choice, "account": "other", "name": "Dora <b>", "email": "Dora@Example.com", "verified": "1"])
+        "/authorize",
+        ["request": choice, "account": "other", "name": "Dora <b>", "email": "Dora@Example.com", "verified": "1"])
       let code = try #require(MockWorld.code(back))
       let token = try #require(try await world.redeem(code)["id_token"])
       let claims = try #require(MockWorld.claims(token))
@@ -116,12 +128,17 @@ import Testing
       subjects.append(try #require(claims["sub"] as? String))
     }
     #expect(Set(subjects).count == 1)
-    #expect(try await world.post("/authorize", ["request": try await world.choice(), "account": "other", "email": "nobody"]).status == 400)
+    #expect(
+      try await world.post("/authorize", ["request": try await world.choice(), "account": "other", "email": "nobody"])
+        .status == 400)
     #expect(try await world.post("/authorize", ["request": try await world.choice(), "account": "999"]).status == 400)
-    #expect(try await world.post("/authorize", ["request": "made up", "account": "100000000000000000001"]).status == 400)
+    #expect(
+      try await world.post("/authorize", ["request": "made up", "account": "100000000000000000001"]).status == 400)
   }
 
-  @Test("keys rotate: new ones sign, those before stay published, those before them do not") func rotation() async throws {
+  @Test("keys rotate: new ones sign, those before stay published, those before them do not") func rotation()
+    async throws
+  {
     func published() async throws -> [String] {
       let keys = try await world.get("/certs").json["keys"] as? [[String: Any]] ?? []
       return keys.compactMap { $0["kid"] as? String }
@@ -142,7 +159,9 @@ import Testing
 
   @Test("someone who asks for it waits for the token") func slow() async throws {
     let choice = try await world.choice()
-    let code = try #require(MockWorld.code(try await world.post("/authorize", ["request": choice, "account": "100000000000000000001", "slow": "1"])))
+    let code = try #require(
+      MockWorld.code(
+        try await world.post("/authorize", ["request": choice, "account": "100000000000000000001", "slow": "1"])))
     #expect(try await world.redeem(code).status == 200)
     #expect(world.slept.withLock { $0 } == .seconds(8))
   }
@@ -158,7 +177,8 @@ import Testing
 
   @Test("what is asked twice is not read at all") func twice() async throws {
     #expect(try await world.get("/authorize?client_id=client&client_id=client").status == 400)
-    let answer = try await world.send(.post, "/token", [.contentType: "application/x-www-form-urlencoded"], "code=a&code=b")
+    let answer = try await world.send(
+      .post, "/token", [.contentType: "application/x-www-form-urlencoded"], "code=a&code=b")
     #expect(answer["error"] == "invalid_request")
   }
 }

@@ -18,7 +18,8 @@ final class MockWorld: Sendable {
     let client = MockGoogle.Client(id: "client", secret: "s3cret", redirects: [Self.redirect])
     let provider = MockGoogle(
       issuer: "http://localhost:9400", clients: { [client] }, now: { [unowned self] in now.withLock { $0 } },
-      random: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } }, sleep: { [unowned self] length in slept.withLock { $0 = length } })
+      random: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
+      sleep: { [unowned self] length in slept.withLock { $0 = length } })
     site.withLock { $0 = MockGoogleSite(provider) }
   }
 
@@ -32,8 +33,11 @@ final class MockWorld: Sendable {
     func header(_ name: HTTPField.Name) -> String? { response.headers[name] }
   }
 
-  func send(_ method: HTTPRequest.Method, _ path: String, _ headers: HTTPFields = [:], _ body: String = "") async throws -> Answer {
-    let head = HTTPRequest(method: method, scheme: "http", authority: "localhost:9400", path: path, headerFields: headers)
+  func send(_ method: HTTPRequest.Method, _ path: String, _ headers: HTTPFields = [:], _ body: String = "") async throws
+    -> Answer
+  {
+    let head = HTTPRequest(
+      method: method, scheme: "http", authority: "localhost:9400", path: path, headerFields: headers)
     guard let site = site.withLock({ $0 }) else { return Answer(response: Response(status: .badGateway), text: "") }
     let response = await site.respond(to: Request(head: head, body: RequestBody(buffer: ByteBuffer(string: body))))
     let collector = Collector()
@@ -54,7 +58,8 @@ final class MockWorld: Sendable {
     let challenge = Data(SHA256.hash(data: Data(Self.verifier.utf8))).base64EncodedString()
       .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     let fields: [String: String?] = [
-      "client_id": "client", "redirect_uri": Self.redirect, "response_type": "code", "scope": "openid email profile", "state": "st&te",
+      "client_id": "client", "redirect_uri": Self.redirect, "response_type": "code", "scope": "openid email profile",
+      "state": "st&te",
       "nonce": "n0nce",
       "code_challenge": challenge, "code_challenge_method": "S256",
     ]
@@ -70,7 +75,10 @@ final class MockWorld: Sendable {
 
   /// A code for the first account.
   func code() async throws -> String {
-    guard let code = Self.code(try await post("/authorize", ["request": try await choice(), "account": "100000000000000000001"])) else {
+    guard
+      let code = Self.code(
+        try await post("/authorize", ["request": try await choice(), "account": "100000000000000000001"]))
+    else {
       throw NoPage()
     }
     return code
@@ -78,7 +86,8 @@ final class MockWorld: Sendable {
 
   func redeem(_ code: String, _ changes: [String: String?] = [:], _ headers: HTTPFields = [:]) async throws -> Answer {
     let fields: [String: String?] = [
-      "grant_type": "authorization_code", "code": code, "redirect_uri": Self.redirect, "code_verifier": Self.verifier, "client_id": "client",
+      "grant_type": "authorization_code", "code": code, "redirect_uri": Self.redirect, "code_verifier": Self.verifier,
+      "client_id": "client",
       "client_secret": "s3cret",
     ]
     return try await post("/token", fields.merging(changes) { $1 }, headers)
@@ -99,7 +108,9 @@ final class MockWorld: Sendable {
 
   private static func form(_ fields: [String: String?]) -> String {
     let safe = CharacterSet.alphanumerics
-    return fields.compactMap { name, value in value?.addingPercentEncoding(withAllowedCharacters: safe).map { "\(name)=\($0)" } }.joined(
+    return fields.compactMap { name, value in
+      value?.addingPercentEncoding(withAllowedCharacters: safe).map { "\(name)=\($0)" }
+    }.joined(
       separator: "&")
   }
 }

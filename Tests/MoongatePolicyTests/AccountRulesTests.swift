@@ -65,9 +65,12 @@ import Testing
     let accounts = try Self.load(Self.folder(text)).accounts
     #expect(accounts.signIn.map(\.choices) == [["totp"], ["pin", "email_code"], ["pin"], ["phone_otp"], ["password"]])
     #expect(accounts.signIn.map(\.enroll) == [false, false, true, false, false])
-    #expect(accounts.signIn.map { $0.when?.path } == ["accounts.sign_in[1].when", "accounts.sign_in[2].when", nil, nil, nil])
+    #expect(
+      accounts.signIn.map { $0.when?.path } == ["accounts.sign_in[1].when", "accounts.sign_in[2].when", nil, nil, nil])
     #expect(accounts.signIn.map(\.location.line) == [3, 4, 5, 6, 6])
-    #expect(accounts.changeWithin == .seconds(300) && accounts.recoveryDelay == .zero && accounts.unverifiedLifetime == .seconds(7 * 86_400))
+    #expect(
+      accounts.changeWithin == .seconds(300) && accounts.recoveryDelay == .zero
+        && accounts.unverifiedLifetime == .seconds(7 * 86_400))
     let evaluator = try Self.load(Self.folder(text)).makeEvaluator()
     for isNew in [true, false] {
       let facts = Facts.test {
@@ -89,11 +92,14 @@ import Testing
       """
     let generation = try Self.load(Self.folder(text))
     let offers = generation.accounts.offers
-    #expect(offers.map(\.provider) == ["totp", "pin"] && offers.map(\.every) == [.seconds(7 * 86_400), .seconds(30 * 86_400)])
+    #expect(
+      offers.map(\.provider) == ["totp", "pin"] && offers.map(\.every) == [.seconds(7 * 86_400), .seconds(30 * 86_400)])
     #expect(offers.map { $0.when?.path } == ["accounts.offer[1].when", nil] && offers.map(\.location.line) == [3, 4])
     let shown = PolicyListing(generation.accounts).text(colour: false)
-    for line in ["offer[1]             \"totp\" ", "offer[1].every       \"7d\" ", "offer[1].when        function ", "offer[2].every       \"30d\" "]
-    {
+    for line in [
+      "offer[1]             \"totp\" ", "offer[1].every       \"7d\" ", "offer[1].when        function ",
+      "offer[2].every       \"30d\" ",
+    ] {
       #expect(shown.contains(line), "\(shown)")
     }
     let facts = Facts.test { $0.flow = FlowFacts(name: "login", passed: ["phone_otp"]) }
@@ -115,7 +121,9 @@ import Testing
   }
 
   @Test func theFileIsPartOfTheGeneration() throws {
-    let ids = try [nil, "return accounts {}", "return accounts { change_within = \"9m\" }"].map { try Self.load(Self.folder($0)).id }
+    let ids = try [nil, "return accounts {}", "return accounts { change_within = \"9m\" }"].map {
+      try Self.load(Self.folder($0)).id
+    }
     #expect(Set(ids).count == 3)
   }
 
@@ -164,7 +172,8 @@ import Testing
   static let mistakes: [Mistake] = [
     Mistake(
       "return accounts {\nsignin = {},\n}",
-      "2: signin: unknown field; did you mean `sign_in`? (a list of steps that every session of an existing account requires)"),
+      "2: signin: unknown field; did you mean `sign_in`? (a list of steps that every session of an existing account requires)"
+    ),
     Mistake(
       "return accounts {\nchange_within = 600,\n}",
       "2: change_within: a bare number is no duration; write \"600s\" for seconds or \"600m\" for minutes"),
@@ -174,10 +183,12 @@ import Testing
     Mistake(
       "return accounts {\nunverified_lifetime = \"soon\",\n}",
       "2: unverified_lifetime: \"soon\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
-    Mistake("return accounts {\nunverified_lifetime = \"4000d\",\n}", "2: unverified_lifetime: must be at most \"3650d\""),
+    Mistake(
+      "return accounts {\nunverified_lifetime = \"4000d\",\n}", "2: unverified_lifetime: must be at most \"3650d\""),
     Mistake(
       "return accounts {\nsign_in = \"totp\",\n}",
-      "2: sign_in: must be a list of steps, as in { { \"totp\", when = function(f) return f.account.factors.totp end } }, not \"totp\""),
+      "2: sign_in: must be a list of steps, as in { { \"totp\", when = function(f) return f.account.factors.totp end } }, not \"totp\""
+    ),
     Mistake(
       "return accounts {\nsign_in = { \"totp\", when = function(f) return true end },\n}",
       "2: sign_in: must be a list of steps, as in { { \"totp\", when = function(f) return f.account.factors.totp end } }: each step with a condition is a "
@@ -185,16 +196,25 @@ import Testing
     Mistake(signIn("{ \"topt\" },"), "3: sign_in[1]: no provider is called \"topt\"; did you mean `totp`?"),
     Mistake(
       signIn("{ \"google_oauth\" },"),
-      "3: sign_in[1]: no provider of this step is configured: name `google_oauth` under `providers` in gateway.lua, or remove the step"),
+      "3: sign_in[1]: no provider of this step is configured: name `google_oauth` under `providers` in gateway.lua, or remove the step"
+    ),
     Mistake(signIn("{ 7 },"), "3: sign_in[1]: must name a provider in quotes, not the number 7"),
     Mistake(signIn("7,"), "3: sign_in[1]: must name a provider in quotes, not the number 7"),
-    Mistake(signIn("{ any_of {} },"), "3: sign_in[1]: any_of takes a list of providers, as in any_of { \"phone_otp\", \"pin\" }"),
-    Mistake(signIn("{ when = function(f) return true end },"), "3: sign_in[1]: a step names its provider first, as in { \"totp\" }"),
     Mistake(
-      signIn("{ \"totp\",\nwhen = true },"), "4: sign_in[1].when: must be a function, as in function(f) return f.account.factors.totp end, not true"),
+      signIn("{ any_of {} },"),
+      "3: sign_in[1]: any_of takes a list of providers, as in any_of { \"phone_otp\", \"pin\" }"),
     Mistake(
-      signIn("{ \"totp\",\nwhn = function(f) return true end },"), "4: sign_in[1].whn: unknown field; did you mean `when`? (a function of facts)"),
-    Mistake(signIn("{ \"totp\",\nskippable = true },"), "4: sign_in[1].skippable: unknown field; there are `enroll` and `when`"),
+      signIn("{ when = function(f) return true end },"),
+      "3: sign_in[1]: a step names its provider first, as in { \"totp\" }"),
+    Mistake(
+      signIn("{ \"totp\",\nwhen = true },"),
+      "4: sign_in[1].when: must be a function, as in function(f) return f.account.factors.totp end, not true"),
+    Mistake(
+      signIn("{ \"totp\",\nwhn = function(f) return true end },"),
+      "4: sign_in[1].whn: unknown field; did you mean `when`? (a function of facts)"),
+    Mistake(
+      signIn("{ \"totp\",\nskippable = true },"),
+      "4: sign_in[1].skippable: unknown field; there are `enroll` and `when`"),
     Mistake(signIn("{ \"totp\",\nenroll = \"yes\" },"), "4: sign_in[1].enroll: must be true or false, not \"yes\""),
     Mistake(
       signIn("{ any_of { \"email_code\", \"password\" },\nenroll = true },"),
@@ -206,17 +226,25 @@ import Testing
     Mistake(
       signIn("{ \"totp\", when = function(f)\nreturn f.account.factors.topt end },"),
       "4: `f.account.factors.topt`: no provider is called `topt`; did you mean `totp`?"),
-    Mistake("return accounts {\noffer = \"totp\",\n}", "2: offer: must be a list of providers, as in { { \"passkey\", every = \"30d\" } }"),
-    Mistake(offer("{ every = \"30d\" },"), "3: offer[1]: an offer names one provider first, as in { \"passkey\", every = \"30d\" }"),
+    Mistake(
+      "return accounts {\noffer = \"totp\",\n}",
+      "2: offer: must be a list of providers, as in { { \"passkey\", every = \"30d\" } }"),
+    Mistake(
+      offer("{ every = \"30d\" },"),
+      "3: offer[1]: an offer names one provider first, as in { \"passkey\", every = \"30d\" }"),
     Mistake(offer("\"topt\","), "3: offer[1]: no provider is called \"topt\"; did you mean `totp`?"),
     Mistake(offer("7,"), "3: offer[1]: must name a provider in quotes, not the number 7"),
     Mistake(offer("\"totp\",\n{ \"totp\" },"), "4: offer[2]: offers `totp` a second time"),
     Mistake(
-      offer("\"phone_otp\","), "3: offer[1]: `phone_otp` cannot be offered: only a factor that is no identifier can, such as `passkey` and `totp`"),
+      offer("\"phone_otp\","),
+      "3: offer[1]: `phone_otp` cannot be offered: only a factor that is no identifier can, such as `passkey` and `totp`"
+    ),
     Mistake(offer("{ \"totp\",\nevery = \"5m\" },"), "4: offer[1].every: must be longer than \"5m\""),
     Mistake(offer("{ \"totp\",\nevery = \"400d\" },"), "4: offer[1].every: must be at most \"365d\""),
     Mistake(offer("{ \"totp\",\nenroll = true },"), "4: offer[1].enroll: unknown field; there are `every` and `when`"),
-    Mistake(offer("{ \"totp\",\nwhen = function(f) return f.acount end },"), "4: unknown fact `f.acount`; did you mean `account`?"),
+    Mistake(
+      offer("{ \"totp\",\nwhen = function(f) return f.acount end },"),
+      "4: unknown fact `f.acount`; did you mean `account`?"),
     Mistake("return acounts {}", "1: unknown name `acounts`; did you mean `accounts`?"),
     Mistake("return { sign_in = {} }", " must return accounts { … }, and returns a table"),
     Mistake("local x = 1", " must return accounts { … }, and returns nothing"),
@@ -231,18 +259,21 @@ import Testing
   /// Attack: what accounts require is not required, because the file is called something else.
   @Test func aMisspelledFileIsRefused() throws {
     #expect(
-      try Self.folder(nil, ["account.lua": "return accounts {}"]).load(ShippedProviders.all.map(\.descriptor)).problems == [
-        "account.lua: is not read; did you mean `accounts.lua`?"
-      ])
+      try Self.folder(nil, ["account.lua": "return accounts {}"]).load(ShippedProviders.all.map(\.descriptor)).problems
+        == [
+          "account.lua: is not read; did you mean `accounts.lua`?"
+        ])
     #expect(
-      try Self.folder(nil, ["guarantee.lua": "return guarantees {}"]).load(ShippedProviders.all.map(\.descriptor)).problems == [
-        "guarantee.lua: is not read; did you mean `guarantees.lua`?"
-      ])
+      try Self.folder(nil, ["guarantee.lua": "return guarantees {}"]).load(ShippedProviders.all.map(\.descriptor))
+        .problems == [
+          "guarantee.lua: is not read; did you mean `guarantees.lua`?"
+        ])
   }
 
   /// Attack: a container mounts a file that is missing as a folder, and accounts require nothing from then on.
   @Test func aFolderInTheFilesPlaceIsRefused() throws {
-    let problems = try Self.folder(nil, ["accounts.lua/stray.txt": ""]).load(ShippedProviders.all.map(\.descriptor)).problems
+    let problems = try Self.folder(nil, ["accounts.lua/stray.txt": ""]).load(ShippedProviders.all.map(\.descriptor))
+      .problems
     #expect(problems.count == 1 && problems.first?.hasPrefix("accounts.lua: ") ?? false, "\(problems)")
   }
 
@@ -264,23 +295,36 @@ import Testing
 
   @Test func aFactorThatAnotherFlowLacksIsWarnedOf() throws {
     let login = Self.flow("login", "existing", "{ \"phone_otp\" },\n\(Self.totp)")
-    let told = "step totp does not protect accounts: flow \"enter\" opens the same accounts without it; move it to accounts.lua"
-    #expect(try Self.warnings(nil, ["flows/login.lua": login, "flows/enter.lua": Self.enter]) == ["flows/login.lua:5: \(told)"])
+    let told =
+      "step totp does not protect accounts: flow \"enter\" opens the same accounts without it; move it to accounts.lua"
+    #expect(
+      try Self.warnings(nil, ["flows/login.lua": login, "flows/enter.lua": Self.enter]) == [
+        "flows/login.lua:5: \(told)"
+      ])
     // Where both ask for it, or the account requires it, nothing is open.
     let both = Self.flow("enter", "any", "{ \"phone_otp\" },\n\(Self.totp)")
     #expect(try Self.warnings(nil, ["flows/login.lua": login, "flows/enter.lua": both]) == [])
     #expect(try Self.warnings(Self.signIn(Self.totp), ["flows/login.lua": login, "flows/enter.lua": Self.enter]) == [])
     // A flow that only makes accounts opens none that are there.
-    #expect(try Self.warnings(nil, ["flows/login.lua": login, "flows/register.lua": Self.flow("register", "new", "{ \"phone_otp\" },")]) == [])
+    #expect(
+      try Self.warnings(
+        nil, ["flows/login.lua": login, "flows/register.lua": Self.flow("register", "new", "{ \"phone_otp\" },")]) == []
+    )
   }
 
   @Test func aResetIsADoorToo() throws {
     let login = Self.flow("login_password", "existing", "{ \"password\" },\n{ \"pin\" },")
     let reset = Self.flow(
-      "password_reset", "existing", "{ \"email_code\" },\n{ \"password\" },", purpose: "purpose = \"reset\", provider = \"password\", ")
+      "password_reset", "existing", "{ \"email_code\" },\n{ \"password\" },",
+      purpose: "purpose = \"reset\", provider = \"password\", ")
     #expect(
-      try Self.warnings(nil, ["flows/login.lua": nil, "flows/login_password.lua": login, "flows/password_reset.lua": reset, "routes.lua": nil]).filter
-      {
+      try Self.warnings(
+        nil,
+        [
+          "flows/login.lua": nil, "flows/login_password.lua": login, "flows/password_reset.lua": reset,
+          "routes.lua": nil,
+        ]
+      ).filter {
         $0.hasPrefix("flows/")
       } == [
         "flows/login_password.lua:5: step pin does not protect accounts: flow \"password_reset\" opens the same accounts without it; move it to accounts.lua"
@@ -288,7 +332,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("{ \"totp\" },", "`totp` (403 denied): test for it, as in when = function(f) return f.account.factors.totp end, or "),
+    (
+      "{ \"totp\" },",
+      "`totp` (403 denied): test for it, as in when = function(f) return f.account.factors.totp end, or "
+    ),
     (
       "{ \"totp\", when = function(f) return f.client.new_device end },",
       "`totp` (403 denied): test for it, as in when = function(f) return f.account.factors.totp end, or "
@@ -311,7 +358,9 @@ import Testing
     "{ \"email_code\", when = function(f) return f.client.new_device and f.account.email_verified end },",
     "{ \"phone_otp\", when = function(f) return f.account.phone_verified and f.flow.name == \"login\" end },",
   ])
-  func aConditionThatTestsForTheFactorIsNot(_ step: String) throws { #expect(try Self.warnings(Self.signIn(step)) == []) }
+  func aConditionThatTestsForTheFactorIsNot(_ step: String) throws {
+    #expect(try Self.warnings(Self.signIn(step)) == [])
+  }
 
   @Test func aFlowThatNobodyCompletesIsWarnedOf() throws {
     let reset = Self.flow("password_reset", "existing", "{ \"email_code\" },\n{ \"password\" },")
@@ -326,10 +375,13 @@ import Testing
     let generation = try Self.load(Self.folder(Self.signIn("{ \"totp\" },")))
     #expect(generation.providersThatOpenAlone.isEmpty)
     #expect(try Self.load(Self.folder(Self.signIn(Self.totp))).providersThatOpenAlone == ["phone_otp"])
-    #expect(try Self.load(Self.folder(Self.signIn("{ \"totp\", enroll = true },"))).providersThatOpenAlone == ["phone_otp"])
+    #expect(
+      try Self.load(Self.folder(Self.signIn("{ \"totp\", enroll = true },"))).providersThatOpenAlone == ["phone_otp"])
   }
 }
 
 extension Result where Success == any PolicyGeneration, Failure == RefusedConfiguration {
-  fileprivate var problems: [String] { if case .failure(let refused) = self { refused.problems.map(\.description) } else { [] } }
+  fileprivate var problems: [String] {
+    if case .failure(let refused) = self { refused.problems.map(\.description) } else { [] }
+  }
 }

@@ -17,7 +17,9 @@ import Testing
   }
 
   @Test func noFolder() {
-    guard case .failure(let refused) = ConfigurationLoader(providers: [], environment: [:]).load(folder: "/nowhere/at/all") else {
+    guard
+      case .failure(let refused) = ConfigurationLoader(providers: [], environment: [:]).load(folder: "/nowhere/at/all")
+    else {
       Issue.record("loaded")
       return
     }
@@ -27,7 +29,10 @@ import Testing
 
   @Test func aFileForAFolder() throws {
     let folder = try TestFolder()
-    guard case .failure(let refused) = ConfigurationLoader(providers: [], environment: [:]).load(folder: folder.scratch.path("gateway.lua")) else {
+    guard
+      case .failure(let refused) = ConfigurationLoader(providers: [], environment: [:]).load(
+        folder: folder.scratch.path("gateway.lua"))
+    else {
       Issue.record("loaded")
       return
     }
@@ -35,7 +40,9 @@ import Testing
   }
 
   @Test func noGateway() throws {
-    #expect(try TestFolder(["gateway.lua": nil]).problems() == ["gateway.lua: is missing: every configuration folder has one"])
+    #expect(
+      try TestFolder(["gateway.lua": nil]).problems() == ["gateway.lua: is missing: every configuration folder has one"]
+    )
   }
 
   @Test func noRoutesIsAWarning() throws {
@@ -59,7 +66,9 @@ import Testing
     #expect(folder.problems() == ["routes.lua:2: the file is not UTF-8: save it as UTF-8 in your editor"])
   }
 
-  @Test func aByteOrderMarkIsNoMatter() throws { #expect(try TestFolder(["routes.lua": "\u{feff}" + TestFolder.routes]).problems() == []) }
+  @Test func aByteOrderMarkIsNoMatter() throws {
+    #expect(try TestFolder(["routes.lua": "\u{feff}" + TestFolder.routes]).problems() == [])
+  }
 
   @Test func tenMegabytes() throws {
     #expect(
@@ -71,19 +80,24 @@ import Testing
   @Test func aMegabyteThatParsesSlowly() throws {
     let labels = (0..<60_000).map { "::l\($0)::" }.joined(separator: " ")
     let folder = try TestFolder(["routes.lua": labels])
-    let time = ContinuousClock().measure { #expect(folder.problems() == ["routes.lua: more than 1000 labels (`::name::`)"]) }
+    let time = ContinuousClock().measure {
+      #expect(folder.problems() == ["routes.lua: more than 1000 labels (`::name::`)"])
+    }
     #expect(time < .seconds(5))
   }
 
   @Test func linksThatLeadNowhere() throws {
     let folder = try TestFolder()
     try FileManager.default.createDirectory(atPath: folder.scratch.path("policies"), withIntermediateDirectories: true)
-    try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("policies/a.lua"), withDestinationPath: "b.lua")
-    try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("policies/b.lua"), withDestinationPath: "a.lua")
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.scratch.path("policies/a.lua"), withDestinationPath: "b.lua")
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.scratch.path("policies/b.lua"), withDestinationPath: "a.lua")
     try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("tests"), withDestinationPath: "tests")
     #expect(
       folder.problems() == [
-        "policies/a.lua: a symbolic link that leads nowhere or in a circle", "policies/b.lua: a symbolic link that leads nowhere or in a circle",
+        "policies/a.lua: a symbolic link that leads nowhere or in a circle",
+        "policies/b.lua: a symbolic link that leads nowhere or in a circle",
         "tests: a symbolic link that leads nowhere or in a circle",
       ])
   }
@@ -104,7 +118,8 @@ import Testing
   @Test func aPipeAndAFolderNamedLikeFiles() throws {
     let folder = try TestFolder(["routes.lua": nil])
     #expect(mkfifo(folder.scratch.path("routes.lua"), 0o600) == 0)
-    try FileManager.default.createDirectory(atPath: folder.scratch.path("flows/x.lua"), withIntermediateDirectories: true)
+    try FileManager.default.createDirectory(
+      atPath: folder.scratch.path("flows/x.lua"), withIntermediateDirectories: true)
     #expect(folder.problems() == ["flows/x.lua: it is no regular file", "routes.lua: it is no regular file"])
   }
 
@@ -131,7 +146,8 @@ import Testing
 
   @Test func aThousandBadReloadsLeaveNoMemory() throws {
     let folder = try TestFolder([
-      "policies/phone_otp.lua": "return policy \"phone_otp\" { limits = { verify = { windw = 1 } }, send = function(f) return alow end }"
+      "policies/phone_otp.lua":
+        "return policy \"phone_otp\" { limits = { verify = { windw = 1 } }, send = function(f) return alow end }"
     ])
     for _ in 0..<20 { _ = folder.problems() }
     let before = Self.residentBytes()

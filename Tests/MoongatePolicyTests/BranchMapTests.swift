@@ -43,10 +43,16 @@ import Testing
           for (one, two) in [("and", "or"), ("or", "and"), ("and", "and"), ("or", "or")] {
             let expression = "\(first) \(one) \(second) \(two) \(third)"
             let helpers = "local function f(x) return x end"
-            let body = "\(helpers) local function g(a, b) if \(expression) then return \(expression) end return false end"
-            let calls = "{ " + ["true, true", "true, false", "false, true", "nil, 3"].map { "tostring(g(\($0)))" }.joined(separator: ", ") + " }"
+            let body =
+              "\(helpers) local function g(a, b) if \(expression) then return \(expression) end return false end"
+            let calls =
+              "{ "
+              + ["true, true", "true, false", "false, true", "nil, 3"].map { "tostring(g(\($0)))" }.joined(
+                separator: ", ") + " }"
             let source = Array("\(body) return \(calls)".utf8)
-            #expect(try values(source, marks: false) == values(BranchMap(source, first: 0).instrumented, marks: true), "\(expression)")
+            #expect(
+              try values(source, marks: false) == values(BranchMap(source, first: 0).instrumented, marks: true),
+              "\(expression)")
           }
         }
       }
@@ -71,7 +77,10 @@ import Testing
     ])
     let generation = try #require(try folder.generation() as? Generation)
     let index = BranchIndex(generation)
-    #expect(index.places.map(\.branch.code) == ["f.phone.country == \"IN\"", "if f.phone.country == \"IN\" or f.clock.suspect"])
+    #expect(
+      index.places.map(\.branch.code) == [
+        "f.phone.country == \"IN\"", "if f.phone.country == \"IN\" or f.clock.suspect",
+      ])
     #expect(index.places.map(\.location.line) == [2, 2])
     let probe = try BranchProbe(generation, index)
     let send = FunctionName("policies/phone_otp.send")
@@ -80,7 +89,12 @@ import Testing
     probe.follow(send, .test { $0.clockIsSuspect = true })
     #expect(probe.sides.prefix(2) == [2, 3])
     // Neither text nor globals of what serves people know of it.
-    #expect(generation.sources["policies/phone_otp.lua"].map { !String(decoding: $0.bytes, as: UTF8.self).contains("_moongate") } ?? false)
-    #expect(throws: LuaState.Failure.self) { try LuaState().load(Array("return _moongate_took(1, 2)".utf8), name: "x", marks: false) }
+    #expect(
+      generation.sources["policies/phone_otp.lua"].map {
+        !String(decoding: $0.bytes, as: UTF8.self).contains("_moongate")
+      } ?? false)
+    #expect(throws: LuaState.Failure.self) {
+      try LuaState().load(Array("return _moongate_took(1, 2)".utf8), name: "x", marks: false)
+    }
   }
 }

@@ -31,7 +31,8 @@ import Testing
   @Test func aKeyAndOtherSecretsAreCredentials() throws {
     try credentials.write("0123456789abcdef0123456789abcdef", to: "master.key")
     try credentials.write("admin-0123456789abcdef\n", to: "admin.token")
-    let setting = "key = credential \"master.key\", admin = { address = \"127.0.0.1:9901\", token = credential \"admin.token\" },"
+    let setting =
+      "key = credential \"master.key\", admin = { address = \"127.0.0.1:9901\", token = credential \"admin.token\" },"
     let loaded = try folder(setting).load(environment: ["CREDENTIALS_DIRECTORY": credentials.path]).get()
     #expect(loaded.gateway.key == .credential(path: credentials.path("master.key")))
     #expect(loaded.gateway.allAdminTokens.map { $0.secret.reveal() } == ["admin-0123456789abcdef"])
@@ -55,16 +56,21 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: credentials.path("master.key")))
   }
 
-  /// Attack: another user of the machine reads the secret, since the folder that stands in for systemd's was made carelessly.
+  /// Attack: another user of the machine reads the secret, since the folder that stands in for systemd's was made
+  /// carelessly.
   @Test(arguments: [0o640, 0o604, 0o666]) func aCredentialThatOthersReadIsRefused(_ mode: Int) throws {
     try credentials.write("admin-0123456789abcdef", to: "admin.token")
     try credentials.setMode(mode, of: "admin.token")
     let told = try problems("admin = { address = \"127.0.0.1:9901\", token = credential \"admin.token\" },")
-    #expect(told.count == 1 && told.allSatisfy { $0.contains("the credential admin.token: has mode \(String(mode, radix: 8))") })
+    #expect(
+      told.count == 1
+        && told.allSatisfy { $0.contains("the credential admin.token: has mode \(String(mode, radix: 8))") })
   }
 
   /// Attack: a name that leads out of the folder, to a file that the service may read and its operators may not.
-  @Test(arguments: ["../shadow", "a/b", "/etc/shadow", ".hidden", ""]) func aNameThatIsAPathIsRefused(_ name: String) throws {
+  @Test(arguments: ["../shadow", "a/b", "/etc/shadow", ".hidden", ""]) func aNameThatIsAPathIsRefused(_ name: String)
+    throws
+  {
     let told = try problems("key = credential \"\(name)\",")
     #expect(told == ["gateway.lua:4: key: \"\(name)\" is no name of a credential, such as credential \"master.key\""])
   }

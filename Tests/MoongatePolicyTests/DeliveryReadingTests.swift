@@ -14,18 +14,24 @@ import Testing
     try TestFolder(["gateway.lua": Self.gateway(sms: sms, mail: mail)]).load(environment: Self.environment).get()
   }
 
-  private func delivery(_ generation: any PolicyGeneration, _ provider: ProviderName, _ field: String) -> DeliverySettings? {
+  private func delivery(_ generation: any PolicyGeneration, _ provider: ProviderName, _ field: String)
+    -> DeliverySettings?
+  {
     generation.gateway.providers[provider]?.deliveries[field]
   }
 
   @Test(
     arguments: [
-      ("url = \"smtps://mail.example.com\"", 465, SMTPSettings.Encryption.implicit), ("url = \"smtp://mail.example.com\"", 587, .required),
-      ("url = \"smtp://mail.example.com:25\", starttls = false", 25, .none), ("url = \"smtp://localhost:2525\"", 2525, .none),
-      ("url = \"smtp://127.0.0.1\", starttls = true", 587, .required), ("url = \"smtps://[::1]:10465\"", 10465, .implicit),
+      ("url = \"smtps://mail.example.com\"", 465, SMTPSettings.Encryption.implicit),
+      ("url = \"smtp://mail.example.com\"", 587, .required),
+      ("url = \"smtp://mail.example.com:25\", starttls = false", 25, .none),
+      ("url = \"smtp://localhost:2525\"", 2525, .none),
+      ("url = \"smtp://127.0.0.1\", starttls = true", 587, .required),
+      ("url = \"smtps://[::1]:10465\"", 10465, .implicit),
     ])
   func mailServers(_ body: String, _ port: Int, _ encryption: SMTPSettings.Encryption) throws {
-    let generation = try read(mail: "smtp { from = \"Moongate <no-reply@example.com>\", user = \"me\", password = env \"TOKEN\", \(body) }")
+    let generation = try read(
+      mail: "smtp { from = \"Moongate <no-reply@example.com>\", user = \"me\", password = env \"TOKEN\", \(body) }")
     guard case .smtp(let settings)? = delivery(generation, "email_code", "mail") else {
       Issue.record("no smtp")
       return
@@ -41,20 +47,30 @@ import Testing
   }
 
   @Test func sites() throws {
-    let hook = try read(sms: "webhook { url = \"https://sms.example.com/send?x=1\", headers = { Authorization = env \"TOKEN\", [\"X-A\"] = \"b\" } }")
+    let hook = try read(
+      sms:
+        "webhook { url = \"https://sms.example.com/send?x=1\", headers = { Authorization = env \"TOKEN\", [\"X-A\"] = \"b\" } }"
+    )
     #expect(
       delivery(hook, "phone_otp", "sms")
         == .webhook(
           WebhookSettings(
             url: "https://sms.example.com/send?x=1",
-            headers: [.init(name: "Authorization", value: SecretText("s3cret")), .init(name: "X-A", value: SecretText("b"))])))
+            headers: [
+              .init(name: "Authorization", value: SecretText("s3cret")), .init(name: "X-A", value: SecretText("b")),
+            ])))
     #expect(hook.warnings.allSatisfy { !$0.path.contains("sms") })
     let twilio = try read(sms: "twilio { account_sid = \"AC0a\", auth_token = env \"TOKEN\", from = \"+15550100\" }")
     #expect(
-      delivery(twilio, "phone_otp", "sms") == .twilio(TwilioSettings(account: "AC0a", token: SecretText("s3cret"), from: "+15550100")))
-    for (url, isWarned) in [("http://sms.example.com", true), ("http://127.0.0.1:9", false), ("http://localhost:9/x", false)] {
+      delivery(twilio, "phone_otp", "sms")
+        == .twilio(TwilioSettings(account: "AC0a", token: SecretText("s3cret"), from: "+15550100")))
+    for (url, isWarned) in [
+      ("http://sms.example.com", true), ("http://127.0.0.1:9", false), ("http://localhost:9/x", false),
+    ] {
       let generation = try read(sms: "webhook { url = \"\(url)\" }")
-      #expect(generation.warnings.contains { $0.message.contains("unencrypted: use https outside this machine") } == isWarned, "\(url)")
+      #expect(
+        generation.warnings.contains { $0.message.contains("unencrypted: use https outside this machine") } == isWarned,
+        "\(url)")
     }
   }
 

@@ -14,7 +14,9 @@ import Testing
   /// What scripts find and what editors are told must be the same names.
   @Test func globalsAreThoseOfTheSandbox() throws {
     let state = try LuaState()
-    try state.load(Array("local names = {} for name in pairs(_ENV) do names[#names + 1] = name end return names".utf8), name: "x", marks: false)
+    try state.load(
+      Array("local names = {} for name in pairs(_ENV) do names[#names + 1] = name end return names".utf8), name: "x",
+      marks: false)
     guard case .table(let table) = state.tree(file: "x", map: nil).value else {
       Issue.record("no table")
       return
@@ -26,13 +28,18 @@ import Testing
 
   /// Every type that is named is declared.
   @Test func typesAreDeclared() {
-    let declared = Set(Self.text.matches(of: /---@(?:class(?: \(exact\))?|alias) (moongate\.[A-Za-z_.]+)/).map { String($0.1) })
-    let named = Set(Self.text.matches(of: /moongate\.[A-Z][A-Za-z_.]*/).map { String($0.0).trimmingCharacters(in: ["."]) })
+    let declared = Set(
+      Self.text.matches(of: /---@(?:class(?: \(exact\))?|alias) (moongate\.[A-Za-z_.]+)/).map { String($0.1) })
+    let named = Set(
+      Self.text.matches(of: /moongate\.[A-Z][A-Za-z_.]*/).map { String($0.0).trimmingCharacters(in: ["."]) })
     #expect(named.subtracting(declared).sorted() == [])
   }
 
   @Test func fieldsSayWhatTheyAre() {
-    #expect(Self.text.contains("---@field window? moongate.Duration|moongate.Vary the time in which events are counted: a duration, such as \"15m\""))
+    #expect(
+      Self.text.contains(
+        "---@field window? moongate.Duration|moongate.Vary the time in which events are counted: a duration, such as \"15m\""
+      ))
     #expect(
       Self.text.contains(
         "---@field listen? string where the public listener accepts connections: an address, such as \"127.0.0.1:8080\" (default: \"127.0.0.1:8080\")"
@@ -46,16 +53,21 @@ import Testing
   @Test func defaultsAreGood() throws {
     let generation = try TestFolder().generation()
     #expect(
-      generation.gateway.listen.description == "127.0.0.1:8080" && generation.gateway.region == "IN" && generation.gateway.service == "Moongate")
+      generation.gateway.listen.description == "127.0.0.1:8080" && generation.gateway.region == "IN"
+        && generation.gateway.service == "Moongate")
     #expect(generation.gateway.store == .sqlite(path: generation.gateway.key.folder + "/moongate.db"))
     let flow = try #require(generation.flows["login"])
-    #expect(flow.lifetime == .seconds(900) && flow.session == SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)))
+    #expect(
+      flow.lifetime == .seconds(900) && flow.session == SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)))
     #expect(flow.next == NextPaths(new: "/", returning: "/"))
-    #expect(generation.routes.routes.allSatisfy { $0.timeout == .seconds(30) && $0.flow == "login" && !$0.allowsUpgrade })
+    #expect(
+      generation.routes.routes.allSatisfy { $0.timeout == .seconds(30) && $0.flow == "login" && !$0.allowsUpgrade })
   }
 }
 
 extension KeyLocation {
   /// Where the key's file lies; empty for another kind.
-  fileprivate var folder: String { if case .file(let path) = self { String(path.dropLast("/master.key".count)) } else { "" } }
+  fileprivate var folder: String {
+    if case .file(let path) = self { String(path.dropLast("/master.key".count)) } else { "" }
+  }
 }

@@ -32,16 +32,22 @@ import Testing
   }
 
   private static func snapshot(
-    email: String = "asha@example.com", verified: Bool = true, age: Duration = .zero, groups: Set<GroupName> = [], passed: [String] = ["phone_otp"]
+    email: String = "asha@example.com", verified: Bool = true, age: Duration = .zero, groups: Set<GroupName> = [],
+    passed: [String] = ["phone_otp"]
   ) -> SessionSnapshot {
     let now = ManualClock.start
-    let address = Identifier(kind: .email, value: email, display: email, attributes: ["domain": String(email.split(separator: "@").last ?? "")])
+    let address = Identifier(
+      kind: .email, value: email, display: email, attributes: ["domain": String(email.split(separator: "@").last ?? "")]
+    )
     return SessionSnapshot(
       session: Session(
-        id: "se_1", token: TokenHash(bytes: []), account: "ac_1", createdAt: now, expiresAt: now + .seconds(60), idle: .seconds(60), lastSeenAt: now,
-        passed: passed.compactMap(ProviderName.init(rawValue:)).map { PassedStep(provider: $0, at: now) }, userAgent: nil),
+        id: "se_1", token: TokenHash(bytes: []), account: "ac_1", createdAt: now, expiresAt: now + .seconds(60),
+        idle: .seconds(60), lastSeenAt: now,
+        passed: passed.compactMap(ProviderName.init(rawValue:)).map { PassedStep(provider: $0, at: now) },
+        userAgent: nil),
       account: Account(
-        id: "ac_1", createdAt: now - age, lastSeenAt: now, identifiers: [HeldIdentifier(identifier: address, verifiedAt: verified ? now : nil)],
+        id: "ac_1", createdAt: now - age, lastSeenAt: now,
+        identifiers: [HeldIdentifier(identifier: address, verifiedAt: verified ? now : nil)],
         groups: groups))
   }
 
@@ -56,12 +62,15 @@ import Testing
   @Test func groupsAreComputedFromVerifiedFactsAndReadFromTheStore() throws {
     let found = try Self.entitlements(
       Self.accounts,
-      Self.snapshot(age: .seconds(40_000_000), groups: [GroupName(test: "ops"), GroupName(test: "gone")], passed: ["phone_otp", "pin"]))
+      Self.snapshot(
+        age: .seconds(40_000_000), groups: [GroupName(test: "ops"), GroupName(test: "gone")],
+        passed: ["phone_otp", "pin"]))
     #expect(found.groups.map(\.rawValue) == ["ops", "staff"])
     #expect(found.claims == ["plan": .text("veteran"), "strong": .flag(true)])
   }
 
-  /// Attack: an account that only claims `ceo@example.com`, and a function that forgets to ask whether the address is verified.
+  /// Attack: an account that only claims `ceo@example.com`, and a function that forgets to ask whether the address is
+  /// verified.
   @Test func claimedAddressIsNoFactOfAGroup() throws {
     let accounts = "return accounts { groups = { staff = function(f) return f.email.address ~= nil end } }"
     #expect(try Self.entitlements(accounts, Self.snapshot()).groups.map(\.rawValue) == ["staff"])
@@ -76,7 +85,9 @@ import Testing
       "groups = { ops = members() }, claims = { plan = function(f) return string.rep(\"x\", 257) end }",
     ]) func functionThatFailsIsAFault(_ body: String) throws
   {
-    #expect(throws: PolicyFault.self) { try Self.entitlements("return accounts { \(body) }", Self.snapshot(groups: [GroupName(test: "ops")])) }
+    #expect(throws: PolicyFault.self) {
+      try Self.entitlements("return accounts { \(body) }", Self.snapshot(groups: [GroupName(test: "ops")]))
+    }
   }
 
   @Test func headerEncodesCommasAndPercents() {
@@ -103,9 +114,12 @@ import Testing
         "accounts.lua:3: claims.Plan: a claim's name has 1 to 32 lower-case letters, digits and _, and begins with a letter",
         "accounts.lua:3: claims.other: must be a function, as in function(f) return f.account.has_pin end, not \"x\"",
       ])
-    let facts = "return accounts {\n groups = { ops = function(f) return f.acount.age end,\n x = function(f) return f.client.ip end },\n}"
+    let facts =
+      "return accounts {\n groups = { ops = function(f) return f.acount.age end,\n x = function(f) return f.client.ip end },\n}"
     let unknown = try Self.problems(["accounts.lua": facts])
-    #expect(unknown.count == 2 && unknown[0].hasPrefix("accounts.lua:2: ") && unknown[0].contains("`f.acount`") && unknown[1].contains("`f.client`"))
+    #expect(
+      unknown.count == 2 && unknown[0].hasPrefix("accounts.lua:2: ") && unknown[0].contains("`f.acount`")
+        && unknown[1].contains("`f.client`"))
   }
 
   @Test func tenThousandGroupsAreTooMany() throws {
@@ -116,22 +130,32 @@ import Testing
     #expect(try !Self.problems(["accounts.lua": many(10_000)]).isEmpty)
     #expect(try Self.problems(["accounts.lua": many(256)]) == [])
     let long = (0..<100).map { "[\"\(String(repeating: "x", count: 60))\($0)\"] = members()" }.joined(separator: ", ")
-    #expect(try Self.problems(["accounts.lua": "return accounts { groups = { \(long) } }"]).first?.contains("more than 4096 bytes") == true)
+    #expect(
+      try Self.problems(["accounts.lua": "return accounts { groups = { \(long) } }"]).first?.contains(
+        "more than 4096 bytes") == true)
     let claims = (0..<17).map { "c\($0) = function(f) return 1 end" }.joined(separator: ", ")
-    #expect(try Self.problems(["accounts.lua": "return accounts { claims = { \(claims) } }"]).first?.contains("at most 16") == true)
+    #expect(
+      try Self.problems(["accounts.lua": "return accounts { claims = { \(claims) } }"]).first?.contains("at most 16")
+        == true)
   }
 
   /// Attack: a service that looks for the first `"sub":` in the assertion, and a claim of that name.
-  @Test(arguments: ["sub", "aud", "exp", "groups"]) func claimCannotBeCalledLikeAMemberOfTheAssertion(_ name: String) throws {
-    let problems = try Self.problems(["accounts.lua": "return accounts { claims = { \(name) = function(f) return \"x\" end } }"])
+  @Test(arguments: ["sub", "aud", "exp", "groups"]) func claimCannotBeCalledLikeAMemberOfTheAssertion(_ name: String)
+    throws
+  {
+    let problems = try Self.problems([
+      "accounts.lua": "return accounts { claims = { \(name) = function(f) return \"x\" end } }"
+    ])
     #expect(problems == ["accounts.lua:1: claims.\(name): is a name that the assertion itself has; choose another"])
   }
 
   @Test func groupThatIsNamedAndNotDefinedIsAnError() throws {
     let problems = try Self.problems([
       "routes.lua": Self.routes(
-        "path = \"/a/**\", require = { group = \"opps\" }", "path = \"/b/**\", require = { group = any_of { \"staff\", \"billing\" } }",
-        "path = \"/c/**\", decide = function(f) if f.session.groups.stuff or f.session.claims.plann then return allow end return deny \"no\" end")
+        "path = \"/a/**\", require = { group = \"opps\" }",
+        "path = \"/b/**\", require = { group = any_of { \"staff\", \"billing\" } }",
+        "path = \"/c/**\", decide = function(f) if f.session.groups.stuff or f.session.claims.plann then return allow end return deny \"no\" end"
+      )
     ])
     #expect(
       Set(problems) == [
@@ -148,7 +172,8 @@ import Testing
       "accounts.lua": Self.accounts,
       "routes.lua": Self.routes(
         "path = \"/a/**\", require = { group = any_of { \"ops\", \"a,b\" }, passed = \"phone_otp\", within = \"5m\" }",
-        "path = \"/b/**\", require = { group = \"staff\", email_verified = true }", "path = \"/c/**\", require = { group = \"ops\" }"),
+        "path = \"/b/**\", require = { group = \"staff\", email_verified = true }",
+        "path = \"/c/**\", require = { group = \"ops\" }"),
     ]).generation()
     let routes = generation.routes.routes
     #expect(routes[0].groups?.anyOf.map(\.rawValue) == ["ops", "a,b"])
@@ -166,10 +191,13 @@ import Testing
         return deny "no"
       end
       """
-    let generation = try TestFolder(["accounts.lua": Self.accounts, "routes.lua": Self.routes("path = \"/**\", decide = \(decide)")]).generation()
+    let generation = try TestFolder([
+      "accounts.lua": Self.accounts, "routes.lua": Self.routes("path = \"/**\", decide = \(decide)"),
+    ]).generation()
     let entitlements = Entitlements(groups: ["ops", "a,b"].map(GroupName.init(test:)), claims: ["plan": .text("new")])
     let facts = Self.snapshot().facts(
-      of: RequestFacts(method: "GET", host: "", path: "/", query: ""), by: ClientFacts(address: .unspecified), entitlements, at: ManualClock.start,
+      of: RequestFacts(method: "GET", host: "", path: "/", query: ""), by: ClientFacts(address: .unspecified),
+      entitlements, at: ManualClock.start,
       clockIsSuspect: false)
     let evaluator = try generation.makeEvaluator()
     let function = FunctionName("routes[1].decide")
@@ -185,7 +213,8 @@ import Testing
   private static func refutations(_ guarantee: String, _ routes: String...) throws -> [String] {
     let entries = "return routes {\n\(routes.map { "  { \($0), to = \"http://127.0.0.1:3000\" },\n" }.joined())}"
     return try GuaranteeFolder([
-      "accounts.lua": accounts, "routes.lua": entries, "guarantees.lua": "return guarantees {\n  guarantee \"operators alone\" { \(guarantee) },\n}",
+      "accounts.lua": accounts, "routes.lua": entries,
+      "guarantees.lua": "return guarantees {\n  guarantee \"operators alone\" { \(guarantee) },\n}",
     ]).refutations()
   }
 
@@ -204,7 +233,10 @@ import Testing
     arguments: [
       ("path = \"/ops/**\"", "which requires nothing more"),
       ("path = \"/ops/**\", require = { group = any_of { \"ops\", \"staff\" } }", "the group \"ops\" or \"staff\""),
-      ("path = \"/ops/**\", decide = function(f) if f.session.groups.staff then return allow end return deny \"no\" end", "allows it"),
+      (
+        "path = \"/ops/**\", decide = function(f) if f.session.groups.staff then return allow end return deny \"no\" end",
+        "allows it"
+      ),
       (
         "path = \"/ops/**\", decide = function(f) if f.session.claims.plan then return allow end return deny \"no\" end",
         "reads facts that can be anything"
@@ -213,7 +245,9 @@ import Testing
     ]) func guaranteedGroupIsRefusedWithAnExample(_ route: String, _ words: String) throws
   {
     let found = try Self.refutations("route = \"/ops/**\", group = \"ops\"", route, "path = \"/**\"")
-    #expect(found.count == 1 && found[0].contains("guarantee \"operators alone\" does not hold") && found[0].contains(words), "\(found)")
+    #expect(
+      found.count == 1 && found[0].contains("guarantee \"operators alone\" does not hold") && found[0].contains(words),
+      "\(found)")
   }
 
   // MARK: cases, comparisons, words
@@ -233,7 +267,8 @@ import Testing
       """
     let folder = try GuaranteeFolder([
       "accounts.lua": Self.accounts, "tests/groups.lua": cases,
-      "routes.lua": Self.routes("path = \"/ops/**\", require = { group = \"ops\" }", "path = \"/staff/**\", require = { group = \"staff\" }"),
+      "routes.lua": Self.routes(
+        "path = \"/ops/**\", require = { group = \"ops\" }", "path = \"/staff/**\", require = { group = \"staff\" }"),
     ])
     let loader = ConfigurationLoader(providers: ShippedProviders.all)
     let loaded = try loader.read(folder: folder.folder.scratch.path).get()
@@ -244,7 +279,8 @@ import Testing
     #expect(outcomes.map { $0.failure?.summary ?? "holds" } == ["holds"])
     #expect(
       try Self.problems([
-        "tests/x.lua": "return tests { case \"x\" { phone \"+919999999999\", account {}, group \"staff\", flow \"login\", expect { status = 200 } } }"
+        "tests/x.lua":
+          "return tests { case \"x\" { phone \"+919999999999\", account {}, group \"staff\", flow \"login\", expect { status = 200 } } }"
       ])
       .first?.contains("`staff` is computed") == true)
   }
@@ -252,12 +288,14 @@ import Testing
   @Test func comparisonTellsWhoGainsAndWhoLoses() throws {
     let old = try TestFolder([
       "accounts.lua": Self.accounts,
-      "routes.lua": Self.routes("path = \"/ops/**\", require = { group = \"ops\" }", "path = \"/free/**\", allow = true", "path = \"/**\""),
+      "routes.lua": Self.routes(
+        "path = \"/ops/**\", require = { group = \"ops\" }", "path = \"/free/**\", allow = true", "path = \"/**\""),
     ]).generation()
     let new = try TestFolder([
       "accounts.lua": "return accounts { groups = { staff = members(), ops = members() } }",
       "routes.lua": Self.routes(
-        "path = \"/ops/**\", require = { group = \"staff\" }", "path = \"/free/**\"", "path = \"/new/**\", require = { group = \"ops\" }",
+        "path = \"/ops/**\", require = { group = \"staff\" }", "path = \"/free/**\"",
+        "path = \"/new/**\", require = { group = \"ops\" }",
         "path = \"/**\""),
     ]).generation()
     let diff = try AccessDiff(old: old, new: new)
@@ -265,7 +303,9 @@ import Testing
     #expect(lines.contains { $0.hasPrefix("ops loses GET /ops ") && $0.hasSuffix("routes.lua:2") }, "\(lines)")
     #expect(lines.contains { $0.hasPrefix("staff gains GET /ops ") })
     #expect(lines.contains { $0.hasPrefix("anybody loses GET /free ") })
-    #expect(lines.contains { $0.hasPrefix("signed in loses GET /new ") } && !lines.contains { $0.hasPrefix("ops loses GET /new ") })
+    #expect(
+      lines.contains { $0.hasPrefix("signed in loses GET /new ") }
+        && !lines.contains { $0.hasPrefix("ops loses GET /new ") })
     #expect(diff.groups.map(\.group) == ["a,b", "staff"])
     #expect(try AccessDiff(old: old, new: old).isEmpty)
   }
@@ -274,14 +314,20 @@ import Testing
     let policy = { (reasons: String) in
       "return policy \"phone_otp\" { \(reasons) send = function(f) if f.account.exists then return allow end return deny \"country_not_served\" end }"
     }
-    let warning = try TestFolder(["policies/phone_otp.lua": policy("")]).generation().warnings.map(\.description).filter { $0.contains("no words") }
-    #expect(warning.count == 1 && warning[0].hasPrefix("policies/phone_otp.lua:1: deny \"country_not_served\" has no words"))
+    let warning = try TestFolder(["policies/phone_otp.lua": policy("")]).generation().warnings.map(\.description).filter
+    { $0.contains("no words") }
+    #expect(
+      warning.count == 1 && warning[0].hasPrefix("policies/phone_otp.lua:1: deny \"country_not_served\" has no words"))
     let said = "reasons = { country_not_served = \"We do not serve this country yet.\" },"
     let generation = try TestFolder(["policies/phone_otp.lua": policy(said)]).generation()
     #expect(!generation.warnings.contains { $0.message.contains("no words") })
     #expect(generation.text(ofReason: "country_not_served") == "We do not serve this country yet.")
-    let pages: [String: String?] = ["policies/phone_otp.lua": policy(""), "pages/en.words": "[sentences]\ncountry_not_served = Not yet.\n"]
+    let pages: [String: String?] = [
+      "policies/phone_otp.lua": policy(""), "pages/en.words": "[sentences]\ncountry_not_served = Not yet.\n",
+    ]
     #expect(try !TestFolder(pages).generation().warnings.contains { $0.message.contains("no words") })
-    #expect(try Self.problems(["policies/phone_otp.lua": policy("reasons = { forbidden = \"x\", Bad = \"y\", ok = \"\" },")]).count == 3)
+    #expect(
+      try Self.problems(["policies/phone_otp.lua": policy("reasons = { forbidden = \"x\", Bad = \"y\", ok = \"\" },")])
+        .count == 3)
   }
 }

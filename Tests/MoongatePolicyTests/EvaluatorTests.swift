@@ -15,18 +15,26 @@ import Testing
   }
 
   private static func evaluator(send body: String) throws -> any PolicyEvaluator {
-    try TestFolder(["policies/phone_otp.lua": "return policy \"phone_otp\" {\n\(limits())\nsend = function(f)\n\(body)\nend,\n}"]).generation()
+    try TestFolder([
+      "policies/phone_otp.lua": "return policy \"phone_otp\" {\n\(limits())\nsend = function(f)\n\(body)\nend,\n}"
+    ]).generation()
       .makeEvaluator()
   }
 
   private static func evaluator(decide body: String) throws -> any PolicyEvaluator {
-    try TestFolder(["routes.lua": "return routes {\n{ path = \"/**\", to = \"http://127.0.0.1:3000\", decide = function(f)\n\(body)\nend },\n}"])
-      .generation()
-      .makeEvaluator()
+    try TestFolder([
+      "routes.lua":
+        "return routes {\n{ path = \"/**\", to = \"http://127.0.0.1:3000\", decide = function(f)\n\(body)\nend },\n}"
+    ])
+    .generation()
+    .makeEvaluator()
   }
 
   private static func evaluator(when body: String) throws -> any PolicyEvaluator {
-    try TestFolder(["flows/login.lua": "return flow \"login\" { account = \"any\", steps = { { \"phone_otp\", when = function(f)\n\(body)\nend } } }"]
+    try TestFolder([
+      "flows/login.lua":
+        "return flow \"login\" { account = \"any\", steps = { { \"phone_otp\", when = function(f)\n\(body)\nend } } }"
+    ]
     ).generation()
       .makeEvaluator()
   }
@@ -35,10 +43,13 @@ import Testing
     $0.action = .send
     $0.provider = ProviderName(test: "phone_otp")
     $0.flow = FlowFacts(name: "login", passed: [ProviderName(test: "pin"), ProviderName(test: "email_code")])
-    $0.identifier = Identifier(kind: .phone, value: "+919999999999", display: "", attributes: ["country": "IN", "type": "mobile"])
-    $0.account = AccountFacts(exists: true, id: "ac_1", age: .seconds(90), idle: .seconds(5), hasPIN: true, isPhoneVerified: true)
+    $0.identifier = Identifier(
+      kind: .phone, value: "+919999999999", display: "", attributes: ["country": "IN", "type": "mobile"])
+    $0.account = AccountFacts(
+      exists: true, id: "ac_1", age: .seconds(90), idle: .seconds(5), hasPIN: true, isPhoneVerified: true)
     $0.client = ClientFacts(
-      address: ClientAddress(bytes: [203, 0, 113, 7]) ?? .unspecified, userAgent: "curl/8", isNewDevice: false, networkChanged: true)
+      address: ClientAddress(bytes: [203, 0, 113, 7]) ?? .unspecified, userAgent: "curl/8", isNewDevice: false,
+      networkChanged: true)
     $0.limits = [
       LimitFacts(name: "verify", used: 2, max: 5, lockedUntil: ManualClock.start + .seconds(60)),
       LimitFacts(name: "send", used: 0, max: 4, lockedUntil: nil),
@@ -48,10 +59,13 @@ import Testing
 
   static let requestFacts = Facts.test {
     $0.request = RequestFacts(method: "DELETE", host: "localhost", path: "/a%20b", query: "x=1")
-    $0.session = SessionFacts(account: "ac_1", passed: [ProviderName(test: "phone_otp"): ManualClock.start], age: .seconds(7), aal: 1)
+    $0.session = SessionFacts(
+      account: "ac_1", passed: [ProviderName(test: "phone_otp"): ManualClock.start], age: .seconds(7), aal: 1)
   }
 
-  private static func fault(_ verdict: Verdict) -> String? { if case .fault(let fault) = verdict { "\(fault.kind.rawValue) \(fault)" } else { nil } }
+  private static func fault(_ verdict: Verdict) -> String? {
+    if case .fault(let fault) = verdict { "\(fault.kind.rawValue) \(fault)" } else { nil }
+  }
 
   @Test(
     arguments: [
@@ -65,17 +79,24 @@ import Testing
   }
 
   @Test(arguments: [
-    "f.now == 1795176000", "f.action == 'send'", "f.provider == 'phone_otp'", "f.flow.name == 'login'", "f.flow.passed.pin == true",
+    "f.now == 1795176000", "f.action == 'send'", "f.provider == 'phone_otp'", "f.flow.name == 'login'",
+    "f.flow.passed.pin == true",
     "f.flow.passed.password == nil",
-    "f.identifier == '+919999999999'", "f.phone.e164 == '+919999999999'", "f.phone.country == 'IN'", "f.phone.type == 'mobile'",
+    "f.identifier == '+919999999999'", "f.phone.e164 == '+919999999999'", "f.phone.country == 'IN'",
+    "f.phone.type == 'mobile'",
     "f.email.address == nil",
-    "f.email.domain == nil", "f.account.exists == true", "f.account.id == 'ac_1'", "f.account.age == 90", "f.account.idle == 5",
+    "f.email.domain == nil", "f.account.exists == true", "f.account.id == 'ac_1'", "f.account.age == 90",
+    "f.account.idle == 5",
     "f.account.has_pin == true",
-    "f.account.has_email == false", "f.account.email_verified == false", "f.account.phone_verified == true", "f.client.ip == '203.0.113.7'",
-    "f.client.network == '203.0.113.0/24'", "f.client.user_agent == 'curl/8'", "f.client.new_device == false", "f.client.network_changed == true",
-    "f.clock.suspect == true", "f.limits.verify.used == 2", "f.limits.verify.max == 5", "f.limits.verify.locked_until == 1795176060",
+    "f.account.has_email == false", "f.account.email_verified == false", "f.account.phone_verified == true",
+    "f.client.ip == '203.0.113.7'",
+    "f.client.network == '203.0.113.0/24'", "f.client.user_agent == 'curl/8'", "f.client.new_device == false",
+    "f.client.network_changed == true",
+    "f.clock.suspect == true", "f.limits.verify.used == 2", "f.limits.verify.max == 5",
+    "f.limits.verify.locked_until == 1795176060",
     "f.limits.send.used == 0",
-    "f.limits.send.locked_until == nil", "math.type(f.now) == 'integer'", "hour(f.now, 'Asia/Kolkata') == 17", "hour(f.now, 'UTC') == 12",
+    "f.limits.send.locked_until == nil", "math.type(f.now) == 'integer'", "hour(f.now, 'Asia/Kolkata') == 17",
+    "hour(f.now, 'UTC') == 12",
     "hour(-1, 'UTC') == 23",
     "(function() local s = '' for k, v in pairs(f.flow.passed) do s = s .. k .. tostring(v) end return s end)() == 'email_codetruepintrue'",
     "(function() local s = '' for k in pairs(f.phone) do s = s .. k end return s end)() == 'countrye164type'",
@@ -85,9 +106,11 @@ import Testing
   }
 
   @Test(arguments: [
-    "f.request.method == 'DELETE'", "f.request.host == 'localhost'", "f.request.path == '/a%20b'", "f.request.query == 'x=1'",
+    "f.request.method == 'DELETE'", "f.request.host == 'localhost'", "f.request.path == '/a%20b'",
+    "f.request.query == 'x=1'",
     "f.session.account == 'ac_1'",
-    "f.session.passed.phone_otp == f.now", "f.session.passed.pin == nil", "f.session.age == 7", "f.session.aal == 1", "f.now > 0",
+    "f.session.passed.phone_otp == f.now", "f.session.passed.pin == nil", "f.session.age == 7", "f.session.aal == 1",
+    "f.now > 0",
     "f.client.ip == '203.0.113.7'",
     "(function() for k, v in pairs(f.session.passed) do return k .. v end end)() == 'phone_otp1795176000'",
   ]) func requestsAreTold(_ condition: String) throws {
@@ -97,8 +120,14 @@ import Testing
 
   // What `check` would find is built here, so that it is not found.
   @Test(arguments: [
-    ("return f.phone['contry']", "error policies/phone_otp.lua:4: unknown fact `f.phone.contry`; did you mean `country`?"),
-    ("return f.limits['verfy'].used", "error policies/phone_otp.lua:4: unknown fact `f.limits.verfy`; did you mean `verify`?"),
+    (
+      "return f.phone['contry']",
+      "error policies/phone_otp.lua:4: unknown fact `f.phone.contry`; did you mean `country`?"
+    ),
+    (
+      "return f.limits['verfy'].used",
+      "error policies/phone_otp.lua:4: unknown fact `f.limits.verfy`; did you mean `verify`?"
+    ),
     (
       "return f['request'].method",
       "error policies/phone_otp.lua:4: unknown fact `f.request`; there are `account`, `action`, `client`, `clock`, `email`, `email_code`, `flow`, `identifier`, `limits`, `now`, `phone`, `phone_otp`, `provider` and `providers`"
@@ -112,18 +141,30 @@ import Testing
       "local zone = 'IST' return hour(f.now, zone)",
       "error policies/phone_otp.lua:4: hour: there is no time zone `IST`, such as `Asia/Kolkata` or `UTC`"
     ),
-    ("return hour(math.maxinteger, 'UTC')", "error policies/phone_otp.lua:4: hour: 9223372036854775807 is no moment in Unix seconds"),
+    (
+      "return hour(math.maxinteger, 'UTC')",
+      "error policies/phone_otp.lua:4: hour: 9223372036854775807 is no moment in Unix seconds"
+    ),
     (
       "",
       "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned nothing: let every way through the function end with a return"
     ),
-    ("return true", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned true"),
+    (
+      "return true",
+      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned true"
+    ),
     (
       "return 'allow'",
       "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned the text \"allow\""
     ),
-    ("return {}", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned a table"),
-    ("return deny", "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned a function"),
+    (
+      "return {}",
+      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned a table"
+    ),
+    (
+      "return deny",
+      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned a function"
+    ),
     (
       "return deny('Not' .. ' OK')",
       "result policies/phone_otp.lua:3: `Not OK` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
@@ -141,8 +182,14 @@ import Testing
       "result policies/phone_otp.lua:3: require_also names `emial_code`, which gateway.lua does not configure; did you mean `email_code`?"
     ),
     ("while true do end", "steps policies/phone_otp.lua:4: stopped after 100000 steps"),
-    ("local s = 'x'\nwhile true do s = s .. s end", "memory policies/phone_otp.lua:5: stopped after asking for more than 1048576 bytes"),
-    ("while true do pcall(function() while true do end end) end", "steps policies/phone_otp.lua:4: stopped after 100000 steps"),
+    (
+      "local s = 'x'\nwhile true do s = s .. s end",
+      "memory policies/phone_otp.lua:5: stopped after asking for more than 1048576 bytes"
+    ),
+    (
+      "while true do pcall(function() while true do end end) end",
+      "steps policies/phone_otp.lua:4: stopped after 100000 steps"
+    ),
   ]) func everythingElseIsAFault(_ body: String, _ fault: String) throws {
     let evaluator = try Self.evaluator(send: body)
     for _ in 0..<2 { #expect(Self.fault(evaluator.verdict(of: Self.send, given: Self.facts)) == fault) }
@@ -150,7 +197,9 @@ import Testing
 
   @Test func decideHasATenthOfTheSteps() throws {
     let evaluator = try Self.evaluator(decide: "for i = 1, 20000 do end return allow")
-    #expect(Self.fault(evaluator.verdict(of: Self.decide, given: Self.requestFacts)) == "steps routes.lua:3: stopped after 10000 steps")
+    #expect(
+      Self.fault(evaluator.verdict(of: Self.decide, given: Self.requestFacts))
+        == "steps routes.lua:3: stopped after 10000 steps")
     let patient = try Self.evaluator(send: "for i = 1, 20000 do end return allow")
     #expect(patient.verdict(of: Self.send, given: Self.facts) == .allow)
   }
@@ -173,23 +222,30 @@ import Testing
     #expect(try evaluator.condition(of: FunctionName("flows/login.steps[1].when"), given: Self.facts) == holds)
   }
 
-  @Test(arguments: [("return 1", "true or false, and returned the number 1"), ("return allow", "true or false, and returned allow")])
+  @Test(arguments: [
+    ("return 1", "true or false, and returned the number 1"), ("return allow", "true or false, and returned allow"),
+  ])
   func conditionsOfAnotherType(_ body: String, _ sentence: String) throws {
     let evaluator = try Self.evaluator(when: body)
-    let fault = #expect(throws: PolicyFault.self) { try evaluator.condition(of: FunctionName("flows/login.steps[1].when"), given: Self.facts) }
+    let fault = #expect(throws: PolicyFault.self) {
+      try evaluator.condition(of: FunctionName("flows/login.steps[1].when"), given: Self.facts)
+    }
     #expect(fault?.kind == .result && fault?.message == "must return " + sentence)
   }
 
   // MARK: vary
 
   private static func varying(max: String, window: String = "\"24h\"") throws -> (any PolicyEvaluator, Limit) {
-    let generation = try TestFolder(["policies/phone_otp.lua": "return policy \"phone_otp\" { \(limits(max, window: window)) }"]).generation()
+    let generation = try TestFolder([
+      "policies/phone_otp.lua": "return policy \"phone_otp\" { \(limits(max, window: window)) }"
+    ]).generation()
     let limit = try #require(generation.policies[ProviderName(test: "phone_otp")]?.limits.first { $0.name == "verify" })
     return (try generation.makeEvaluator(), limit)
   }
 
   @Test(arguments: [
-    ("3", 3), ("7", 5), ("-1", 2), ("3.9", 3), ("math.huge", 5), ("-math.huge", 2), ("math.maxinteger", 5), ("math.mininteger", 2),
+    ("3", 3), ("7", 5), ("-1", 2), ("3.9", 3), ("math.huge", 5), ("-math.huge", 2), ("math.maxinteger", 5),
+    ("math.mininteger", 2),
     ("f.limits.verify.used + 1", 3), ("f.client.new_device and 2 or 4", 4),
   ]) func wholeNumbersAreClamped(_ result: String, _ value: Int) throws {
     let (evaluator, limit) = try Self.varying(max: "vary(2, 5, function(f) return \(result) end)")
@@ -198,10 +254,12 @@ import Testing
   }
 
   @Test(arguments: [
-    ("\"30m\"", 1800), ("\"1s\"", 600), ("\"9d\"", 86_400), ("duration \"20m\"", 1200), ("700.5", 700), ("math.huge", 86_400), ("-1", 600),
+    ("\"30m\"", 1800), ("\"1s\"", 600), ("\"9d\"", 86_400), ("duration \"20m\"", 1200), ("700.5", 700),
+    ("math.huge", 86_400), ("-1", 600),
     ("math.maxinteger", 86_400),
   ]) func durationsAreClamped(_ result: String, _ seconds: Int64) throws {
-    let (evaluator, limit) = try Self.varying(max: "5", window: "vary(\"10m\", \"24h\", function(f) return \(result) end)")
+    let (evaluator, limit) = try Self.varying(
+      max: "5", window: "vary(\"10m\", \"24h\", function(f) return \(result) end)")
     let value = try evaluator.value(of: try #require(limit.window), given: Self.facts)
     #expect(value.components.seconds == seconds)
   }
@@ -268,7 +326,9 @@ import Testing
     func verdicts(_ ages: [Int]) throws -> [Int: Verdict] {
       let evaluator = try generation.makeEvaluator()
       var verdicts: [Int: Verdict] = [:]
-      for age in ages { verdicts[age] = evaluator.verdict(of: Self.send, given: .test { $0.account.age = .seconds(age) }) }
+      for age in ages {
+        verdicts[age] = evaluator.verdict(of: Self.send, given: .test { $0.account.age = .seconds(age) })
+      }
       return verdicts
     }
     let ages = Array(40..<120)
@@ -277,13 +337,16 @@ import Testing
 
   @Test func manyThreadsHaveTheirOwn() async throws {
     let generation = try TestFolder([
-      "policies/phone_otp.lua": "return policy \"phone_otp\" { send = function(f) return deny('n' .. f.account.age) end }"
+      "policies/phone_otp.lua":
+        "return policy \"phone_otp\" { send = function(f) return deny('n' .. f.account.age) end }"
     ]).generation()
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for age in 0..<8 {
         group.addTask {
           let evaluator = try generation.makeEvaluator()
-          return (0..<500).allSatisfy { _ in evaluator.verdict(of: Self.send, given: .test { $0.account.age = .seconds(age) }) == .deny("n\(age)") }
+          return (0..<500).allSatisfy { _ in
+            evaluator.verdict(of: Self.send, given: .test { $0.account.age = .seconds(age) }) == .deny("n\(age)")
+          }
         }
       }
       for try await right in group { #expect(right) }

@@ -8,11 +8,14 @@ import Testing
 /// `fallback { … }` in flows/NAME.lua.
 @Suite struct FallbackReadingTests {
   /// A messenger beside the provider of SMS: codes of six digits, and concealing, as it.
-  static func messenger(_ name: ProviderName, _ code: String = "length = 6", kinds: [IdentifierKind] = [.phone], more: String = "")
+  static func messenger(
+    _ name: ProviderName, _ code: String = "length = 6", kinds: [IdentifierKind] = [.phone], more: String = ""
+  )
     -> ProviderDescriptor
   {
     ProviderDescriptor(
-      name: name, beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [InputField(name: "code", kind: .digits)], settings: [],
+      name: name, beginFields: [InputField(name: "phone", kind: .phone)],
+      submitFields: [InputField(name: "code", kind: .digits)], settings: [],
       policy: PolicySource(
         file: "\(name)/policy.lua",
         text: """
@@ -43,7 +46,9 @@ import Testing
     }
     """
 
-  private static func load(_ steps: String, accounts: String? = nil) throws -> Result<any PolicyGeneration, RefusedConfiguration> {
+  private static func load(_ steps: String, accounts: String? = nil) throws -> Result<
+    any PolicyGeneration, RefusedConfiguration
+  > {
     let conceal = "return policy \"phone_otp\" { unknown_account = \"conceal\" }"
     return try TestFolder([
       "gateway.lua": gateway, "policies/phone_otp.lua": conceal, "accounts.lua": accounts,
@@ -52,21 +57,29 @@ import Testing
   }
 
   private static func problems(_ steps: String, accounts: String? = nil) throws -> [String] {
-    if case .failure(let refused) = try load(steps, accounts: accounts) { refused.problems.map(\.description) } else { [] }
+    if case .failure(let refused) = try load(steps, accounts: accounts) {
+      refused.problems.map(\.description)
+    } else {
+      []
+    }
   }
 
-  @Test(arguments: ["{ fallback { \"whatsapp_code\", \"phone_otp\" } }", "fallback { \"whatsapp_code\", \"phone_otp\" }"])
+  @Test(arguments: [
+    "{ fallback { \"whatsapp_code\", \"phone_otp\" } }", "fallback { \"whatsapp_code\", \"phone_otp\" }",
+  ])
   func providersAreReadInOrder(_ step: String) throws {
     let flow = try #require(try Self.load(step).get().flows["login"])
     #expect(
       flow.steps == [
         StepRule(
-          choices: [ProviderName(test: "whatsapp_code"), ProviderName(test: "phone_otp")], isSkippable: false, when: nil, isFallback: true)
+          choices: [ProviderName(test: "whatsapp_code"), ProviderName(test: "phone_otp")], isSkippable: false,
+          when: nil, isFallback: true)
       ])
   }
 
   @Test func conditionAndSkipStandBesideIt() throws {
-    let step = "{ \"email_code\" }, { fallback { \"whatsapp_code\", \"phone_otp\" }, skippable = true, when = function(f) return true end }"
+    let step =
+      "{ \"email_code\" }, { fallback { \"whatsapp_code\", \"phone_otp\" }, skippable = true, when = function(f) return true end }"
     let rule = try #require(try Self.load(step).get().flows["login"]?.steps.last)
     #expect(rule.isFallback && rule.isSkippable && rule.when == FunctionName("flows/login.steps[2].when"))
   }
@@ -77,7 +90,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("{ fallback { \"whatsap_code\", \"phone_otp\" } }", "no provider is called \"whatsap_code\"; did you mean `whatsapp_code`?"),
+    (
+      "{ fallback { \"whatsap_code\", \"phone_otp\" } }",
+      "no provider is called \"whatsap_code\"; did you mean `whatsapp_code`?"
+    ),
     (
       "{ fallback { \"pin\", \"phone_otp\" } }",
       "`pin` sends no codes, so nothing can stand in for it: fallback takes code providers only"
@@ -128,9 +144,11 @@ import Testing
       ])
   }
 
-  /// Attack: an operator counts on the first provider, and an attacker makes the second one send. Either opens the account.
+  /// Attack: an operator counts on the first provider, and an attacker makes the second one send. Either opens the
+  /// account.
   @Test func eitherProviderOpensTheAccount() throws {
     let generation = try Self.load("{ fallback { \"whatsapp_code\", \"phone_otp\" } }").get()
-    #expect(generation.providersThatOpenAlone == [ProviderName(test: "whatsapp_code"), ProviderName(test: "phone_otp")])
+    #expect(
+      generation.providersThatOpenAlone == [ProviderName(test: "whatsapp_code"), ProviderName(test: "phone_otp")])
   }
 }

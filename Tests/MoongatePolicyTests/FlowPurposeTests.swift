@@ -11,7 +11,9 @@ import Testing
     """
 
   /// A folder with a flow of the given fields.
-  private static func folder(_ fields: String, named name: String = "any_name", _ files: [String: String?] = [:]) throws -> TestFolder {
+  private static func folder(_ fields: String, named name: String = "any_name", _ files: [String: String?] = [:]) throws
+    -> TestFolder
+  {
     let own: [String: String?] = [
       "gateway.lua": gateway(providers), "flows/\(name).lua": "return flow \"\(name)\" {\n\(fields)\n}",
       "policies/pin.lua": "return policy \"pin\" {}", "policies/password.lua": "return policy \"password\" {}",
@@ -23,7 +25,9 @@ import Testing
     "return gateway { public_url = \"http://localhost:8080\", region = \"IN\", providers = { \(providers) } }"
   }
 
-  private static func load(_ folder: TestFolder, _ providers: [ProviderDescriptor] = ShippedProviders.all.map(\.descriptor)) throws
+  private static func load(
+    _ folder: TestFolder, _ providers: [ProviderDescriptor] = ShippedProviders.all.map(\.descriptor)
+  ) throws
     -> any PolicyGeneration
   {
     switch folder.load(providers) {
@@ -32,7 +36,9 @@ import Testing
     }
   }
 
-  private static func problems(_ folder: TestFolder, _ providers: [ProviderDescriptor] = ShippedProviders.all.map(\.descriptor)) -> [String] {
+  private static func problems(
+    _ folder: TestFolder, _ providers: [ProviderDescriptor] = ShippedProviders.all.map(\.descriptor)
+  ) -> [String] {
     if case .failure(let refused) = folder.load(providers) { refused.problems.map(\.description) } else { [] }
   }
 
@@ -42,16 +48,39 @@ import Testing
     ("purpose = \"sign_in\", account = \"any\", steps = { { \"phone_otp\" } }", FlowPurpose.signIn),
     ("account = \"any\", steps = { { \"phone_otp\" } }", .signIn),
     ("purpose = \"register\", account = \"new\", steps = { { \"phone_otp\" } }", .register(setting: nil)),
-    ("purpose = \"register\", provider = \"password\", account = \"new\", steps = { { \"password\" } }", .register(setting: "password")),
+    (
+      "purpose = \"register\", provider = \"password\", account = \"new\", steps = { { \"password\" } }",
+      .register(setting: "password")
+    ),
     ("purpose = \"step_up\", account = \"existing\", steps = { { \"pin\" } }", .stepUp),
-    ("purpose = \"verify\", identifier = \"email\", account = \"existing\", steps = { { \"email_code\" } }", .verify(.email)),
-    ("purpose = \"change\", identifier = \"phone\", account = \"existing\", steps = { { \"phone_otp\" } }", .change(.phone)),
-    ("purpose = \"join\", identifier = \"phone\", account = \"existing\", steps = { { \"phone_otp\" } }", .join(.phone)),
+    (
+      "purpose = \"verify\", identifier = \"email\", account = \"existing\", steps = { { \"email_code\" } }",
+      .verify(.email)
+    ),
+    (
+      "purpose = \"change\", identifier = \"phone\", account = \"existing\", steps = { { \"phone_otp\" } }",
+      .change(.phone)
+    ),
+    (
+      "purpose = \"join\", identifier = \"phone\", account = \"existing\", steps = { { \"phone_otp\" } }", .join(.phone)
+    ),
     ("purpose = \"set\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }", .factor("pin", .set)),
-    ("purpose = \"change\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }", .factor("pin", .change)),
-    ("purpose = \"disable\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }", .factor("pin", .disable)),
-    ("purpose = \"unlock\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }", .factor("pin", .unlock)),
-    ("purpose = \"reset\", provider = \"pin\", account = \"existing\", steps = { { \"email_code\" }, { \"pin\" } }", .factor("pin", .reset)),
+    (
+      "purpose = \"change\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }",
+      .factor("pin", .change)
+    ),
+    (
+      "purpose = \"disable\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }",
+      .factor("pin", .disable)
+    ),
+    (
+      "purpose = \"unlock\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }",
+      .factor("pin", .unlock)
+    ),
+    (
+      "purpose = \"reset\", provider = \"pin\", account = \"existing\", steps = { { \"email_code\" }, { \"pin\" } }",
+      .factor("pin", .reset)
+    ),
     // A password goes with an address, so that it is recovered by whoever is not signed in.
     (
       "purpose = \"reset\", provider = \"password\", account = \"existing\", steps = { { \"email_code\" }, { \"password\" } }",
@@ -67,7 +96,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("purpose = \"rest\", account = \"existing\", steps = { { \"pin\" } }", "purpose: \"rest\" is not known; did you mean `reset`?"),
+    (
+      "purpose = \"rest\", account = \"existing\", steps = { { \"pin\" } }",
+      "purpose: \"rest\" is not known; did you mean `reset`?"
+    ),
     (
       "purpose = \"set\", account = \"existing\", steps = { { \"pin\" } }",
       "provider: is missing: purpose \"set\" is about a provider's factor, as in provider = \"pin\""
@@ -147,7 +179,8 @@ import Testing
   }
 
   @Test func aDeclaredPurposeGoesBeforeTheName() throws {
-    let generation = try Self.load(try Self.folder("purpose = \"sign_in\", account = \"any\", steps = { { \"phone_otp\" } }", named: "pin_set"))
+    let generation = try Self.load(
+      try Self.folder("purpose = \"sign_in\", account = \"any\", steps = { { \"phone_otp\" } }", named: "pin_set"))
     #expect(generation.flows["pin_set"]?.purpose == .signIn)
     #expect(generation.flow(for: .factor("pin", .set)) == nil)
   }
@@ -158,53 +191,65 @@ import Testing
     let generation = try Self.load(try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }"))
     #expect(
       Set(generation.flows.keys) == [
-        "any_name", "login", "change_phone", "verify_email", "change_email", "pin_set", "pin_change", "pin_disable", "pin_reset", "pin_unlock",
+        "any_name", "login", "change_phone", "verify_email", "change_email", "pin_set", "pin_change", "pin_disable",
+        "pin_reset", "pin_unlock",
       ])
     #expect(generation.flows["pin_set"]?.location.file == "Plugins/PIN/flows/pin_set.lua")
     let without = try Self.load(
       try Self.folder(
         "account = \"any\", steps = { { \"phone_otp\" } }",
         [
-          "gateway.lua": Self.gateway("phone_otp = { sms = outbox() }"), "policies/pin.lua": nil, "policies/password.lua": nil,
+          "gateway.lua": Self.gateway("phone_otp = { sms = outbox() }"), "policies/pin.lua": nil,
+          "policies/password.lua": nil,
           "policies/email_code.lua": nil,
         ]))
     #expect(Set(without.flows.keys) == ["any_name", "login", "change_phone"])
   }
 
   @Test func aFileOfTheSameNameReplacesTheFlowOrSwitchesItOff() throws {
-    let other = "purpose = \"set\", provider = \"pin\", account = \"existing\", steps = { { \"phone_otp\" }, { \"pin\" } }"
+    let other =
+      "purpose = \"set\", provider = \"pin\", account = \"existing\", steps = { { \"phone_otp\" }, { \"pin\" } }"
     let replaced = try Self.load(try Self.folder(other, named: "pin_set"))
-    #expect(replaced.flows["pin_set"]?.steps.count == 2 && replaced.flows["pin_set"]?.location.file == "flows/pin_set.lua")
+    #expect(
+      replaced.flows["pin_set"]?.steps.count == 2 && replaced.flows["pin_set"]?.location.file == "flows/pin_set.lua")
     let off = try Self.load(try Self.folder("enabled = false", named: "pin_set"))
     #expect(off.flows["pin_set"] == nil && off.flows["pin_change"] != nil && off.warnings.isEmpty)
   }
 
-  /// Attack: an operator has deleted flows/change_email.lua, so that nobody changes their address. An update of the gateway must not bring it back.
+  /// Attack: an operator has deleted flows/change_email.lua, so that nobody changes their address. An update of the
+  /// gateway must not bring it back.
   @Test func aFolderOfAnOlderVersionKeepsToTheFlowsThatItHas() throws {
     let generation = try Self.load(try Self.folder("account = \"existing\", steps = { { \"pin\" } }", named: "pin_set"))
     #expect(Set(generation.flows.keys) == ["pin_set", "login"])
-    let told = generation.warnings.map(\.description).filter { $0.contains("the flows that come with providers are left out") }
-    #expect(told.count == 1 && told[0].hasPrefix("flows/pin_set.lua:1: purpose: ") && told[0].contains("`change_email`"), "\(generation.warnings)")
+    let told = generation.warnings.map(\.description).filter {
+      $0.contains("the flows that come with providers are left out")
+    }
+    #expect(
+      told.count == 1 && told[0].hasPrefix("flows/pin_set.lua:1: purpose: ") && told[0].contains("`change_email`"),
+      "\(generation.warnings)")
   }
 
   /// Attack: a plugin that is installed for a second factor brings a flow that signs people in.
   @Test func aProviderBringsNoFlowThatLetsPeopleIn() throws {
     let problems = Self.problems(
-      try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }"), try Self.withFlow("way_in", "account = \"any\""))
+      try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }"),
+      try Self.withFlow("way_in", "account = \"any\""))
     #expect(
       problems == [
         "Plugins/PIN/flows/way_in.lua:1: purpose: comes with `pin` and does not begin with a session: which flows let people in is decided in the folder's flows/"
       ])
   }
 
-  /// Attack: a plugin for one factor brings a flow in which it resets another, and whoever passes the plugin replaces it. (Here it is the PIN that
-  /// would reset the password.)
+  /// Attack: a plugin for one factor brings a flow in which it resets another, and whoever passes the plugin replaces
+  /// it. (Here it is the PIN that would reset the password.)
   @Test(arguments: [
     "purpose = \"reset\", provider = \"totp\", account = \"existing\"", "purpose = \"step_up\", account = \"existing\"",
     "purpose = \"change\", identifier = \"phone\", account = \"existing\"",
   ])
   func aProviderBringsNoFlowAboutWhatIsNotItsOwn(_ fields: String) throws {
-    let steps = fields.contains("totp") ? "{ \"pin\" }, { \"totp\" }" : fields.contains("phone") ? "{ \"phone_otp\" }" : "{ \"pin\" }"
+    let steps =
+      fields.contains("totp")
+      ? "{ \"pin\" }, { \"totp\" }" : fields.contains("phone") ? "{ \"phone_otp\" }" : "{ \"pin\" }"
     let folder = try Self.folder(
       "account = \"any\", steps = { { \"phone_otp\" } }",
       ["gateway.lua": Self.gateway(Self.providers + ", totp = {}"), "policies/totp.lua": "return policy \"totp\" {}"])
@@ -225,13 +270,17 @@ import Testing
   }
 
   /// The shipped providers; the PIN brings one flow more.
-  private static func withFlow(_ name: String, _ fields: String, steps: String = "{ \"phone_otp\" }") throws -> [ProviderDescriptor] {
+  private static func withFlow(_ name: String, _ fields: String, steps: String = "{ \"phone_otp\" }") throws
+    -> [ProviderDescriptor]
+  {
     ShippedProviders.all.map(\.descriptor).map { descriptor in
       guard descriptor.name == "pin" else { return descriptor }
       let text = "return flow \"\(name)\" { \(fields), steps = { \(steps) } }"
       return ProviderDescriptor(
-        name: descriptor.name, beginFields: descriptor.beginFields, submitFields: descriptor.submitFields, settings: descriptor.settings,
-        policy: descriptor.policy, flows: descriptor.flows + [PolicySource(file: "Plugins/PIN/flows/\(name).lua", text: text)],
+        name: descriptor.name, beginFields: descriptor.beginFields, submitFields: descriptor.submitFields,
+        settings: descriptor.settings,
+        policy: descriptor.policy,
+        flows: descriptor.flows + [PolicySource(file: "Plugins/PIN/flows/\(name).lua", text: text)],
         identifierKinds: descriptor.identifierKinds, hashesSecrets: true, outcomes: descriptor.outcomes)
     }
   }
@@ -248,8 +297,14 @@ import Testing
         ]))
     #expect(generation.flows["setting"] == nil && generation.flows["entering"] == nil)
     let told = generation.warnings.map(\.description)
-    #expect(told.contains("flows/setting.lua:1: provider: is `totp`, which gateway.lua does not configure: the flow is left out"), "\(told)")
-    #expect(told.contains("flows/entering.lua:1: provider: is `google_oauth`, which gateway.lua does not configure: the flow is left out"), "\(told)")
+    #expect(
+      told.contains(
+        "flows/setting.lua:1: provider: is `totp`, which gateway.lua does not configure: the flow is left out"),
+      "\(told)")
+    #expect(
+      told.contains(
+        "flows/entering.lua:1: provider: is `google_oauth`, which gateway.lua does not configure: the flow is left out"),
+      "\(told)")
   }
 
   /// A reset of a password has nothing to do without codes by mail, and a step that people may skip is skipped.
@@ -272,10 +327,15 @@ import Testing
     #expect(generation.flows["by_email"]?.steps.map(\.choices) == [[ProviderName(test: "password")]])
     let told = generation.warnings.map(\.description)
     #expect(
-      told.contains { $0.hasPrefix("flows/forgotten.lua:1: is left out: a step needs `email_code`, which gateway.lua does not configure") }, "\(told)"
+      told.contains {
+        $0.hasPrefix(
+          "flows/forgotten.lua:1: is left out: a step needs `email_code`, which gateway.lua does not configure")
+      }, "\(told)"
     )
     #expect(
-      told.contains("flows/by_email.lua:3: steps[2]: is left out, and people skip it: gateway.lua does not configure `email_code`"), "\(told)")
+      told.contains(
+        "flows/by_email.lua:3: steps[2]: is left out, and people skip it: gateway.lua does not configure `email_code`"),
+      "\(told)")
   }
 
   /// Attack: nothing but skippable steps is left of a flow, and it opens accounts without asking for anything.

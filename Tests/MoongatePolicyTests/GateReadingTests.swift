@@ -39,7 +39,10 @@ import Testing
       #"{ most_flips = "many%" }"#,
       "gateway.lua:3: gate.most_flips: \"many%\" is no share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\""
     ),
-    (#"{ most_flips = "101%" }"#, "gateway.lua:3: gate.most_flips: \"101%\" is no share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\""),
+    (
+      #"{ most_flips = "101%" }"#,
+      "gateway.lua:3: gate.most_flips: \"101%\" is no share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\""
+    ),
     (#"{ replay = "30d" }"#, "gateway.lua:3: gate.replay: \"30d\" is too long: from \"1m\" to \"7d\""),
     (#"{ replay = "1s" }"#, "gateway.lua:3: gate.replay: \"1s\" is too short: from \"1m\" to \"7d\""),
     (

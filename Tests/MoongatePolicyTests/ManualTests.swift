@@ -27,7 +27,9 @@ import Testing
     for line in manual.components(separatedBy: "\n") {
       if let lines = block {
         if line == "```" {
-          examples.append(Example(heading: heading, file: String(lines.first?.dropFirst(3) ?? ""), text: lines.joined(separator: "\n")))
+          examples.append(
+            Example(
+              heading: heading, file: String(lines.first?.dropFirst(3) ?? ""), text: lines.joined(separator: "\n")))
           block = nil
         } else {
           block = lines + [line]
@@ -55,7 +57,9 @@ import Testing
   }
 
   private static func recipe(_ heading: String) throws -> any PolicyGeneration {
-    switch try folder(#require(examples.first { $0.heading == heading }, "no recipe \(heading)")).load(ShippedProviders.all.map(\.descriptor)) {
+    switch try folder(#require(examples.first { $0.heading == heading }, "no recipe \(heading)")).load(
+      ShippedProviders.all.map(\.descriptor))
+    {
     case .success(let generation): return generation
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
@@ -64,7 +68,9 @@ import Testing
   @Test func thereAreExamples() { #expect(Self.examples.count >= 10) }
 
   @Test(arguments: examples) func loads(_ example: Example) throws {
-    #expect(ConfigurationFiles.rootFiles.contains(example.file) || example.file.wholeMatch(of: /(policies|flows|tests)\/[a-z_]+\.lua/) != nil)
+    #expect(
+      ConfigurationFiles.rootFiles.contains(example.file)
+        || example.file.wholeMatch(of: /(policies|flows|tests)\/[a-z_]+\.lua/) != nil)
     let environment = [
       "MOONGATE_KEY": String(repeating: "k", count: 32), "MOONGATE_STORE": "postgres://moongate@127.0.0.1/moongate",
       "MOONGATE_ADMIN_TOKEN": String(repeating: "t", count: 32), "GRAFANA_TOKEN": String(repeating: "g", count: 32),
@@ -72,7 +78,8 @@ import Testing
     ]
     var providers = ShippedProviders.all.map(\.descriptor)
     if example.heading == "fallback" {
-      providers.append(FallbackReadingTests.messenger(ProviderName(test: "whatsapp_code"), more: "\n  unknown_account = \"reveal\","))
+      providers.append(
+        FallbackReadingTests.messenger(ProviderName(test: "whatsapp_code"), more: "\n  unknown_account = \"reveal\","))
     }
     switch try Self.folder(example).load(providers, environment: environment, programs: try StubPrograms.loading()) {
     case .success: break
@@ -85,21 +92,27 @@ import Testing
     let shape = try #require(TableShape.all.first { $0.name == name })
     let shown = Self.examples.map(\.text).joined(separator: "\n")
     for entry in shape.entries {
-      #expect(Self.manual.contains("`\(entry.name)`") || Self.manual.contains("\(entry.name) = "), "\(name).\(entry.name) is not listed")
+      #expect(
+        Self.manual.contains("`\(entry.name)`") || Self.manual.contains("\(entry.name) = "),
+        "\(name).\(entry.name) is not listed")
       #expect(shown.firstMatch(of: try Regex("\\b\(entry.name)\\s*=")) != nil, "\(name).\(entry.name) has no example")
-      if let standard = entry.standardText { #expect(Self.manual.contains(standard), "\(name).\(entry.name)'s default \(standard) is not told") }
+      if let standard = entry.standardText {
+        #expect(Self.manual.contains(standard), "\(name).\(entry.name)'s default \(standard) is not told")
+      }
     }
   }
 
   /// What the table of errors quotes is what the program says.
   @Test func errorsAreSaidSo() throws {
-    let section = try #require(Self.manual.components(separatedBy: "## What the errors mean").last?.components(separatedBy: "\n## ").first)
+    let section = try #require(
+      Self.manual.components(separatedBy: "## What the errors mean").last?.components(separatedBy: "\n## ").first)
     let quoted = section.matches(of: /(?m)^\| `([^`]+)` \|/).map { String($0.1) }
     #expect(quoted.count >= 15)
     var sources = ""
     for folder in ["Sources/MoongatePolicy", "Sources/CLua", "Sources/moongate"] {
       let root = TestFolder.root + "/" + folder
-      for case let name as String in FileManager.default.enumerator(atPath: root) ?? .init() where name.hasSuffix(".swift") || name.hasSuffix(".c") {
+      for case let name as String in FileManager.default.enumerator(atPath: root) ?? .init()
+      where name.hasSuffix(".swift") || name.hasSuffix(".c") {
         sources += (try? String(contentsOfFile: root + "/" + name, encoding: .utf8)) ?? ""
       }
     }
@@ -111,7 +124,9 @@ import Testing
   private static let send = FunctionName("policies/phone_otp.send")
 
   /// Half past two at night in Kolkata, and noon.
-  @Test(arguments: [(Int64(-54_000), 2, 1), (0, 5, 4)]) func stricterAtNight(_ offset: Int64, _ tries: Int, _ messages: Int) throws {
+  @Test(arguments: [(Int64(-54_000), 2, 1), (0, 5, 4)]) func stricterAtNight(
+    _ offset: Int64, _ tries: Int, _ messages: Int
+  ) throws {
     let generation = try Self.recipe("Stricter at night")
     let policy = try #require(generation.policies[ProviderName(test: "phone_otp")])
     let evaluator = try generation.makeEvaluator()
@@ -123,8 +138,12 @@ import Testing
     }
   }
 
-  @Test(arguments: [("IN", Verdict.allow), ("NL", .deny("country_not_served"))]) func onlyOneCountry(_ country: String, _ verdict: Verdict) throws {
-    let facts = Facts.test { $0.identifier = Identifier(kind: .phone, value: "+31612345678", display: "", attributes: ["country": country]) }
+  @Test(arguments: [("IN", Verdict.allow), ("NL", .deny("country_not_served"))]) func onlyOneCountry(
+    _ country: String, _ verdict: Verdict
+  ) throws {
+    let facts = Facts.test {
+      $0.identifier = Identifier(kind: .phone, value: "+31612345678", display: "", attributes: ["country": country])
+    }
     #expect(try Self.recipe("Only one country").makeEvaluator().verdict(of: Self.send, given: facts) == verdict)
   }
 
@@ -135,7 +154,8 @@ import Testing
   ])
   func onlyOneEmailDomain(_ address: String, _ exists: Bool, _ password: Verdict) throws {
     let facts = Facts.test {
-      $0.identifier = Identifier(kind: .email, value: address, display: "", attributes: ["domain": String(address.split(separator: "@")[1])])
+      $0.identifier = Identifier(
+        kind: .email, value: address, display: "", attributes: ["domain": String(address.split(separator: "@")[1])])
       $0.account = AccountFacts(exists: exists, id: exists ? "ac_1" : nil)
     }
     for example in Self.examples where example.heading == "Only one email domain" {
@@ -146,7 +166,9 @@ import Testing
       let isPassword = example.file == "policies/password.lua"
       let sent: Verdict = address.hasSuffix("@example.com") ? .allow : .deny("wrong_domain")
       let function = FunctionName(isPassword ? "policies/password.verify" : "policies/email_code.send")
-      #expect(try generation.makeEvaluator().verdict(of: function, given: facts) == (isPassword ? password : sent), "\(example)")
+      #expect(
+        try generation.makeEvaluator().verdict(of: function, given: facts) == (isPassword ? password : sent),
+        "\(example)")
     }
   }
 
@@ -160,10 +182,14 @@ import Testing
     #expect(try evaluator.condition(of: FunctionName("accounts.sign_in[1].when"), given: facts) == applies)
   }
 
-  @Test(arguments: [("+919999999999", 20), ("+917777777777", 4)]) func numbersThatMatterMore(_ number: String, _ messages: Int) throws {
+  @Test(arguments: [("+919999999999", 20), ("+917777777777", 4)]) func numbersThatMatterMore(
+    _ number: String, _ messages: Int
+  ) throws {
     let generation = try Self.recipe("Numbers that matter more")
     let limit = try #require(generation.policies[ProviderName(test: "phone_otp")]?.limits.first { $0.name == "send" })
-    let facts = Facts.test { $0.identifier = Identifier(kind: .phone, value: number, display: "", attributes: ["country": "IN"]) }
+    let facts = Facts.test {
+      $0.identifier = Identifier(kind: .phone, value: number, display: "", attributes: ["country": "IN"])
+    }
     #expect(try generation.makeEvaluator().value(of: limit.max, given: facts) == messages)
   }
 

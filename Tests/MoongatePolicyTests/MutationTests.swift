@@ -31,9 +31,11 @@ import Testing
     """
 
   static let pieces = [
-    "{", "}", "(", ")", "[", "]", "\"", "'", "--", "[[", "]]", "=", "==", ",", ";", "..", "...", "function(f)", "end", "return", "nil", "0", "-1",
+    "{", "}", "(", ")", "[", "]", "\"", "'", "--", "[[", "]]", "=", "==", ",", ";", "..", "...", "function(f)", "end",
+    "return", "nil", "0", "-1",
     "1e999", "0x7fffffffffffffff",
-    "\"15m\"", "vary(", "any_of {", "local", "while true do", "goto x", "::x::", "f", "f.limits", "#", "%", "\\", "\n", "\u{0}", "é", "_ENV",
+    "\"15m\"", "vary(", "any_of {", "local", "while true do", "goto x", "::x::", "f", "f.limits", "#", "%", "\\", "\n",
+    "\u{0}", "é", "_ENV",
     "_moongate_at", "{{{{{{{{", "pcall(",
     "string.rep('x', 1e9)", "allow", "deny", "math.huge", "0/0", "<close>", "<const>",
   ].map { Array($0.utf8) }
@@ -59,7 +61,8 @@ import Testing
 
   @Test(
     arguments: [
-      ("policies/phone_otp.lua", rich, 1), ("flows/login.lua", TestFolder.flow, 2), ("routes.lua", TestFolder.routes, 3),
+      ("policies/phone_otp.lua", rich, 1), ("flows/login.lua", TestFolder.flow, 2),
+      ("routes.lua", TestFolder.routes, 3),
       ("gateway.lua", TestFolder.gateway, 4),
     ] as [(String, String, UInt64)]) func neverCrashesOrHangs(_ file: String, _ text: String, _ seed: UInt64) throws
   {
@@ -77,7 +80,9 @@ import Testing
         loaded += 1
         let evaluator = try generation.makeEvaluator()
         for policy in generation.policies.values {
-          for function in [policy.send, policy.verify].compactMap(\.self) { _ = evaluator.verdict(of: function, given: EvaluatorTests.facts) }
+          for function in [policy.send, policy.verify].compactMap(\.self) {
+            _ = evaluator.verdict(of: function, given: EvaluatorTests.facts)
+          }
           for limit in policy.limits { _ = try? evaluator.value(of: limit.max, given: EvaluatorTests.facts) }
         }
       }

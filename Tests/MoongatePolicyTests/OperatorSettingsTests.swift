@@ -27,19 +27,32 @@ import Testing
 
   @Test func tokensHaveNamesAndRoles() throws {
     let gateway = try read(
-      tokens("{ name = \"grafana\", role = \"read\", token = env \"ONE\" }, { name = \"ravi@example.com\", role = \"act\", token = env \"TWO\" }")
+      tokens(
+        "{ name = \"grafana\", role = \"read\", token = env \"ONE\" }, { name = \"ravi@example.com\", role = \"act\", token = env \"TWO\" }"
+      )
     ).get().gateway
-    #expect(gateway.adminTokens.map(\.name) == ["grafana", "ravi@example.com"] && gateway.adminTokens.map(\.role) == [.read, .act])
+    #expect(
+      gateway.adminTokens.map(\.name) == ["grafana", "ravi@example.com"]
+        && gateway.adminTokens.map(\.role) == [.read, .act])
     #expect(gateway.adminToken == nil && gateway.allAdminTokens.count == 2)
     #expect(!"\(gateway)".contains("0123456789abcdef"))
   }
 
   @Test(arguments: [
-    ("{ name = \"x\", role = \"reed\", token = env \"ONE\" }", "admin.tokens[1].role: \"reed\" is not known; did you mean `read`?"),
+    (
+      "{ name = \"x\", role = \"reed\", token = env \"ONE\" }",
+      "admin.tokens[1].role: \"reed\" is not known; did you mean `read`?"
+    ),
     ("{ role = \"read\", token = env \"ONE\" }", "admin.tokens[1].name: is missing: a name, such as \"grafana\""),
     ("{ name = \"a b\", role = \"read\", token = env \"ONE\" }", "admin.tokens[1].name: \"a b\" is no name: "),
-    ("{ name = \"admin\", role = \"read\", token = env \"ONE\" }", "admin.tokens[1].name: there is another token \"admin\": "),
-    ("{ name = \"x\", role = \"read\", token = \"plain-0123456789abcdef\" }", "admin.tokens[1].token: secrets come from env"),
+    (
+      "{ name = \"admin\", role = \"read\", token = env \"ONE\" }",
+      "admin.tokens[1].name: there is another token \"admin\": "
+    ),
+    (
+      "{ name = \"x\", role = \"read\", token = \"plain-0123456789abcdef\" }",
+      "admin.tokens[1].token: secrets come from env"
+    ),
     ("{ name = \"x\", role = \"read\", token = env \"SHORT\" }", "admin.tokens[1].token: is too short: "),
     ("\(one), { name = \"x\", role = \"read\", token = env \"TWO\" }", "admin.tokens[2].name: there is another"),
     ("\(one), { name = \"y\", role = \"act\", token = env \"ONE\" }", "admin.tokens[2].token: is the same as"),
@@ -74,7 +87,8 @@ import Testing
     ("file { path = \"/tmp\" }", "audit[1].path: /tmp is a folder: name a file in it"),
     ("file { paht = \"/tmp/x\" }", "audit[1].paht: unknown field; did you mean `path`?"),
     ("file { path = \"/tmp/x\", rotate = \"1B\" }", "audit[1].rotate: must be from 4096 to "),
-    ("file \"/tmp/x\"", "audit[1]: must be a table"), ("outbox()", "audit[1]: must be a sink: file { … }, syslog { … } or webhook { … }"),
+    ("file \"/tmp/x\"", "audit[1]: must be a table"),
+    ("outbox()", "audit[1]: must be a sink: file { … }, syslog { … } or webhook { … }"),
     ("syslog { address = \"udp://x\" }", "audit[1].address: \"udp://x\" is no syslog server"),
     ("syslog { facility = \"mail\" }", "audit[1].facility: \"mail\" is not known"),
     ("webhook { url = \"https://siem.example.com\" }", "audit[1].secret: is missing: the key of the signature"),
@@ -88,6 +102,7 @@ import Testing
 
   @Test func theWordFileStaysASecret() throws {
     #expect(try problems("key = file { path = \"x\" },").count == 1)
-    #expect(try problems("audit = file { path = \"/tmp/x\" },").contains { $0.contains("audit: must be a list of sinks") })
+    #expect(
+      try problems("audit = file { path = \"/tmp/x\" },").contains { $0.contains("audit: must be a list of sinks") })
   }
 }

@@ -22,13 +22,16 @@ import Testing
 
   private static func policy(_ body: String) -> String { "return policy \"phone_otp\" {\n\(body)\n}" }
   private static func limit(_ body: String) -> String {
-    policy("limits = {\n  send = { on = \"send\", per = \"phone\", max = 4, window = \"15m\" },\n  verify = {\n\(body)\n  },\n}")
+    policy(
+      "limits = {\n  send = { on = \"send\", per = \"phone\", max = 4, window = \"15m\" },\n  verify = {\n\(body)\n  },\n}"
+    )
   }
   private static func gateway(_ body: String) -> String {
     "return gateway {\npublic_url = \"http://localhost:8080\", providers = { phone_otp = { sms = outbox() } },\n\(body)\n}"
   }
   private static func domains(_ body: String) -> String {
-    gateway(body).replacing("http://localhost:8080", with: "https://auth.example.com").replacing("outbox()", with: "outbox { allow_public = true }")
+    gateway(body).replacing("http://localhost:8080", with: "https://auth.example.com").replacing(
+      "outbox()", with: "outbox { allow_public = true }")
   }
   private static func flow(_ steps: String, _ more: String = "") -> String {
     "return flow \"login\" {\naccount = \"existing\",\nsteps = {\n\(steps)\n},\n\(more)\n}"
@@ -47,49 +50,70 @@ import Testing
       "6: limits.verify.window: \"90\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
     Mistake(
       "policies/phone_otp.lua", limit("on = \"verfy\",\nper = \"phon\",\nmax = 0,\nwindow = \"1h\","),
-      "5: limits.verify.on: \"verfy\" is not known; did you mean `verify`?", "6: limits.verify.per: \"phon\" is not known; did you mean `phone`?",
+      "5: limits.verify.on: \"verfy\" is not known; did you mean `verify`?",
+      "6: limits.verify.per: \"phon\" is not known; did you mean `phone`?",
       "7: limits.verify.max: must be a whole number from 1 to 1000000, not the number 0"),
     Mistake(
-      "policies/phone_otp.lua", limit("on = \"verify\", per = \"phone\",\nmax = function(f) return 5 end,\nwindow = \"1h\","),
+      "policies/phone_otp.lua",
+      limit("on = \"verify\", per = \"phone\",\nmax = function(f) return 5 end,\nwindow = \"1h\","),
       "6: limits.verify.max: a function alone has no bounds; write vary(lowest, highest, function(f) … end)"),
     Mistake(
-      "policies/phone_otp.lua", limit("on = \"verify\", per = \"phone\",\nmax = vary(9, 2, function(f) return 5 end),\nwindow = \"1h\","),
+      "policies/phone_otp.lua",
+      limit("on = \"verify\", per = \"phone\",\nmax = vary(9, 2, function(f) return 5 end),\nwindow = \"1h\","),
       "6: limits.verify.max: the lowest value comes first: vary(lowest, highest, function)"),
     Mistake(
       "policies/phone_otp.lua", limit("on = \"verify\", per = \"phone\", max = 5,"),
       "4: limits.verify.window: is missing: a duration, such as \"15m\""),
     Mistake(
-      "policies/phone_otp.lua", limit("on = \"verify\", per = \"phone\", max = 5, window = \"1h\",\nlock = { \"15m\",\n5 },"),
+      "policies/phone_otp.lua",
+      limit("on = \"verify\", per = \"phone\", max = 5, window = \"1h\",\nlock = { \"15m\",\n5 },"),
       "7: limits.verify.lock[2]: a bare number is no duration; write \"5s\" for seconds or \"5m\" for minutes"),
     Mistake(
       "policies/phone_otp.lua", policy("code = { length = 3,\nalphabet = \"digit\",\nttl = 600 },"),
-      "2: code.length: must be a whole number from 4 to 10, not the number 3", "3: code.alphabet: \"digit\" is not known; did you mean `digits`?",
+      "2: code.length: must be a whole number from 4 to 10, not the number 3",
+      "3: code.alphabet: \"digit\" is not known; did you mean `digits`?",
       "4: code.ttl: a bare number is no duration; write \"600s\" for seconds or \"600m\" for minutes"),
     Mistake(
       "policies/phone_otp.lua", policy("mesage = \"x\",\nunknown_account = \"revael\","),
       "2: mesage: unknown field; did you mean `message`? (the text with {code} in it)",
       "3: unknown_account: \"revael\" is not known; did you mean `reveal`?"),
-    Mistake("policies/phone_otp.lua", policy("message = \"hello\","), "2: message: must have {code} in it, or nobody learns their code"),
-    Mistake("policies/phone_otp.lua", policy("message = \"{code} {servce}\","), "2: message: unknown part {servce}; did you mean `service`?"),
-    Mistake("policies/phone_otp.lua", policy("send = allow,"), "2: send: must be a function, as in function(f) return allow end, not `allow`"),
+    Mistake(
+      "policies/phone_otp.lua", policy("message = \"hello\","),
+      "2: message: must have {code} in it, or nobody learns their code"),
+    Mistake(
+      "policies/phone_otp.lua", policy("message = \"{code} {servce}\","),
+      "2: message: unknown part {servce}; did you mean `service`?"),
+    Mistake(
+      "policies/phone_otp.lua", policy("send = allow,"),
+      "2: send: must be a function, as in function(f) return allow end, not `allow`"),
     Mistake(
       "policies/phone_otp.lua", policy("timers = { resend_after = { \"60s\", 120 } },"),
       "2: timers.resend_after[2]: a bare number is no duration; write \"120s\" for seconds or \"120m\" for minutes"),
-    Mistake("policies/phone_otp.lua", policy("\"send\","), "2: \"send\" has no name here; fields are written `name = value`"),
+    Mistake(
+      "policies/phone_otp.lua", policy("\"send\","), "2: \"send\" has no name here; fields are written `name = value`"),
     Mistake("policies/phone_otp.lua", policy("code = 6,"), "2: code: must be a table, as in `{ … }`, not the number 6"),
     Mistake(
-      "policies/phone_otp.lua", "return policy \"phone\" {}", "1: says policy \"phone\", and its file is called phone_otp.lua: give both one name"),
+      "policies/phone_otp.lua", "return policy \"phone\" {}",
+      "1: says policy \"phone\", and its file is called phone_otp.lua: give both one name"),
     Mistake(
-      "policies/phone_otp.lua", "return policy \"phone_otp\"", " must return policy \"phone_otp\" { … }, and returns a name without its table"),
-    Mistake("policies/phone_otp.lua", "return { code = 1 }", " must return policy \"phone_otp\" { … }, and returns a table"),
+      "policies/phone_otp.lua", "return policy \"phone_otp\"",
+      " must return policy \"phone_otp\" { … }, and returns a name without its table"),
+    Mistake(
+      "policies/phone_otp.lua", "return { code = 1 }", " must return policy \"phone_otp\" { … }, and returns a table"),
     Mistake("policies/phone_otp.lua", "local x = 1", " must return policy \"phone_otp\" { … }, and returns nothing"),
     Mistake(
       "policies/phone_otp.lua", "return policy \"phone_otp\" {\n  code = {\n}",
       "1: the `{` that begins here has no `}` ('}' expected (to close '{' at line 1) near <eof>)"),
-    Mistake("policies/phone_otp.lua", "local n = 1\nreturn polcy \"phone_otp\" {}", "2: unknown name `polcy`; did you mean `policy`?"),
+    Mistake(
+      "policies/phone_otp.lua", "local n = 1\nreturn polcy \"phone_otp\" {}",
+      "2: unknown name `polcy`; did you mean `policy`?"),
     Mistake("policies/phone_otp.lua", "while true do end", "1: stopped after 5000000 steps"),
-    Mistake("policies/phone_otp.lua", "local s = 'x'\nwhile true do s = s .. s end", "2: stopped after asking for more than 67108864 bytes"),
-    Mistake("policies/phone_otp.lua", "local function f() return f() + 1 end\nreturn f()", "1: stopped after asking for more than 67108864 bytes"),
+    Mistake(
+      "policies/phone_otp.lua", "local s = 'x'\nwhile true do s = s .. s end",
+      "2: stopped after asking for more than 67108864 bytes"),
+    Mistake(
+      "policies/phone_otp.lua", "local function f() return f() + 1 end\nreturn f()",
+      "1: stopped after asking for more than 67108864 bytes"),
     Mistake("policies/phone_otp.lua", "\u{1B}LuaT", " attempt to load a binary chunk (mode is 't')"),
     Mistake(
       "policies/phone_otp.lua",
@@ -106,63 +130,84 @@ import Testing
       "gateway.lua", gateway("lisen = \"127.0.0.1:8080\","),
       "3: lisen: unknown field; did you mean `listen`? (an address, such as \"127.0.0.1:8080\")"),
     Mistake(
-      "gateway.lua", gateway("listen = \"8080\","), "3: listen: \"8080\" is no address to listen on, such as \"127.0.0.1:8080\" or \"[::1]:8080\""),
-    Mistake("gateway.lua", gateway("region = \"in\","), "3: region: \"in\" is no country in two capital letters (ISO 3166-1); did you mean `IN`?"),
+      "gateway.lua", gateway("listen = \"8080\","),
+      "3: listen: \"8080\" is no address to listen on, such as \"127.0.0.1:8080\" or \"[::1]:8080\""),
     Mistake(
-      "gateway.lua", gateway("store = \"mysql:x\","), "3: store: \"mysql:x\" is no store; write \"sqlite:data/moongate.db\" or \"postgres://…\""),
+      "gateway.lua", gateway("region = \"in\","),
+      "3: region: \"in\" is no country in two capital letters (ISO 3166-1); did you mean `IN`?"),
+    Mistake(
+      "gateway.lua", gateway("store = \"mysql:x\","),
+      "3: store: \"mysql:x\" is no store; write \"sqlite:data/moongate.db\" or \"postgres://…\""),
     Mistake(
       "gateway.lua", gateway("key = \"secret\","),
       "3: key: secrets come from env \"NAME\", file \"path\" or credential \"name\", so that they are not in this file"),
-    Mistake("gateway.lua", gateway("key = env \"NO_SUCH\","), "3: key: the environment has no NO_SUCH: set it before the gateway starts"),
+    Mistake(
+      "gateway.lua", gateway("key = env \"NO_SUCH\","),
+      "3: key: the environment has no NO_SUCH: set it before the gateway starts"),
     Mistake(
       "gateway.lua", gateway("trusted_proxies = { \"127.0.0.1/33\" },"),
       "3: trusted_proxies[1]: \"127.0.0.1/33\" is no address block, such as \"127.0.0.1/32\" or \"10.0.0.0/8\""),
-    Mistake("gateway.lua", gateway("risk_budget = \"0.1\","), "3: risk_budget: \"0.1\" is no risk; write \"0.1% per 30d\""),
+    Mistake(
+      "gateway.lua", gateway("risk_budget = \"0.1\","), "3: risk_budget: \"0.1\" is no risk; write \"0.1% per 30d\""),
     Mistake(
       "gateway.lua", gateway("brand = { primary = \"teal\", support = \"javascript:alert(1)\" },"),
       "3: brand.primary: \"teal\" is no colour, such as \"#0D7377\"",
       "3: brand.support: \"javascript:alert(1)\" must begin with mailto:, https:// or tel:"),
     Mistake(
       "gateway.lua", gateway("cookie_domain = \"example.com\","),
-      "3: cookie_domain: public_url's host \"localhost\" is not example.com or below it, so no browser would keep the cookie"),
+      "3: cookie_domain: public_url's host \"localhost\" is not example.com or below it, so no browser would keep the cookie"
+    ),
     Mistake(
       "gateway.lua", domains("cookie_domain = \"example.com\",\ndomains = { \"example.com\", \"example.org\" },"),
-      "3: cookie_domain: stands beside `domains`, which takes its place; write domains = { \"example.com\", \"example.org\" }, and remove this line"),
+      "3: cookie_domain: stands beside `domains`, which takes its place; write domains = { \"example.com\", \"example.org\" }, and remove this line"
+    ),
     Mistake(
       "gateway.lua", domains("cookie_domain = \"example.com\",\ndomains = { \"example.org\" },"),
       "3: cookie_domain: stands beside `domains`, which takes its place; write domains = { \"example.com\", \"example.org\" }, and remove this line",
-      "4: domains: public_url's host \"auth.example.com\" is under none of them: people sign in there, so name its root domain too"),
+      "4: domains: public_url's host \"auth.example.com\" is under none of them: people sign in there, so name its root domain too"
+    ),
     Mistake(
       "gateway.lua",
-      domains("domains = { \"example.com\",\n\"Example.org\",\n\"example.net:8443\",\n\".example.in\",\n\"com\",\n\"127.0.0.1\", \"co.uk\" },"),
+      domains(
+        "domains = { \"example.com\",\n\"Example.org\",\n\"example.net:8443\",\n\".example.in\",\n\"com\",\n\"127.0.0.1\", \"co.uk\" },"
+      ),
       "4: domains[2]: \"Example.org\" is no domain, such as \"example.com\": lower case, without port or leading dot",
       "5: domains[3]: \"example.net:8443\" is no domain, such as \"example.com\": lower case, without port or leading dot",
       "6: domains[4]: \".example.in\" is no domain, such as \"example.com\": lower case, without port or leading dot",
       "7: domains[5]: \"com\" is no domain, such as \"example.com\": lower case, without port or leading dot",
       "8: domains[6]: \"127.0.0.1\" is no domain, such as \"example.com\": lower case, without port or leading dot",
-      "8: domains[7]: \"co.uk\" is a public suffix, under which anybody may have a name: browsers keep no cookie for it; name your own domain"),
+      "8: domains[7]: \"co.uk\" is a public suffix, under which anybody may have a name: browsers keep no cookie for it; name your own domain"
+    ),
     Mistake(
-      "gateway.lua", domains("domains = { \"example.com\",\n\"example.com\",\n\"shop.example.com\",\n\"a.example.org\", \"example.org\" },"),
+      "gateway.lua",
+      domains(
+        "domains = { \"example.com\",\n\"example.com\",\n\"shop.example.com\",\n\"a.example.org\", \"example.org\" },"),
       "4: domains[2]: \"example.com\" is named twice",
       "5: domains[3]: \"shop.example.com\" is below \"example.com\", whose sessions are good there already: remove it",
-      "6: domains[5]: \"a.example.org\" is below \"example.org\", whose sessions are good there already: remove \"a.example.org\""),
+      "6: domains[5]: \"a.example.org\" is below \"example.org\", whose sessions are good there already: remove \"a.example.org\""
+    ),
     Mistake(
       "gateway.lua", domains("domains = {},"),
       "3: domains: is empty: name the root domains, as in { \"example.com\", \"example.org\" }"),
     Mistake(
       "gateway.lua", domains("cookie_domain = \"co.uk\","),
-      "3: cookie_domain: \"co.uk\" is a public suffix, under which anybody may have a name: browsers keep no cookie for it; name your own domain"),
+      "3: cookie_domain: \"co.uk\" is a public suffix, under which anybody may have a name: browsers keep no cookie for it; name your own domain"
+    ),
     Mistake(
-      "gateway.lua", gateway("tls = { cert = \"none.pem\", key = \"none.key\" },"), "3: tls.cert: none.pem: there is no such file",
+      "gateway.lua", gateway("tls = { cert = \"none.pem\", key = \"none.key\" },"),
+      "3: tls.cert: none.pem: there is no such file",
       "3: tls.key: none.key: there is no such file"),
     Mistake(
       "gateway.lua", gateway("limits = { body_rate = \"1KiB\" },"),
-      "3: limits.body_rate: \"1KiB\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"),
+      "3: limits.body_rate: \"1KiB\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"
+    ),
     Mistake(
       "gateway.lua", gateway("limits = { body_rat = false },"),
-      "3: limits.body_rat: unknown field; did you mean `body_rate`? (the least of a body in each window, such as \"1KiB/10s\", or false)"),
+      "3: limits.body_rat: unknown field; did you mean `body_rate`? (the least of a body in each window, such as \"1KiB/10s\", or false)"
+    ),
     Mistake(
-      "gateway.lua", gateway("limits = { per_ip = { requests = 100 } },"), "3: limits.per_ip.requests: must be a text in quotes, not the number 100"),
+      "gateway.lua", gateway("limits = { per_ip = { requests = 100 } },"),
+      "3: limits.per_ip.requests: must be a text in quotes, not the number 100"),
     Mistake(
       "gateway.lua",
       "return gateway {\n  public_url = \"http://localhost:8080/x\",\n  providers = {\n    phone_opt = {},\n    email_code = {},\n  },\n}",
@@ -174,24 +219,32 @@ import Testing
       "1: public_url: is missing: how people reach the gateway, such as \"https://auth.example.com\"",
       "2: providers.phone_otp.sms.url: \"x\" is no address of a site, such as \"https://sms.example.com/send\""),
     Mistake("gateway.lua", "return routes {}", " must return gateway { … }, and returns `routes`"),
-    Mistake("gateway.lua", "return gateway { service = os.getenv(\"X\") }", "1: `os` is not offered: a policy has no clock of its own; use f.now"),
+    Mistake(
+      "gateway.lua", "return gateway { service = os.getenv(\"X\") }",
+      "1: `os` is not offered: a policy has no clock of its own; use f.now"),
   ]
 
   static let flows: [Mistake] = [
-    Mistake("flows/login.lua", flow("{ \"phone_opt\" },"), "4: steps[1]: no provider is called \"phone_opt\"; did you mean `phone_otp`?"),
+    Mistake(
+      "flows/login.lua", flow("{ \"phone_opt\" },"),
+      "4: steps[1]: no provider is called \"phone_opt\"; did you mean `phone_otp`?"),
     Mistake(
       "flows/login.lua", flow("{ \"phone_otp\" },\n{ \"pin\" },"),
-      "5: steps[2]: no provider of this step is configured: name `pin` under `providers` in gateway.lua, or remove the step"),
+      "5: steps[2]: no provider of this step is configured: name `pin` under `providers` in gateway.lua, or remove the step"
+    ),
     Mistake(
       "flows/login.lua", flow("any_of { \"pin\", \"google_oauth\" },"),
-      "4: steps[1]: no provider of this step is configured: name `google_oauth` and `pin` under `providers` in gateway.lua, or remove the step"),
+      "4: steps[1]: no provider of this step is configured: name `google_oauth` and `pin` under `providers` in gateway.lua, or remove the step"
+    ),
     Mistake(
       "flows/login.lua", flow("{ \"phone_otp\",\nwhen = true },"),
       "5: steps[1].when: must be a function, as in function(f) return f.account.has_pin end, not true"),
     Mistake(
-      "flows/login.lua", flow("{ \"phone_otp\", skipable = true },"), "4: steps[1].skipable: unknown field; did you mean `skippable`? (true or false)"
+      "flows/login.lua", flow("{ \"phone_otp\", skipable = true },"),
+      "4: steps[1].skipable: unknown field; did you mean `skippable`? (true or false)"
     ),
-    Mistake("flows/login.lua", flow(""), "3: steps: must be a list with at least one step, as in { { \"phone_otp\" } }"),
+    Mistake(
+      "flows/login.lua", flow(""), "3: steps: must be a list with at least one step, as in { { \"phone_otp\" } }"),
     Mistake(
       "flows/login.lua", flow("{ \"phone_otp\" }", "next = { new = \"//evil.example\" },"),
       "6: next.new: must be a path that begins with one /, such as \"/home\""),
@@ -205,11 +258,13 @@ import Testing
 
   static let routesFiles: [Mistake] = [
     Mistake(
-      "routes.lua", routes("{ path = \"/**\", to = \"http://127.0.0.1:3000\" },\n{ path = \"/x\", to = \"http://127.0.0.1:3000\" },"),
+      "routes.lua",
+      routes("{ path = \"/**\", to = \"http://127.0.0.1:3000\" },\n{ path = \"/x\", to = \"http://127.0.0.1:3000\" },"),
       "3: this route can never match: routes.lua:2 takes every path before it"),
     Mistake(
       "routes.lua", routes("{ path = \"x\",\nto = \"127.0.0.1:3000\" },"), "2: routes[1].path: \"x\" must begin with /",
-      "3: routes[1].to: \"127.0.0.1:3000\" is no upstream, such as \"http://127.0.0.1:3000\": scheme, host and port, without a path"),
+      "3: routes[1].to: \"127.0.0.1:3000\" is no upstream, such as \"http://127.0.0.1:3000\": scheme, host and port, without a path"
+    ),
     Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\",\nallow = true,\nflow = \"login\" },"),
       "4: routes[1].flow: a route that is open to all (allow = true) asks nothing of anybody: remove one of the two"),
@@ -221,18 +276,23 @@ import Testing
       "2: routes[1].require.passed: gateway.lua configures no provider `pin`, so nobody could ever pass"),
     Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", require = {} },"),
-      "2: routes[1].require: requires nothing; write { group = \"ops\" }, { passed = \"pin\", within = \"5m\" } or { email_verified = true }"),
+      "2: routes[1].require: requires nothing; write { group = \"ops\" }, { passed = \"pin\", within = \"5m\" } or { email_verified = true }"
+    ),
     Mistake(
-      "routes.lua", routes("{ host = \"Wallet.example.com\", path = \"/x\", to = \"http://127.0.0.1:3000\", allow = true },"),
-      "2: routes[1].host: \"Wallet.example.com\" is no exact host in lower case, without port or trailing dot; did you mean `wallet.example.com`?"),
+      "routes.lua",
+      routes("{ host = \"Wallet.example.com\", path = \"/x\", to = \"http://127.0.0.1:3000\", allow = true },"),
+      "2: routes[1].host: \"Wallet.example.com\" is no exact host in lower case, without port or trailing dot; did you mean `wallet.example.com`?"
+    ),
     Mistake(
       "routes.lua", routes("{ host = \"wallet.example.com\", path = \"/x\", to = \"http://127.0.0.1:3000\" },"),
-      "2: routes[1].host: no session can reach wallet.example.com: it is neither public_url's host (localhost) nor under cookie_domain"),
+      "2: routes[1].host: no session can reach wallet.example.com: it is neither public_url's host (localhost) nor under cookie_domain"
+    ),
     Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", methods = { \"get\" } },"),
       "2: routes[1].methods: \"get\" is no method in capitals; did you mean `GET`?"),
     Mistake(
-      "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", headers = { [\"X_Forwarded.For\"] = \"1\" } },"),
+      "routes.lua",
+      routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", headers = { [\"X_Forwarded.For\"] = \"1\" } },"),
       "2: routes[1].headers.X_Forwarded.For: the gateway itself sets or removes this header"),
     Mistake(
       "routes.lua", routes("{ path = \"/a**b\", to = \"http://127.0.0.1:3000\" },"),
@@ -242,10 +302,12 @@ import Testing
       "2: routes[1].path: \"/a//b\" can match no path: `//`, `.` and `..` are refused before routes are asked"),
     Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", body_rate = \"0B/1s\" },"),
-      "2: routes[1].body_rate: \"0B/1s\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"),
+      "2: routes[1].body_rate: \"0B/1s\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"
+    ),
     Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", body_rate = \"1KiB/5m\" },"),
-      "2: routes[1].body_rate: \"1KiB/5m\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"),
+      "2: routes[1].body_rate: \"1KiB/5m\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"
+    ),
     Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", body_rate = true },"),
       "2: routes[1].body_rate: must be a rate, such as \"1KiB/10s\", or false, not true"),
@@ -255,7 +317,9 @@ import Testing
     Mistake(
       "routes.lua", routes("{ path = \"/x\", to = \"http://127.0.0.1:3000\", body = \"64MB\" },"),
       "2: routes[1].body: \"64MB\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\""),
-    Mistake("routes.lua", routes("{ path = \"/x\" },"), "2: routes[1].to: is missing: an upstream, such as \"http://127.0.0.1:3000\""),
+    Mistake(
+      "routes.lua", routes("{ path = \"/x\" },"),
+      "2: routes[1].to: is missing: an upstream, such as \"http://127.0.0.1:3000\""),
     Mistake("routes.lua", routes("{ path = \"/x\", to = {} },"), "2: routes[1].to: must name at least one upstream"),
   ]
 
@@ -328,11 +392,13 @@ import Testing
       "gateway.lua": TestFolder.gateway.replacing("mail = outbox()", with: "mail = outbox(), api_key = env \"KEY\"")
         .replacing("region", with: "key = env \"MASTER\", region")
     ])
-    guard case .success(let generation) = folder.load(environment: ["KEY": "hunter2-api", "MASTER": "hunter2-master"]) else {
+    guard case .success(let generation) = folder.load(environment: ["KEY": "hunter2-api", "MASTER": "hunter2-master"])
+    else {
       Issue.record("\(folder.problems())")
       return
     }
-    #expect(generation.gateway.providers[ProviderName(test: "email_code")]?.secrets["api_key"]?.reveal() == "hunter2-api")
+    #expect(
+      generation.gateway.providers[ProviderName(test: "email_code")]?.secrets["api_key"]?.reveal() == "hunter2-api")
     #expect(!"\(generation.gateway)".contains("hunter2") && !String(reflecting: generation.gateway).contains("hunter2"))
   }
 }

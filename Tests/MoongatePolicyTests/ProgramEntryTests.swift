@@ -30,7 +30,8 @@ struct StubPrograms: ProgramStarter {
     self.entries.all.withLock { $0 += entries }
     return entries.map { entry in
       entry.path.hasSuffix("broken.sh")
-        ? .failure(ProgramRefusal(sentences: ["ended with status 3"])) : .success(Candidate(name: entry.name, refusal: refusal))
+        ? .failure(ProgramRefusal(sentences: ["ended with status 3"]))
+        : .success(Candidate(name: entry.name, refusal: refusal))
     }
   }
 
@@ -42,7 +43,8 @@ struct StubPrograms: ProgramStarter {
       ProviderDescriptor(
         name: name, beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [],
         settings: [SettingField(name: "sender", kind: .text, isRequired: true, help: "who SMS are from")],
-        policy: PolicySource(file: "sms_hub.py (policy)", text: TestFolder.providers[0].policy.text), identifierKinds: [.phone])
+        policy: PolicySource(file: "sms_hub.py (policy)", text: TestFolder.providers[0].policy.text),
+        identifierKinds: [.phone])
     }
 
     func accept(_ settings: ProviderSettings) throws(ProgramRefusal) -> any Provider {
@@ -68,7 +70,9 @@ struct StubPrograms: ProgramStarter {
   }
 
   private func problems(_ folder: TestFolder, _ stub: StubPrograms = StubPrograms()) throws -> [String] {
-    switch folder.load(environment: ["PATH": "/usr/bin:/bin", "TOKEN": "t0ken"], programs: try StubPrograms.loading(stub)) {
+    switch folder.load(
+      environment: ["PATH": "/usr/bin:/bin", "TOKEN": "t0ken"], programs: try StubPrograms.loading(stub))
+    {
     case .success: []
     case .failure(let refused): refused.problems.map(\.description)
     }
@@ -76,11 +80,15 @@ struct StubPrograms: ProgramStarter {
 
   @Test func anEntryIsRead() throws {
     let stub = StubPrograms()
-    let folder = try folder(#"exec { "./hub.sh", "--loud", env = { TOKEN = env "TOKEN", MODE = "soft" }, timeout = "2s", sender = "Ours" }"#)
+    let folder = try folder(
+      #"exec { "./hub.sh", "--loud", env = { TOKEN = env "TOKEN", MODE = "soft" }, timeout = "2s", sender = "Ours" }"#)
     #expect(try problems(folder, stub) == [])
     let entry = try #require(stub.entries.all.withLock { $0.first })
-    #expect(entry.name == "sms_hub" && entry.path.hasSuffix("/hub.sh") && entry.path.hasPrefix("/") && entry.arguments == ["--loud"])
-    #expect(entry.environment.mapValues { $0.reveal() } == ["TOKEN": "t0ken", "MODE": "soft"] && entry.timeout == .seconds(2))
+    #expect(
+      entry.name == "sms_hub" && entry.path.hasSuffix("/hub.sh") && entry.path.hasPrefix("/")
+        && entry.arguments == ["--loud"])
+    #expect(
+      entry.environment.mapValues { $0.reveal() } == ["TOKEN": "t0ken", "MODE": "soft"] && entry.timeout == .seconds(2))
   }
 
   @Test(arguments: [
@@ -106,8 +114,10 @@ struct StubPrograms: ProgramStarter {
   }
 
   @Test func twoProvidersOfOneNameAreTold() throws {
-    let gateway = TestFolder.gateway.replacing("email_code = { mail = outbox() }", with: #"email_code = exec { "./hub.sh" }"#)
-    let told = try problems(try TestFolder(["gateway.lua": gateway, "policies/email_code.lua": nil], programs: ["hub.sh"]))
+    let gateway = TestFolder.gateway.replacing(
+      "email_code = { mail = outbox() }", with: #"email_code = exec { "./hub.sh" }"#)
+    let told = try problems(
+      try TestFolder(["gateway.lua": gateway, "policies/email_code.lua": nil], programs: ["hub.sh"]))
     #expect(told.count == 1 && told[0].contains("two providers of one name"), "\(told)")
   }
 
@@ -118,17 +128,23 @@ struct StubPrograms: ProgramStarter {
   ])
   func twoEntriesOfOneNameAreOneLine(_ entries: String) throws {
     let gateway = TestFolder.gateway.replacing("email_code = { mail = outbox() }", with: entries)
-    let told = try problems(try TestFolder(["gateway.lua": gateway, "policies/email_code.lua": nil], programs: ["hub.sh"]))
+    let told = try problems(
+      try TestFolder(["gateway.lua": gateway, "policies/email_code.lua": nil], programs: ["hub.sh"]))
     #expect(told.count == 1 && told[0].contains("email_code: is said twice in one table"), "\(told)")
   }
 
   @Test func aNameThatIsSaidTwiceIsTold() throws {
-    let told = try problems(try folder(#"exec { "./hub.sh", sender = "x" }, ["sms_hub"] = exec { "./hub.sh", sender = "y" }"#))
-    #expect(told == ["gateway.lua:5: sms_hub: is said twice in one table, first in line 5: call one of them something else, or remove it"])
+    let told = try problems(
+      try folder(#"exec { "./hub.sh", sender = "x" }, ["sms_hub"] = exec { "./hub.sh", sender = "y" }"#))
+    #expect(
+      told == [
+        "gateway.lua:5: sms_hub: is said twice in one table, first in line 5: call one of them something else, or remove it"
+      ])
   }
 
   @Test func settingsThatAreNotTakenRefuseTheFolder() throws {
-    let told = try problems(try folder(#"exec { "./hub.sh", sender = "x" }"#), StubPrograms(refusal: "refused its settings: no such sender"))
+    let told = try problems(
+      try folder(#"exec { "./hub.sh", sender = "x" }"#), StubPrograms(refusal: "refused its settings: no such sender"))
     #expect(told == ["gateway.lua:5: providers.sms_hub: the program ./hub.sh refused its settings: no such sender"])
   }
 
@@ -172,7 +188,8 @@ struct StubPrograms: ProgramStarter {
     #expect(watched.withLock { $0.contains { $0.hasSuffix("/hub/policy.lua") } })
   }
 
-  /// Programs read their flows and translations where they lie: one that said something else at a restart would be refused.
+  /// Programs read their flows and translations where they lie: one that said something else at a restart would be
+  /// refused.
   @Test(arguments: ["hub/flows/sms_hub_set.lua", "hub/words/hi.words", "hub/cases.lua"])
   func theTextsBesideItArePartOfTheGeneration(_ text: String) throws {
     let folder = try folder(#"exec { "./hub/hub.sh", sender = "x" }"#)
@@ -186,7 +203,8 @@ struct StubPrograms: ProgramStarter {
     }
     let bare = try load()
     // A folder that is not there yet is looked for.
-    #expect(watched.withLock { $0.contains { $0.hasSuffix("/hub/words") } && $0.contains { $0.hasSuffix("/hub/flows") } })
+    #expect(
+      watched.withLock { $0.contains { $0.hasSuffix("/hub/words") } && $0.contains { $0.hasSuffix("/hub/flows") } })
     try folder.scratch.write("one", to: text)
     let first = try load()
     #expect(first != bare)
@@ -217,11 +235,15 @@ struct StubPrograms: ProgramStarter {
       #expect(with != id, "\(module)")
     }
     // One that is saved after what imports it is seen by its folder.
-    #expect(watched.withLock { Set($0).isSuperset(of: ["hub", "hub/parts", "hub/parts/deep"].map { folder.scratch.path($0) }) })
+    #expect(
+      watched.withLock {
+        Set($0).isSuperset(of: ["hub", "hub/parts", "hub/parts/deep"].map { folder.scratch.path($0) })
+      })
     #expect(watched.withLock { !$0.contains(folder.scratch.path) })
     // What others put there, what the program writes itself, and what is somebody else's.
     for other in [
-      "hub/.more.sh", "hub/sent.txt", "hub/__pycache__/more.sh", "hub/env/pyvenv.cfg", "hub/env/lib/a.sh", "hub/node_modules/a.sh", "other/more.sh",
+      "hub/.more.sh", "hub/sent.txt", "hub/__pycache__/more.sh", "hub/env/pyvenv.cfg", "hub/env/lib/a.sh",
+      "hub/node_modules/a.sh", "other/more.sh",
       "hub/a/b/c/d/too_deep.sh",
     ] {
       try folder.scratch.write("x", to: other)
@@ -233,7 +255,10 @@ struct StubPrograms: ProgramStarter {
   @Test func aFolderFullOfOthersCostsLittle() throws {
     let folder = try folder(#"exec { "./hub.sh", sender = "x" }"#)
     try folder.scratch.write("x", to: "other/more.sh")
-    #expect(ProgramModules(of: folder.scratch.path("hub.sh"), configuration: folder.scratch.path).files == [folder.scratch.path("broken.sh")])
+    #expect(
+      ProgramModules(of: folder.scratch.path("hub.sh"), configuration: folder.scratch.path).files == [
+        folder.scratch.path("broken.sh")
+      ])
     for number in 0..<300 { try folder.scratch.write("x", to: "many/\(number).sh") }
     let many = ProgramModules(of: folder.scratch.path("many/0.sh"), configuration: folder.scratch.path)
     #expect(many.isCut && many.files.count == ProgramModules.most)
@@ -243,5 +268,7 @@ struct StubPrograms: ProgramStarter {
     #expect(wide.isCut && wide.files == [] && wide.folders.count == ProgramModules.most)
   }
 
-  @Test func withoutProgramsThereIsNoRegistryOfItsOwn() throws { #expect(try TestFolder().generation().registry == nil) }
+  @Test func withoutProgramsThereIsNoRegistryOfItsOwn() throws {
+    #expect(try TestFolder().generation().registry == nil)
+  }
 }

@@ -10,7 +10,9 @@ import Testing
   private static let send = FunctionName("policies/phone_otp.send")
 
   private func verdict(_ body: String, _ told: [ProviderName: [String: String]]) throws -> Verdict {
-    let folder = try TestFolder(["policies/phone_otp.lua": "return policy \"phone_otp\" { send = function(f) \(body) end }"])
+    let folder = try TestFolder([
+      "policies/phone_otp.lua": "return policy \"phone_otp\" { send = function(f) \(body) end }"
+    ])
     var facts = Facts.test()
     facts.flow = FlowFacts(name: "login", passed: [], told: told)
     let generation = try folder.generation()
@@ -46,18 +48,22 @@ import Testing
 
   @Test func identifiersFactsKeepTheirMeaning() throws {
     // Attack: a provider tells a country in its own place, for a policy that reads the gateway's.
-    #expect(try verdict("return f.phone.country == nil and allow or deny \"shadowed\"", [phone: ["country": "IN"]]) == .allow)
+    #expect(
+      try verdict("return f.phone.country == nil and allow or deny \"shadowed\"", [phone: ["country": "IN"]]) == .allow)
   }
 
   @Test(arguments: [
     ("f.providers.phone_otp.contry", "unknown fact `f.providers.phone_otp.contry`; did you mean `country`?"),
     ("f.providers.phone_opt.country", "unknown fact `f.providers.phone_opt`; did you mean `phone_otp`?"),
-    ("f.providers.totp.digits", "`f.providers.totp.digits`: gateway.lua does not configure `totp`, so it tells nothing"),
+    (
+      "f.providers.totp.digits", "`f.providers.totp.digits`: gateway.lua does not configure `totp`, so it tells nothing"
+    ),
     ("f.phone_otp.contry", "unknown fact `f.phone_otp.contry`; did you mean `country`?"),
     ("f.phone_opt.country", "unknown fact `f.phone_opt`; did you mean `phone_otp`?"),
     ("f.totp.digits", "`f.totp.digits`: gateway.lua does not configure `totp`, so it tells nothing"),
   ]) func unknownFactsAreRefusedWhereTheyAreRead(_ path: String, _ message: String) throws {
-    let policy = "return policy \"phone_otp\" {\n  send = function(f)\n    if \(path) then return deny \"no\" end\n    return allow\n  end,\n}"
+    let policy =
+      "return policy \"phone_otp\" {\n  send = function(f)\n    if \(path) then return deny \"no\" end\n    return allow\n  end,\n}"
     #expect(try TestFolder(["policies/phone_otp.lua": policy]).problems() == ["policies/phone_otp.lua:3: \(message)"])
   }
 
@@ -73,10 +79,17 @@ import Testing
 
   @Test func editorsKnowThem() {
     let text = EditorTypes(providers: TestFolder.providers).text
-    #expect(text.contains("---@class (exact) moongate.Facts.providers\n---@field phone_otp moongate.Facts.providers.phone_otp"))
-    #expect(text.contains("---@class (exact) moongate.Facts.providers.phone_otp\n---@field country string? the number's country in two letters"))
+    #expect(
+      text.contains(
+        "---@class (exact) moongate.Facts.providers\n---@field phone_otp moongate.Facts.providers.phone_otp"))
+    #expect(
+      text.contains(
+        "---@class (exact) moongate.Facts.providers.phone_otp\n---@field country string? the number's country in two letters"
+      ))
     #expect(text.contains("---@field providers moongate.Facts.providers"))
-    #expect(text.contains("---@class (exact) moongate.Facts.phone_otp\n---@field country string? the number's country in two letters"))
+    #expect(
+      text.contains(
+        "---@class (exact) moongate.Facts.phone_otp\n---@field country string? the number's country in two letters"))
     #expect(text.contains("---@field phone_otp moongate.Facts.phone_otp"))
   }
 
@@ -89,19 +102,22 @@ import Testing
         steps = { { "phone_otp" }, { "pin", when = function(f) return f.providers.phone_otp.country ~= "IN" end } },
       }
       """,
-      "guarantees.lua": "return guarantees { guarantee \"a passcode always\" { account = { exists = true }, session = { passed = \"pin\" } } }",
+      "guarantees.lua":
+        "return guarantees { guarantee \"a passcode always\" { account = { exists = true }, session = { passed = \"pin\" } } }",
     ]
     #expect(try GuaranteeFolder(files).refutations().count == 1)
   }
 
-  /// Attack on the prover: a fact with two paths is taken for true by one and for false by the other, or for false at all.
+  /// Attack on the prover: a fact with two paths is taken for true by one and for false by the other, or for false at
+  /// all.
   @Test func proverTakesBothPathsForOneFact() throws {
     let login = { (when: String) -> [String: String?] in
       [
         "gateway.lua": GuaranteeFolder.gateway.replacing("pin = {}", with: "pin = {}, passkey = {}"),
         "flows/login.lua":
           "return flow \"login\" { account = \"existing\", steps = { { \"phone_otp\" }, { \"pin\", when = function(f) return \(when) end } } }",
-        "guarantees.lua": "return guarantees { guarantee \"a passcode always\" { account = { exists = true }, session = { passed = \"pin\" } } }",
+        "guarantees.lua":
+          "return guarantees { guarantee \"a passcode always\" { account = { exists = true }, session = { passed = \"pin\" } } }",
       ]
     }
     for when in ["f.passkey.uv", "not f.passkey.uv", "f.providers.passkey.uv", "not f.providers.passkey.uv"] {

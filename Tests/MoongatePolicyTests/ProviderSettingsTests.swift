@@ -11,31 +11,44 @@ import Testing
     name: "loft", beginFields: [], submitFields: [],
     settings: [
       SettingField(name: "birds", kind: .number(1...100), isRequired: true, help: "how many pigeons there are"),
-      SettingField(name: "share", kind: .number(0.5...1), isRequired: false, help: "how many of them fly", standard: 0.75),
-      SettingField(name: "at_night", kind: .flag, isRequired: false, help: "whether they fly at night", standard: false),
-      SettingField(name: "breed", kind: .choice(["homing", "fantail"]), isRequired: false, help: "what they are", standard: "homing"),
-      SettingField(name: "names", kind: .list, isRequired: false, help: "what they are called", standard: ["Ada", "Bo"]),
+      SettingField(
+        name: "share", kind: .number(0.5...1), isRequired: false, help: "how many of them fly", standard: 0.75),
+      SettingField(
+        name: "at_night", kind: .flag, isRequired: false, help: "whether they fly at night", standard: false),
+      SettingField(
+        name: "breed", kind: .choice(["homing", "fantail"]), isRequired: false, help: "what they are",
+        standard: "homing"),
+      SettingField(
+        name: "names", kind: .list, isRequired: false, help: "what they are called", standard: ["Ada", "Bo"]),
       SettingField(name: "map", kind: .file, isRequired: false, help: "where they fly"),
-    ], policy: PolicySource(file: "Plugins/Loft/policy.lua", text: "return policy \"loft\" { limits = {} }"), identifierKinds: [.email],
+    ], policy: PolicySource(file: "Plugins/Loft/policy.lua", text: "return policy \"loft\" { limits = {} }"),
+    identifierKinds: [.email],
     facts: [
       FactField(name: "distance", kind: .number, help: "how far it is, in kilometres"),
-      FactField(name: "is_island", kind: .flag, help: "whether there is water"), FactField(name: "loft", kind: .text, help: "which loft is near"),
+      FactField(name: "is_island", kind: .flag, help: "whether there is water"),
+      FactField(name: "loft", kind: .text, help: "which loft is near"),
     ])
 
-  private func read(_ body: String, providers: [ProviderDescriptor] = [provider]) throws -> Result<any PolicyGeneration, RefusedConfiguration> {
+  private func read(_ body: String, providers: [ProviderDescriptor] = [provider]) throws -> Result<
+    any PolicyGeneration, RefusedConfiguration
+  > {
     let folder = try TestFolder([
       "gateway.lua":
         "return gateway {\n  public_url = \"http://localhost:8080\",\n  providers = {\n    phone_otp = { sms = outbox() },\n    loft = {\n\(body)\n    },\n  },\n}",
-      "maps/world.txt": "here", "policies/loft.lua": "return policy \"loft\" { limits = {} }", "policies/email_code.lua": nil,
+      "maps/world.txt": "here", "policies/loft.lua": "return policy \"loft\" { limits = {} }",
+      "policies/email_code.lua": nil,
     ])
     return folder.load(TestFolder.providers + providers)
   }
 
   @Test func everyKindIsReadAndDefaultsAreThere() throws {
-    let generation = try read(#"birds = 3, at_night = true, breed = "fantail", names = { "Cy" }, map = "maps/world.txt""#).get()
+    let generation = try read(
+      #"birds = 3, at_night = true, breed = "fantail", names = { "Cy" }, map = "maps/world.txt""#
+    ).get()
     let values = try #require(generation.gateway.providers["loft"]?.values)
     #expect(
-      values["birds"] == 3 && values["share"] == 0.75 && values["at_night"] == true && values["breed"] == "fantail" && values["names"] == ["Cy"])
+      values["birds"] == 3 && values["share"] == 0.75 && values["at_night"] == true && values["breed"] == "fantail"
+        && values["names"] == ["Cy"])
     guard case .text(let map)? = values["map"] else {
       Issue.record("no map")
       return
@@ -52,15 +65,27 @@ import Testing
     ("birds = 0/0", "gateway.lua:6: providers.loft.birds: must be a number from 1 to 100, not "),
     ("birds = 1,\nshare = 2", "gateway.lua:7: providers.loft.share: must be a number from 0.5 to 1, not the number 2"),
     ("birds = 1, at_night = \"yes\"", "gateway.lua:6: providers.loft.at_night: must be true or false, not \"yes\""),
-    ("birds = 1, breed = \"homin\"", "gateway.lua:6: providers.loft.breed: \"homin\" is not known; did you mean `homing`?"),
-    ("birds = 1, names = \"Cy\"", "gateway.lua:6: providers.loft.names: must be a list of texts, as in `{ \"a\", \"b\" }`, not \"Cy\""),
+    (
+      "birds = 1, breed = \"homin\"",
+      "gateway.lua:6: providers.loft.breed: \"homin\" is not known; did you mean `homing`?"
+    ),
+    (
+      "birds = 1, names = \"Cy\"",
+      "gateway.lua:6: providers.loft.names: must be a list of texts, as in `{ \"a\", \"b\" }`, not \"Cy\""
+    ),
     ("birds = 1, names = { 5 }", "gateway.lua:6: providers.loft.names[1]: must be a text in quotes, not the number 5"),
     (
       "birds = 1, map = \"maps/moon.txt\"",
       "gateway.lua:6: providers.loft.map: there is no file maps/moon.txt (paths are relative to the configuration folder)"
     ),
-    ("birds = 1, map = \"maps\"", "gateway.lua:6: providers.loft.map: there is no file maps (paths are relative to the configuration folder)"),
-    ("birds = 1, bird = 2", "gateway.lua:6: providers.loft.bird: unknown field; did you mean `birds`? (how many pigeons there are)"),
+    (
+      "birds = 1, map = \"maps\"",
+      "gateway.lua:6: providers.loft.map: there is no file maps (paths are relative to the configuration folder)"
+    ),
+    (
+      "birds = 1, bird = 2",
+      "gateway.lua:6: providers.loft.bird: unknown field; did you mean `birds`? (how many pigeons there are)"
+    ),
   ]) func whatDoesNotFitIsToldWithItsLine(_ body: String, _ problem: String) throws {
     guard case .failure(let refused) = try read(body) else {
       Issue.record("loaded")
@@ -72,7 +97,10 @@ import Testing
   // MARK: facts
 
   @Test(arguments: [
-    ("f.email.distance == 12 and f.email.is_island and f.email.loft == 'north'", ["distance": "12", "is_island": "true", "loft": "north"], true),
+    (
+      "f.email.distance == 12 and f.email.is_island and f.email.loft == 'north'",
+      ["distance": "12", "is_island": "true", "loft": "north"], true
+    ),
     ("f.email.distance == 1.5", ["distance": "1.5"], true), ("f.email.distance == nil", ["distance": "far"], true),
     ("f.email.distance == nil", ["distance": "nan"], true), ("f.email.is_island == nil", ["is_island": "maybe"], true),
     ("f.email.is_island == false", ["is_island": "false"], true), ("f.email.loft == nil", [:], true),
@@ -86,30 +114,43 @@ import Testing
         "return policy \"loft\" { limits = {}, verify = function(f) if \(condition) then return allow end return deny \"no\" end }",
     ])
     let generation = try folder.load(TestFolder.providers + [Self.provider]).get()
-    let facts = Facts.test { $0.identifier = Identifier(kind: .email, value: "a@x.example", display: "", attributes: attributes) }
+    let facts = Facts.test {
+      $0.identifier = Identifier(kind: .email, value: "a@x.example", display: "", attributes: attributes)
+    }
     let evaluator = try generation.makeEvaluator()
-    #expect(evaluator.verdict(of: FunctionName("policies/loft.verify"), given: facts) == (expected ? .allow : .deny("no")))
+    #expect(
+      evaluator.verdict(of: FunctionName("policies/loft.verify"), given: facts) == (expected ? .allow : .deny("no")))
     let evidence = try #require(evaluator.evidence(of: FunctionName("policies/loft.verify"), given: facts))
     #expect(evidence.facts.contains { $0.path.hasPrefix("email.") })
     // Of somebody else's kind of identifier it is nil.
-    let phone = Facts.test { $0.identifier = Identifier(kind: .phone, value: "+1", display: "", attributes: attributes) }
-    #expect(evaluator.verdict(of: FunctionName("policies/loft.verify"), given: phone) == (condition.hasSuffix("== nil") ? .allow : .deny("no")))
+    let phone = Facts.test {
+      $0.identifier = Identifier(kind: .phone, value: "+1", display: "", attributes: attributes)
+    }
+    #expect(
+      evaluator.verdict(of: FunctionName("policies/loft.verify"), given: phone)
+        == (condition.hasSuffix("== nil") ? .allow : .deny("no")))
   }
 
   @Test func checkAndEditorsKnowThem() throws {
     let folder = try TestFolder([
-      "policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.email.distnace and deny \"far\" or allow end }"
+      "policies/phone_otp.lua":
+        "return policy \"phone_otp\" {\n  send = function(f) return f.email.distnace and deny \"far\" or allow end }"
     ])
     guard case .failure(let refused) = folder.load(TestFolder.providers + [Self.provider]) else {
       Issue.record("loaded")
       return
     }
-    #expect(refused.problems.map(\.description) == ["policies/phone_otp.lua:2: unknown fact `f.email.distnace`; did you mean `distance`?"])
+    #expect(
+      refused.problems.map(\.description) == [
+        "policies/phone_otp.lua:2: unknown fact `f.email.distnace`; did you mean `distance`?"
+      ])
     let text = EditorTypes(providers: [Self.provider]).text
     for line in [
       "---@field distance number? how far it is, in kilometres", "---@field is_island boolean? whether there is water",
-      "---@field birds number how many pigeons there are", "---@field breed? \"homing\"|\"fantail\" what they are (default: \"homing\")",
-      "---@field at_night? boolean whether they fly at night (default: false)", "---@field names? string[] what they are called",
+      "---@field birds number how many pigeons there are",
+      "---@field breed? \"homing\"|\"fantail\" what they are (default: \"homing\")",
+      "---@field at_night? boolean whether they fly at night (default: false)",
+      "---@field names? string[] what they are called",
       "---@field map? string where they fly", "---@field share? number how many of them fly (default: 0.75)",
     ] {
       #expect(text.contains(line + "\n"), "\(line)")
@@ -118,12 +159,19 @@ import Testing
   }
 
   @Test(arguments: [
-    (FactField(name: "address", kind: .text, help: ""), "`other` declares the fact `f.email.address`, which is the gateway's own"),
-    (FactField(name: "distance", kind: .text, help: ""), "`other` declares the fact `f.email.distance` as text, and `loft` as number"),
+    (
+      FactField(name: "address", kind: .text, help: ""),
+      "`other` declares the fact `f.email.address`, which is the gateway's own"
+    ),
+    (
+      FactField(name: "distance", kind: .text, help: ""),
+      "`other` declares the fact `f.email.distance` as text, and `loft` as number"
+    ),
   ]) func factsThatCannotBe(_ fact: FactField, _ message: String) throws {
     let other = ProviderDescriptor(
       name: "other", beginFields: [], submitFields: [], settings: [],
-      policy: PolicySource(file: "Plugins/Other/policy.lua", text: "return policy \"other\" { limits = {} }"), identifierKinds: [.email],
+      policy: PolicySource(file: "Plugins/Other/policy.lua", text: "return policy \"other\" { limits = {} }"),
+      identifierKinds: [.email],
       facts: [fact])
     guard case .failure(let refused) = try read("birds = 1", providers: [Self.provider, other]) else {
       Issue.record("loaded")

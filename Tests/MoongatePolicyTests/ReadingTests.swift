@@ -27,15 +27,19 @@ import Testing
       }
       """)
     #expect(map.count == 4)
-    #expect(map[0].line == 3 && map[0].named == ["a": 4, "b": 5, "g": 10] && map[0].numbered == [3: 7] && map[0].items == [7, 7, 8])
+    #expect(
+      map[0].line == 3 && map[0].named == ["a": 4, "b": 5, "g": 10] && map[0].numbered == [3: 7]
+        && map[0].items == [7, 7, 8])
     #expect(map[1].named == ["c": 8] && map[1].items.isEmpty)
     #expect(map[2].named == ["d": 8] && map[2].items == [8, 9])
     #expect(map[3].named == ["i": 10] && map[3].items == [10])
   }
 
   @Test(arguments: [
-    ("return {}", "return _moongate_at(0,{})"), ("f {}", "f (_moongate_at(0,{}))"), ("f'x'{}{}", "f'x'(_moongate_at(0,{}))(_moongate_at(1,{}))"),
-    ("x = { a = { 1 } }", "x = _moongate_at(0,{ a = _moongate_at(1,{ 1 }) })"), ("return 1 + #{}", "return 1 + #_moongate_at(0,{})"),
+    ("return {}", "return _moongate_at(0,{})"), ("f {}", "f (_moongate_at(0,{}))"),
+    ("f'x'{}{}", "f'x'(_moongate_at(0,{}))(_moongate_at(1,{}))"),
+    ("x = { a = { 1 } }", "x = _moongate_at(0,{ a = _moongate_at(1,{ 1 }) })"),
+    ("return 1 + #{}", "return 1 + #_moongate_at(0,{})"),
     ("t[1]{}; f(){}; x:m{}", "t[1](_moongate_at(0,{})); f()(_moongate_at(1,{})); x:m(_moongate_at(2,{}))"),
     ("if x then return {} end", "if x then return _moongate_at(0,{}) end"),
     ("--[[ {} ]] local s = [[{}]] .. '{\\'}'", "--[[ {} ]] local s = [[{}]] .. '{\\'}'"),
@@ -44,7 +48,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "{", "}", "{{{", "}}}", "[=[", "\"", "'\\", "{ [", "{ ] }", "function(", "end end", "{ a = function( }", "--[==[", "0x", "1e+", "{,,;}", "]]",
+    "{", "}", "{{{", "}}}", "[=[", "\"", "'\\", "{ [", "{ ] }", "function(", "end end", "{ a = function( }", "--[==[",
+    "0x", "1e+", "{,,;}", "]]",
     "[", "{ x = ",
   ])
   func anyTextIsMapped(_ text: String) { #expect(SourceMap(Array(text.utf8)).instrumented.count >= text.utf8.count) }
@@ -60,7 +65,10 @@ import Testing
     #expect(policy.code == CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(300)))
     #expect(policy.resendAfter == [.fixed(.seconds(30))])
     #expect(policy.unknownAccount == .conceal)
-    #expect(policy.limits.map(\.name) == ["hard", "send", "send_day", "send_ip", "send_network", "send_prefix", "sms_global", "verify"])
+    #expect(
+      policy.limits.map(\.name) == [
+        "hard", "send", "send_day", "send_ip", "send_network", "send_prefix", "sms_global", "verify",
+      ])
     #expect(policy.locations["code.ttl"]?.description == "policies/phone_otp.lua:2")
     #expect(policy.locations["code.length"]?.description == "Plugins/PhoneOTP/policy.lua:4")
     #expect(policy.locations["timers.resend_after"]?.description == "policies/phone_otp.lua:3")
@@ -92,29 +100,53 @@ import Testing
       #"on = "register", per = "ip", max = 1, window = "1m", disable = true"#,
       "limits.a.disable: a limit on register turns no credential off: remove it, or let it lock"
     ),
-    (#"on = "regster", per = "ip", max = 1, window = "1m""#, "limits.a.on: \"regster\" is not known; did you mean `register`?"),
+    (
+      #"on = "regster", per = "ip", max = 1, window = "1m""#,
+      "limits.a.on: \"regster\" is not known; did you mean `register`?"
+    ),
     (#"on = "begin", per = "ip", max = 1"#, "limits.a.window: is missing"),
   ]) func aBeginHasNoOutcome(limit: String, problem: String) throws {
-    let problems = try TestFolder(["policies/phone_otp.lua": "return policy \"phone_otp\" { limits = { a = { \(limit) } } }"]).problems()
-    #expect(problems.count == 1 && problems.allSatisfy { $0.contains("policies/phone_otp.lua:1") && $0.contains(problem) }, "\(problems)")
+    let problems = try TestFolder([
+      "policies/phone_otp.lua": "return policy \"phone_otp\" { limits = { a = { \(limit) } } }"
+    ]).problems()
+    #expect(
+      problems.count == 1 && problems.allSatisfy { $0.contains("policies/phone_otp.lua:1") && $0.contains(problem) },
+      "\(problems)")
   }
 
   @Test func flowsAreBoundedAsTheOperatorSays() throws {
     func limits(_ text: String) throws -> ConnectionLimits {
-      try TestFolder(["gateway.lua": TestFolder.gateway.replacing("region = \"IN\",", with: "region = \"IN\", \(text)")]).generation().gateway
+      try TestFolder(["gateway.lua": TestFolder.gateway.replacing("region = \"IN\",", with: "region = \"IN\", \(text)")]
+      ).generation().gateway
         .connectionLimits
     }
-    #expect(try limits("") == ConnectionLimits(connections: 50_000, connectionsPerAddress: 1_000, flows: FlowBound(count: 100_000, bytes: 64 << 20)))
+    #expect(
+      try limits("")
+        == ConnectionLimits(
+          connections: 50_000, connectionsPerAddress: 1_000, flows: FlowBound(count: 100_000, bytes: 64 << 20)))
     #expect(try limits("limits = { per_ip = { requests = \"5/s\" } },").connectionsPerAddress == 1_000)
-    #expect(try limits("limits = { flows = { count = 2000, bytes = \"1GiB\" } },").flows == FlowBound(count: 2_000, bytes: 1 << 30))
+    #expect(
+      try limits("limits = { flows = { count = 2000, bytes = \"1GiB\" } },").flows
+        == FlowBound(count: 2_000, bytes: 1 << 30))
     #expect(try limits("limits = { flows = { count = 2000 } },").flows == FlowBound(count: 2_000, bytes: 64 << 20))
     for (text, sentence) in [
-      ("limits = { flows = { count = 0 } },", "limits.flows.count: must be a whole number from 1000 to 10000000, not the number 0"),
-      ("limits = { flows = { bytes = \"64MB\" } },", "limits.flows.bytes: \"64MB\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\""),
-      ("limits = { flows = { bytes = \"1KiB\" } },", "limits.flows.bytes: must be from 1048576 to 1099511627776 bytes, not \"1KiB\""),
+      (
+        "limits = { flows = { count = 0 } },",
+        "limits.flows.count: must be a whole number from 1000 to 10000000, not the number 0"
+      ),
+      (
+        "limits = { flows = { bytes = \"64MB\" } },",
+        "limits.flows.bytes: \"64MB\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\""
+      ),
+      (
+        "limits = { flows = { bytes = \"1KiB\" } },",
+        "limits.flows.bytes: must be from 1048576 to 1099511627776 bytes, not \"1KiB\""
+      ),
       ("limits = { flows = { cuont = 5000 } },", "limits.flows.cuont: unknown field; did you mean `count`?"),
     ] {
-      let problems = try TestFolder(["gateway.lua": TestFolder.gateway.replacing("region = \"IN\",", with: "region = \"IN\", \(text)")]).problems()
+      let problems = try TestFolder([
+        "gateway.lua": TestFolder.gateway.replacing("region = \"IN\",", with: "region = \"IN\", \(text)")
+      ]).problems()
       #expect(problems.contains { $0.contains(sentence) }, "\(problems)")
     }
   }
@@ -160,26 +192,35 @@ import Testing
     #expect(
       flow.steps == [
         StepRule(choices: [phone], isSkippable: false, when: nil),
-        StepRule(choices: [ProviderName(test: "email_code")], isSkippable: true, when: FunctionName("flows/login.steps[2].when")),
+        StepRule(
+          choices: [ProviderName(test: "email_code")], isSkippable: true,
+          when: FunctionName("flows/login.steps[2].when")),
         StepRule(choices: [phone], isSkippable: false, when: nil),
       ])
-    #expect(flow.session == SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)) && flow.lifetime == .seconds(900))
+    #expect(
+      flow.session == SessionRule(lifetime: .seconds(43_200), idle: .seconds(3600)) && flow.lifetime == .seconds(900))
     #expect(flow.next == NextPaths(new: "/profile-setup", returning: "/home") && flow.account == .existing)
   }
 
   @Test(arguments: [
     (
       "{ \"email_code\", skippable = true }, { \"phone_otp\", when = function(f) return true end }",
-      ["flows/login.lua:3: steps: every step has `when` or may be skipped: where none is taken, the flow proves nothing"]
+      [
+        "flows/login.lua:3: steps: every step has `when` or may be skipped: where none is taken, the flow proves nothing"
+      ]
     ),
     (
       "{ \"phone_otp\" }, { \"email_code\" },\n any_of { \"phone_otp\", \"email_code\" }",
-      ["flows/login.lua:4: steps[3]: asks again for what steps[1] has proved by then (`email_code` and `phone_otp`): remove it"]
+      [
+        "flows/login.lua:4: steps[3]: asks again for what steps[1] has proved by then (`email_code` and `phone_otp`): remove it"
+      ]
     ),
     ("{ \"phone_otp\", skippable = true }, { \"phone_otp\" }", []),
     ("{ \"phone_otp\", when = function(f) return true end }, { \"email_code\" }", []),
   ]) func aFlowThatMayProveNothing(_ steps: String, _ warnings: [String]) throws {
-    let folder = try TestFolder(["flows/login.lua": "return flow \"login\" {\n  account = \"any\",\n  steps = { \(steps) },\n}"])
+    let folder = try TestFolder([
+      "flows/login.lua": "return flow \"login\" {\n  account = \"any\",\n  steps = { \(steps) },\n}"
+    ])
     #expect(try folder.generation().warnings.map(\.description) == warnings)
   }
 
@@ -194,19 +235,26 @@ import Testing
         "phone_otp", "", "{ \"email_code\" }",
         "leads whoever has not passed `phone_otp` to the flow `step_up`, which has no step of it: they would not get in"
       ),
-      ("phone_otp", "", "any_of { \"email_code\", \"phone_otp\" }", nil), ("phone_otp", "flow = \"step_up\",", "{ \"phone_otp\" }", nil),
+      ("phone_otp", "", "any_of { \"email_code\", \"phone_otp\" }", nil),
+      ("phone_otp", "flow = \"step_up\",", "{ \"phone_otp\" }", nil),
     ] as [(String, String, String?, String?)])
   func aRouteThatLeadsNowhere(_ provider: String, _ flow: String, _ steps: String?, _ warning: String?) throws {
     let folder = try TestFolder([
-      "routes.lua": "return routes {\n  { path = \"/**\", to = \"http://127.0.0.1:3000\", \(flow) require = { passed = \"\(provider)\" } },\n}",
-      "flows/step_up.lua": steps.map { "return flow \"step_up\" { purpose = \"step_up\", account = \"existing\", steps = { \($0) } }" },
+      "routes.lua":
+        "return routes {\n  { path = \"/**\", to = \"http://127.0.0.1:3000\", \(flow) require = { passed = \"\(provider)\" } },\n}",
+      "flows/step_up.lua": steps.map {
+        "return flow \"step_up\" { purpose = \"step_up\", account = \"existing\", steps = { \($0) } }"
+      },
     ])
-    #expect(try folder.generation().warnings.map(\.description) == (warning.map { ["routes.lua:2: require.passed: \($0)"] } ?? []))
+    #expect(
+      try folder.generation().warnings.map(\.description)
+        == (warning.map { ["routes.lua:2: require.passed: \($0)"] } ?? []))
   }
 
   @Test func aFlowThatCanBeSkippedWhole() throws {
     let folder = try TestFolder([
-      "flows/login.lua": "return flow \"login\" {\n  account = \"any\",\n  steps = { { \"phone_otp\", skippable = true } },\n}"
+      "flows/login.lua":
+        "return flow \"login\" {\n  account = \"any\",\n  steps = { { \"phone_otp\", skippable = true } },\n}"
     ])
     #expect(
       folder.problems() == [
@@ -217,7 +265,10 @@ import Testing
   /// One slip under `providers` is one line, not one more for each flow.
   @Test func aMisspelledProviderIsToldOnce() throws {
     let folder = try TestFolder(["gateway.lua": TestFolder.gateway.replacing("phone_otp", with: "phone_opt")])
-    #expect(folder.problems() == ["gateway.lua:4: providers.phone_opt: this program has no provider `phone_opt`; did you mean `phone_otp`?"])
+    #expect(
+      folder.problems() == [
+        "gateway.lua:4: providers.phone_opt: this program has no provider `phone_opt`; did you mean `phone_otp`?"
+      ])
   }
 
   @Test func severalRootDomainsAreRead() throws {
@@ -226,15 +277,20 @@ import Testing
     ).replacing("outbox()", with: "outbox { allow_public = true }")
     let route = { (host: String) in "{ host = \"\(host)\", path = \"/**\", to = \"http://127.0.0.1:3000\" }," }
     let folder = try TestFolder([
-      "gateway.lua": gateway, "routes.lua": "return routes { \(route("app.example.org")) \(route("example.com")) \(route("auth.example.com")) }",
+      "gateway.lua": gateway,
+      "routes.lua":
+        "return routes { \(route("app.example.org")) \(route("example.com")) \(route("auth.example.com")) }",
     ])
     let settings = try folder.generation().gateway
     #expect(settings.domains == ["example.org", "example.com"] && settings.cookieDomain == "example.com")
     for (host, domain) in [
-      ("app.example.org", "example.org"), ("example.org", "example.org"), ("app.example.com", nil), ("evil-example.org", nil),
+      ("app.example.org", "example.org"), ("example.org", "example.org"), ("app.example.com", nil),
+      ("evil-example.org", nil),
       ("example.org.evil", nil),
     ] { #expect(settings.furtherDomain(of: host) == domain, "\(host)") }
-    let outside = try TestFolder(["gateway.lua": gateway, "routes.lua": "return routes { \(route("app.example.net")) }"])
+    let outside = try TestFolder([
+      "gateway.lua": gateway, "routes.lua": "return routes { \(route("app.example.net")) }",
+    ])
     #expect(
       outside.problems() == [
         "routes.lua:1: routes[1].host: no session can reach app.example.net: it is neither public_url's host (auth.example.com) nor under one of domains (example.org, example.com)"
@@ -243,9 +299,10 @@ import Testing
 
   @Test func routesAreRead() throws {
     let folder = try TestFolder([
-      "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "https://wallet.example.com").replacing(
-        "region", with: "cookie_domain = \"example.com\", region"
-      ).replacing("outbox()", with: "outbox { allow_public = true }"),
+      "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "https://wallet.example.com")
+        .replacing(
+          "region", with: "cookie_domain = \"example.com\", region"
+        ).replacing("outbox()", with: "outbox { allow_public = true }"),
       "routes.lua": """
       return routes {
         { host = "pay.example.com", path = "/pay/**", methods = { "POST", "GET" }, to = { "https://a.internal", "http://[::1]:3001" },
@@ -259,19 +316,27 @@ import Testing
     let routes = try folder.generation().routes.routes
     #expect(routes.count == 3)
     #expect(routes[0].host == "pay.example.com" && routes[0].methods == ["POST", "GET"])
-    #expect(routes[0].upstreams == [Upstream(isSecure: true, host: "a.internal", port: 443), Upstream(isSecure: false, host: "[::1]", port: 3001)])
+    #expect(
+      routes[0].upstreams == [
+        Upstream(isSecure: true, host: "a.internal", port: 443), Upstream(isSecure: false, host: "[::1]", port: 3001),
+      ])
     #expect(routes[0].requirement == .passed(ProviderName(test: "phone_otp"), within: .seconds(300)))
     #expect(
-      routes[0].timeout == .seconds(5) && routes[0].allowsUpgrade && routes[0].bodyLimit == 64 << 20 && routes[0].headers.map(\.name) == ["X-Tenant"])
+      routes[0].timeout == .seconds(5) && routes[0].allowsUpgrade && routes[0].bodyLimit == 64 << 20
+        && routes[0].headers.map(\.name) == ["X-Tenant"])
     #expect(routes[0].decide == FunctionName("routes[1].decide") && routes[0].location.line == 2)
     #expect(routes[0].path.segments == [.glob(Array("pay".utf8)), .anySegments])
-    #expect(routes[1].requirement == .emailVerified && routes[1].bodyLimit == nil && !routes[1].allowsUpgrade && routes[1].timeout == .seconds(30))
+    #expect(
+      routes[1].requirement == .emailVerified && routes[1].bodyLimit == nil && !routes[1].allowsUpgrade
+        && routes[1].timeout == .seconds(30))
     #expect(routes[2].isOpen && routes[2].path.segments == [.glob([])])
   }
 
   @Test(arguments: [
-    ("", "", BodyRate.standard), ("", "body_rate = \"2KiB/5s\"", BodyRate(bytes: 2048, window: .seconds(5))), ("", "body_rate = false", nil),
-    ("limits = { body_rate = \"1B/1m\" },", "", BodyRate(bytes: 1, window: .seconds(60))), ("limits = { body_rate = false },", "", nil),
+    ("", "", BodyRate.standard), ("", "body_rate = \"2KiB/5s\"", BodyRate(bytes: 2048, window: .seconds(5))),
+    ("", "body_rate = false", nil),
+    ("limits = { body_rate = \"1B/1m\" },", "", BodyRate(bytes: 1, window: .seconds(60))),
+    ("limits = { body_rate = false },", "", nil),
     ("limits = { body_rate = false },", "body_rate = \"1MiB/1s\"", BodyRate(bytes: 1 << 20, window: .seconds(1))),
   ]) func aRoutesBodyRateIsItsOwnOrTheGateways(gateway: String, route: String, rate: BodyRate?) throws {
     let folder = try TestFolder([
@@ -283,15 +348,20 @@ import Testing
   }
 
   private static func pattern(_ text: String) -> [PathPattern.Segment] {
-    text.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map { $0 == "**" ? .anySegments : .glob(Array($0.utf8)) }
+    text.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map {
+      $0 == "**" ? .anySegments : .glob(Array($0.utf8))
+    }
   }
 
   @Test(arguments: [
-    ("/**", "/x", true), ("/**", "/", true), ("/**", "/**", true), ("/x/**", "/x", true), ("/x/**", "/x/y/z", true), ("/x/**", "/x/*/z", true),
+    ("/**", "/x", true), ("/**", "/", true), ("/**", "/**", true), ("/x/**", "/x", true), ("/x/**", "/x/y/z", true),
+    ("/x/**", "/x/*/z", true),
     ("/x/**", "/xy", false),
-    ("/*", "/a", true), ("/*", "/a/b", false), ("/a*", "/ab*", true), ("/ab*", "/a*", false), ("/*b", "/ab", true), ("/*/b", "/a/b", true),
+    ("/*", "/a", true), ("/*", "/a/b", false), ("/a*", "/ab*", true), ("/ab*", "/a*", false), ("/*b", "/ab", true),
+    ("/*/b", "/a/b", true),
     ("/*/b", "/**/b", false),
-    ("/**/b", "/a/**/b", true), ("/a/**/b", "/**/b", false), ("/x", "/x", true), ("/x", "/X", false), ("/x", "/*", false),
+    ("/**/b", "/a/**/b", true), ("/a/**/b", "/**/b", false), ("/x", "/x", true), ("/x", "/X", false),
+    ("/x", "/*", false),
     ("/**/a/**", "/b/a/c", true),
   ]) func patternsThatHideOthers(_ wide: String, _ narrow: String, _ covers: Bool) {
     #expect(RouteShadow.covers(Self.pattern(wide), Self.pattern(narrow)) == covers)
@@ -307,7 +377,8 @@ import Testing
     ("{ path = '/x', to = U, host = 'localhost' }, { path = '/x', to = U }", false),
     ("{ path = '/x', to = U }, { path = '/x', to = U, host = 'localhost' }", true),
   ]) func routesThatCanNeverMatch(_ entries: String, _ isHidden: Bool) throws {
-    let problems = try TestFolder(["routes.lua": "local U = 'http://127.0.0.1:3000'\nreturn routes { \(entries) }"]).problems()
+    let problems = try TestFolder(["routes.lua": "local U = 'http://127.0.0.1:3000'\nreturn routes { \(entries) }"])
+      .problems()
     #expect(problems.contains { $0.contains("can never match") } == isHidden)
     #expect(problems.count == (isHidden ? 1 : 0))
   }
@@ -332,16 +403,24 @@ import Testing
     let gateway = generation.gateway
     #expect(gateway.listen == ListenAddress(host: "::1", port: 8443) && gateway.admin.port == 0)
     #expect(gateway.publicURL == PublicURL(isSecure: true, host: "auth.example.com", port: 8443))
-    #expect(gateway.store == .postgres(url: "postgres://db/x") && gateway.key == .value(SecretText("k")) && gateway.region == "NL")
-    #expect(gateway.trustedProxies.map(\.prefix) == [8, 128, 32] && gateway.trustedProxies[0].network == [10, 0, 0, 0])
-    #expect(gateway.redirectHosts == ["app.example.com", "b.example.com:8443"] && gateway.cookieDomain == "example.com")
+    #expect(
+      gateway.store == .postgres(url: "postgres://db/x") && gateway.key == .value(SecretText("k"))
+        && gateway.region == "NL")
+    #expect(
+      gateway.trustedProxies.map(\.prefix) == [8, 128, 32] && gateway.trustedProxies[0].network == [10, 0, 0, 0])
+    #expect(
+      gateway.redirectHosts == ["app.example.com", "b.example.com:8443"] && gateway.cookieDomain == "example.com")
     var brand = Brand(name: "Demo", logo: "logo.svg", primary: "#0D7377", support: "mailto:a@b")
     brand.logoFile = PageFile(name: "logo.svg", bytes: Array("<svg/>".utf8))
     #expect(gateway.brand == brand && gateway.riskBudget == 0.005)
-    #expect(gateway.connectionLimits == ConnectionLimits(connections: 10, connectionsPerAddress: 5, requestsPerSecondPerAddress: 100))
+    #expect(
+      gateway.connectionLimits
+        == ConnectionLimits(connections: 10, connectionsPerAddress: 5, requestsPerSecondPerAddress: 100))
     #expect(gateway.corsOrigins == ["https://spa.example.com"])
     let email = gateway.providers[ProviderName(test: "email_code")]
-    #expect(email?.texts == ["sender": "a@b"] && email?.secrets["api_key"]?.reveal() == "s3cret" && email?.deliveries == ["mail": .outbox])
+    #expect(
+      email?.texts == ["sender": "a@b"] && email?.secrets["api_key"]?.reveal() == "s3cret"
+        && email?.deliveries == ["mail": .outbox])
     #expect(gateway.locations["providers.phone_otp.sms"]?.line == 6)
   }
 }

@@ -6,7 +6,9 @@ import Testing
 
 /// `tokens` of routes, and policies/token.lua: what is read, and what is refused with its line.
 @Suite struct RouteTokensTests {
-  private static func routes(_ body: String) -> String { "return routes {\n{ path = \"/**\", to = \"http://127.0.0.1:3000\",\n\(body) },\n}" }
+  private static func routes(_ body: String) -> String {
+    "return routes {\n{ path = \"/**\", to = \"http://127.0.0.1:3000\",\n\(body) },\n}"
+  }
 
   private func tokens(_ body: String) throws -> RouteTokens? {
     try TestFolder(["routes.lua": Self.routes(body)]).generation().routes.routes[0].tokens
@@ -44,7 +46,8 @@ import Testing
   }
 
   @Test func aRouteThatNoTokenCanPassIsWarnedOf() throws {
-    let generation = try TestFolder(["routes.lua": Self.routes("tokens = true, require = { passed = \"phone_otp\" }")]).generation()
+    let generation = try TestFolder(["routes.lua": Self.routes("tokens = true, require = { passed = \"phone_otp\" }")])
+      .generation()
     #expect(generation.warnings.contains { $0.message.hasPrefix("no token gets in: none has passed `phone_otp`") })
   }
 
@@ -54,28 +57,35 @@ import Testing
 
   /// Attack: administration takes two factors, and its route takes a token, which has none.
   @Test func aGuaranteeOfARouteThatTakesTokensDoesNotHold() throws {
-    let guarantee = "return guarantees {\n  guarantee \"administration takes a code\" { route = \"/admin/**\", passed = \"phone_otp\" },\n}"
+    let guarantee =
+      "return guarantees {\n  guarantee \"administration takes a code\" { route = \"/admin/**\", passed = \"phone_otp\" },\n}"
     let folder = try GuaranteeFolder([
-      "guarantees.lua": guarantee, "routes.lua": "return routes { { path = \"/admin/**\", to = \"http://127.0.0.1:3000\", tokens = true } }",
+      "guarantees.lua": guarantee,
+      "routes.lua": "return routes { { path = \"/admin/**\", to = \"http://127.0.0.1:3000\", tokens = true } }",
     ])
     let told = try folder.refutations()
     #expect(told.count == 1 && told[0].contains("takes tokens of programs (`tokens`)"), "\(told)")
     let strict = try GuaranteeFolder([
       "guarantees.lua": guarantee,
-      "routes.lua": "return routes { { path = \"/admin/**\", to = \"http://127.0.0.1:3000\", tokens = true, require = { passed = \"phone_otp\" } } }",
+      "routes.lua":
+        "return routes { { path = \"/admin/**\", to = \"http://127.0.0.1:3000\", tokens = true, require = { passed = \"phone_otp\" } } }",
     ])
     #expect(try strict.refutations() == [])
   }
 
-  private func policy(_ body: String) throws -> TestFolder { try TestFolder(["policies/token.lua": "return policy \"token\" {\n\(body)\n}"]) }
+  private func policy(_ body: String) throws -> TestFolder {
+    try TestFolder(["policies/token.lua": "return policy \"token\" {\n\(body)\n}"])
+  }
 
   @Test func thePolicyOfTokensIsReadOverItsDefaults() throws {
     let standard = try TestFolder().generation().tokenPolicy
     #expect(
       standard.limits.map { [$0.name, "\($0.key)", "\($0.max)", "\($0.lock)"] }
         == ProviderPolicy.tokens.limits.map { [$0.name, "\($0.key)", "\($0.max)", "\($0.lock)"] })
-    let own = try policy("limits = { wrong = { on = \"verify\", per = \"network\", max = 5, window = \"10m\", lock = { \"1m\", \"1h\" } } }")
-      .generation().tokenPolicy
+    let own = try policy(
+      "limits = { wrong = { on = \"verify\", per = \"network\", max = 5, window = \"10m\", lock = { \"1m\", \"1h\" } } }"
+    )
+    .generation().tokenPolicy
     #expect(own.limits.map(\.key) == [.network] && own.limits[0].max == .fixed(5))
   }
 

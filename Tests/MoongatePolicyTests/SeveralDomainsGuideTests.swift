@@ -7,11 +7,13 @@ import Testing
 
 /// Documentation/guides/several-domains.md: its configuration loads as it stands there, and does what the guide says.
 @Suite struct SeveralDomainsGuideTests {
-  private static let guide = (try? String(contentsOfFile: TestFolder.root + "/Documentation/guides/several-domains.md", encoding: .utf8)) ?? ""
+  private static let guide =
+    (try? String(contentsOfFile: TestFolder.root + "/Documentation/guides/several-domains.md", encoding: .utf8)) ?? ""
 
   /// The files of "Two brands on two domains". They stand in a numbered list, three spaces in.
   private func recipe() throws -> [String: String] {
-    let text = Self.guide.components(separatedBy: "\n").map { $0.hasPrefix("   ") ? String($0.dropFirst(3)) : $0 }.joined(separator: "\n")
+    let text = Self.guide.components(separatedBy: "\n").map { $0.hasPrefix("   ") ? String($0.dropFirst(3)) : $0 }
+      .joined(separator: "\n")
     let files = ManualTests.examples(in: text).filter { $0.heading == "Two brands on two domains" }
     #expect(files.map(\.file) == ["gateway.lua", "routes.lua"])
     return Dictionary(files.map { ($0.file, $0.text) }) { first, _ in first }
@@ -24,7 +26,8 @@ import Testing
 
   @Test func theRecipeLoads() throws {
     let generation = try load(try recipe()).get()
-    #expect(generation.gateway.domains == ["example.com", "example.org"] && generation.gateway.cookieDomain == "example.com")
+    #expect(
+      generation.gateway.domains == ["example.com", "example.org"] && generation.gateway.cookieDomain == "example.com")
     #expect(generation.gateway.furtherDomain(of: "app.example.org") == "example.org")
     #expect(Set(generation.routes.routes.compactMap(\.host)) == ["app.example.com", "app.example.org"])
   }
@@ -50,9 +53,10 @@ import Testing
     let table = try #require(Self.guide.components(separatedBy: "## When it does not work").last)
     let quoted = table.matches(of: /(?m)^\| `([^`]+)` \|/).map { String($0.1) }
     #expect(quoted.count >= 8)
-    let sources = try ["Sources/MoongateCore/Sessions/Handoff.swift", "Sources/MoongateHTTP/Pages/HandoffPage.swift"].map {
-      try String(contentsOfFile: "\(TestFolder.root)/\($0)", encoding: .utf8)
-    }.joined()
+    let sources = try ["Sources/MoongateCore/Sessions/Handoff.swift", "Sources/MoongateHTTP/Pages/HandoffPage.swift"]
+      .map {
+        try String(contentsOfFile: "\(TestFolder.root)/\($0)", encoding: .utf8)
+      }.joined()
     for reason in quoted {
       for part in reason.components(separatedBy: "…") {
         #expect(sources.contains(part.trimmingCharacters(in: .whitespaces)), "nothing says `\(part)`")

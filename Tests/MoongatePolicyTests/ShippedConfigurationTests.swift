@@ -7,7 +7,9 @@ import Testing
 
 @Suite struct ShippedConfigurationTests {
   private func shipped() throws -> any PolicyGeneration {
-    switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).load(folder: TestFolder.root + "/config") {
+    switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).load(
+      folder: TestFolder.root + "/config")
+    {
     case .success(let generation): return generation
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
@@ -34,9 +36,14 @@ import Testing
     #expect(policy.unknownAccount == .reveal)
     #expect(policy.message == "{code} is your {service} verification code")
     #expect(policy.send == nil && policy.verify == nil)
-    #expect(policy.limits.map(\.name) == ["hard", "send", "send_day", "send_ip", "send_network", "send_prefix", "sms_global", "verify"])
+    #expect(
+      policy.limits.map(\.name) == [
+        "hard", "send", "send_day", "send_ip", "send_network", "send_prefix", "sms_global", "verify",
+      ])
     let verify = try #require(policy.limits.last)
-    #expect(verify.max == .fixed(5) && verify.window == .fixed(.seconds(86_400)) && verify.counts == .failures && verify.key == .phone)
+    #expect(
+      verify.max == .fixed(5) && verify.window == .fixed(.seconds(86_400)) && verify.counts == .failures
+        && verify.key == .phone)
     #expect(verify.lock == [.seconds(900), .seconds(3600), .seconds(21_600), .seconds(86_400)].map { .fixed($0) })
     let hard = try #require(policy.limits.first)
     #expect(!hard.disables && hard.window == nil && hard.counts == .consecutiveFailures && hard.max == .fixed(100))
@@ -46,7 +53,9 @@ import Testing
   /// Attack: a stranger fills a limit that turns somebody's credential off until an operator comes.
   @Test func noShippedLimitTurnsACredentialOff() throws {
     let policies = Array(try shipped().policies.values) + Array(try TestFolder().generation().policies.values)
-    for policy in policies { for limit in policy.limits { #expect(!limit.disables, "\(policy.provider) \(limit.name)") } }
+    for policy in policies {
+      for limit in policy.limits { #expect(!limit.disables, "\(policy.provider) \(limit.name)") }
+    }
   }
 
   @Test func whatRequestsCostIsBounded() throws {
@@ -58,8 +67,12 @@ import Testing
     }
     #expect(limits("password", .register) == ["10 ip 1h", "200 network 24h", "5000 global 1h"])
     #expect(limits("password", .begin) == ["60 ip 1h"] && limits("google_oauth", .begin) == ["60 ip 1h"])
-    #expect(limits("phone_otp", .send) == ["10 phone 24h", "30 ip 1h", "300 network 1h", "300 prefix 1h", "4 phone 15m", "5000 global 1h"])
-    #expect(limits("email_code", .send) == ["10 email 24h", "20000 global 1h", "30 ip 1h", "300 network 1h", "4 email 15m"])
+    #expect(
+      limits("phone_otp", .send) == [
+        "10 phone 24h", "30 ip 1h", "300 network 1h", "300 prefix 1h", "4 phone 15m", "5000 global 1h",
+      ])
+    #expect(
+      limits("email_code", .send) == ["10 email 24h", "20000 global 1h", "30 ip 1h", "300 network 1h", "4 email 15m"])
   }
 
   /// The operator's file repeats the defaults, so that there is something to edit: they must not drift apart.
@@ -69,12 +82,14 @@ import Testing
     func plain(_ limits: [Limit]?) -> [Limit]? {
       limits?.map {
         Limit(
-          name: $0.name, action: $0.action, key: $0.key, max: $0.max, window: $0.window, counts: $0.counts, lock: $0.lock, disables: $0.disables,
+          name: $0.name, action: $0.action, key: $0.key, max: $0.max, window: $0.window, counts: $0.counts,
+          lock: $0.lock, disables: $0.disables,
           location: SourceLocation(file: "", line: 0))
       }
     }
     #expect(plain(alone?.limits) == plain(shipped?.limits))
-    #expect(alone?.code == shipped?.code && alone?.resendAfter == shipped?.resendAfter && alone?.message == shipped?.message)
+    #expect(
+      alone?.code == shipped?.code && alone?.resendAfter == shipped?.resendAfter && alone?.message == shipped?.message)
     #expect(alone?.locations["limits.verify.max"]?.file == "Plugins/PhoneOTP/policy.lua")
     #expect(shipped?.locations["limits.verify.max"]?.file == "policies/phone_otp.lua")
   }
@@ -84,6 +99,8 @@ import Testing
     #expect(try TestFolder().generation().id == first)
     #expect(try TestFolder(["routes.lua": TestFolder.routes + "\n"]).generation().id != first)
     #expect(try TestFolder(["tests/a.lua": "return tests {}"]).generation().id != first)
-    #expect(try TestFolder([".gateway.lua.swp": "rubbish", "policies/.#x.lua": "rubbish", "README.md": "x"]).generation().id == first)
+    #expect(
+      try TestFolder([".gateway.lua.swp": "rubbish", "policies/.#x.lua": "rubbish", "README.md": "x"]).generation().id
+        == first)
   }
 }

@@ -43,19 +43,26 @@ struct TestFolder {
     scratch = try ScratchFolder()
     let all: [String: String?] = [
       "gateway.lua": Self.gateway, "routes.lua": Self.routes, "flows/login.lua": Self.flow,
-      "policies/phone_otp.lua": "return policy \"phone_otp\" {}", "policies/email_code.lua": "return policy \"email_code\" {}",
+      "policies/phone_otp.lua": "return policy \"phone_otp\" {}",
+      "policies/email_code.lua": "return policy \"email_code\" {}",
     ]
-    for (name, text) in all.merging(files, uniquingKeysWith: { $1 }) { if let text { try scratch.write(text, to: name) } }
+    for (name, text) in all.merging(files, uniquingKeysWith: { $1 }) {
+      if let text { try scratch.write(text, to: name) }
+    }
     for name in programs {
       try scratch.write("#!/bin/sh\n", to: name)
       try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: scratch.path(name))
     }
   }
 
-  func load(_ providers: [ProviderDescriptor] = Self.providers, environment: [String: String] = [:], programs: ProgramLoading? = nil) -> Result<
+  func load(
+    _ providers: [ProviderDescriptor] = Self.providers, environment: [String: String] = [:],
+    programs: ProgramLoading? = nil
+  ) -> Result<
     any PolicyGeneration, RefusedConfiguration
   > {
-    ConfigurationLoader(providers: providers.map(DescribedProvider.init), environment: environment, programs: programs).load(folder: scratch.path)
+    ConfigurationLoader(providers: providers.map(DescribedProvider.init), environment: environment, programs: programs)
+      .load(folder: scratch.path)
   }
 
   /// The problems as `check` prints them.
@@ -79,7 +86,8 @@ struct TestFolder {
   }
 
   /// The root of the repository.
-  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().path
 
   /// What PhoneOTP declares, without the plugin, and an email provider beside it.
   static let providers: [ProviderDescriptor] = {
@@ -87,7 +95,9 @@ struct TestFolder {
     return [
       ProviderDescriptor(
         name: ProviderName(test: "phone_otp"), beginFields: [], submitFields: [],
-        settings: [SettingField(name: "sms", kind: .messages(.sms), isRequired: true, help: "how SMS leave, as in outbox()")],
+        settings: [
+          SettingField(name: "sms", kind: .messages(.sms), isRequired: true, help: "how SMS leave, as in outbox()")
+        ],
         policy: PolicySource(file: "Plugins/PhoneOTP/policy.lua", text: text), identifierKinds: [.phone],
         facts: [
           FactField(name: "country", kind: .text, help: "the number's country in two letters"),
@@ -122,14 +132,17 @@ struct TestFolder {
       name: name, beginFields: [], submitFields: [], settings: [],
       policy: PolicySource(
         file: "\(name)/policy.lua",
-        text: "return policy \"\(name)\" { limits = { verify = { on = \"verify\", per = \"flow\", max = 5, window = \"1h\" } } }"),
+        text:
+          "return policy \"\(name)\" { limits = { verify = { on = \"verify\", per = \"flow\", max = 5, window = \"1h\" } } }"
+      ),
       identifierKinds: [])
   }
 }
 
 extension Facts {
   static func test(_ change: (inout Facts) -> Void = { _ in }) -> Facts {
-    var facts = Facts(now: ManualClock.start, client: ClientFacts(address: ClientAddress(bytes: [203, 0, 113, 7]) ?? .unspecified))
+    var facts = Facts(
+      now: ManualClock.start, client: ClientFacts(address: ClientAddress(bytes: [203, 0, 113, 7]) ?? .unspecified))
     change(&facts)
     return facts
   }

@@ -16,11 +16,13 @@ import Testing
   }
 
   @Test(arguments: [
-    ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"), ("http://127.0.0.1:4318/", "http://127.0.0.1:4318/v1/traces"),
+    ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
+    ("http://127.0.0.1:4318/", "http://127.0.0.1:4318/v1/traces"),
     ("https://otel.example.com/otlp/v1/traces", "https://otel.example.com/otlp/v1/traces"),
   ])
   func theAddressGetsThePathOfTheProtocol(url: String, posted: String) throws {
-    let settings = try #require(try read("otlp { url = \"\(url)\", headers = { [\"Authorization\"] = env \"OTLP\" } }").get().gateway.tracing)
+    let settings = try #require(
+      try read("otlp { url = \"\(url)\", headers = { [\"Authorization\"] = env \"OTLP\" } }").get().gateway.tracing)
     #expect(settings.url == posted && settings.sample == 0.01)
     #expect(settings.headers.map(\.name) == ["Authorization"] && !"\(settings)".contains("1234567890"))
   }

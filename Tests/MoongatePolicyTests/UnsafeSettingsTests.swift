@@ -10,15 +10,18 @@ import Testing
   private static let token = "0123456789abcdef-the-operators-token"
 
   /// - Parameter lines: from line 2 on.
-  private func read(_ lines: String, publicURL: String = "http://localhost:8080", delivery: String = "outbox()") throws -> Result<
-    any PolicyGeneration, RefusedConfiguration
-  > {
+  private func read(_ lines: String, publicURL: String = "http://localhost:8080", delivery: String = "outbox()") throws
+    -> Result<
+      any PolicyGeneration, RefusedConfiguration
+    >
+  {
     let folder = try TestFolder([
       "gateway.lua":
         "return gateway {\n\(lines)\npublic_url = \"\(publicURL)\", providers = { phone_otp = { sms = \(delivery) }, email_code = { mail = \(delivery) } } }"
     ])
     return folder.load(environment: [
-      "TOKEN": Self.token, "SHORT": "fifteen-bytes-x", "SPACED": "a token with spaces in it", "LINES": "0123456789abcdef\nx",
+      "TOKEN": Self.token, "SHORT": "fifteen-bytes-x", "SPACED": "a token with spaces in it",
+      "LINES": "0123456789abcdef\nx",
     ])
   }
 
@@ -30,13 +33,15 @@ import Testing
 
   /// Attack: whoever reaches the admin listener reads every code and deletes every account.
   @Test(arguments: [
-    "0.0.0.0:9901", "[::]:9901", "10.0.0.5:9901", "gateway.example.com:9901", "localhost.example.com:9901", "a.localhost:9901",
+    "0.0.0.0:9901", "[::]:9901", "10.0.0.5:9901", "gateway.example.com:9901", "localhost.example.com:9901",
+    "a.localhost:9901",
     "[::ffff:127.0.0.1]:9901",
   ])
   func anAdminListenerThatOtherMachinesReachNeedsAToken(_ address: String) throws {
     let told = problems(try read("admin = \"\(address)\","))
     #expect(
-      told.count == 1 && told[0].hasPrefix("gateway.lua:2: admin: other machines reach \(address)") && told[0].contains("token = env"), "\(told)")
+      told.count == 1 && told[0].hasPrefix("gateway.lua:2: admin: other machines reach \(address)")
+        && told[0].contains("token = env"), "\(told)")
     #expect(problems(try read("admin = { address = \"\(address)\" },")).count == 1)
     let settings = try read("admin = { address = \"\(address)\", token = env \"TOKEN\" },").get().gateway
     #expect(settings.admin == ListenAddress(address) && settings.adminToken?.reveal() == Self.token)
@@ -50,9 +55,18 @@ import Testing
 
   @Test(
     arguments: [
-      ("token = env \"SHORT\"", "2: admin.token: is too short: at least 16 characters, such as `openssl rand -hex 32` prints"),
-      ("token = env \"SPACED\"", "2: admin.token: must be printable ASCII without spaces, such as `openssl rand -hex 32` prints"),
-      ("token = env \"LINES\"", "2: admin.token: must be printable ASCII without spaces, such as `openssl rand -hex 32` prints"),
+      (
+        "token = env \"SHORT\"",
+        "2: admin.token: is too short: at least 16 characters, such as `openssl rand -hex 32` prints"
+      ),
+      (
+        "token = env \"SPACED\"",
+        "2: admin.token: must be printable ASCII without spaces, such as `openssl rand -hex 32` prints"
+      ),
+      (
+        "token = env \"LINES\"",
+        "2: admin.token: must be printable ASCII without spaces, such as `openssl rand -hex 32` prints"
+      ),
       ("token = env \"NONE\"", "2: admin.token: the environment has no NONE: set it before the gateway starts"),
       (
         "token = \"\(token)\"",
@@ -69,16 +83,25 @@ import Testing
 
   @Test func theTokenNeverShows() throws {
     let generation = try read("admin = { address = \"0.0.0.0:9901\", token = env \"TOKEN\" },").get()
-    #expect(!"\(generation.gateway)".contains(Self.token) && !String(reflecting: generation.gateway).contains(Self.token))
+    #expect(
+      !"\(generation.gateway)".contains(Self.token) && !String(reflecting: generation.gateway).contains(Self.token))
   }
 
   // MARK: the outbox
 
-  @Test(arguments: ["https://auth.example.com", "http://192.0.2.1:8080", "http://localhost.example.com", "http://127.example.com"])
+  @Test(arguments: [
+    "https://auth.example.com", "http://192.0.2.1:8080", "http://localhost.example.com", "http://127.example.com",
+  ])
   func anOutboxThatOthersDependOnIsRefused(_ url: String) throws {
     let told = problems(try read("", publicURL: url))
-    #expect(told.count == 2 && told.allSatisfy { $0.contains("outbox() sends nothing") && $0.contains("outbox { allow_public = true }") }, "\(told)")
-    #expect(told.contains { $0.hasPrefix("gateway.lua:3: providers.phone_otp.sms: ") && $0.contains("use webhook { … } or twilio { … }") })
+    #expect(
+      told.count == 2
+        && told.allSatisfy { $0.contains("outbox() sends nothing") && $0.contains("outbox { allow_public = true }") },
+      "\(told)")
+    #expect(
+      told.contains {
+        $0.hasPrefix("gateway.lua:3: providers.phone_otp.sms: ") && $0.contains("use webhook { … } or twilio { … }")
+      })
     #expect(problems(try read("", publicURL: url, delivery: "outbox { allow_public = false }")).count == 2)
     let allowed = try read("", publicURL: url, delivery: "outbox { allow_public = true }").get()
     #expect(allowed.warnings.filter { $0.message.hasPrefix("outbox sends nothing") }.count == 2)
@@ -96,7 +119,8 @@ import Testing
   @Test(arguments: [0o604, 0o640, 0o644, 0o660, 0o444, 0o602, 0o620, 0o666])
   func aSecretThatOthersMayUseIsRefused(_ mode: Int) throws {
     let folder = try TestFolder([
-      "gateway.lua": TestFolder.gateway.replacing("mail = outbox()", with: "mail = outbox(), api_key = file \"data/key\""), "data/key": "s3cret",
+      "gateway.lua": TestFolder.gateway.replacing(
+        "mail = outbox()", with: "mail = outbox(), api_key = file \"data/key\""), "data/key": "s3cret",
     ])
     try folder.scratch.setMode(mode, of: "data/key")
     let path = folder.scratch.path("data/key")
@@ -120,25 +144,31 @@ import Testing
     let whole = "return gateway { public_url = \"http://localhost:8080\", providers = {\n\(provider) } }"
     let folder = try TestFolder(["gateway.lua": whole, "secret": "s3cret"])
     try folder.scratch.setMode(0o644, of: "secret")
-    #expect(folder.problems().contains { $0.hasPrefix("gateway.lua:2:") && $0.contains("chmod 600") }, "\(folder.problems())")
+    #expect(
+      folder.problems().contains { $0.hasPrefix("gateway.lua:2:") && $0.contains("chmod 600") }, "\(folder.problems())")
     try folder.scratch.setMode(0o600, of: "secret")
     #expect(!folder.problems().contains { $0.contains("chmod") })
   }
 
   @Test func aPrivateKeyThatEverybodyMayReadIsWarnedOf() throws {
     let folder = try TestFolder([
-      "gateway.lua": TestFolder.gateway.replacing("region", with: "tls = { cert = \"c.pem\", key = \"k.pem\" }, region"), "c.pem": "x", "k.pem": "x",
+      "gateway.lua": TestFolder.gateway.replacing(
+        "region", with: "tls = { cert = \"c.pem\", key = \"k.pem\" }, region"), "c.pem": "x", "k.pem": "x",
     ])
     for (mode, isWarned) in [(0o644, true), (0o640, false), (0o600, false)] {
       try folder.scratch.setMode(mode, of: "k.pem")
-      #expect(try folder.generation().warnings.contains { $0.path == "tls.key" && $0.message.contains("chmod 600") } == isWarned)
+      #expect(
+        try folder.generation().warnings.contains { $0.path == "tls.key" && $0.message.contains("chmod 600") }
+          == isWarned)
     }
   }
 
   /// As the kernel stores it: systemd's credentials are `r--r-----` and readable by the service's user alone.
   private func list(_ entries: [(tag: UInt8, permissions: UInt8, id: UInt32)]) -> [UInt8] {
     [2, 0, 0, 0]
-      + entries.flatMap { entry in [entry.tag, 0, entry.permissions, 0] + (0..<4).map { UInt8(truncatingIfNeeded: entry.id >> (8 * $0)) } }
+      + entries.flatMap { entry in
+        [entry.tag, 0, entry.permissions, 0] + (0..<4).map { UInt8(truncatingIfNeeded: entry.id >> (8 * $0)) }
+      }
   }
 
   @Test func anAccessListSaysWhoItReallyIs() {
@@ -148,16 +178,21 @@ import Testing
     ]
     #expect(!FilePermissions.isShared(list(own), user: 999))
     #expect(FilePermissions.isShared(list(own), user: 1000), "another user may read it")
-    #expect(!FilePermissions.isShared(list(own.map { ($0.tag, $0.permissions, $0.tag == 2 ? 0 : $0.id) }), user: 1000), "root may read everything")
+    #expect(
+      !FilePermissions.isShared(list(own.map { ($0.tag, $0.permissions, $0.tag == 2 ? 0 : $0.id) }), user: 1000),
+      "root may read everything")
     for (index, tag) in [(2, 0x04), (4, 0x20)] as [(Int, UInt8)] {
       var open = own
       open[index] = (tag, 4, nobody)
       #expect(FilePermissions.isShared(list(open), user: 999), "\(tag)")
     }
     #expect(FilePermissions.isShared(list(own + [(0x08, 4, 27)]), user: 999), "a group by name")
-    #expect(!FilePermissions.isShared(list(own.map { ($0.tag, $0.permissions, $0.id) } + [(0x08, 1, 27)]), user: 999), "whoever may only execute it")
     #expect(
-      FilePermissions.isShared([], user: 0) && FilePermissions.isShared([3, 0, 0, 0], user: 0) && FilePermissions.isShared([2, 0, 0, 0, 1], user: 0))
+      !FilePermissions.isShared(list(own.map { ($0.tag, $0.permissions, $0.id) } + [(0x08, 1, 27)]), user: 999),
+      "whoever may only execute it")
+    #expect(
+      FilePermissions.isShared([], user: 0) && FilePermissions.isShared([3, 0, 0, 0], user: 0)
+        && FilePermissions.isShared([2, 0, 0, 0, 1], user: 0))
   }
 
   // MARK: the rest
@@ -178,7 +213,8 @@ import Testing
   }
 
   @Test(
-    arguments: [("", 31_536_000), ("hsts = \"30d\",", 2_592_000), ("hsts = \"0s\",", 0), ("hsts = false,", nil)] as [(String, Int?)])
+    arguments: [("", 31_536_000), ("hsts = \"30d\",", 2_592_000), ("hsts = \"0s\",", 0), ("hsts = false,", nil)]
+      as [(String, Int?)])
   func browsersAreToldToKeepToHTTPS(_ line: String, _ seconds: Int?) throws {
     let secure = try read(line, publicURL: "https://localhost:8443").get().gateway
     #expect(secure.strictTransportSecurity == seconds.map { "max-age=\($0)" })
@@ -194,11 +230,15 @@ import Testing
     #expect(problems(try read("hsts = \(value),")) == ["gateway.lua:2: hsts: \(problem)"])
   }
 
-  @Test(arguments: ["X-HTTP-Method", "X_Method_Override", "X-WEBAUTH-USER", "Moongate-Device", "HTTP2-Settings", "x-forwarded"])
+  @Test(arguments: [
+    "X-HTTP-Method", "X_Method_Override", "X-WEBAUTH-USER", "Moongate-Device", "HTTP2-Settings", "x-forwarded",
+  ])
   func aRouteSetsNoReservedHeader(_ name: String) throws {
     let folder = try TestFolder([
-      "routes.lua": "return routes {\n{ path = \"/**\", to = \"http://127.0.0.1:3000\", headers = { [\"\(name)\"] = \"1\" } },\n}"
+      "routes.lua":
+        "return routes {\n{ path = \"/**\", to = \"http://127.0.0.1:3000\", headers = { [\"\(name)\"] = \"1\" } },\n}"
     ])
-    #expect(folder.problems() == ["routes.lua:2: routes[1].headers.\(name): the gateway itself sets or removes this header"])
+    #expect(
+      folder.problems() == ["routes.lua:2: routes[1].headers.\(name): the gateway itself sets or removes this header"])
   }
 }

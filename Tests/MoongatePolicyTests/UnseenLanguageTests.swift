@@ -9,15 +9,20 @@ import Testing
 @Suite struct UnseenLanguageTests {
   private func warnings(_ tags: [String], pages: [String: String] = [:], languages: String? = nil) throws -> [String] {
     var phone = try #require(TestFolder.providers.first { $0.name == "phone_otp" })
-    phone.words = StepWords(title: "Code by SMS", translations: Dictionary(uniqueKeysWithValues: tags.map { ($0, ["Code by SMS": "…"]) }))
+    phone.words = StepWords(
+      title: "Code by SMS", translations: Dictionary(uniqueKeysWithValues: tags.map { ($0, ["Code by SMS": "…"]) }))
     let providers = [phone] + TestFolder.providers.filter { $0.name != "phone_otp" }
     var files = pages.mapValues(Optional.some)
     if let languages {
-      files["gateway.lua"] = TestFolder.gateway.replacing("providers = {", with: "languages = \(languages),\n  providers = {")
+      files["gateway.lua"] = TestFolder.gateway.replacing(
+        "providers = {", with: "languages = \(languages),\n  providers = {")
     }
     let folder = try TestFolder(files)
-    let loader = ConfigurationLoader(providers: providers.map(DescribedProvider.init), environment: [:], languages: ["en", "hi"])
-    return try loader.load(folder: folder.scratch.path).get().warnings.map(\.description).filter { $0.contains("translated") }
+    let loader = ConfigurationLoader(
+      providers: providers.map(DescribedProvider.init), environment: [:], languages: ["en", "hi"])
+    return try loader.load(folder: folder.scratch.path).get().warnings.map(\.description).filter {
+      $0.contains("translated")
+    }
   }
 
   @Test func aLanguageOfNoPageIsWarnedOf() throws {
@@ -36,7 +41,8 @@ import Testing
     let found = try warnings(["hn"], languages: #"{ "en" }"#)
     #expect(
       found.first?.contains(
-        "nobody will see them: `languages` has en of the pages in en, hi; pages/hn.words adds one, and `languages` has to name it") == true,
+        "nobody will see them: `languages` has en of the pages in en, hi; pages/hn.words adds one, and `languages` has to name it"
+      ) == true,
       "\(found)")
   }
 

@@ -10,7 +10,10 @@ import Testing
 @Suite struct WatcherTests {
   @Test func waitsUntilTheFolderIsAtRest() {
     var detector = ChangeDetector(0)
-    #expect([0, 0, 1, 2, 3, 3, 3, 3].map { detector.observe($0) } == [.quiet, .quiet, .settling, .settling, .settling, .ready, .quiet, .quiet])
+    #expect(
+      [0, 0, 1, 2, 3, 3, 3, 3].map { detector.observe($0) } == [
+        .quiet, .quiet, .settling, .settling, .settling, .ready, .quiet, .quiet,
+      ])
   }
 
   @Test func aChangeAndBackIsRead() {
@@ -43,7 +46,9 @@ import Testing
     try folder.scratch.write(TestFolder.routes + "\n", to: "new")
     try FileManager.default.removeItem(atPath: path + "/routes.lua")
     try FileManager.default.moveItem(atPath: path + "/new", toPath: path + "/routes.lua")
-    if let modified { try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: path + "/routes.lua") }
+    if let modified {
+      try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: path + "/routes.lua")
+    }
     #expect(FolderSignature(folder: path) != third)
     try FileManager.default.removeItem(atPath: path + "/gateway.lua")
     #expect(FolderSignature(folder: path) != third)
@@ -61,7 +66,9 @@ import Testing
         let number = pauses.withLock {
           $0 += 1; return $0
         }
-        if number == 3 || number == 9 { try folder.scratch.write(TestFolder.routes + String(repeating: " ", count: number), to: "routes.lua") }
+        if number == 3 || number == 9 {
+          try folder.scratch.write(TestFolder.routes + String(repeating: " ", count: number), to: "routes.lua")
+        }
         if number == 15 { throw Enough() }
       }, onChange: { calls.withLock { $0.append(pauses.withLock { $0 }) } })
     #expect(calls.withLock { $0 } == [4, 10])
@@ -86,7 +93,8 @@ import Testing
 
   @Test func someSettingsNeedARestart() throws {
     let started = try TestFolder().generation().gateway
-    let changed = TestFolder.gateway.replacing("region", with: "listen = \"127.0.0.1:1\",\nstore = \"sqlite:other.db\",\nregion")
+    let changed = TestFolder.gateway.replacing(
+      "region", with: "listen = \"127.0.0.1:1\",\nstore = \"sqlite:other.db\",\nregion")
     let now = try TestFolder(["gateway.lua": changed]).generation().gateway
     #expect(
       now.changesThatNeedRestart(since: started).map(\.description).filter { !$0.contains("key:") } == [

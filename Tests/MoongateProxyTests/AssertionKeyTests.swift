@@ -19,7 +19,8 @@ import Testing
     let at = { (seconds: Int64) in Timestamp(milliseconds: (change + seconds) * 1000) }
     let old = try #require(try ids(assertions.keySet(at: at(-601))).first)
     #expect(try ids(assertions.keySet(at: at(-601))) == [old])
-    // Ten minutes ahead of its first signature the next one is published, ten minutes after its last the old one still is.
+    // Ten minutes ahead of its first signature the next one is published, ten minutes after its last the old one still
+    // is.
     let both = try ids(assertions.keySet(at: at(-600)))
     #expect(both.first == old && both.count == 2)
     let new = try #require(both.last)
@@ -27,19 +28,23 @@ import Testing
     #expect(try ids(assertions.keySet(at: at(0))) == [new, old])
     #expect(try ids(assertions.keySet(at: at(599))) == [new, old])
     #expect(try ids(assertions.keySet(at: at(600))) == [new])
-    #expect(assertions.signer(at: at(-1)).publicKey.contains(old) && assertions.signer(at: at(0)).publicKey.contains(new))
+    #expect(
+      assertions.signer(at: at(-1)).publicKey.contains(old) && assertions.signer(at: at(0)).publicKey.contains(new))
     // Another node, and this one after a restart, says the same.
     #expect(try ids(AssertionKeys(keys, now: at(5)).keySet(at: at(5))) == [new, old])
   }
 
   /// Whatever the moment, an assertion's key is in every set that somebody may hold while it is good.
-  @Test(arguments: [-700, -600, -301, -300, -1, 0, 1, 299, 300, 599, 600, 900] as [Int64]) func noneIsUnknown(_ offset: Int64) throws {
+  @Test(arguments: [-700, -600, -301, -300, -1, 0, 1, 299, 300, 599, 600, 900] as [Int64]) func noneIsUnknown(
+    _ offset: Int64
+  ) throws {
     let keys = try KeyRing(master: Array(repeating: 9, count: 32))
     let change = (ManualClock.start.seconds / AssertionKeys.life + 1) * AssertionKeys.life
     let assertions = AssertionKeys(keys, now: ManualClock.start)
     let signed = Timestamp(milliseconds: (change + offset) * 1000)
     let key = assertions.signer(at: signed).publicKey
-    // A set may be kept for five minutes, and an assertion is good for five: sets fetched from five minutes before to five after.
+    // A set may be kept for five minutes, and an assertion is good for five: sets fetched from five minutes before to
+    // five after.
     for fetched in stride(from: -300, through: 300, by: 20) as StrideThrough<Int64> {
       #expect(assertions.keySet(at: signed + .seconds(fetched)).contains(key), "fetched \(fetched) s after")
     }
@@ -53,7 +58,9 @@ import Testing
     let after = AssertionKeys(KeyRing(try #require(two.rotated())), now: ManualClock.start)
     let (old, new) = (try ids(before.keySet(at: ManualClock.start)), try ids(after.keySet(at: ManualClock.start)))
     #expect(old.count == 2 && Set(old) == Set(new) && old.first == new.last)
-    #expect(before.signer(at: ManualClock.start).publicKey.contains(old[0]) && after.signer(at: ManualClock.start).publicKey.contains(new[0]))
+    #expect(
+      before.signer(at: ManualClock.start).publicKey.contains(old[0])
+        && after.signer(at: ManualClock.start).publicKey.contains(new[0]))
     #expect(try ids(AssertionKeys(KeyRing(one), now: ManualClock.start).keySet(at: ManualClock.start)) == [old[0]])
     // A gateway that runs signs with the new key as soon as it has it.
     let ring = KeyRing(two)

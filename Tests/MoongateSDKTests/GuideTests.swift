@@ -16,7 +16,8 @@ public struct PigeonPost: CodeProvider {
     beginFields: [InputField(name: "email", kind: .email)],
     submitFields: [InputField(name: "code", kind: .digits)],
     settings: [SettingField(name: "loft", kind: .messages(.mail), isRequired: true, help: "Where the pigeons start.")],
-    policy: PolicySource(file: "Plugins/PigeonPost/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
+    policy: PolicySource(
+      file: "Plugins/PigeonPost/policy.lua", text: String(decoding: PackageResources.policy_lua, as: UTF8.self)),
     identifierKinds: [.email], facts: [.emailDomain])
 
   public init() {}
@@ -25,15 +26,19 @@ public struct PigeonPost: CodeProvider {
     try input.email()
   }
 
-  public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
-    try await tools.send(Message(channel: .mail, to: identifier.value, subject: code.service, text: code.text, code: code.code))
+  public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault)
+  {
+    try await tools.send(
+      Message(channel: .mail, to: identifier.value, subject: code.service, text: code.text, code: code.code))
   }
 }
 // ////////
 
 @Suite struct GuideTests {
   @Test func theProviderOfTheGuideIsThisOne() throws {
-    let guide = try String(contentsOf: URL(filePath: #filePath).appending(path: "../../../Plugins/README.md").standardizedFileURL, encoding: .utf8)
+    let guide = try String(
+      contentsOf: URL(filePath: #filePath).appending(path: "../../../Plugins/README.md").standardizedFileURL,
+      encoding: .utf8)
     let here = try String(contentsOfFile: #filePath, encoding: .utf8).components(separatedBy: "// ////////\n")
     #expect(here.count == 3)
     #expect(guide.contains("```swift\nimport MoongateSDK\n\n" + here[1] + "```\n"))

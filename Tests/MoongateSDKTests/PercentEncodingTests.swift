@@ -9,7 +9,9 @@ import Testing
     for byte in UInt8(0x20)...0x7e {
       let character = String(UnicodeScalar(byte))
       let isPlain = character.allSatisfy { $0.isLetter || $0.isNumber || "-._~".contains($0) }
-      #expect(PercentEncoding.encode(character) == (isPlain ? character : "%" + String(byte, radix: 16, uppercase: true)), "\(character)")
+      #expect(
+        PercentEncoding.encode(character) == (isPlain ? character : "%" + String(byte, radix: 16, uppercase: true)),
+        "\(character)")
     }
   }
 

@@ -4,14 +4,16 @@ import Testing
 /// How a provider declares that it wants to be shown.
 @Suite struct PresentationTests {
   private static func mistakes(
-    _ presentation: Presentation? = nil, entrance: Entrance? = nil, page: String? = nil, flows: [PolicySource] = [], words: StepWords? = nil
+    _ presentation: Presentation? = nil, entrance: Entrance? = nil, page: String? = nil, flows: [PolicySource] = [],
+    words: StepWords? = nil
   ) -> [String] {
     ProviderDescriptor(
       name: "vault", beginFields: [],
       submitFields: [
         InputField(name: "pin", kind: .digits, length: 6), InputField(name: "new_code", kind: .digits, length: 6),
         InputField(name: "word", kind: .text),
-      ], settings: [], policy: PolicySource(file: "policy.lua", text: ""), flows: flows, identifierKinds: [.email], words: words,
+      ], settings: [], policy: PolicySource(file: "policy.lua", text: ""), flows: flows, identifierKinds: [.email],
+      words: words,
       presentation: presentation, entrance: entrance, page: page
     ).mistakes
   }
@@ -20,8 +22,12 @@ import Testing
     #expect(Self.mistakes() == [])
     #expect(Self.mistakes(.digitPad(count: 6, current: "pin", new: "new_code"), page: "vault") == [])
     #expect(Self.mistakes(.codeEntry, entrance: .field(kind: .email, priority: 1), page: "vault") == [])
-    #expect(Self.mistakes(.externalSite(button: "Continue"), entrance: .button(label: "Continue", icon: nil, priority: 1)) == [])
-    #expect(Self.mistakes(words: StepWords(title: "Vault", name: "Vault code", page: ["enter_passcode": "Open the vault"])) == [])
+    #expect(
+      Self.mistakes(.externalSite(button: "Continue"), entrance: .button(label: "Continue", icon: nil, priority: 1))
+        == [])
+    #expect(
+      Self.mistakes(words: StepWords(title: "Vault", name: "Vault code", page: ["enter_passcode": "Open the vault"]))
+        == [])
   }
 
   @Test(arguments: [
@@ -32,9 +38,18 @@ import Testing
     ),
     (mistakes(.form, page: "vault"), "it has a page of its own only with boxes for a code or a pad for digits"),
     (mistakes(.digitPad(count: 3, current: "pin", new: "new_code")), "a pad takes 4 to 12 digits"),
-    (mistakes(.digitPad(count: 6, current: "word", new: "new_code")), "its pad is for the field `word`, which is no submit field of digits"),
-    (mistakes(.digitPad(count: 6, current: "pin", new: "other")), "its pad is for the field `other`, which is no submit field of digits"),
-    (mistakes(entrance: .field(kind: .phone, priority: 1)), "it is offered by a field for an identifier that it does not read"),
+    (
+      mistakes(.digitPad(count: 6, current: "word", new: "new_code")),
+      "its pad is for the field `word`, which is no submit field of digits"
+    ),
+    (
+      mistakes(.digitPad(count: 6, current: "pin", new: "other")),
+      "its pad is for the field `other`, which is no submit field of digits"
+    ),
+    (
+      mistakes(entrance: .field(kind: .phone, priority: 1)),
+      "it is offered by a field for an identifier that it does not read"
+    ),
     (
       mistakes(flows: [PolicySource(file: "flows/Bad Name.lua", text: "")]),
       "the flow `Bad Name` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"
@@ -56,21 +71,32 @@ import Testing
     -> [String]
   {
     ProviderDescriptor(
-      name: "vault", beginFields: begin, submitFields: submit, settings: [], policy: PolicySource(file: "policy.lua", text: ""), identifierKinds: [],
+      name: "vault", beginFields: begin, submitFields: submit, settings: [],
+      policy: PolicySource(file: "policy.lua", text: ""), identifierKinds: [],
       presentation: presentation
     ).mistakes
   }
 
   @Test func aCeremonyHasOneFieldForTheAnswer() {
     let answer = InputField(name: "answer", kind: .json)
-    #expect(Self.ceremony([answer]) == [] && Self.ceremony([answer, InputField(name: "name", kind: .text, isRequired: false)]) == [])
+    #expect(
+      Self.ceremony([answer]) == []
+        && Self.ceremony([answer, InputField(name: "name", kind: .text, isRequired: false)]) == [])
     let missing = ["its ceremony needs one submit field of kind json, which takes the answer of the browser"]
     #expect(Self.ceremony([InputField(name: "answer", kind: .text)]) == missing)
     #expect(Self.ceremony([answer, InputField(name: "other", kind: .json)]) == missing)
     #expect(
-      Self.ceremony([answer], as: .form) == ["its field `answer` of kind json is filled in by a ceremony: declare the presentation `.ceremony`"])
-    #expect(Self.ceremony([answer], begin: [answer]) == ["its begin field `answer` is of kind json: only submit fields can be"])
-    #expect(Self.ceremony([answer], as: .ceremony(button: "")) == ["the button of its ceremony needs words: plain text of at most 300 bytes"])
+      Self.ceremony([answer], as: .form) == [
+        "its field `answer` of kind json is filled in by a ceremony: declare the presentation `.ceremony`"
+      ])
+    #expect(
+      Self.ceremony([answer], begin: [answer]) == [
+        "its begin field `answer` is of kind json: only submit fields can be"
+      ])
+    #expect(
+      Self.ceremony([answer], as: .ceremony(button: "")) == [
+        "the button of its ceremony needs words: plain text of at most 300 bytes"
+      ])
   }
 
   @Test func wordsOfAFileAreReadByLine() {

@@ -4,7 +4,8 @@ import Testing
 
 /// Providers own everything about themselves: the gateway's sources name none of them.
 @Suite struct ProviderNamesTests {
-  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
 
   /// Names that mean nothing but a provider, and places in which a word can only be the name of one.
   private static let naming = [
@@ -16,16 +17,18 @@ import Testing
 
   /// The words to look for at all: most lines have none of them.
   private static let words = [
-    "phone_otp", "google", "Google", "totp", "passkey", "chat_code", "done_pin", "\"pin\"", "\"password\"", "\"email_code\"", "'pin'", "'password'",
+    "phone_otp", "google", "Google", "totp", "passkey", "chat_code", "done_pin", "\"pin\"", "\"password\"",
+    "\"email_code\"", "'pin'", "'password'",
     "'email_code'",
   ]
 
-  /// Files that may name providers: the list of those that are compiled in, the calls of the first apps, which say so in their contract, the
-  /// demonstration, and what tests use.
+  /// Files that may name providers: the list of those that are compiled in, the calls of the first apps, which say so
+  /// in their contract, the demonstration, and what tests use.
   private static let allowed = [
     "Sources/moongate/Composition/Providers.swift", "Sources/MoongateHTTP/API/SeedCalls",
     "Sources/moongate/Composition/GoogleDemo.swift",
-    "Sources/moongate/Commands/MockGoogleCommand.swift", "Sources/MoongateMockGoogle/", "Sources/demo-service/", "Sources/MoongateTesting/",
+    "Sources/moongate/Commands/MockGoogleCommand.swift", "Sources/MoongateMockGoogle/", "Sources/demo-service/",
+    "Sources/MoongateTesting/",
   ]
 
   @Test func sourcesNameNoProvider() throws {
@@ -33,7 +36,8 @@ import Testing
     let sources = Self.root.appendingPathComponent("Sources")
     let files = try #require(FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil))
     var count = 0
-    for case let file as URL in files where ["swift", "c", "h", "mustache", "js", "css", "words"].contains(file.pathExtension) {
+    for case let file as URL in files
+    where ["swift", "c", "h", "mustache", "js", "css", "words"].contains(file.pathExtension) {
       let path = String(file.path.dropFirst(Self.root.path.count + 1))
       if Self.allowed.contains(where: path.hasPrefix) { continue }
       count += 1
@@ -42,7 +46,9 @@ import Testing
       for (index, line) in source.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
         let text = line.trimmingCharacters(in: .whitespaces)
         guard Self.words.contains(where: { line.contains($0) }), !Self.isExample(text) else { continue }
-        if Self.naming.contains(where: { text.range(of: $0, options: .regularExpression) != nil }) { found.append("\(path):\(index + 1): \(text)") }
+        if Self.naming.contains(where: { text.range(of: $0, options: .regularExpression) != nil }) {
+          found.append("\(path):\(index + 1): \(text)")
+        }
       }
     }
     #expect(count > 300)
@@ -52,20 +58,24 @@ import Testing
   /// A comment, a help text, or a message with an example in it: those name what a reader knows.
   private static func isExample(_ line: String) -> Bool {
     ["//", "/*", "*"].contains(where: line.hasPrefix) || line.contains("as in ") || line.contains("(help: ")
-      || ["otpauth://totp/", "TOTPRecipe", "totp_of", ".totp(let recipe)", "such as `", "example: ", "let example = "].contains(where: line.contains)
+      || ["otpauth://totp/", "TOTPRecipe", "totp_of", ".totp(let recipe)", "such as `", "example: ", "let example = "]
+        .contains(where: line.contains)
   }
 
   @Test(arguments: [
-    #"case "pin": "/auth/pin""#, #"if provider.rawValue == "password" {"#, #"private static let google: ProviderName = "google_oauth""#,
+    #"case "pin": "/auth/pin""#, #"if provider.rawValue == "password" {"#,
+    #"private static let google: ProviderName = "google_oauth""#,
     #"record("login_google_started");"#, #"done_pin_set = Passcode saved."#, #"let google = mount()"#,
-    #"steps.begin(flow, nil, "email_code", [:])"#, #"try rows.run("DELETE FROM provider_record WHERE provider = 'password'")"#,
+    #"steps.begin(flow, nil, "email_code", [:])"#,
+    #"try rows.run("DELETE FROM provider_record WHERE provider = 'password'")"#,
   ])
   func theCheckSeesAName(_ line: String) {
     #expect(!Self.isExample(line) && Self.naming.contains { line.range(of: $0, options: .regularExpression) != nil })
   }
 
   /// What belongs to a provider lies in its folder.
-  @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"]) func aProviderIsWhole(_ name: String) throws {
+  @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
+  func aProviderIsWhole(_ name: String) throws {
     let folder = Self.root.appendingPathComponent("Plugins/\(name)")
     for file in ["README.md", "policy.lua", "words/hi.words", "Tests", "\(name).swift"] {
       #expect(FileManager.default.fileExists(atPath: folder.appendingPathComponent(file).path), "\(name)/\(file)")
@@ -73,13 +83,16 @@ import Testing
   }
 
   /// A language is a file of each provider, beside that of the pages, with the same texts in it.
-  @Test(arguments: ["ChatCode", "EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"]) func aProviderSpeaksEveryLanguage(
+  @Test(arguments: ["ChatCode", "EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
+  func aProviderSpeaksEveryLanguage(
     _ name: String
   )
     throws
   {
     let pages = Self.root.appendingPathComponent("Sources/MoongateHTTP/Pages/Templates")
-    let files = try FileManager.default.contentsOfDirectory(atPath: pages.path).filter { $0.hasSuffix(".words") && $0 != "en.words" }
+    let files = try FileManager.default.contentsOfDirectory(atPath: pages.path).filter {
+      $0.hasSuffix(".words") && $0 != "en.words"
+    }
     #expect(files.count >= 9)
     let words = Self.root.appendingPathComponent("Plugins/\(name)/words")
     let texts = try files.sorted().map { file in
@@ -97,11 +110,14 @@ import Testing
     let sources = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
     guard !sources.isEmpty else { return }
     let swift = try sources.map { try String(contentsOf: folder.appendingPathComponent($0), encoding: .utf8) }.joined()
-    for file in files { #expect(swift.contains("PackageResources.\(file.dropLast(6))_words"), "nothing in \(name) reads \(file)") }
+    for file in files {
+      #expect(swift.contains("PackageResources.\(file.dropLast(6))_words"), "nothing in \(name) reads \(file)")
+    }
   }
 
   /// Adding one touches its folder, its target, and the list.
-  @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"]) func theProgramNamesAProviderInItsListOnly(
+  @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
+  func theProgramNamesAProviderInItsListOnly(
     _ name: String
   )
     throws

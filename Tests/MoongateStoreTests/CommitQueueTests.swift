@@ -55,12 +55,14 @@ import Testing
 
   @Test func oneThatFailsTakesBackItsOwnWritesOnly() async throws {
     let results = await together([
-      { try await write("one") }, { try await write("two", thenThrow: true) }, { try await write("three") }, { try await write("three") },
+      { try await write("one") }, { try await write("two", thenThrow: true) }, { try await write("three") },
+      { try await write("three") },
     ])
     #expect(throws: Never.self) { try results[0].get() }
     #expect(throws: Refused()) { try results[1].get() }
     #expect(try await notes() == ["one", "three"])
-    #expect([results[2], results[3]].count { (try? $0.get()) == nil } == 1, "of two equal ones the second violates the table")
+    #expect(
+      [results[2], results[3]].count { (try? $0.get()) == nil } == 1, "of two equal ones the second violates the table")
   }
 
   @Test func aFullDiskFailsTheTransactionAndIsRecoveredFrom() async throws {
@@ -96,6 +98,7 @@ import Testing
   @Test func theLatestMomentIsRecordedWithTheWrite() async throws {
     try await commits.write(at: now) { _ in }
     try await commits.write(at: now - .seconds(5)) { _ in }
-    #expect(try await database.read { db in try Int64.fetchOne(db, sql: "SELECT moment FROM meta") } == now.milliseconds)
+    #expect(
+      try await database.read { db in try Int64.fetchOne(db, sql: "SELECT moment FROM meta") } == now.milliseconds)
   }
 }

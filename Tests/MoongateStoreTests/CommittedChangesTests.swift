@@ -12,16 +12,20 @@ import Testing
 
   /// Every change by which a session ends.
   private static let endings: [(name: String, change: Change)] = [
-    ("signing out", .endSession(session("old").token)), ("signing out elsewhere", .endSessions(account: "ac_1", except: nil)),
-    ("an operator's lock", .setLocked(account: "ac_1", true)), ("a new token", .replaceSession(session("old").token, by: session("new"))),
-    ("deletion", .deleteAccount("ac_1", traces: [])), ("a changed passcode", .putProviderRecord(account: "ac_1", "pin", sealed: [2])),
+    ("signing out", .endSession(session("old").token)),
+    ("signing out elsewhere", .endSessions(account: "ac_1", except: nil)),
+    ("an operator's lock", .setLocked(account: "ac_1", true)),
+    ("a new token", .replaceSession(session("old").token, by: session("new"))),
+    ("deletion", .deleteAccount("ac_1", traces: [])),
+    ("a changed passcode", .putProviderRecord(account: "ac_1", "pin", sealed: [2])),
     ("somebody else's proof of the address", .verifyIdentifier(account: "ac_2", address)),
     ("joining another account", .absorbAccount("ac_1", into: "ac_2")),
   ]
 
   private static func session(_ token: String) -> Session {
     Session(
-      id: "se_1", token: TokenHash(of: token.utf8), account: "ac_1", createdAt: now, expiresAt: now + .seconds(3600), idle: .seconds(3600),
+      id: "se_1", token: TokenHash(of: token.utf8), account: "ac_1", createdAt: now, expiresAt: now + .seconds(3600),
+      idle: .seconds(3600),
       lastSeenAt: now, passed: [], userAgent: nil)
   }
 
@@ -33,7 +37,8 @@ import Testing
         id: id, createdAt: Self.now, lastSeenAt: Self.now,
         identifiers: id == "ac_1" ? [HeldIdentifier(identifier: Self.address, verifiedAt: nil)] : [])
     }
-    let before = try await store.apply(accounts.map { Change.createAccount($0) } + [.putSession(Self.session("old"))], at: Self.now)
+    let before = try await store.apply(
+      accounts.map { Change.createAccount($0) } + [.putSession(Self.session("old"))], at: Self.now)
     #expect(before == .applied(locks: []))
     let told = Mutex<[SessionChanges]>([])
     store.memory.committed.subscribe { changes in
@@ -44,7 +49,9 @@ import Testing
     #expect(try await store.apply([ending.change], at: Self.now) == .applied(locks: []), "\(ending.name)")
     let changes = told.withLock { $0 }
     #expect(changes.count == 1, "\(ending.name)")
-    #expect(changes.allSatisfy { $0.tokens.contains(Self.session("old").token) || $0.accounts.contains("ac_1") }, "\(ending.name)")
+    #expect(
+      changes.allSatisfy { $0.tokens.contains(Self.session("old").token) || $0.accounts.contains("ac_1") },
+      "\(ending.name)")
     try store.close()
   }
 
@@ -52,7 +59,8 @@ import Testing
     let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
     let told = Mutex(0)
     store.memory.committed.subscribe { _ in told.withLock { $0 += 1 } }
-    let result = try await store.apply([.endSessions(account: "ac_1", except: nil), .setLocked(account: "ac_1", true)], at: Self.now)
+    let result = try await store.apply(
+      [.endSessions(account: "ac_1", except: nil), .setLocked(account: "ac_1", true)], at: Self.now)
     #expect(result == .conflict(.accountUnavailable))
     #expect(told.withLock { $0 } == 0)
     try store.close()

@@ -26,22 +26,29 @@ import Testing
     let random = SeededRandom()
     for number in stride(from: 0, through: ConcurrentAttack.size + 1, by: 997) + [ConcurrentAttack.size + 1] {
       let limit = ConcurrentAttack.limit(number)
-      let request = ReservationRequest(id: ReservationID(from: random), now: ConcurrentAttack.now, limits: [limit], timer: nil)
-      let locked = ReservationResult.refused(ReservationRefusal(reason: .locked(until: ConcurrentAttack.now + .seconds(900)), limit: limit))
+      let request = ReservationRequest(
+        id: ReservationID(from: random), now: ConcurrentAttack.now, limits: [limit], timer: nil)
+      let locked = ReservationResult.refused(
+        ReservationRefusal(reason: .locked(until: ConcurrentAttack.now + .seconds(900)), limit: limit))
       let place = number < ConcurrentAttack.size ? 2 : 1
-      #expect(try await store.reserve(request) == (ConcurrentAttack.isLocked(number) ? locked : .reserved(places: [place], resendAt: nil)))
+      #expect(
+        try await store.reserve(request)
+          == (ConcurrentAttack.isLocked(number) ? locked : .reserved(places: [place], resendAt: nil)))
     }
   }
 
-  /// A thousand guesses at once at one person, as many gateways as there are: five are compared, the fifth begins the lock, and nobody gets past it.
+  /// A thousand guesses at once at one person, as many gateways as there are: five are compared, the fifth begins the
+  /// lock, and nobody gets past it.
   @Test(arguments: TestedStore.here) func aThousandGuessesAtOnce(_ tested: TestedStore) async throws {
     let store = try TestedStore.open(try tested.address(in: ScratchFolder()))
     let now = ConcurrentAttack.now
     let person = ResolvedLimit(
-      provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier, counter: [1], max: 5, window: .seconds(900), counts: .failures,
+      provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier, counter: [1], max: 5,
+      window: .seconds(900), counts: .failures,
       lock: [.seconds(900)], disables: false)
     let network = ResolvedLimit(
-      provider: ProviderName(test: "phone_otp"), name: "ip", key: .ip, counter: [2], max: 2000, window: .seconds(900), counts: .all, lock: [],
+      provider: ProviderName(test: "phone_otp"), name: "ip", key: .ip, counter: [2], max: 2000, window: .seconds(900),
+      counts: .all, lock: [],
       disables: false)
     let random = SeededRandom()
     let compared = try await withThrowingTaskGroup(of: (place: Int, locks: Int)?.self) { group in
@@ -67,4 +74,5 @@ import Testing
 }
 
 /// The program `store-writer`, beside the tests.
-let storeWriter = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("store-writer")
+let storeWriter = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(
+  "store-writer")

@@ -31,7 +31,8 @@ import Testing
 
   private static func limit(_ counter: [UInt8]) -> ResolvedLimit {
     ResolvedLimit(
-      provider: ProviderName(test: "pin"), name: "verify", key: .identifier, counter: counter, max: 1, window: nil, counts: .failures, lock: [],
+      provider: ProviderName(test: "pin"), name: "verify", key: .identifier, counter: counter, max: 1, window: nil,
+      counts: .failures, lock: [],
       disables: false)
   }
 
@@ -48,7 +49,8 @@ import Testing
     #expect(rows.ran[0].arguments.filter { if case .bytes = $0 { true } else { false } } == keys)
     // Attack: of two that only looked whether the row is there, both would get in.
     #expect(rows.ran[0].sql.contains("ON CONFLICT (key) DO UPDATE"), "a row that is there is locked, not left alone")
-    #expect(rows.ran[1].arguments == [.text("ac_a"), .text("ac_b")] && rows.ran[1].sql.hasSuffix("ORDER BY id FOR UPDATE"))
+    #expect(
+      rows.ran[1].arguments == [.text("ac_a"), .text("ac_b")] && rows.ran[1].sql.hasSuffix("ORDER BY id FOR UPDATE"))
   }
 
   @Test func nothingIsTakenWhereThereIsNothing() throws {

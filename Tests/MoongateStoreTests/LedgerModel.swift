@@ -1,7 +1,7 @@
 import MoongateCore
 
-/// The rules of exact.md, "Tries, limits, locks", in the plainest form: every try that ever was is kept in a list and looked
-/// at again each time. Shares no code with the store or with `CounterState`.
+/// The rules of exact.md, "Tries, limits, locks", in the plainest form: every try that ever was is kept in a list and
+/// looked at again each time. Shares no code with the store or with `CounterState`.
 struct LedgerModel {
   private struct Try {
     let id: ReservationID
@@ -28,7 +28,9 @@ struct LedgerModel {
   private var counters: [[UInt8]: Counter] = [:]
 
   private func inWindow(_ limit: ResolvedLimit, _ now: Int64) -> [Try] {
-    counters[limit.counter, default: Counter()].tries.filter { one in limit.window.map { now < one.at + $0.wholeMilliseconds } ?? true }
+    counters[limit.counter, default: Counter()].tries.filter { one in
+      limit.window.map { now < one.at + $0.wholeMilliseconds } ?? true
+    }
   }
 
   private mutating func lock(_ limit: ResolvedLimit, _ now: Int64) -> Int64? {
@@ -81,7 +83,9 @@ struct LedgerModel {
 
   mutating func settle(_ id: ReservationID, _ outcome: Settlement.Outcome, _ limits: [ResolvedLimit], at now: Int64) {
     for limit in limits {
-      guard let index = counters[limit.counter]?.tries.firstIndex(where: { $0.id == id && $0.isPending(now) }) else { continue }
+      guard let index = counters[limit.counter]?.tries.firstIndex(where: { $0.id == id && $0.isPending(now) }) else {
+        continue
+      }
       let stays =
         switch outcome {
         case .success: limit.counts == .all
@@ -89,7 +93,11 @@ struct LedgerModel {
         case .refund: false
         case .refundPerson: ![.phone, .email, .identifier, .account].contains(limit.key)
         }
-      if stays { counters[limit.counter]?.tries[index].isSettled = true } else { counters[limit.counter]?.tries.remove(at: index) }
+      if stays {
+        counters[limit.counter]?.tries[index].isSettled = true
+      } else {
+        counters[limit.counter]?.tries.remove(at: index)
+      }
       if case .success = outcome, limit.counts == .consecutiveFailures {
         counters[limit.counter]?.tries.removeAll { !$0.isPending(now) }
         // What follows is a new streak.
@@ -122,6 +130,8 @@ struct LedgerModel {
     let counter = counters[limit.counter, default: Counter()]
     let tries = inWindow(limit, now)
     let pending = tries.count { $0.isPending(now) }
-    return (pending, tries.count - pending, counter.locks.last.flatMap { now < $0.until ? $0.until : nil }, counter.isDisabled)
+    return (
+      pending, tries.count - pending, counter.locks.last.flatMap { now < $0.until ? $0.until : nil }, counter.isDisabled
+    )
   }
 }

@@ -16,16 +16,20 @@ import Testing
   ]
 
   private static func limit(
-    _ name: String, key: LimitKey = .identifier, max: Int, window: Duration?, counts: LimitCounts = .failures, lock: [Duration] = [],
+    _ name: String, key: LimitKey = .identifier, max: Int, window: Duration?, counts: LimitCounts = .failures,
+    lock: [Duration] = [],
     disables: Bool = false
   ) -> ResolvedLimit {
     ResolvedLimit(
-      provider: ProviderName(test: "phone_otp"), name: name, key: key, counter: Array(name.utf8), max: max, window: window, counts: counts,
+      provider: ProviderName(test: "phone_otp"), name: name, key: key, counter: Array(name.utf8), max: max,
+      window: window, counts: counts,
       lock: lock,
       disables: disables)
   }
 
-  @Test(arguments: 1...40) func agrees(seed: UInt64) async throws { try await agree(try SQLiteStore.memory(), seed: seed) }
+  @Test(arguments: 1...40) func agrees(seed: UInt64) async throws {
+    try await agree(try SQLiteStore.memory(), seed: seed)
+  }
 
   @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)"), arguments: 101...108)
   func agreesOnPostgreSQL(seed: UInt64) async throws {
@@ -52,7 +56,8 @@ import Testing
           let outcome = random.pick([Settlement.Outcome.success, .failure, .failure, .failure, .refund, .refundPerson])
         else { continue }
         if random.uniform(below: 5) > 0 { open.removeAll { $0.id == chosen.id } }
-        let settlement = Settlement(reservation: chosen.id, outcome: outcome, limits: chosen.limits, timer: nil, now: now)
+        let settlement = Settlement(
+          reservation: chosen.id, outcome: outcome, limits: chosen.limits, timer: nil, now: now)
         _ = try await store.apply([.settle(settlement)], at: now)
         model.settle(chosen.id, outcome, chosen.limits, at: now.milliseconds)
       case 8:
@@ -64,13 +69,15 @@ import Testing
       default:
         guard random.uniform(below: 4) == 0, let limit = random.pick(Self.limits) else { continue }
         try #require(
-          try await store.liftLock(Base64URL.encode(limit.counter), at: now) == model.lift(limit, at: now.milliseconds), "lift, step \(step)")
+          try await store.liftLock(Base64URL.encode(limit.counter), at: now) == model.lift(limit, at: now.milliseconds),
+          "lift, step \(step)")
       }
       let states = try await store.counters(Self.limits, at: now)
       for (limit, state) in zip(Self.limits, states) {
         let expected = model.look(limit, at: now.milliseconds)
         let found = (
-          pending: state.pending, settled: state.settled, until: state.isLocked(at: now) ? state.lockedUntil?.milliseconds : nil,
+          pending: state.pending, settled: state.settled,
+          until: state.isLocked(at: now) ? state.lockedUntil?.milliseconds : nil,
           isDisabled: state.isDisabled
         )
         try #require(found == expected, "\(limit.name), step \(step)")

@@ -5,14 +5,18 @@ import Testing
 
 @testable import MoongateStore
 
-/// A statement that walks a whole table slows down with every person who ever came: none of the store's does, but for those that are named here.
+/// A statement that walks a whole table slows down with every person who ever came: none of the store's does, but for
+/// those that are named here.
 @Suite struct PlanTests {
   /// Statements that may look at all rows of a table, by how they begin, and why.
   static let exceptions: [(beginning: String, why: String)] = [
-    ("DELETE FROM node WHERE seen_at", "a row for each gateway"), ("SELECT id, generation, seen_at, keys FROM node", "a row for each gateway"),
-    ("SELECT fingerprint, moment FROM meta", "one row"), ("SELECT moment FROM meta", "one row"), ("UPDATE meta SET fingerprint", "one row"),
+    ("DELETE FROM node WHERE seen_at", "a row for each gateway"),
+    ("SELECT id, generation, seen_at, keys FROM node", "a row for each gateway"),
+    ("SELECT fingerprint, moment FROM meta", "one row"), ("SELECT moment FROM meta", "one row"),
+    ("UPDATE meta SET fingerprint", "one row"),
     ("SELECT master, count(*) FROM access_token", "a command of an operator's"),
-    ("SELECT sink FROM audit_cursor", "a row for each sink"), ("UPDATE audit_cursor SET number = 0", "a row for each sink"),
+    ("SELECT sink FROM audit_cursor", "a row for each sink"),
+    ("UPDATE audit_cursor SET number = 0", "a row for each sink"),
     ("SELECT name, count(*) FROM group_member GROUP BY name", "an operator asks how many members the groups have"),
   ]
   /// Statements that walk a table in the order of its key and stop after so many rows; SQLite calls that a scan.
@@ -49,18 +53,25 @@ import Testing
     let database = try DatabaseQueue(path: path)
     for statement in statements where !Self.exceptions.contains(where: { statement.hasPrefix($0.beginning) }) {
       let plan = try await database.read { db in
-        try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + statement, arguments: StatementArguments(Self.nothing(for: statement)))
-          .map { $0["detail"] as String }
+        try Row.fetchAll(
+          db, sql: "EXPLAIN QUERY PLAN " + statement, arguments: StatementArguments(Self.nothing(for: statement))
+        )
+        .map { $0["detail"] as String }
       }
       let isBounded = Self.bounded.contains { statement.hasPrefix($0) }
-      let scans = plan.filter { $0.hasPrefix("SCAN") && !$0.contains("CONSTANT ROW") && !$0.contains("subquery") && !isBounded }
-        // The indexes have a row for each that is turned off, and for each in which nobody has proved anything, which are bounded; and no other.
-        .filter { plan in
-          plan != "SCAN audit_cursor" && plan != "SCAN unsent"
-            && !["USING INDEX counter_disabled", "USING COVERING INDEX flow_unproved", "USING INDEX access_token_outdated"].contains(
-              where: plan.contains)
-            && plan != "SCAN named"
-        }
+      let scans = plan.filter {
+        $0.hasPrefix("SCAN") && !$0.contains("CONSTANT ROW") && !$0.contains("subquery") && !isBounded
+      }
+      // The indexes have a row for each that is turned off, and for each in which nobody has proved anything, which are
+      // bounded; and no other.
+      .filter { plan in
+        plan != "SCAN audit_cursor" && plan != "SCAN unsent"
+          && ![
+            "USING INDEX counter_disabled", "USING COVERING INDEX flow_unproved", "USING INDEX access_token_outdated",
+          ].contains(
+            where: plan.contains)
+          && plan != "SCAN named"
+      }
       #expect(scans.isEmpty, "\(statement)\n\(plan)")
     }
   }

@@ -23,7 +23,9 @@ import Testing
     }
     while try await store.prune(at: now) {}
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM event") } == 100_000)
-    #expect(try await database.read { db in try String.fetchOne(db, sql: "SELECT id FROM event ORDER BY number LIMIT 1") } == "dc_1235")
+    #expect(
+      try await database.read { db in try String.fetchOne(db, sql: "SELECT id FROM event ORDER BY number LIMIT 1") }
+        == "dc_1235")
   }
 
   /// Attack: junk requests, each refused with a line in the trail, until the lines of a sign-in are no longer kept.
@@ -43,7 +45,9 @@ import Testing
     while try await store.prune(at: now) {}
     #expect(try await store.event(DecisionID(text: "dc_signin")) != nil)
     #expect(try await store.event(DecisionID(text: "dc_first")) == nil)
-    #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM event WHERE quota = 2") } == 100_000)
+    #expect(
+      try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM event WHERE quota = 2") }
+        == 100_000)
   }
 
   /// Rows of every table that a sign-in leaves behind go in time.
@@ -55,7 +59,8 @@ import Testing
     while try await store.prune(at: later) {}
     let database = try DatabaseQueue(path: folder.path("moongate.db"))
     for table in ["counter", "tally", "pending", "timer", "flow", "session", "event"] {
-      #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") } == 0, "\(table)")
+      #expect(
+        try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") } == 0, "\(table)")
     }
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM account") } == 20)
   }
@@ -73,7 +78,10 @@ import Testing
       }
     }
     while try await store.prune(at: now) {}
-    #expect(try await database.read { db in try Int.fetchAll(db, sql: "SELECT number FROM session_change ORDER BY 1") } == [3, 4, 5])
+    #expect(
+      try await database.read { db in try Int.fetchAll(db, sql: "SELECT number FROM session_change ORDER BY 1") } == [
+        3, 4, 5,
+      ])
     #expect(try StoreCopier(.sqlite(path: path)).check().findings == [])
     while try await store.prune(at: now + .seconds(1)) {}
     #expect(try await database.read { db in try Int.fetchAll(db, sql: "SELECT number FROM session_change") } == [5])
@@ -104,13 +112,16 @@ import Testing
     #expect(try await left() == 300)
   }
 
-  /// A transaction that holds the counter counts it in one statement and moves it in the next, at a moment that it was given before it waited.
+  /// A transaction that holds the counter counts it in one statement and moves it in the next, at a moment that it was
+  /// given before it waited.
   @Test func aTryThatLeftItsWindowJustNowIsLeftToItsCounter() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
     let database = try DatabaseQueue(path: folder.path("moongate.db"))
     try await database.write { [now] db in
-      try db.execute(sql: "INSERT INTO pending VALUES (x'01', x'02', ?, ?)", arguments: [now.milliseconds - 60_000, now.milliseconds])
+      try db.execute(
+        sql: "INSERT INTO pending VALUES (x'01', x'02', ?, ?)",
+        arguments: [now.milliseconds - 60_000, now.milliseconds])
     }
     while try await store.prune(at: now + .milliseconds(9999)) {}
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pending") } == 1)
@@ -118,13 +129,17 @@ import Testing
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pending") } == 0)
   }
 
-  /// Flows are looked through in stretches, after the transaction that deletes the person: all of them, and theirs alone are gone.
+  /// Flows are looked through in stretches, after the transaction that deletes the person: all of them, and theirs
+  /// alone are gone.
   @Test func manyFlowsForgetThePersonEverywhere() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
     let account = Account(
       id: "ac_1", createdAt: now, lastSeenAt: now,
-      identifiers: [HeldIdentifier(identifier: Identifier(kind: .phone, value: "+919999999999", display: "", attributes: [:]), verifiedAt: now)])
+      identifiers: [
+        HeldIdentifier(
+          identifier: Identifier(kind: .phone, value: "+919999999999", display: "", attributes: [:]), verifiedAt: now)
+      ])
     _ = try await store.apply([.createAccount(account)], at: now)
     let database = try DatabaseQueue(path: folder.path("moongate.db"))
     let theirs = [1, 999, 1000, 1001, 2000, 2001, 2500]
@@ -146,20 +161,25 @@ import Testing
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM flow") } == left)
   }
 
-  /// The trail is looked through in stretches before the transaction that deletes the person, and its end in that transaction.
+  /// The trail is looked through in stretches before the transaction that deletes the person, and its end in that
+  /// transaction.
   @Test func aLongTrailForgetsThePersonEverywhere() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
     let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
     _ = try await store.apply([.createAccount(account)], at: now)
     let database = try DatabaseQueue(path: folder.path("moongate.db"))
-    for (number, name) in [(1, "ac_1"), (2, "ac_12"), (4999, "ac_1"), (5001, "ac_1"), (17_000, "ac_1"), (17_001, "ac_2")] {
+    for (number, name) in [
+      (1, "ac_1"), (2, "ac_12"), (4999, "ac_1"), (5001, "ac_1"), (17_000, "ac_1"), (17_001, "ac_2"),
+    ] {
       var event = AuditEvent(id: DecisionID(text: "dc_\(number)"), at: now, kind: .refused)
       event.account = name
       event.detail = ["rule": "\(name == "ac_1" ? "theirs" : "other")"]
       let json = Data(event.json)
       try await database.write { [now] db in
-        try db.execute(sql: "INSERT INTO event (number, id, at, event) VALUES (?, ?, ?, ?)", arguments: [number, "dc", now.milliseconds, json])
+        try db.execute(
+          sql: "INSERT INTO event (number, id, at, event) VALUES (?, ?, ?, ?)",
+          arguments: [number, "dc", now.milliseconds, json])
       }
     }
     #expect(try await store.apply([.deleteAccount("ac_1", traces: ["tr"])], at: now) == .applied(locks: []))

@@ -17,10 +17,13 @@ import Testing
     let path = folder.path("reads.db")
     writer = try DatabaseQueue(path: path, configuration: SQLiteConfiguration.writing)
     try writer.write { db in try db.execute(sql: "CREATE TABLE seen (number INTEGER)") }
-    readers = Readers(try (0..<2).map { _ in try DatabaseQueue(path: path, configuration: SQLiteConfiguration.reading) })
+    readers = Readers(
+      try (0..<2).map { _ in try DatabaseQueue(path: path, configuration: SQLiteConfiguration.reading) })
   }
 
-  private static func count(_ db: Database) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM seen") ?? -1 }
+  private static func count(_ db: Database) throws -> Int {
+    try Int.fetchOne(db, sql: "SELECT count(*) FROM seen") ?? -1
+  }
 
   @Test func aReadSeesWhatWasCommittedBeforeItAndNothingElse() throws {
     try writer.writeWithoutTransaction { db in
@@ -51,12 +54,18 @@ import Testing
   }
 
   @Test func aReadThatFailsLeavesItsConnectionToTheNext() throws {
-    for _ in 0..<4 { #expect(throws: DatabaseError.self) { try readers.read { db in _ = try SQLiteTransaction(db).row("SELECT * FROM nothing") } } }
+    for _ in 0..<4 {
+      #expect(throws: DatabaseError.self) {
+        try readers.read { db in _ = try SQLiteTransaction(db).row("SELECT * FROM nothing") }
+      }
+    }
     #expect(try readers.read(Self.count) == 0)
   }
 
   @Test func whatReadsCannotWrite() throws {
-    #expect(throws: DatabaseError.self) { try readers.read { db in try SQLiteTransaction(db).run("INSERT INTO seen VALUES (1)") } }
+    #expect(throws: DatabaseError.self) {
+      try readers.read { db in try SQLiteTransaction(db).run("INSERT INTO seen VALUES (1)") }
+    }
     #expect(try readers.read(Self.count) == 0)
   }
 }

@@ -24,7 +24,9 @@ struct RecordingDatabase<Base: SQLDatabase>: SQLDatabase {
   let base: Base
   let book: StatementBook
 
-  func read<Value: Sendable>(_ body: @escaping @Sendable (RecordingTransaction<Base.Transaction>) throws -> Value) async throws -> Value {
+  func read<Value: Sendable>(_ body: @escaping @Sendable (RecordingTransaction<Base.Transaction>) throws -> Value)
+    async throws -> Value
+  {
     try await base.read { [book] rows in try body(RecordingTransaction(base: rows, book: book)) }
   }
 

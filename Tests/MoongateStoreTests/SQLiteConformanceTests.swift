@@ -5,7 +5,9 @@ import Testing
 
 /// The store does what every store must, in memory and in a file.
 @Suite struct SQLiteConformanceTests {
-  @Test(arguments: StoreConformance.all) func inMemory(_ check: StoreConformance) async throws { try await check.run(on: try SQLiteStore.memory()) }
+  @Test(arguments: StoreConformance.all) func inMemory(_ check: StoreConformance) async throws {
+    try await check.run(on: try SQLiteStore.memory())
+  }
 
   @Test(arguments: StoreConformance.all) func inAFile(_ check: StoreConformance) async throws {
     let folder = try ScratchFolder()

@@ -19,7 +19,8 @@ import Testing
     let path = folder.path("moongate.db")
     try StoreCopyTests.makeFirst(path)
     try await DatabaseQueue(path: path).write { db in
-      try db.execute(sql: "INSERT INTO meta VALUES (1, x'01', 5); INSERT INTO account VALUES ('ac_1', 'Asha', NULL, 1, 2, 0)")
+      try db.execute(
+        sql: "INSERT INTO meta VALUES (1, x'01', 5); INSERT INTO account VALUES ('ac_1', 'Asha', NULL, 1, 2, 0)")
     }
     let vault = try StoreCopier(.sqlite(path: path))
     #expect(try vault.version() == 1)
@@ -39,7 +40,8 @@ import Testing
       let names = try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table'")
       #expect(Set(names) == Set(Schema.tables.map(\.name)))
       for table in Schema.tables {
-        let found = try Row.fetchAll(db, sql: "SELECT name, type, pk FROM pragma_table_info('\(table.name)') ORDER BY cid")
+        let found = try Row.fetchAll(
+          db, sql: "SELECT name, type, pk FROM pragma_table_info('\(table.name)') ORDER BY cid")
         #expect(found.map { $0[0] as String } == table.columns.map(\.name), "\(table.name)")
         let kinds: [Schema.Column.Kind: String] = [.integer: "INTEGER", .text: "TEXT", .bytes: "BLOB"]
         #expect(found.map { $0[1] as String } == table.columns.compactMap { kinds[$0.kind] }, "\(table.name)")
@@ -60,7 +62,9 @@ import Testing
     #expect(try await store.replaceFingerprint([1], with: [2], at: now + .milliseconds(14_999)) == .served([node]))
     #expect(node.name == "here 127.0.0.1:8080")
     #expect(try await store.replaceFingerprint([1], with: [2], at: now + .seconds(15)) == .replaced)
-    #expect(try await store.replaceFingerprint([1], with: [2], at: now + .seconds(15)) == .replaced, "what was done already is no error")
+    #expect(
+      try await store.replaceFingerprint([1], with: [2], at: now + .seconds(15)) == .replaced,
+      "what was done already is no error")
     try store.close()
     #expect(throws: StoreRefusal.self) { try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1]) }
     try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [2]).close()

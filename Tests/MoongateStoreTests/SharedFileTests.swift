@@ -22,7 +22,8 @@ import Testing
 
   @Test func fiveOfTwoHundredOverBoth() async throws {
     let limit = ResolvedLimit(
-      provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier, counter: [1], max: 5, window: .seconds(60), counts: .failures,
+      provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier, counter: [1], max: 5,
+      window: .seconds(60), counts: .failures,
       lock: [], disables: false)
     let reserved = try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<200 {
@@ -40,7 +41,8 @@ import Testing
   @Test func whatOneEndsTheOtherLearns() async throws {
     let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
     let session = Session(
-      id: "se_1", token: TokenHash(of: "t".utf8), account: "ac_1", createdAt: now, expiresAt: now + .seconds(60), idle: .seconds(60), lastSeenAt: now,
+      id: "se_1", token: TokenHash(of: "t".utf8), account: "ac_1", createdAt: now, expiresAt: now + .seconds(60),
+      idle: .seconds(60), lastSeenAt: now,
       passed: [], userAgent: nil)
     _ = try await one.apply([.createAccount(account), .putSession(session)], at: now)
     #expect(try await two.session(session.token) == SessionSnapshot(session: session, account: account))

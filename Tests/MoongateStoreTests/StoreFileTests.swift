@@ -66,17 +66,20 @@ import Testing
     #expect(refusal(path) == .foreign(path: path))
     #expect(
       refusal(path)?.description
-        == "\(path) is the database of another program. Name a file of Moongate's own as `store` in gateway.lua; it is made at the first start.")
+        == "\(path) is the database of another program. Name a file of Moongate's own as `store` in gateway.lua; it is made at the first start."
+    )
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
   }
 
-  @Test(arguments: ["SQLite format 4\0", String(repeating: "not a database. ", count: 500)]) func whatIsNoDatabaseIsRefused(text: String) throws {
+  @Test(arguments: ["SQLite format 4\0", String(repeating: "not a database. ", count: 500)])
+  func whatIsNoDatabaseIsRefused(text: String) throws {
     try folder.write(text, to: "notes.txt")
     let path = folder.path("notes.txt")
     #expect(refusal(path) == .unreadable(path: path))
     #expect(
       refusal(path)?.description
-        == "\(path) is no SQLite database, or it is damaged. Restore it from a backup, or name another file as `store` in gateway.lua.")
+        == "\(path) is no SQLite database, or it is damaged. Restore it from a backup, or name another file as `store` in gateway.lua."
+    )
   }
 
   @Test func anotherKeyIsRefused() throws {
@@ -84,7 +87,8 @@ import Testing
     #expect(refusal(key: [2]) == .otherKey(path: path))
     #expect(
       refusal(key: [2])?.description
-        == "The store \(path) was made with another master key. Name that key as `key` in gateway.lua, or name another store.")
+        == "The store \(path) was made with another master key. Name that key as `key` in gateway.lua, or name another store."
+    )
     try open(key: [1]).close()
   }
 
@@ -97,7 +101,8 @@ import Testing
         continue
       }
       #expect(
-        refused.description == "The store \(path) cannot be written (\(reason)). Let Moongate's user write the file and its folder, "
+        refused.description
+          == "The store \(path) cannot be written (\(reason)). Let Moongate's user write the file and its folder, "
           + "or name another file as `store` in gateway.lua.")
     }
   }

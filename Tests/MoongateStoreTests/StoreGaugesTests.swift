@@ -9,7 +9,9 @@ import Testing
 /// What `/metrics` tells of a store.
 @Suite struct StoreGaugesTests {
   private func value(_ name: String, _ families: [MetricFamily], _ label: String? = nil) -> Double? {
-    families.first { $0.name == name }?.samples.first { sample in label == nil || sample.labels.contains { $0.value == label } }?.value
+    families.first { $0.name == name }?.samples.first { sample in
+      label == nil || sample.labels.contains { $0.value == label }
+    }?.value
   }
 
   @Test func itTellsLocksSessionsAndSizes() async throws {
@@ -25,7 +27,9 @@ import Testing
     let sessions = try #require(value("moongate_sessions", families))
     #expect(sessions > 0)
     #expect(value("moongate_locks", families) == Double(try await store.locks(at: clock.now()).count))
-    #expect((value("moongate_store_bytes", families, "database") ?? 0) > 0 && value("moongate_store_bytes", families, "wal") != nil)
+    #expect(
+      (value("moongate_store_bytes", families, "database") ?? 0) > 0
+        && value("moongate_store_bytes", families, "wal") != nil)
     let transactions = try #require(families.first { $0.name == "moongate_store_transaction_seconds" })
     let counts = transactions.samples.filter { $0.suffix == "_count" }
     #expect(counts.count == 2 && counts.allSatisfy { $0.value > 0 })

@@ -14,8 +14,11 @@ import Testing
     var rounds: [Int] = []
     for kills in 1...6 {
       let first = rounds.last.map { $0 + 2 } ?? 0
-      rounds += try kill(after: Int(random.uniform(below: 60)) + 1, spinning: random.uniform(below: 20_000), path: path, first: first)
-      #expect(try await DatabaseQueue(path: path).read { db in try String.fetchOne(db, sql: "PRAGMA integrity_check") } == "ok")
+      rounds += try kill(
+        after: Int(random.uniform(below: 60)) + 1, spinning: random.uniform(below: 20_000), path: path, first: first)
+      #expect(
+        try await DatabaseQueue(path: path).read { db in try String.fetchOne(db, sql: "PRAGMA integrity_check") }
+          == "ok")
       let store = try SQLiteStore(path: path, keyFingerprint: [1])
       #expect(try await Crash.missing(rounds, kills: kills, in: store) == [])
       try store.close()

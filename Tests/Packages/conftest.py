@@ -12,7 +12,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCTS = ROOT / ".build-package/products"
 BASE = ROOT / ".build-package/debian-root"
-VERSION = re.search(r'static let number = "(.*)"', (ROOT / "Sources/moongate/Composition/BuildVersion.swift").read_text()).group(1)
+VERSION = re.search(
+    r'static let number = "(.*)"', (ROOT / "Sources/moongate/Composition/BuildVersion.swift").read_text()
+).group(1)
 # The mail server and the helpers for processes are those of the end-to-end tests.
 sys.path.insert(0, str(ROOT / "Tests/EndToEnd"))
 
@@ -29,7 +31,11 @@ class FreshDebian:
     def __init__(self, folder):
         self.root = folder / "root"
         if not (BASE / "usr").is_dir():
-            subprocess.run(["debootstrap", "--variant=minbase", "bookworm", BASE, "http://deb.debian.org/debian"], check=True, timeout=1200)
+            subprocess.run(
+                ["debootstrap", "--variant=minbase", "bookworm", BASE, "http://deb.debian.org/debian"],
+                check=True,
+                timeout=1200,
+            )
         subprocess.run(["cp", "-a", "--reflink=auto", BASE, self.root], check=True, timeout=300)
         (self.root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
         (self.root / "usr/sbin/policy-rc.d").chmod(0o755)
@@ -41,22 +47,53 @@ class FreshDebian:
 
     def command(self, *command, user=None, read_only=False):
         """The command line that runs a command in there. Its /proc and /dev are its own; its network is this machine's."""
-        enter = ["chroot", *(["--userspec", user] if user else []), str(self.root), "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-                 "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", *map(str, command)]
+        enter = [
+            "chroot",
+            *(["--userspec", user] if user else []),
+            str(self.root),
+            "/usr/bin/env",
+            "-i",
+            "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+            "DEBIAN_FRONTEND=noninteractive",
+            "LC_ALL=C.UTF-8",
+            *map(str, command),
+        ]
         prepare = [
-            'mount -t proc proc "$1/proc"', 'mount -t tmpfs -o mode=755 dev "$1/dev"', 'for d in null zero random urandom; do touch "$1/dev/$d"; '
-            'mount --bind "/dev/$d" "$1/dev/$d"; done', 'mkdir "$1/dev/shm"']
+            'mount -t proc proc "$1/proc"',
+            'mount -t tmpfs -o mode=755 dev "$1/dev"',
+            'for d in null zero random urandom; do touch "$1/dev/$d"; mount --bind "/dev/$d" "$1/dev/$d"; done',
+            'mkdir "$1/dev/shm"',
+        ]
         if read_only:
             # As a container engine does it: everything is read-only but the volume and /tmp.
-            prepare = ['mount --bind "$1" "$1"', *prepare, 'mount -t tmpfs tmp "$1/tmp"', 'mount --bind "$1/var/lib/moongate" "$1/var/lib/moongate"',
-                       'mount -o remount,bind,ro "$1"']
+            prepare = [
+                'mount --bind "$1" "$1"',
+                *prepare,
+                'mount -t tmpfs tmp "$1/tmp"',
+                'mount --bind "$1/var/lib/moongate" "$1/var/lib/moongate"',
+                'mount -o remount,bind,ro "$1"',
+            ]
         script = " && ".join(prepare) + ' && shift && exec "$@"'
-        return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", script, "bash", str(self.root), *enter]
+        return [
+            "unshare",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "bash",
+            "-c",
+            script,
+            "bash",
+            str(self.root),
+            *enter,
+        ]
 
     def run(self, *command, status=0, **options):
         how = {name: options.pop(name) for name in ("user", "read_only") if name in options}
         done = subprocess.run(self.command(*command, **how), capture_output=True, text=True, timeout=900, **options)
-        assert status is None or done.returncode == status, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert status is None or done.returncode == status, (
+            f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
         return done
 
     @staticmethod

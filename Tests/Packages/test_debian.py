@@ -27,19 +27,24 @@ def serve(debian, folder, read_only=False):
     settings = unit(debian)
     assert settings["Environment"] == "MOONGATE_CONFIG=/etc/moongate"
     (debian.root / "etc/default/moongate").write_text(f"MOONGATE_CONFIG={folder}\n")
-    script = (f'export {settings["Environment"]}; set -a; . /etc/default/moongate; set +a; umask {settings["UMask"]}; '
-              f'cd {settings["WorkingDirectory"]}; exec {settings["ExecStart"]}')
+    script = (
+        f'export {settings["Environment"]}; set -a; . /etc/default/moongate; set +a; umask {settings["UMask"]}; '
+        f'cd {settings["WorkingDirectory"]}; exec {settings["ExecStart"]}'
+    )
     user = settings["User"]
     return Program(*debian.command("sh", "-c", script, user=f"{user}:{user}", read_only=read_only))
 
 
 def configure(folder, listen, admin):
     lua = folder / "gateway.lua"
-    lua.write_text(lua.read_text().replace("127.0.0.1:8080", f"127.0.0.1:{listen}").replace("127.0.0.1:9901", f"127.0.0.1:{admin}"))
+    lua.write_text(
+        lua.read_text().replace("127.0.0.1:8080", f"127.0.0.1:{listen}").replace("127.0.0.1:9901", f"127.0.0.1:{admin}")
+    )
 
 
 def sign_in(url, mail):
     """Registers by an email code and asks for the protected service."""
+
     def api(path, body):
         return requests.post(f"{url}/api/auth{path}", json=body, timeout=20)
 
@@ -53,7 +58,9 @@ def sign_in(url, mail):
 
 
 def test_lintian(deb):
-    told = subprocess.run(["lintian", "--allow-root", "--fail-on", "error", "--info", deb], capture_output=True, text=True, timeout=600)
+    told = subprocess.run(
+        ["lintian", "--allow-root", "--fail-on", "error", "--info", deb], capture_output=True, text=True, timeout=600
+    )
     print(told.stdout, told.stderr)
     assert told.returncode == 0 and not re.search(r"^E:", told.stdout, re.M), told.stdout
 
@@ -63,7 +70,13 @@ def test_the_same_input_makes_the_same_package(deb, tmp_path):
     made = []
     for name in ("one", "two"):
         for script in ("debian/build.sh", "tools/tarball.sh"):
-            subprocess.run([ROOT / "Packaging" / script, ".build-package/release/moongate", tmp_path / name], cwd=ROOT, env=env, check=True, timeout=300)
+            subprocess.run(
+                [ROOT / "Packaging" / script, ".build-package/release/moongate", tmp_path / name],
+                cwd=ROOT,
+                env=env,
+                check=True,
+                timeout=300,
+            )
         made.append({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()})
     assert len(made[0]) == 2 and made[0] == made[1]
 
@@ -80,10 +93,19 @@ def test_from_installation_to_sign_in(debian, deb, tmp_path):
     assert debian.sh("id -un $(stat -c %u /var/lib/moongate)").stdout == "moongate\n"
     # No Swift, no path of the machine that built it.
     linked = debian.sh("ldd /usr/bin/moongate").stdout
-    assert "RUNPATH" not in subprocess.run(["readelf", "-d", debian.root / "usr/bin/moongate"], capture_output=True, text=True, check=True).stdout
+    assert (
+        "RUNPATH"
+        not in subprocess.run(
+            ["readelf", "-d", debian.root / "usr/bin/moongate"], capture_output=True, text=True, check=True
+        ).stdout
+    )
     assert "swift" not in linked and "not found" not in linked
     version = debian.moongate("--version").stdout
-    assert version.startswith(f"moongate {VERSION}\ncommit ") and "development" not in version and re.search(r"^Swift +6\.\d+\.\d+$", version, re.M), version
+    assert (
+        version.startswith(f"moongate {VERSION}\ncommit ")
+        and "development" not in version
+        and re.search(r"^Swift +6\.\d+\.\d+$", version, re.M)
+    ), version
     assert str(ROOT).encode() not in (debian.root / "usr/bin/moongate").read_bytes()
     # What the package ships is good as it is.
     good = debian.moongate("check", "--config", "/etc/moongate")
@@ -93,13 +115,24 @@ def test_from_installation_to_sign_in(debian, deb, tmp_path):
     service = Program("python3", "-m", "http.server", upstream, "--bind", "127.0.0.1", "--directory", tmp_path)
     with MailServer(tmp_path, None, auth=False) as mail:
         debian.moongate(
-            "init", "/srv/moongate", "--public-url", f"http://localhost:{listen}", "--upstream", f"http://127.0.0.1:{upstream}", "--messages",
-            f"smtp://127.0.0.1:{mail.port}?from=login@example.com", *ANSWERS)
+            "init",
+            "/srv/moongate",
+            "--public-url",
+            f"http://localhost:{listen}",
+            "--upstream",
+            f"http://127.0.0.1:{upstream}",
+            "--messages",
+            f"smtp://127.0.0.1:{mail.port}?from=login@example.com",
+            *ANSWERS,
+        )
         configure(debian.root / "srv/moongate", listen, admin)
         gateway = serve(debian, "/srv/moongate")
         try:
             gateway.wait_line(" ready ", 90)
-            assert debian.moongate("health", "--admin", f"127.0.0.1:{admin}").stdout == f"The gateway at 127.0.0.1:{admin} is ready.\n"
+            assert (
+                debian.moongate("health", "--admin", f"127.0.0.1:{admin}").stdout
+                == f"The gateway at 127.0.0.1:{admin} is ready.\n"
+            )
             url = f"http://localhost:{listen}"
             assert requests.get(url, allow_redirects=False, timeout=20).status_code in (302, 303, 401)
             token = sign_in(url, lambda: mail.mail(1)[1].get_body(("plain",)).get_content())
@@ -144,7 +177,9 @@ def later(deb, folder, change):
     control.write_text(re.sub(r"^Version: .*$", f"Version: {VERSION}-2", control.read_text(), flags=re.M))
     change(root)
     made = folder / f"moongate_{VERSION}-2_amd64.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-b", root, made], check=True, capture_output=True, timeout=300)
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "-Zgzip", "-b", root, made], check=True, capture_output=True, timeout=300
+    )
     return made
 
 
@@ -163,7 +198,9 @@ def test_an_upgrade_keeps_what_was_changed(debian, deb, tmp_path):
     debian.sh(f"dpkg --force-confdef --force-confold -i /tmp/{made.name}")
     assert "login.example.org" in mine.read_text() and "later version" not in mine.read_text()
     assert mine.with_name("gateway.lua.dpkg-dist").read_text().startswith("-- A later version.")
-    assert (debian.root / "etc/moongate/routes.lua").read_text().startswith("-- A later version."), "it was not changed here"
+    assert (debian.root / "etc/moongate/routes.lua").read_text().startswith("-- A later version."), (
+        "it was not changed here"
+    )
     debian.moongate("check", "--config", "/etc/moongate")
     # A second configuration by the same version changes nothing.
     debian.sh("dpkg-reconfigure moongate && dpkg-reconfigure moongate")
@@ -172,10 +209,18 @@ def test_an_upgrade_keeps_what_was_changed(debian, deb, tmp_path):
 
 def test_remove_keeps_and_purge_deletes(debian, deb):
     debian.sh("dpkg -r moongate")
-    assert (debian.root / "var/lib/moongate/master.key").exists() and (debian.root / "etc/moongate/gateway.lua").exists()
+    assert (debian.root / "var/lib/moongate/master.key").exists() and (
+        debian.root / "etc/moongate/gateway.lua"
+    ).exists()
     assert not (debian.root / "usr/bin/moongate").exists()
     debian.sh("dpkg -P moongate")
-    for path in ("var/lib/moongate", "etc/moongate", "etc/default/moongate", "usr/share/doc/moongate", "lib/systemd/system/moongate.service"):
+    for path in (
+        "var/lib/moongate",
+        "etc/moongate",
+        "etc/default/moongate",
+        "usr/share/doc/moongate",
+        "lib/systemd/system/moongate.service",
+    ):
         assert not (debian.root / path).exists(), path
     # Attack: the next system user gets this one's number, and with it the secrets that `moongate init` left in /srv.
     assert debian.sh("id -u moongate").returncode == 0
@@ -185,8 +230,10 @@ def test_remove_keeps_and_purge_deletes(debian, deb):
 
 def test_a_user_with_a_number_of_its_own_is_taken(debian, deb):
     """As the Containerfile makes it: adduser would refuse a user whose number is none of the system's."""
-    debian.sh("userdel moongate; groupadd --system --gid 10001 moongate; "
-              "useradd --system --uid 10001 --gid 10001 --home-dir /var/lib/moongate --no-create-home --shell /usr/sbin/nologin moongate")
+    debian.sh(
+        "userdel moongate; groupadd --system --gid 10001 moongate; "
+        "useradd --system --uid 10001 --gid 10001 --home-dir /var/lib/moongate --no-create-home --shell /usr/sbin/nologin moongate"
+    )
     debian.sh(f"dpkg -i /tmp/{deb.name}")
     assert debian.sh("stat -c %u:%g:%a /var/lib/moongate").stdout == "10001:10001:700\n"
     debian.sh("dpkg -P moongate")
@@ -209,16 +256,25 @@ def test_the_tarball_needs_no_swift(tmp_path):
     linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     assert "swift" not in linked.lower() and "not found" not in linked
     readme = (folder / "README.md").read_text()
-    for file in re.findall(r"\[(lib\S+)\]", subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout):
+    for file in re.findall(
+        r"\[(lib\S+)\]", subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
+    ):
         assert f"`{file}`" in readme, f"README.md leaves out {file}"
     told = subprocess.run([program, "check", "--config", folder / "config"], capture_output=True, text=True, timeout=60)
     assert told.returncode == 0, told.stdout + told.stderr
     for page in (folder / "share/man/man1").iterdir():
         shown = subprocess.run(
-            ["man", "--warnings", "-l", page], capture_output=True, text=True, timeout=60, env={**os.environ, "MANWIDTH": "100", "LC_ALL": "C.UTF-8"})
+            ["man", "--warnings", "-l", page],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "MANWIDTH": "100", "LC_ALL": "C.UTF-8"},
+        )
         assert shown.returncode == 0 and "EXIT STATUS" in shown.stdout and not shown.stderr, (page, shown.stderr)
     # What Tab offers in bash.
-    script = (f'PATH={folder}/bin:$PATH; . {folder}/share/bash-completion/completions/moongate; COMP_WORDS=(moongate he); COMP_CWORD=1; '
-              'COMP_LINE="moongate he"; COMP_POINT=11; _moongate; printf "%s\\n" "${COMPREPLY[@]}"')
+    script = (
+        f'PATH={folder}/bin:$PATH; . {folder}/share/bash-completion/completions/moongate; COMP_WORDS=(moongate he); COMP_CWORD=1; '
+        'COMP_LINE="moongate he"; COMP_POINT=11; _moongate; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
     offered = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
     assert "health" in offered.stdout.split(), offered.stdout + offered.stderr

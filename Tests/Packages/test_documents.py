@@ -15,7 +15,8 @@ from cyclonedx.validation.json import JsonStrictValidator
 from conftest import ROOT, VERSION, product
 
 KUBERNETES = ROOT / "Packaging/kubernetes"
-# Kinds that Kubernetes itself does not define. Their schemas are not to be had here: Tests/EndToEnd/test_packaging.py holds them together.
+# Kinds that Kubernetes itself does not define. Their schemas are not to be had here: Tests/EndToEnd/test_packaging.py
+# holds them together.
 OTHERS = {"Gateway", "HTTPRoute", "ReferenceGrant", "SecurityPolicy", "ClientTrafficPolicy"}
 
 
@@ -24,7 +25,17 @@ def test_the_list_of_components():
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     document = json.loads(text)
     names = {one["name"] for one in document["components"]}
-    assert names >= {"swift", "swift-nio", "swift-nio-ssl", "hummingbird", "grdb.swift", "liblua5.4-0", "libsqlite3-0", "libpq5", "libargon2-1"}, names
+    assert names >= {
+        "swift",
+        "swift-nio",
+        "swift-nio-ssl",
+        "hummingbird",
+        "grdb.swift",
+        "liblua5.4-0",
+        "libsqlite3-0",
+        "libpq5",
+        "libargon2-1",
+    }, names
     assert all(one["version"] and one["version"] != "unknown" for one in document["components"])
     refs = {one["bom-ref"] for one in document["components"]} | {document["metadata"]["component"]["bom-ref"]}
     for edge in document["dependencies"]:
@@ -36,10 +47,22 @@ def test_the_list_is_the_same_each_time(tmp_path):
     made = tmp_path / "list.json"
     first = product("moongate-*.cdx.json")
     moment = json.loads(first.read_text())["metadata"]["timestamp"]
-    seconds = subprocess.run(["date", "-u", "-d", moment, "+%s"], capture_output=True, text=True, check=True).stdout.strip()
+    seconds = subprocess.run(
+        ["date", "-u", "-d", moment, "+%s"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     subprocess.run(
-        [sys.executable, ROOT / "Packaging/tools/sbom.py", ROOT / ".build-package", ROOT / ".build-package/release/moongate", made], check=True, cwd=ROOT,
-        env={**os.environ, "SOURCE_DATE_EPOCH": seconds, "MOONGATE_VERSION": VERSION}, timeout=120)
+        [
+            sys.executable,
+            ROOT / "Packaging/tools/sbom.py",
+            ROOT / ".build-package",
+            ROOT / ".build-package/release/moongate",
+            made,
+        ],
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "SOURCE_DATE_EPOCH": seconds, "MOONGATE_VERSION": VERSION},
+        timeout=120,
+    )
     assert made.read_bytes() == first.read_bytes()
 
 

@@ -6,6 +6,7 @@ Sources/moongate/Composition/Providers.swift. Then checks that nothing of it is 
 The scratch folder keeps its `.build`: the first removal builds everything, and each one after it only what differs. Tests that are about the
 provider go with it.
 """
+
 import argparse
 import json
 import os
@@ -42,7 +43,11 @@ def write(file: pathlib.Path, data: bytes) -> None:
 
 def wanted(plugin: str) -> dict[str, bytes]:
     """The files of the repository without the provider."""
-    names = subprocess.check_output(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]).decode().split("\0")
+    names = (
+        subprocess.check_output(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .decode()
+        .split("\0")
+    )
     files = {name: (ROOT / name).read_bytes() for name in names if name and (ROOT / name).is_file()}
     files = {name: data for name, data in files.items() if not name.startswith(f"Plugins/{plugin}/")}
     package = files["Package.swift"].decode().splitlines(keepends=True)
@@ -108,11 +113,20 @@ def check_words(files: dict[str, bytes], plugin: str, name: str) -> None:
     words = files[pages + "hi.words"].decode()
     sentences = words[words.find("[sentences]") :] if "[sentences]" in words else ""
     # Tests hold that every other language has the same sentences.
-    said = [line.split(" = ", 1)[0] for line in sentences.splitlines()[1:] if " = " in line and not line.startswith("#")]
+    said = [
+        line.split(" = ", 1)[0] for line in sentences.splitlines()[1:] if " = " in line and not line.startswith("#")
+    ]
     suffixes = (".swift", ".words", ".mustache", ".js")
-    now = "\n".join(data.decode() for path, data in files.items() if path.endswith(suffixes) and path.startswith(("Sources/", "Plugins/"))
-                    and not (path.endswith(".words") and not path.endswith("/en.words")))
-    own = "\n".join(file.read_text() for file in (ROOT / "Plugins" / plugin).rglob("*.swift") if "Tests" not in file.parts)
+    now = "\n".join(
+        data.decode()
+        for path, data in files.items()
+        if path.endswith(suffixes)
+        and path.startswith(("Sources/", "Plugins/"))
+        and not (path.endswith(".words") and not path.endswith("/en.words"))
+    )
+    own = "\n".join(
+        file.read_text() for file in (ROOT / "Plugins" / plugin).rglob("*.swift") if "Tests" not in file.parts
+    )
     dead = [text for text in said if text not in now and text in own]
     if dead:
         raise Left("hi.words of the pages still translates: " + "; ".join(dead))
@@ -158,16 +172,29 @@ def check_shipped(run, copy: pathlib.Path, plugin: str, name: str) -> None:
     entry = re.search(rf"^    {name} = {{", shipped, re.M)
     told = problems()
     line = shipped[: entry.start()].count("\n") + 1 if entry else None
-    if entry and not any(problem["file"] == "gateway.lua" and problem["line"] == line and name in problem["message"] for problem in told):
+    if entry and not any(
+        problem["file"] == "gateway.lua" and problem["line"] == line and name in problem["message"] for problem in told
+    ):
         raise Left(f"check does not tell that {name} is gone, at gateway.lua:{line}: {told}")
     (folder / "gateway.lua").write_text(gateway_without(copy, name))
     # The flows that came with it are gone, too.
     own = [name, *(file.stem for file in (ROOT / "Plugins" / plugin / "flows").glob("*.lua"))]
-    places = [(f"{problem['file']}:{problem['line']}", problem["message"].split("; there are ")[0], problem["line"]) for problem in problems()]
-    other = [f"{place}: {message}" for place, message, _ in places if not re.search(rf"\b({'|'.join(own)})\b", f"{place} {message}")]
+    places = [
+        (f"{problem['file']}:{problem['line']}", problem["message"].split("; there are ")[0], problem["line"])
+        for problem in problems()
+    ]
+    other = [
+        f"{place}: {message}"
+        for place, message, _ in places
+        if not re.search(rf"\b({'|'.join(own)})\b", f"{place} {message}")
+    ]
     if other:
         raise Left(f"Without {name}, check finds problems that are not about it:\n  " + "\n  ".join(other))
-    lost = [f"{place}: {message}" for place, message, line in places if line is None and place != f"policies/{name}.lua:None"]
+    lost = [
+        f"{place}: {message}"
+        for place, message, line in places
+        if line is None and place != f"policies/{name}.lua:None"
+    ]
     if lost:
         raise Left("check names no line:\n  " + "\n  ".join(lost))
     print(f"config/ still names it in {len(places)} places, and check tells each.")
@@ -180,7 +207,10 @@ def configuration(folder: pathlib.Path, copy: pathlib.Path, name: str, providers
     shutil.rmtree(folder, ignore_errors=True)
     write(folder / "gateway.lua", gateway.encode())
     choices = ", ".join(f'"{entry["name"]}"' for entry in providers if entry["shape"] == "code")
-    write(folder / "flows/login.lua", f'return flow "login" {{ account = "any", steps = {{ any_of {{ {choices} }} }} }}\n'.encode())
+    write(
+        folder / "flows/login.lua",
+        f'return flow "login" {{ account = "any", steps = {{ any_of {{ {choices} }} }} }}\n'.encode(),
+    )
     write(folder / "routes.lua", b'return routes { { path = "/**", to = "http://127.0.0.1:3000" } }\n')
     for entry in providers:
         write(folder / f"policies/{entry['name']}.lua", f'return policy "{entry["name"]}" {{}}\n'.encode())
@@ -197,7 +227,9 @@ def build_and_play(copy: pathlib.Path, plugin: str, name: str) -> None:
         return subprocess.run([moongate, *words], cwd=copy, capture_output=True, text=True)
 
     listed = json.loads(run("provider", "list", "--json").stdout)
-    shipped = len(re.findall(r"^    \w+\(\),$", (copy / "Sources/moongate/Composition/Providers.swift").read_text(), re.M))
+    shipped = len(
+        re.findall(r"^    \w+\(\),$", (copy / "Sources/moongate/Composition/Providers.swift").read_text(), re.M)
+    )
     if len(listed) != shipped or any(entry["name"] == name for entry in listed):
         raise Left(f"{len(listed)} providers are listed, and {shipped} are left.")
     for entry in listed:

@@ -6,10 +6,10 @@ import MoongateTesting
 
 /// A process of its own for what the store's tests do to processes.
 ///
-/// `store-writer STORE FIRST` writes rounds of `Crash` without end, from that number on, and says on standard output which
-/// have been acknowledged, a number a line, until it is killed.
-/// `store-writer STORE siege` lays a `ConcurrentAttack` and says how much more memory it needed at most than before, in KiB.
-/// `store-writer STORE leave` ends while threads of its connect.
+/// `store-writer STORE FIRST` writes rounds of `Crash` without end, from that number on, and says on standard output
+/// which have been acknowledged, a number a line, until it is killed.
+/// `store-writer STORE siege` lays a `ConcurrentAttack` and says how much more memory it needed at most than before, in
+/// KiB. `store-writer STORE leave` ends while threads of its connect.
 ///
 /// STORE is a file of SQLite's, or a connection string.
 @main
@@ -33,15 +33,21 @@ enum StoreWriter {
   }
 
   private static func leave(_ address: String) {
-    for _ in 0..<8 { Thread.detachNewThread { while true { _ = try? PostgresStore(url: address, keyFingerprint: [1]) } } }
+    for _ in 0..<8 {
+      Thread.detachNewThread { while true { _ = try? PostgresStore(url: address, keyFingerprint: [1]) } }
+    }
     Thread.sleep(forTimeInterval: 0.2)
   }
 
-  private static func say(_ number: Int) throws { try FileHandle.standardOutput.write(contentsOf: Data("\(number)\n".utf8)) }
+  private static func say(_ number: Int) throws {
+    try FileHandle.standardOutput.write(contentsOf: Data("\(number)\n".utf8))
+  }
 
   /// The most memory that this process has had resident, in KiB.
   private static func peak() throws -> Int {
-    let line = try String(contentsOfFile: "/proc/self/status", encoding: .utf8).split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+    let line = try String(contentsOfFile: "/proc/self/status", encoding: .utf8).split(separator: "\n").first {
+      $0.hasPrefix("VmHWM:")
+    }
     return line?.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }.first ?? .max
   }
 }

@@ -29,7 +29,9 @@ import Testing
     func take(_ lines: [[UInt8]], at now: Timestamp) async throws(AuditSinkFault) {
       let taken = try state.withLock { state throws(AuditSinkFault) -> (@Sendable () async -> Void)? in
         if state.isDown { throw AuditSinkFault("down") }
-        state.lines += lines.compactMap { String(decoding: $0, as: UTF8.self).firstMatch(of: /"uid":"(dc_\d+)"/).map { String($0.1) } }
+        state.lines += lines.compactMap {
+          String(decoding: $0, as: UTF8.self).firstMatch(of: /"uid":"(dc_\d+)"/).map { String($0.1) }
+        }
         return state.taken
       }
       await taken?()
@@ -44,12 +46,15 @@ import Testing
 
   private func sender(_ sink: Sink, holder: String = "one") -> AuditSender {
     let settings = AuditSinkSettings.file(AuditFileSettings(path: "audit.log", rotate: 1 << 20, keep: 1))
-    return AuditSender(settings, sink: sink, store: store, clock: clock, holder: holder, service: "Acme", logger: log.logger)
+    return AuditSender(
+      settings, sink: sink, store: store, clock: clock, holder: holder, service: "Acme", logger: log.logger)
   }
 
   private func append(_ numbers: Range<Int>) async throws {
     try await store.append(
-      numbers.map { AuditEvent(id: DecisionID(text: "dc_\($0)"), at: clock.now(), kind: .sessionStarted, account: "ac_1") })
+      numbers.map {
+        AuditEvent(id: DecisionID(text: "dc_\($0)"), at: clock.now(), kind: .sessionStarted, account: "ac_1")
+      })
   }
 
   private func ids(_ numbers: Range<Int>) -> [String] { numbers.map { "dc_\($0)" } }

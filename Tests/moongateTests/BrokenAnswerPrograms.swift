@@ -8,25 +8,35 @@ extension BrokenProgramsTests {
     word("a wrong answer that is not counted", [.counted], declares: "said['outcomes'][0]['counts'] = False"),
     word("the last word of three", [.wholeAnswer], submits: "word = 'a quiet ' + (word.split() or [''])[-1]"),
     word(
-      "the first eight characters", [.wholeAnswer], submits: "word = 'a quiet pigeon' if word[:8] == 'a quiet ' else word",
+      "the first eight characters", [.wholeAnswer],
+      submits: "word = 'a quiet pigeon' if word[:8] == 'a quiet ' else word",
       subject: phrase.replacing("a quiet penguin", with: "some loud geese")),
     word("reads what came with begin", [.askedFields], submits: "params['fields']['email']"),
     word(
       "reads a field that it does not ask for", [.askedFields],
       declares: "said['submit'].append({'name': 'master', 'kind': 'text', 'required': False})",
       submits: "if 'master' in params['fields']: return {'proved': {}}"),
-    word("proves in begin when all fields come along", [.proof], begins: "if 'word' in params['fields']: return {'proved': {}}"),
     word(
-      "judges in begin", [.proof], begins: "if params['fields'].get('word', 'a quiet pigeon') != 'a quiet pigeon': return {'refused': 'wrong_word'}"),
+      "proves in begin when all fields come along", [.proof],
+      begins: "if 'word' in params['fields']: return {'proved': {}}"),
+    word(
+      "judges in begin", [.proof],
+      begins: "if params['fields'].get('word', 'a quiet pigeon') != 'a quiet pigeon': return {'refused': 'wrong_word'}"),
     word(
       "works longer for who is known", [.timing],
       submits: "if 'account' in params: hashlib.scrypt(word.encode(), salt=b'the same for all', n=2**14, r=8, p=1)"),
-    word("asks for a field twice", [.rounds], begins: "return {'ask': {'fields': [{'name': 'word', 'kind': 'password'}] * 2}}"),
     word(
-      "tells what it does not declare", [.facts], proves: "{'identifiers': [{**params['identifier'], 'attributes': {'vip': 'true'}}]}"),
-    word("says something else at each start", [.descriptor], declares: "said['words'] = {'title': 'Word ' + os.urandom(4).hex()}"),
+      "asks for a field twice", [.rounds],
+      begins: "return {'ask': {'fields': [{'name': 'word', 'kind': 'password'}] * 2}}"),
     word(
-      "words in a language that there is not", [.descriptor], declares: "said['words'] = {'title': 'Word', 'translations': {'qzx': {'Word': 'Drow'}}}"
+      "tells what it does not declare", [.facts],
+      proves: "{'identifiers': [{**params['identifier'], 'attributes': {'vip': 'true'}}]}"),
+    word(
+      "says something else at each start", [.descriptor],
+      declares: "said['words'] = {'title': 'Word ' + os.urandom(4).hex()}"),
+    word(
+      "words in a language that there is not", [.descriptor],
+      declares: "said['words'] = {'title': 'Word', 'translations': {'qzx': {'Word': 'Drow'}}}"
     ),
     word(
       "a flow about another's factor", [.descriptor],
@@ -43,7 +53,8 @@ extension BrokenProgramsTests {
 
   /// A program that keeps a word.
   static func setting(
-    keeps: String = "salt.hex() + ':' + hashlib.scrypt(word.encode(), salt=salt, n=2**10, r=8, p=1).hex()", once: String = "True",
+    keeps: String = "salt.hex() + ':' + hashlib.scrypt(word.encode(), salt=salt, n=2**10, r=8, p=1).hex()",
+    once: String = "True",
     upgrades: String? = nil, sets: String = "pass"
   ) -> String {
     head + """
@@ -77,7 +88,8 @@ extension BrokenProgramsTests {
   }
 
   /// The same, with a record of version 1, which is the word itself.
-  static let chosenBefore = chosen.replacing("{\"sets_up\"", with: "{\"old_records\": {\"1\": \"a quiet pigeon\"}, \"sets_up\"")
+  static let chosenBefore = chosen.replacing(
+    "{\"sets_up\"", with: "{\"old_records\": {\"1\": \"a quiet pigeon\"}, \"sets_up\"")
 
   private static func setting(_ what: String, _ rule: ConformanceRule, keeps: String) -> Broken {
     Broken(what: what, rules: [rule], program: setting(keeps: keeps), subject: chosen)
@@ -87,13 +99,21 @@ extension BrokenProgramsTests {
     Broken(what: "sets its record without once", rules: [.once], program: setting(once: "False"), subject: chosen),
     Broken(
       what: "asks for the word twice and compares nothing", rules: [.rounds],
-      program: setting(sets: "if 'state' not in params: return {'ask': {**begin(params)['ask'], 'state': 'again'}}"), subject: chosen),
-    Broken(what: "an upgrade that loses the word", rules: [.upgrade], program: setting(upgrades: "'old:'"), subject: chosenBefore),
+      program: setting(sets: "if 'state' not in params: return {'ask': {**begin(params)['ask'], 'state': 'again'}}"),
+      subject: chosen),
+    Broken(
+      what: "an upgrade that loses the word", rules: [.upgrade], program: setting(upgrades: "'old:'"),
+      subject: chosenBefore),
     setting("the word under SHA-256", .hashing, keeps: "hashlib.sha256(word.encode()).hexdigest()"),
-    setting("the word under SHA-1 with the account's id", .hashing, keeps: "hashlib.sha1((of + ':' + word).encode()).hexdigest()"),
-    setting("the word under a fast hash with a salt", .hashing, keeps: "salt.hex() + ':' + hashlib.sha256(salt + word.encode()).hexdigest()"),
+    setting(
+      "the word under SHA-1 with the account's id", .hashing,
+      keeps: "hashlib.sha1((of + ':' + word).encode()).hexdigest()"),
+    setting(
+      "the word under a fast hash with a salt", .hashing,
+      keeps: "salt.hex() + ':' + hashlib.sha256(salt + word.encode()).hexdigest()"),
     setting(
       "the word under a slow hash with one salt for all", .hashing,
-      keeps: "json.dumps({'of': of, 'word': hashlib.pbkdf2_hmac('sha256', word.encode(), b'salt and pepper', 10).hex()})"),
+      keeps:
+        "json.dumps({'of': of, 'word': hashlib.pbkdf2_hmac('sha256', word.encode(), b'salt and pepper', 10).hex()})"),
   ]
 }

@@ -6,7 +6,8 @@ import Testing
 
 @testable import MoongateCommand
 
-/// The suite can fail for programs as it can for providers in Swift: each of these breaks one thing, and the suite finds it under the right rule.
+/// The suite can fail for programs as it can for providers in Swift: each of these breaks one thing, and the suite
+/// finds it under the right rule.
 @Suite struct BrokenProgramsTests {
   struct Broken: Sendable, CustomTestStringConvertible {
     let what: String
@@ -32,16 +33,20 @@ import Testing
     return await Conformance.run(tried.provider, told)
   }
 
-  @Test(arguments: codes + words + ticks + answers + secrets + examples) func failsOnTheRightRule(_ broken: Broken) async throws {
+  @Test(arguments: codes + words + ticks + answers + secrets + examples) func failsOnTheRightRule(_ broken: Broken)
+    async throws
+  {
     let report = try await Self.report(broken.program, broken.subject)
     let found = Set(report.findings.map(\.rule))
     #expect(
-      broken.breaksMore ? found.isSuperset(of: broken.rules) : found == broken.rules, "\(report.findings.map(\.description).joined(separator: "\n"))")
+      broken.breaksMore ? found.isSuperset(of: broken.rules) : found == broken.rules,
+      "\(report.findings.map(\.description).joined(separator: "\n"))")
     for finding in report.findings {
       #expect(finding.seen.hasSuffix(".") || finding.seen.contains(":"))
       // Its author knows messages, and nothing of the Swift API.
       let said = "\(finding.seen) \(finding.advice)"
-      #expect(!said.contains(/isFailure|InputProblem|replaceOnce|beginFields|`\.[a-z]|tools\.[a-z]|step\.[a-z]/), "\(said)")
+      #expect(
+        !said.contains(/isFailure|InputProblem|replaceOnce|beginFields|`\.[a-z]|tools\.[a-z]|step\.[a-z]/), "\(said)")
     }
   }
 
@@ -50,7 +55,9 @@ import Testing
     let ours: Set<ConformanceRule> = [.spelling, .malformed, .unknown]
     // What these three look at the gateway does itself: it reads identifiers, and knows who is behind one.
     #expect(
-      (Self.codes + Self.words + Self.ticks + Self.answers + Self.secrets + Self.examples).reduce(into: ours) { $0.formUnion($1.rules) }
+      (Self.codes + Self.words + Self.ticks + Self.answers + Self.secrets + Self.examples).reduce(into: ours) {
+        $0.formUnion($1.rules)
+      }
         == Set(ConformanceRule.allCases))
   }
 
@@ -70,7 +77,8 @@ import Testing
     Whole(
       what: "codes by a file",
       program: code(delivers: "    with open(settings['url'], 'a') as file: file.write(json.dumps(params) + '\\n')"),
-      subject: #"{"sends_by": {"file": "url"}}"#, held: "descriptor spelling facts malformed delivery begin_twice faults secrets cleanup"),
+      subject: #"{"sends_by": {"file": "url"}}"#,
+      held: "descriptor spelling facts malformed delivery begin_twice faults secrets cleanup"),
     Whole(
       what: "codes by a way that is not seen", program: code(delivers: "    pass"), subject: "{}",
       held: "descriptor spelling facts malformed secrets cleanup"),
@@ -81,20 +89,25 @@ import Testing
     ),
     Whole(
       what: "an answer that lasts", program: tick(), subject: lasting,
-      held: "descriptor malformed proof rounds asked_fields begin_twice expiry concurrency refusals counted whole_answer outcomes secrets cleanup"),
+      held:
+        "descriptor malformed proof rounds asked_fields begin_twice expiry concurrency refusals counted whole_answer outcomes secrets cleanup"
+    ),
     Whole(
       what: "a secret that is set", program: setting(), subject: chosen,
       held:
-        "descriptor malformed proof rounds asked_fields begin_twice concurrency refusals counted whole_answer once hashing outcomes secrets cleanup"),
+        "descriptor malformed proof rounds asked_fields begin_twice concurrency refusals counted whole_answer once hashing outcomes secrets cleanup"
+    ),
     Whole(
-      what: "a secret with records of an older version", program: setting(upgrades: "'old:' + params['record']"), subject: chosenBefore,
+      what: "a secret with records of an older version", program: setting(upgrades: "'old:' + params['record']"),
+      subject: chosenBefore,
       held:
         "descriptor malformed proof rounds asked_fields begin_twice concurrency refusals counted whole_answer once hashing upgrade outcomes secrets cleanup"
     ),
     Whole(
       what: "recovery codes", program: recovery(), subject: ofRecovery,
       held:
-        "descriptor malformed proof rounds asked_fields begin_twice concurrency refusals counted whole_answer once hashing outcomes secrets cleanup"),
+        "descriptor malformed proof rounds asked_fields begin_twice concurrency refusals counted whole_answer once hashing outcomes secrets cleanup"
+    ),
     Whole(
       what: "an authenticator app", program: authenticator(), subject: ofAuthenticator,
       held:
@@ -135,7 +148,8 @@ import Testing
     let scratch = try ScratchFolder()
     try scratch.write("{}", to: "subject.json")
     #expect(ProviderTest.subject(beside: scratch.path("toy.py")) == scratch.path("subject.json"))
-    #expect(ProviderTest.subject(beside: scratch.path("none/toy.py")) == nil && ProviderTest.subject(beside: "totp") == nil)
+    #expect(
+      ProviderTest.subject(beside: scratch.path("none/toy.py")) == nil && ProviderTest.subject(beside: "totp") == nil)
   }
 
   // MARK: the programs
@@ -189,7 +203,8 @@ import Testing
 
   /// A program that sends codes by a site; parts of it are put in anew.
   static func code(
-    declares: String = "", delivers: String = "    post({'to': params['to']['value'], 'text': params['text']})", more: String = ""
+    declares: String = "", delivers: String = "    post({'to': params['to']['value'], 'text': params['text']})",
+    more: String = ""
   ) -> String {
     head + """
       def hello(params):
@@ -208,23 +223,36 @@ import Testing
       """ + tail
   }
 
-  static func code(_ what: String, _ rules: Set<ConformanceRule>, declares: String = "", delivers: String? = nil, more: String = "") -> Broken {
-    let program = delivers.map { code(declares: declares, delivers: "    " + $0, more: more) } ?? code(declares: declares, more: more)
+  static func code(
+    _ what: String, _ rules: Set<ConformanceRule>, declares: String = "", delivers: String? = nil, more: String = ""
+  ) -> Broken {
+    let program =
+      delivers.map { code(declares: declares, delivers: "    " + $0, more: more) }
+      ?? code(declares: declares, more: more)
     return Broken(what: what, rules: rules, program: program, subject: site)
   }
 
   private static let send = "post({'to': params['to']['value'], 'text': params['text']})"
 
   private static let codes: [Broken] = [
-    code("no limit per person", [.descriptor], declares: #"said["policy"] = said["policy"].replace('per = "email"', 'per = "ip"')"#),
+    code(
+      "no limit per person", [.descriptor],
+      declares: #"said["policy"] = said["policy"].replace('per = "email"', 'per = "ip"')"#),
     code("writes the code to standard error", [.secrets], delivers: "tell('sending ' + params['code']); \(send)"),
-    code("writes the code after its answer", [.secrets], delivers: "threading.Timer(0.05, tell, ['sent ' + params['code']]).start(); \(send)"),
-    code("writes whom it is for to standard error", [.secrets], delivers: "tell('to ' + params['to']['value']); \(send)"),
+    code(
+      "writes the code after its answer", [.secrets],
+      delivers: "threading.Timer(0.05, tell, ['sent ' + params['code']]).start(); \(send)"),
+    code(
+      "writes whom it is for to standard error", [.secrets], delivers: "tell('to ' + params['to']['value']); \(send)"),
     code("writes its secret setting to standard error", [.secrets], delivers: "tell(settings['token']); \(send)"),
-    code("writes its secret setting in hexadecimal", [.secrets], delivers: "tell(settings['token'].encode().hex()); \(send)"),
+    code(
+      "writes its secret setting in hexadecimal", [.secrets],
+      delivers: "tell(settings['token'].encode().hex()); \(send)"),
     code(
       "logs the code", [.secrets],
-      delivers: "say({'jsonrpc': '2.0', 'method': 'log', 'params': {'message': 'sent', 'values': {'c': params['code']}}}); \(send)"),
+      delivers:
+        "say({'jsonrpc': '2.0', 'method': 'log', 'params': {'message': 'sent', 'values': {'c': params['code']}}}); \(send)"
+    ),
     code(
       "tells the code in its fault", [.secrets],
       more:
@@ -233,14 +261,18 @@ import Testing
     code("writes a secret as it ends", [.secrets], more: "def shutdown(): tell(settings['token']); sys.exit(0)"),
     code("sends it twice", [.delivery], delivers: "\(send); \(send)"),
     code("sends nothing", [.delivery, .faults], delivers: "pass"),
-    code("sends it to somebody else", [.delivery], delivers: "post({'to': 'copy@vendor.example', 'text': params['text']})"),
     code(
-      "sends the second code only on Sundays", [.beginTwice], delivers: "settings['n'] = settings.get('n', 0) + 1\n    if settings['n'] != 2: \(send)"
+      "sends it to somebody else", [.delivery], delivers: "post({'to': 'copy@vendor.example', 'text': params['text']})"),
+    code(
+      "sends the second code only on Sundays", [.beginTwice],
+      delivers: "settings['n'] = settings.get('n', 0) + 1\n    if settings['n'] != 2: \(send)"
     ),
     code("swallows what fails", [.faults], delivers: "try: \(send)\n    except Exception: pass"),
     Broken(
       what: "sends it later", rules: [.delivery, .faults],
-      program: code(delivers: "    threading.Timer(0.3, post, [{'to': params['to']['value'], 'text': params['text']}]).start()"), subject: site,
+      program: code(
+        delivers: "    threading.Timer(0.3, post, [{'to': params['to']['value'], 'text': params['text']}]).start()"),
+      subject: site,
       breaksMore: true),
     code(
       "never gets over a call that nobody waits for", [.cancellation],
@@ -248,13 +280,17 @@ import Testing
         "if settings.get('stuck'): raise Exception()\n    try: \(send)\n    except urllib.error.HTTPError: raise\n    except Exception: settings['stuck'] = True"
     ),
     code("prints to standard output", [.cleanup], delivers: "print('sent a message', flush=True); \(send)"),
-    code("asks what nobody answers", [.cleanup], delivers: "say({'jsonrpc': '2.0', 'id': 'a', 'method': 'give_session', 'params': {}}); \(send)"),
+    code(
+      "asks what nobody answers", [.cleanup],
+      delivers: "say({'jsonrpc': '2.0', 'id': 'a', 'method': 'give_session', 'params': {}}); \(send)"),
     code(
       "answers twice", [.cleanup],
       more:
         "old = say\ndef say(message):\n    old(message)\n    if message.get('id', 0) and 'result' in message and message['result'] == {}: old(message)"
     ),
-    code("does not end", [.cleanup], more: "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ndef shutdown(): time.sleep(60)"),
+    code(
+      "does not end", [.cleanup],
+      more: "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ndef shutdown(): time.sleep(60)"),
   ]
 
   static let phrase = #"""
@@ -262,7 +298,9 @@ import Testing
     """#
 
   /// A program that asks a site whether a word is right.
-  static func word(declares: String = "", begins: String = "pass", submits: String = "pass", proves: String = "{}") -> String {
+  static func word(declares: String = "", begins: String = "pass", submits: String = "pass", proves: String = "{}")
+    -> String
+  {
     head + """
       def hello(params):
           said = {"protocol": 1, "shape": "full", "identifier": "email", "policy": POLICY, "submit": [{"name": "word", "kind": "password"}],
@@ -290,10 +328,13 @@ import Testing
   }
 
   static func word(
-    _ what: String, _ rules: Set<ConformanceRule>, declares: String = "", begins: String = "pass", submits: String = "pass", proves: String = "{}",
+    _ what: String, _ rules: Set<ConformanceRule>, declares: String = "", begins: String = "pass",
+    submits: String = "pass", proves: String = "{}",
     subject: String = phrase
   ) -> Broken {
-    Broken(what: what, rules: rules, program: word(declares: declares, begins: begins, submits: submits, proves: proves), subject: subject)
+    Broken(
+      what: what, rules: rules, program: word(declares: declares, begins: begins, submits: submits, proves: proves),
+      subject: subject)
   }
 
   private static let words: [Broken] = [
@@ -306,26 +347,40 @@ import Testing
       submits:
         "n = settings['n'] = settings.get('n', 0) + (word != 'a quiet pigeon')\n    if n > 3 and word == 'a quiet pigeon': settings['n'] = 0; return {'refused': 'wrong_word'}"
     ),
-    word("refuses for a reason of its own", [.outcomes], submits: "if word != 'a quiet pigeon': return {'refused': 'made_up'}"),
-    word("takes a site that fails for a wrong word", [.faults], submits: "try: post({})\n    except Exception: return {'refused': 'wrong_word'}"),
-    word("takes a site that fails for a right word", [.faults], submits: "try: post({})\n    except Exception: return {'proved': {}}"),
+    word(
+      "refuses for a reason of its own", [.outcomes],
+      submits: "if word != 'a quiet pigeon': return {'refused': 'made_up'}"),
+    word(
+      "takes a site that fails for a wrong word", [.faults],
+      submits: "try: post({})\n    except Exception: return {'refused': 'wrong_word'}"),
+    word(
+      "takes a site that fails for a right word", [.faults],
+      submits: "try: post({})\n    except Exception: return {'proved': {}}"),
     word("keeps the word", [.secrets], proves: "{'record': {'replace': word}}"),
     word(
       "quotes the word to the person", [.secrets],
-      submits: "if word == 'a quiet penguin': return {'malformed': {'field': 'word', 'detail': word + ' is too easy.'}}",
+      submits:
+        "if word == 'a quiet penguin': return {'malformed': {'field': 'word', 'detail': word + ' is too easy.'}}",
       subject: phrase.replacing(
         "\"wrong\": {\"word\": \"a quiet penguin\"}",
         with: "\"wrong\": {\"word\": \"another word\"}, \"malformed_submits\": [{\"word\": \"a quiet penguin\"}]")),
     word("writes the word to standard error", [.secrets], submits: "tell(word)"),
     word(
       "shows its token", [.secrets],
-      begins: "return {'ask': {'fields': [{'name': 'word', 'kind': 'password'}], 'show': [{'kind': 'qr', 'text': 'x?' + settings['token']}]}}"),
-    word("tells a number that is none", [.facts], proves: "{'identifiers': [{**params['identifier'], 'attributes': {'floor': 'third'}}]}"),
+      begins:
+        "return {'ask': {'fields': [{'name': 'word', 'kind': 'password'}], 'show': [{'kind': 'qr', 'text': 'x?' + settings['token']}]}}"
+    ),
+    word(
+      "tells a number that is none", [.facts],
+      proves: "{'identifiers': [{**params['identifier'], 'attributes': {'floor': 'third'}}]}"),
     word(
       "one step for all", [.beginTwice],
-      begins: "settings['last'] = os.urandom(4).hex(); return {'ask': {'fields': [{'name': 'word', 'kind': 'password'}], 'state': settings['last']}}",
+      begins:
+        "settings['last'] = os.urandom(4).hex(); return {'ask': {'fields': [{'name': 'word', 'kind': 'password'}], 'state': settings['last']}}",
       submits: "if params['state'] != settings['last']: return {'refused': 'wrong_word'}"),
-    word("another provider's policy", [.descriptor], declares: "said['policy'] = said['policy'].replace('policy \"toy\"', 'policy \"toys\"')"),
+    word(
+      "another provider's policy", [.descriptor],
+      declares: "said['policy'] = said['policy'].replace('policy \"toy\"', 'policy \"toys\"')"),
   ]
 
   private static let lasting = #"""
@@ -333,7 +388,9 @@ import Testing
     """#
 
   /// A program whose answers are good for half a minute after the step began, and once.
-  private static func tick(life: String = "30000", record: String = "{'replace': str(begun), 'once': True}", looks: String = "True") -> String {
+  private static func tick(
+    life: String = "30000", record: String = "{'replace': str(begun), 'once': True}", looks: String = "True"
+  ) -> String {
     head + """
       def hello(params):
           return {"protocol": 1, "shape": "full", "policy": POLICY.replace("email", "account"), "submit": [{"name": "word", "kind": "password"}],
@@ -358,10 +415,13 @@ import Testing
     Broken(what: "a moment too long", rules: [.expiry], program: tick(life: "30001"), subject: lasting),
     Broken(what: "a moment too short", rules: [.expiry], program: tick(life: "29999"), subject: lasting),
     Broken(what: "for ever", rules: [.expiry], program: tick(life: "10**12"), subject: lasting),
-    Broken(what: "once, but twice at once", rules: [.concurrency], program: tick(record: "{'replace': str(begun)}"), subject: lasting),
+    Broken(
+      what: "once, but twice at once", rules: [.concurrency], program: tick(record: "{'replace': str(begun)}"),
+      subject: lasting),
     Broken(what: "again and again", rules: [.concurrency], program: tick(looks: "False"), subject: lasting),
     Broken(
       what: "leaves the record when it is disabled", rules: [.cleanup],
-      program: tick(record: "{'replace': str(begun), 'once': True}"), subject: lasting.replacing("\"record\": \"0\"", with: "\"sets_up\": true")),
+      program: tick(record: "{'replace': str(begun), 'once': True}"),
+      subject: lasting.replacing("\"record\": \"0\"", with: "\"sets_up\": true")),
   ]
 }

@@ -8,12 +8,14 @@ import Testing
 
 /// What `check`, the start and every reload hold a folder to, beyond what its files say.
 @Suite struct ConfigurationFolderTests {
-  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().path
 
   private func scratch(_ files: [String: String]) throws -> ScratchFolder {
     let folder = try ScratchFolder()
     for name in [
-      "gateway.lua", "routes.lua", "flows/login.lua", "flows/register.lua", "flows/enter.lua", "policies/phone_otp.lua", "tests/by_phone.lua",
+      "gateway.lua", "routes.lua", "flows/login.lua", "flows/register.lua", "flows/enter.lua", "policies/phone_otp.lua",
+      "tests/by_phone.lua",
     ] {
       try folder.write(try String(contentsOfFile: Self.root + "/config/" + name, encoding: .utf8), to: name)
     }
@@ -41,12 +43,20 @@ import Testing
       }
       """
     ])
-    #expect(try await problems(folder) == ["tests/mine.lua:4: case \"eight tries\" fails: status should be 401 and is 429 too_many_attempts"])
+    #expect(
+      try await problems(folder) == [
+        "tests/mine.lua:4: case \"eight tries\" fails: status should be 401 and is 429 too_many_attempts"
+      ])
   }
 
   @Test func aGenerationThatIsActiveIsNotTriedAgain() async throws {
-    let folder = try scratch(["tests/mine.lua": "return tests { case \"never\" { flow \"enter\", expect { status = 404 } } }"])
-    guard case .failure(let refused) = await ConfigurationFolder(path: folder.path, providers: try Providers.registry()).load() else {
+    let folder = try scratch([
+      "tests/mine.lua": "return tests { case \"never\" { flow \"enter\", expect { status = 404 } } }"
+    ])
+    guard
+      case .failure(let refused) = await ConfigurationFolder(path: folder.path, providers: try Providers.registry())
+        .load()
+    else {
       Issue.record("it should be refused")
       return
     }
@@ -67,9 +77,14 @@ import Testing
     let problems = try await problems(folder)
     #expect(problems.count == 1)
     let first = problems.first ?? ""
-    #expect(first.contains(/^gateway\.lua:\d+: risk_budget: someone who only guesses gets in with a chance of 3\.\d+ % per 30 days/), "\(first)")
     #expect(
-      first.contains("phone_otp grants 36000 guesses per 30 days by limits.verify (policies/phone_otp.lua:4), the most of all"), "\(first)")
+      first.contains(
+        /^gateway\.lua:\d+: risk_budget: someone who only guesses gets in with a chance of 3\.\d+ % per 30 days/),
+      "\(first)")
+    #expect(
+      first.contains(
+        "phone_otp grants 36000 guesses per 30 days by limits.verify (policies/phone_otp.lua:4), the most of all"),
+      "\(first)")
   }
 
   /// The number that it says is low enough is low enough, and the next one is not.
@@ -86,7 +101,8 @@ import Testing
     }
     let folder = try scratch(["policies/phone_otp.lua": policy(50)])
     let told = try await problems(folder)
-    let number = try #require(told.first?.firstMatch(of: /Lower its `max` \((\d+) is low enough\)/).flatMap { Int($0.1) }, "\(told)")
+    let number = try #require(
+      told.first?.firstMatch(of: /Lower its `max` \((\d+) is low enough\)/).flatMap { Int($0.1) }, "\(told)")
     try folder.write(policy(number), to: "policies/phone_otp.lua")
     #expect(try await problems(folder) == [])
     try folder.write(policy(number + 1), to: "policies/phone_otp.lua")

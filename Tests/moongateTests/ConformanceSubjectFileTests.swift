@@ -20,10 +20,12 @@ import Testing
       in: scratch)
     var subject = ConformanceSubject(of: Providers.shipped[2].descriptor)
     file.change(&subject)
-    #expect(subject.spellings == [["word": .text("a")]] && subject.isOneTime && subject.setsUp && subject.uncompared == ["n"])
+    #expect(
+      subject.spellings == [["word": .text("a")]] && subject.isOneTime && subject.setsUp && subject.uncompared == ["n"])
     #expect(subject.settings == ["birds": 3, "on": false, "names": ["a"], "loft": "n"])
     #expect(
-      subject.lifetime == .seconds(90) && subject.record == Array("r".utf8) && subject.oldRecords == [1: Array("o".utf8)]
+      subject.lifetime == .seconds(90) && subject.record == Array("r".utf8)
+        && subject.oldRecords == [1: Array("o".utf8)]
         && subject.secrets == ["token": "t"])
     #expect(file.sendsBy == .site(setting: "url") && file.siteAnswers == ["/a": Array("[1]".utf8)])
   }
@@ -35,10 +37,13 @@ import Testing
     ("{\n  \"rigth\": {}\n}", "subject.json:2: `rigth` is no member of a subject; did you mean `right`?"),
     ("{\"right\":1}", "subject.json:1: `right` is no object: write {\"NAME\": …}."),
     ("{\n\n\"lifetime\": \"soon\"}", "subject.json:3: `lifetime` is no duration"),
-    ("{\"sends_by\":{}}", "`sends_by` is {\"site\": \"SETTING\"}"), ("{\"site_answers\":1}", "`site_answers` is no object"),
+    ("{\"sends_by\":{}}", "`sends_by` is {\"site\": \"SETTING\"}"),
+    ("{\"site_answers\":1}", "`site_answers` is no object"),
     ("{\"old_records\":{\"one\":\"x\"}}", "`old_records.one` is no version of a record: write {\"1\": \"RECORD\"}."),
-    ("{\"sets_up\":\"yes\"}", "`sets_up` is neither true nor false."), ("{\"uncompared\":\"a\"}", "`uncompared` is no list of texts"),
-    ("{\"spellings\":[1]}", "subject.json:1: `spellings.0` is no object"), ("{\"settings\":{\"a\":null}}", "`settings.a` is no text, number, flag"),
+    ("{\"sets_up\":\"yes\"}", "`sets_up` is neither true nor false."),
+    ("{\"uncompared\":\"a\"}", "`uncompared` is no list of texts"),
+    ("{\"spellings\":[1]}", "subject.json:1: `spellings.0` is no object"),
+    ("{\"settings\":{\"a\":null}}", "`settings.a` is no text, number, flag"),
     (
       "{\n  \"right\": {\n    \"a\": 1,\n    \"code\": { \"from_show\": \"list.0\" }\n  }\n}",
       "subject.json:4: `right.code` does not say how it is worked out: `from_show` is unknown; did you mean `from_shown`?"
@@ -50,15 +55,34 @@ import Testing
     ("{\"wrong\": {\"code\": {\"from_shown\": 1}}}", "`wrong.code.from_shown` is no text: write \"list.0\"."),
     ("{\"right\": {\"code\": {}}}", "write {\"from_shown\": \"list.0\"}, {\"totp_of\": \"key\"} or"),
     (
-      "{\"right\": {\"code\": {\"totp_of\": \"key\", \"from_shown\": \"text\"}}}", "names `from_shown` and `totp_of`: one of them works out the value"
+      "{\"right\": {\"code\": {\"totp_of\": \"key\", \"from_shown\": \"text\"}}}",
+      "names `from_shown` and `totp_of`: one of them works out the value"
     ),
-    ("{\"right\": {\"code\": {\"totp_of\": \"kee\"}}}", "`right.code.totp_of` names `kee`, which is neither shown nor kept"),
-    ("{\"right\": {\"code\": {\"totp_of\": \"key\", \"digit\": 8}}}", "`right.code.digit` is nothing that `totp_of` takes; did you mean `digits`?"),
-    ("{\"right\": {\"code\": {\"totp_of\": \"key\", \"digits\": 80}}}", "`right.code.digits` is no whole number from 6 to 10."),
-    ("{\"right\": {\"code\": {\"totp_of\": \"key\", \"algorithm\": \"MD5\"}}}", "`right.code.algorithm` is none of `SHA1` and `SHA256`."),
-    ("{\"right\": {\"code\": {\"program\": \"./answer.py\"}}}", "`right.code.program` is no list: write [\"./answer.py\"]."),
+    (
+      "{\"right\": {\"code\": {\"totp_of\": \"kee\"}}}",
+      "`right.code.totp_of` names `kee`, which is neither shown nor kept"
+    ),
+    (
+      "{\"right\": {\"code\": {\"totp_of\": \"key\", \"digit\": 8}}}",
+      "`right.code.digit` is nothing that `totp_of` takes; did you mean `digits`?"
+    ),
+    (
+      "{\"right\": {\"code\": {\"totp_of\": \"key\", \"digits\": 80}}}",
+      "`right.code.digits` is no whole number from 6 to 10."
+    ),
+    (
+      "{\"right\": {\"code\": {\"totp_of\": \"key\", \"algorithm\": \"MD5\"}}}",
+      "`right.code.algorithm` is none of `SHA1` and `SHA256`."
+    ),
+    (
+      "{\"right\": {\"code\": {\"program\": \"./answer.py\"}}}",
+      "`right.code.program` is no list: write [\"./answer.py\"]."
+    ),
     ("{\"right\": {\"code\": {\"program\": []}}}", "`right.code.program` is no command"),
-    ("{\"right\": {\"code\": {\"program\": [\"./answer.py\"]}}}", "names a program that cannot be run: see that `./answer.py` is there"),
+    (
+      "{\"right\": {\"code\": {\"program\": [\"./answer.py\"]}}}",
+      "names a program that cannot be run: see that `./answer.py` is there"
+    ),
   ]) func aMistakeIsToldWithItsLine(_ text: String, _ told: String) throws {
     let scratch = try ScratchFolder()
     #expect {
@@ -69,14 +93,18 @@ import Testing
     }
   }
 
-  @Test func aFileThatIsNotThereIsTold() { #expect(throws: StartProblem.self) { try ConformanceSubjectFile(path: "/nowhere/subject.json") } }
+  @Test func aFileThatIsNotThereIsTold() {
+    #expect(throws: StartProblem.self) { try ConformanceSubjectFile(path: "/nowhere/subject.json") }
+  }
 
   // MARK: programs that answer
 
   private static let step = ConformanceSubject.Step(
     purpose: .prove, fields: [InputField(name: "code", kind: .text)], shown: [.text("drow")], redirect: nil, now: 7)
 
-  private static func program(_ text: String, in scratch: ScratchFolder, patience: Duration = .seconds(20)) throws -> AnswerProgram {
+  private static func program(_ text: String, in scratch: ScratchFolder, patience: Duration = .seconds(20)) throws
+    -> AnswerProgram
+  {
     try scratch.write("#!/usr/bin/env python3\nimport json, sys, time\n" + text, to: "answer.py")
     try scratch.setMode(0o700, of: "answer.py")
     return AnswerProgram(command: ["./answer.py", "b"], folder: scratch.path, patience: patience)
@@ -88,12 +116,15 @@ import Testing
       "r = json.load(sys.stdin)\nprint(json.dumps({'code': ' '.join([r['shown'][0]['text'][::-1], r['shown_before'][0]['items'][1], r['purpose'], r['fields'][0]['name'], str(r['now']), sys.argv[1]])}))",
       in: scratch)
     #expect(program.canRun)
-    #expect(try await program.answer(to: Self.step, [.list(["x", "y"])], field: "code") == .text("word y prove code 7 b"))
+    #expect(
+      try await program.answer(to: Self.step, [.list(["x", "y"])], field: "code") == .text("word y prove code 7 b"))
   }
 
   @Test(arguments: [
-    ("print('x')", "did not answer with a JSON object of fields"), ("print('{}')", "answers no `code`: print {\"code\": \"…\"}"),
-    ("sys.exit('no such luck')", "ended with status 1: no such luck"), ("print('x' * 70000)", "wrote more than 65536 bytes"),
+    ("print('x')", "did not answer with a JSON object of fields"),
+    ("print('{}')", "answers no `code`: print {\"code\": \"…\"}"),
+    ("sys.exit('no such luck')", "ended with status 1: no such luck"),
+    ("print('x' * 70000)", "wrote more than 65536 bytes"),
   ]) func aProgramThatDoesNotAnswerIsTold(_ text: String, _ told: String) async throws {
     let scratch = try ScratchFolder()
     let program = try Self.program(text, in: scratch)
@@ -118,9 +149,11 @@ import Testing
     try scratch.write(BrokenProgramsTests.riddle(isWhole: isWhole), to: "toy.py")
     try scratch.setMode(0o700, of: "toy.py")
     _ = try Self.program(
-      "r = json.load(sys.stdin)\nprint(json.dumps({'answer': r['shown'][0]['text'][::-1 if sys.argv[1] == 'right' else 1]}))", in: scratch)
+      "r = json.load(sys.stdin)\nprint(json.dumps({'answer': r['shown'][0]['text'][::-1 if sys.argv[1] == 'right' else 1]}))",
+      in: scratch)
     let file = try Self.file(
-      #"{"right": {"answer": {"program": ["./answer.py", "right"]}}, "wrong": {"answer": {"program": ["./answer.py", "wrong"]}}}"#, in: scratch)
+      #"{"right": {"answer": {"program": ["./answer.py", "right"]}}, "wrong": {"answer": {"program": ["./answer.py", "wrong"]}}}"#,
+      in: scratch)
     let tried = try TriedProgram(scratch.path("toy.py"), file)
     defer { tried.end() }
     var subject = ConformanceSubject(of: tried.provider.descriptor)
@@ -144,14 +177,17 @@ import Testing
     #expect(report.findings.map(\.rule) == [.proof])
     #expect(report.findings.first?.seen.hasPrefix("The subject has no answer. ") ?? false)
     #expect(
-      report.findings.first?.seen.hasSuffix("subject.json:3: `right.answer`: the provider has shown no `secret` yet (it has shown text)") ?? false)
+      report.findings.first?.seen.hasSuffix(
+        "subject.json:3: `right.answer`: the provider has shown no `secret` yet (it has shown text)") ?? false)
   }
 
   // MARK: one rule
 
   @Test func aRuleIsNamedAsItIs() throws {
     #expect(try ProviderTest.rule(named: "whole_answer") == .wholeAnswer)
-    for (name, told) in [("whole_anser", "did you mean `whole_answer`?"), ("everything", "there are `asked_fields`, `begin_twice`,")] {
+    for (name, told) in [
+      ("whole_anser", "did you mean `whole_answer`?"), ("everything", "there are `asked_fields`, `begin_twice`,"),
+    ] {
       #expect {
         try ProviderTest.rule(named: name)
       } throws: {
@@ -176,9 +212,12 @@ import Testing
     let text = ProviderTest.text(report, colour: false)
     let lines = text.split(separator: "\n").map(String.init)
     #expect(lines[1].contains("✗ counted"))
-    #expect(lines[2].contains("is not counted: it is refused with `wrong_word`, whose outcome is declared with `\"counts\": false`."))
+    #expect(
+      lines[2].contains(
+        "is not counted: it is refused with `wrong_word`, whose outcome is declared with `\"counts\": false`."))
     #expect(lines[3] == "      Field: word")
-    #expect(text.contains("→ {") && text.contains("\"method\":\"submit\"") && text.contains("{\"refused\": \"wrong_word\"}"))
+    #expect(
+      text.contains("→ {") && text.contains("\"method\":\"submit\"") && text.contains("{\"refused\": \"wrong_word\"}"))
     #expect(text.contains("‹answer›") && !text.contains("a quiet pigeon") && !text.contains("some loud geese"))
     #expect(!tried.provider.descriptor.outcomes.isEmpty)
   }

@@ -20,7 +20,8 @@ import Testing
     #expect(names.2 >= 10)
   }
 
-  /// Attack on who is signed in: so many sign-ins that the look for ended sessions waits for them, and no session is believed meanwhile.
+  /// Attack on who is signed in: so many sign-ins that the look for ended sessions waits for them, and no session is
+  /// believed meanwhile.
   @Test func theLookForEndedSessionsWaitsForNobody() async throws {
     let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
     let watch = SessionWatch(store: store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

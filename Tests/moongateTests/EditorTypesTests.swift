@@ -8,7 +8,8 @@ import Testing
 @Suite struct EditorTypesTests {
   /// `moongate policy types > config/editor/moongate.d.lua` mends it.
   @Test func theShippedTypesAreTheProgramsOwn() throws {
-    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
     let shipped = try String(contentsOf: root.appending(path: "config/editor/moongate.d.lua"), encoding: .utf8)
     #expect(shipped == EditorTypes(providers: Providers.all.map(\.descriptor)).text)
   }

@@ -1,6 +1,7 @@
 import MoongateConformance
 
-// Two programs whose answers nobody knows beforehand: codes that they show, and codes of an app. Each is whole, and each is broken part by part.
+// Two programs whose answers nobody knows beforehand: codes that they show, and codes of an app. Each is whole, and
+// each is broken part by part.
 
 extension BrokenProgramsTests {
   static let ofRecovery = #"""
@@ -60,7 +61,9 @@ extension BrokenProgramsTests {
     """#
 
   /// An authenticator app (RFC 6238).
-  static func authenticator(window: String = "(0, -1)", fresh: String = "step > last", once: String = "True", digits: String = "code") -> String {
+  static func authenticator(
+    window: String = "(0, -1)", fresh: String = "step > last", once: String = "True", digits: String = "code"
+  ) -> String {
     head + """
       import base64, hmac, struct
       CODE = {"name": "code", "kind": "digits", "length": 6}
@@ -115,7 +118,9 @@ extension BrokenProgramsTests {
     recovery("that are never spent", [.concurrency], recovery(left: "kept['codes']")),
     recovery("made without once", [.once], recovery(once: "False")),
     recovery("whose wrong ones are not counted", [.counted], recovery(counts: "False")),
-    recovery("of which two parts are compared", [.wholeAnswer], recovery(keeps: "hmac.new(salt, code[:9].encode(), 'sha256').hexdigest()")),
+    recovery(
+      "of which two parts are compared", [.wholeAnswer],
+      recovery(keeps: "hmac.new(salt, code[:9].encode(), 'sha256').hexdigest()")),
     authenticator("whose codes live for minutes", [.expiry], authenticator(window: "(0, -1, -2, -3)")),
     authenticator("whose codes are good twice", [.concurrency], authenticator(fresh: "True")),
     authenticator("without once", [.concurrency, .once], authenticator(once: "False")),

@@ -14,7 +14,8 @@ import Testing
   /// Takes over sockets of which there is one for each name.
   /// - Parameter make: what lies at a name's descriptor; nil: nothing.
   private func take(
-    _ names: [String], listenPID: String = "\(process)", make: (String) throws -> CInt? = { _ in try listening("127.0.0.1") }
+    _ names: [String], listenPID: String = "\(process)",
+    make: (String) throws -> CInt? = { _ in try listening("127.0.0.1") }
   ) throws -> InheritedSockets {
     for (index, name) in names.enumerated() {
       let place = Self.first + CInt(index)
@@ -24,11 +25,15 @@ import Testing
       close(made)
     }
     return try InheritedSockets(
-      environment: ["LISTEN_PID": listenPID, "LISTEN_FDS": "\(names.count)", "LISTEN_FDNAMES": names.joined(separator: ":")], process: Self.process,
+      environment: [
+        "LISTEN_PID": listenPID, "LISTEN_FDS": "\(names.count)", "LISTEN_FDNAMES": names.joined(separator: ":"),
+      ], process: Self.process,
       first: Self.first)
   }
 
-  private static func listening(_ host: String) throws -> CInt { try ListeningSocket.open(ListenAddress(host: host, port: 0)).duplicate() }
+  private static func listening(_ host: String) throws -> CInt {
+    try ListeningSocket.open(ListenAddress(host: host, port: 0)).duplicate()
+  }
 
   private func problem(_ body: () throws -> InheritedSockets) -> String? {
     do {
@@ -66,7 +71,8 @@ import Testing
   @Test func twoSocketsOfOneNameAreRefused() {
     #expect(
       problem { try take(["listen", "listen"]) }
-        == "Sockets from systemd: There are two sockets named listen. One is enough: ListenStream=[::]:443 takes IPv4 connections too.")
+        == "Sockets from systemd: There are two sockets named listen. One is enough: ListenStream=[::]:443 takes IPv4 connections too."
+    )
   }
 
   @Test func whatDoesNotListenIsRefused() {
@@ -75,10 +81,13 @@ import Testing
       "Sockets from systemd: The socket named \"listen\" is no listening TCP socket: write ListenStream=ADDRESS:PORT, and leave Accept= out."
     #expect(problem { try take(["listen"], make: notListening) } == told)
     #expect(problem { try take(["listen"], make: { _ in open("/dev/null", O_RDONLY) }) } == told)
-    #expect(problem { try take(["listen"], make: { _ in nil }) } == "Sockets from systemd: Descriptor 700 of LISTEN_FDS is not open.")
+    #expect(
+      problem { try take(["listen"], make: { _ in nil }) }
+        == "Sockets from systemd: Descriptor 700 of LISTEN_FDS is not open.")
   }
 
-  /// Attack: a socket unit that opens the admin listener to other machines, with a configuration that is safe on loopback alone.
+  /// Attack: a socket unit that opens the admin listener to other machines, with a configuration that is safe on
+  /// loopback alone.
   @Test func anAdminSocketThatOthersReachNeedsAToken() throws {
     let everywhere = try take(["admin"]) { _ in try Self.listening("0.0.0.0") }
     let places = Gateway.Places(sockets: everywhere)
@@ -105,7 +114,10 @@ import Testing
   }
 
   @Test(arguments: [
-    (EADDRINUSE, "Port 443 on 127.0.0.1 is taken by another program. Stop it, or give `listen` in gateway.lua another port."),
+    (
+      EADDRINUSE,
+      "Port 443 on 127.0.0.1 is taken by another program. Stop it, or give `listen` in gateway.lua another port."
+    ),
     (
       EACCES,
       "Port 443 on 127.0.0.1 may not be used by this user. Give `listen` in gateway.lua a port above 1023, or let systemd open the port "

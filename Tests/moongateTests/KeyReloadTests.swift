@@ -28,7 +28,9 @@ import Testing
     reload.take(path)
     #expect(first.keys.currentName == ring.current.name)
     #expect(told.contains("the master keys are others now: former \(ring.oldest.name), current \(ring.current.name)"))
-    for line in ring.text.split(separator: "\n") { #expect(!told.contains(line.split(separator: " ")[2]), "no byte of a key is logged") }
+    for line in ring.text.split(separator: "\n") {
+      #expect(!told.contains(line.split(separator: " ")[2]), "no byte of a key is logged")
+    }
   }
 
   @Test func whatIsNoRingOfThisStoreIsToldAndNotTaken() async throws {
@@ -50,7 +52,9 @@ import Testing
     }
     try FileManager.default.removeItem(atPath: path)
     reload.take(path)
-    #expect(told.contains("The key file \(path) is gone: put its copy in its place. This gateway goes on with the keys that it has."))
+    #expect(
+      told.contains(
+        "The key file \(path) is gone: put its copy in its place. This gateway goes on with the keys that it has."))
     #expect(first.keys.names == [ring.current.name, ring.oldest.name])
   }
 }

@@ -8,7 +8,9 @@ import Testing
   /// What is logged, without the time before it.
   private func lines(_ log: (Logger) -> Void) -> [String] {
     let written = Written()
-    log(Logger(label: "serve") { LineLog(label: $0, level: .info) { line in written.lines.withLock { $0.append(line) } } })
+    log(
+      Logger(label: "serve") { LineLog(label: $0, level: .info) { line in written.lines.withLock { $0.append(line) } } }
+    )
     return written.lines.withLock { $0.map { String($0.dropFirst(25)) } }
   }
 
@@ -18,21 +20,28 @@ import Testing
 
   @Test("has a time, a level, who says it and what, then values by name") func form() {
     let written = Written()
-    let logger = Logger(label: "serve") { LineLog(label: $0, level: .info) { line in written.lines.withLock { $0.append(line) } } }
+    let logger = Logger(label: "serve") {
+      LineLog(label: $0, level: .info) { line in written.lines.withLock { $0.append(line) } }
+    }
     logger.notice("ready", metadata: ["gateway": "http://localhost:8080", "admin": "http://127.0.0.1:9901"])
     let line = written.lines.withLock { $0.first } ?? ""
     #expect(
       line.wholeMatch(
-        of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z notice  serve: ready admin=http:\/\/127\.0\.0\.1:9901 gateway=http:\/\/localhost:8080\n/) != nil)
+        of:
+          /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z notice  serve: ready admin=http:\/\/127\.0\.0\.1:9901 gateway=http:\/\/localhost:8080\n/
+      ) != nil)
   }
 
   @Test("is one line whatever a client sent") func injection() {
     let told = lines {
-      $0.error("bad\nvalue", metadata: ["agent": "x\r\n2026-01-01T00:00:00.000Z notice  serve: all is well\u{1B}[2J\u{2028}\u{85}"])
+      $0.error(
+        "bad\nvalue",
+        metadata: ["agent": "x\r\n2026-01-01T00:00:00.000Z notice  serve: all is well\u{1B}[2J\u{2028}\u{85}"])
     }
     #expect(
       told == [
-        #"error   serve: bad\nvalue agent="x\r\n2026-01-01T00:00:00.000Z notice  serve: all is well\u{1b}[2J\u{2028}\u{85}""# + "\n"
+        #"error   serve: bad\nvalue agent="x\r\n2026-01-01T00:00:00.000Z notice  serve: all is well\u{1b}[2J\u{2028}\u{85}""#
+          + "\n"
       ])
   }
 

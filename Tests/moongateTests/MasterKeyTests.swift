@@ -31,7 +31,8 @@ import Testing
     let second = try MasterKey(.file(path: path))
     #expect(second.madeFile == nil)
     #expect(second.keys.fingerprint == first.keys.fingerprint)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("keys")) == ["master.key"], "no draft is left")
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: folder.path("keys")) == ["master.key"], "no draft is left")
   }
 
   @Test("is one key when many processes start at once") func race() async throws {
@@ -44,16 +45,20 @@ import Testing
   }
 
   /// Attack: another user of the machine who can read the key can make any code's HMAC and any assertion.
-  @Test("is refused where others than its owner may use it", arguments: [0o640, 0o604, 0o660, 0o620, 0o601, 0o777]) func modes(mode: Int) throws {
+  @Test("is refused where others than its owner may use it", arguments: [0o640, 0o604, 0o660, 0o620, 0o601, 0o777])
+  func modes(mode: Int) throws {
     _ = try MasterKey(.file(path: path))
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
     #expect(
       problem(.file(path: path))
-        == "The key file \(path) has mode \(String(mode, radix: 8)): others than its owner may use it. Run: chmod 600 \(path)")
+        == "The key file \(path) has mode \(String(mode, radix: 8)): others than its owner may use it. Run: chmod 600 \(path)"
+    )
   }
 
   @Test("is not made in place of a credential that is missing") func missingCredential() {
-    #expect(problem(.credential(path: path)) == "The credential \(path) with the master key is gone. Restart the gateway's unit.")
+    #expect(
+      problem(.credential(path: path))
+        == "The credential \(path) with the master key is gone. Restart the gateway's unit.")
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
@@ -98,7 +103,8 @@ import Testing
     #expect(second.keys.fingerprint == first.keys.fingerprint && second.keys.currentName != first.keys.currentName)
     #expect(second.masters.members.map(\.role) == [.former, .current])
     #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o400)
-    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("keys")) == ["master.key"], "no draft is left")
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: folder.path("keys")) == ["master.key"], "no draft is left")
   }
 
   @Test("is as it was where a change is refused, and a link to it stays one") func unchanged() async throws {

@@ -6,13 +6,16 @@ import Testing
 
 @testable import MoongateCommand
 
-/// Typical mistakes in policies, each in a file of Tests/Mistakes with what `check` says of it. A mistake is told by its own line first, with what to do.
+/// Typical mistakes in policies, each in a file of Tests/Mistakes with what `check` says of it. A mistake is told by
+/// its own line first, with what to do.
 ///
 /// `MOONGATE_WRITE_MISTAKES=1` writes what `check` says now into the files.
 @Suite struct MistakeTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
   private static let folder = root.path + "/Mistakes"
-  static let names = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).filter { $0.hasSuffix(".mistake") }.sorted()
+  static let names = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).filter {
+    $0.hasSuffix(".mistake")
+  }.sorted()
 
   private static let base = [
     "gateway.lua": """
@@ -58,7 +61,9 @@ import Testing
     let folder = try ScratchFolder()
     for (name, text) in Self.base.merging(files, uniquingKeysWith: { $1 }) { try folder.write(text, to: name) }
     let told: String
-    switch await ConfigurationFolder(path: folder.path, providers: try Providers.registry()).load(casesOfProviders: true) {
+    switch await ConfigurationFolder(path: folder.path, providers: try Providers.registry()).load(
+      casesOfProviders: true)
+    {
     case .success(let generation): told = ProblemList(problems: [], warnings: generation.warnings).text
     case .failure(let refused): told = ProblemList(problems: refused.problems, warnings: refused.warnings).text
     }

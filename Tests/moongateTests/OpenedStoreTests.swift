@@ -18,17 +18,22 @@ import Testing
     gateway.store = .postgres(url: "postgres://u:se@cret@db/moongate")
     #expect(
       OpenedStore.problems(of: gateway).map(\.description)
-        == ["gateway.lua:7: store: the connection string has more than one @: one that belongs to the password is written %40"])
+        == [
+          "gateway.lua:7: store: the connection string has more than one @: one that belongs to the password is written %40"
+        ])
   }
 
   /// Whatever starts a gateway again and again does not hammer the server with a wrong password.
-  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func aRefusedStartTakesASecondAtLeast() async throws {
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func aRefusedStartTakesASecondAtLeast()
+    async throws
+  {
     let server = try #require(PostgresServer.shared)
     let location = StoreLocation.postgres(url: server.url("postgres", password: "guess"))
     let keys = try KeyRing(master: Array(repeating: 7, count: 32))
     let began = ContinuousClock.now
     await #expect(throws: StoreRefusal.self) {
-      _ = try await OpenedStore.forServing(location, keys, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+      _ = try await OpenedStore.forServing(
+        location, keys, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
     #expect(ContinuousClock.now - began >= .seconds(1))
   }
@@ -49,7 +54,8 @@ import Testing
     try opened.store.close()
   }
 
-  /// Attack on ourselves: a command with a wrong address in gateway.lua, which makes a store there and gives it to a key.
+  /// Attack on ourselves: a command with a wrong address in gateway.lua, which makes a store there and gives it to a
+  /// key.
   @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func commandsMakeNothing() async throws {
     let server = try #require(PostgresServer.shared)
     let name = try server.makeDatabase()
@@ -57,7 +63,8 @@ import Testing
     let keys = try KeyRing(master: Array(repeating: 7, count: 32))
     let refusal = StoreRefusal.nothingThere(path: "postgres://127.0.0.1:\(server.port)/\(name)")
     await #expect(throws: refusal) { _ = try await OpenedStore(location, keys) }
-    #expect(try server.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace", in: name) == "0")
+    #expect(
+      try server.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace", in: name) == "0")
     // Made by `moongate store migrate`, and nobody's yet.
     _ = try StoreCopier(location).migrate()
     await #expect(throws: refusal) { _ = try await OpenedStore(location, keys) }
@@ -93,7 +100,9 @@ import Testing
     let (old, new) = (ring.oldest.name, ring.current.name)
     let opened = try await OpenedStore(location, KeyRing(ring), purpose: .serving)
     let after = KeyRing(try #require(ring.without(old)))
-    #expect(try await opened.store.replaceFingerprint(KeyRing(ring).fingerprint, with: after.fingerprint, at: opened.clock.now()) == .replaced)
+    #expect(
+      try await opened.store.replaceFingerprint(
+        KeyRing(ring).fingerprint, with: after.fingerprint, at: opened.clock.now()) == .replaced)
     try opened.store.close()
     let refusal = StoreRefusal.retirementInterrupted(path: folder.path("moongate.db"), retired: old, heir: new)
     for purpose in [PostgresStore.Purpose.serving, .working] {
@@ -102,7 +111,8 @@ import Testing
     #expect(
       refusal.description
         == "The store \(folder.path("moongate.db")) has left the key \(old) behind: taking that key out of the ring was interrupted, "
-        + "or this is a copy of the ring from before. `moongate keys retire \(old)` finishes it; then copy the key file to every gateway.")
+        + "or this is a copy of the ring from before. `moongate keys retire \(old)` finishes it; then copy the key file to every gateway."
+    )
     try await OpenedStore(location, KeyRing(ring), heir: new).store.close()
     try await OpenedStore(location, after).store.close()
     await #expect(throws: StoreRefusal.otherKey(path: folder.path("moongate.db"))) {

@@ -16,7 +16,9 @@ import Testing
     let folder = try ScratchFolder()
     let image = try file(folder.path, "moongate-1", "1")
     try FileManager.default.createSymbolicLink(atPath: "\(folder.path)/moongate", withDestinationPath: image)
-    let call = { ProgramCall(arguments: [$0, "serve"], folder: folder.path, searchPath: "/nowhere:\(folder.path)", image: image) }
+    let call = {
+      ProgramCall(arguments: [$0, "serve"], folder: folder.path, searchPath: "/nowhere:\(folder.path)", image: image)
+    }
     #expect(call("\(folder.path)/moongate").path == "\(folder.path)/moongate", "a link that may lead elsewhere by then")
     #expect(call("./moongate").path == "\(folder.path)/./moongate")
     #expect(call("moongate").path == "\(folder.path)/moongate")
@@ -31,7 +33,9 @@ import Testing
     let link = "\(folder.path)/exe"
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: image)
     for name in [other, "other", "./other", "missing", ""] {
-      #expect(ProgramCall(arguments: [name], folder: folder.path, searchPath: folder.path, image: link).path == image, "\(name)")
+      #expect(
+        ProgramCall(arguments: [name], folder: folder.path, searchPath: folder.path, image: link).path == image,
+        "\(name)")
     }
   }
 }

@@ -6,9 +6,11 @@ import Testing
 
 @testable import MoongateCommand
 
-/// `moongate provider new`. That what it writes builds and passes is tried by `Tests/EndToEnd/test_provider_new.py`, where it is asked for.
+/// `moongate provider new`. That what it writes builds and passes is tried by `Tests/EndToEnd/test_provider_new.py`,
+/// where it is asked for.
 @Suite struct ProviderNewTests {
-  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().path
 
   private static func template(_ name: String, _ shape: ProviderNew.Shape = .code) throws -> ProviderTemplate {
     try .swift(NewProvider(name: name, shape: shape, moongate: root))
@@ -21,7 +23,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "Pigeon", "pigeon-post", "1pigeon", "_x", "x_", "a__b", "../x", "a/b", "pigeon post", String(repeating: "x", count: 49), "pin", "phone_otp",
+    "", "Pigeon", "pigeon-post", "1pigeon", "_x", "x_", "a__b", "../x", "a/b", "pigeon post",
+    String(repeating: "x", count: 49), "pin", "phone_otp",
     "proof", "foundation", "testing", "string",
   ]) func otherNamesAreRefused(_ name: String) {
     #expect(throws: StartProblem.self) { try NewProvider(name: name, shape: .code, moongate: nil) }
@@ -33,7 +36,8 @@ import Testing
     let template = try Self.template("pigeon_post", shape)
     try template.write(to: folder)
     for path in [
-      "Package.swift", "README.md", "Sources/PigeonPost/PigeonPost.swift", "Sources/PigeonPost/Resources/policy.lua", ".gitignore",
+      "Package.swift", "README.md", "Sources/PigeonPost/PigeonPost.swift", "Sources/PigeonPost/Resources/policy.lua",
+      ".gitignore",
       "Sources/PigeonPost/Resources/hi.words", "Tests/PigeonPostTests/PigeonPostTests.swift", "gateway/Package.swift",
       "gateway/Sources/gateway/main.swift",
     ] {
@@ -46,19 +50,25 @@ import Testing
     #expect(!package.contains("MoongateCommand"))
     let gateway = try String(contentsOfFile: folder + "/gateway/Package.swift", encoding: .utf8)
     #expect(gateway.contains(dependency) && gateway.contains("MoongateCommand"))
-    #expect(template.next(in: "pigeon_post").contains("swift run --package-path gateway gateway provider test pigeon_post"))
+    #expect(
+      template.next(in: "pigeon_post").contains("swift run --package-path gateway gateway provider test pigeon_post"))
   }
 
   private static let languages: [(ProviderTemplate.ProgramLanguage, [String])] = [
-    (.python, ["pigeon_post.py", "test_pigeon_post.py", "moongate.py"]), (.node, ["pigeon_post.mjs", "pigeon_post.test.mjs", "moongate.mjs"]),
+    (.python, ["pigeon_post.py", "test_pigeon_post.py", "moongate.py"]),
+    (.node, ["pigeon_post.mjs", "pigeon_post.test.mjs", "moongate.mjs"]),
     (.go, ["main.go", "main_test.go", "moongate/moongate.go", "go.mod", ".gitignore"]),
   ]
 
   @Test(arguments: languages, ProviderNew.Shape.allCases)
-  func writesAWholeProgram(_ language: (ProviderTemplate.ProgramLanguage, [String]), _ shape: ProviderNew.Shape) throws {
-    let template = ProviderTemplate.program(try NewProvider(name: "pigeon_post", shape: shape, moongate: nil), in: language.0)
+  func writesAWholeProgram(_ language: (ProviderTemplate.ProgramLanguage, [String]), _ shape: ProviderNew.Shape) throws
+  {
+    let template = ProviderTemplate.program(
+      try NewProvider(name: "pigeon_post", shape: shape, moongate: nil), in: language.0)
     let flows = shape == .full ? ["cases.lua", "flows/pigeon_post_set.lua", "flows/pigeon_post_disable.lua"] : []
-    #expect(template.files.keys.sorted() == (language.1 + flows + ["README.md", "policy.lua", "subject.json", "words/hi.words"]).sorted())
+    #expect(
+      template.files.keys.sorted()
+        == (language.1 + flows + ["README.md", "policy.lua", "subject.json", "words/hi.words"]).sorted())
     for (path, text) in template.files { Self.isFilled(text, path) }
     #expect(template.files["policy.lua"]?.contains("policy \"pigeon_post\"") == true)
   }
@@ -66,7 +76,8 @@ import Testing
   /// Nothing is left of the provider that the templates are written for.
   private static func isFilled(_ text: String, _ path: String) {
     #expect(!text.isEmpty && text.hasSuffix("\n"), "\(path)")
-    #expect(text.firstMatch(of: /@[A-Z]+@|new_provider|NewProvider|new-provider|New provider/) == nil, "\(path) has a gap")
+    #expect(
+      text.firstMatch(of: /@[A-Z]+@|new_provider|NewProvider|new-provider|New provider/) == nil, "\(path) has a gap")
   }
 
   @Test func nothingIsOverwritten() throws {
@@ -81,7 +92,9 @@ import Testing
   @Test(arguments: [
     ("https://git.example/moongate.git", ".package(url: \"https://git.example/moongate.git\", branch: \"main\")"),
     ("git@git.example:moongate.git", ".package(url: \"git@git.example:moongate.git\", branch: \"main\")"),
-  ]) func sourcesMayBeElsewhere(_ named: String, _ dependency: String) throws { #expect(try MoongateSource(named).dependency == dependency) }
+  ]) func sourcesMayBeElsewhere(_ named: String, _ dependency: String) throws {
+    #expect(try MoongateSource(named).dependency == dependency)
+  }
 
   @Test(arguments: ["/", "/nowhere", "https://x\", path: \"/"]) func sourcesMustBeThere(_ named: String) {
     #expect(throws: StartProblem.self) { try MoongateSource(named) }
@@ -91,7 +104,8 @@ import Testing
   @Test func aNewProgramThatVerifiesHoldsTheSuite() async throws {
     let scratch = try ScratchFolder()
     let folder = scratch.path("secret_phrase")
-    try ProviderTemplate.program(NewProvider(name: "secret_phrase", shape: .full, moongate: nil), in: .python).write(to: folder)
+    try ProviderTemplate.program(NewProvider(name: "secret_phrase", shape: .full, moongate: nil), in: .python).write(
+      to: folder)
     let file = try ConformanceSubjectFile(path: folder + "/subject.json")
     let tried = try TriedProgram(folder + "/secret_phrase.py", file)
     defer { tried.end() }
@@ -110,7 +124,9 @@ import Testing
     #expect(!placed.contains("cp -r") && placed.contains("moongate provider test ./pigeon_post.py"))
   }
 
-  @Test(arguments: [("chat_code.py", true), ("./chat_code", true), ("a/b", true), ("chat_code", false), ("totp", false)])
+  @Test(arguments: [
+    ("chat_code.py", true), ("./chat_code", true), ("a/b", true), ("chat_code", false), ("totp", false),
+  ])
   func whatHasADotIsAProgram(_ name: String, _ isPath: Bool) { #expect(ProviderTest.isPath(name) == isPath) }
 
   // MARK: the suite's words
@@ -121,7 +137,10 @@ import Testing
     let report = await Conformance.run(Providers.shipped[0], subject)
     let text = ProviderTest.text(report, colour: false)
     #expect(text.hasPrefix("phone_otp\n  ✓ descriptor    its declaration is well formed and stable\n"))
-    #expect(text.contains("  ✗ spelling      one person has one identifier\n      Two spellings of one person are two identifiers.\n      Give one"))
+    #expect(
+      text.contains(
+        "  ✗ spelling      one person has one identifier\n      Two spellings of one person are two identifiers.\n      Give one"
+      ))
     #expect(text.contains("  - proof         does not apply: the core makes, keeps and compares the codes\n"))
     #expect(text.hasSuffix("9 held, 1 broken, 14 not applying"))
   }

@@ -9,13 +9,16 @@ import Testing
 
 /// Documentation/reference/ and `moongate help` say what the code says, and all of it.
 @Suite struct ReferenceTests {
-  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+  private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
 
   private let reference: Reference
 
   init() throws { reference = try Reference(providers: Providers.all.map(\.descriptor)) }
 
-  private func source(_ path: String) throws -> String { try String(contentsOf: Self.root.appending(path: path), encoding: .utf8) }
+  private func source(_ path: String) throws -> String {
+    try String(contentsOf: Self.root.appending(path: path), encoding: .utf8)
+  }
 
   private func names(_ file: String) -> [String] {
     reference.pages.filter { $0.file == file }.flatMap {
@@ -26,9 +29,13 @@ import Testing
   /// Every source file in Sources/, by its path.
   private func sources() throws -> [String: String] {
     let folder = Self.root.appending(path: "Sources")
-    let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)?.allObjects.compactMap { $0 as? URL } ?? []
+    let files =
+      FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)?.allObjects.compactMap { $0 as? URL }
+      ?? []
     return try Dictionary(
-      uniqueKeysWithValues: files.filter { $0.pathExtension == "swift" }.map { ($0.path, try String(contentsOf: $0, encoding: .utf8)) })
+      uniqueKeysWithValues: files.filter { $0.pathExtension == "swift" }.map {
+        ($0.path, try String(contentsOf: $0, encoding: .utf8))
+      })
   }
 
   /// `moongate reference Documentation/reference` mends it.
@@ -37,7 +44,9 @@ import Testing
     let committed = try FileManager.default.contentsOfDirectory(atPath: folder.path)
     #expect(Set(committed) == Set(reference.pages.map(\.file)))
     for page in reference.pages {
-      #expect(try source("Documentation/reference/\(page.file)") == page.markdown, "\(page.file): run `moongate reference Documentation/reference`")
+      #expect(
+        try source("Documentation/reference/\(page.file)") == page.markdown,
+        "\(page.file): run `moongate reference Documentation/reference`")
     }
   }
 
@@ -58,21 +67,31 @@ import Testing
         fields += 1
       }
     }
-    let tables = ["gateway", "policies", "flows", "routes", "accounts", "guarantees", "tests"].flatMap { names("\($0).md") }
+    let tables = ["gateway", "policies", "flows", "routes", "accounts", "guarantees", "tests"].flatMap {
+      names("\($0).md")
+    }
     #expect(fields > 200)
     #expect(tables.count == fields)
     #expect(facts.count > 30)
     #expect(Set(names("facts.md").filter { $0.contains(".") || facts.contains($0) }) == facts)
-    let declared = try source("config/editor/moongate.d.lua").matches(of: /(?m)^function ([a-z_]+)\(/).map { String($0.1) }
+    let declared = try source("config/editor/moongate.d.lua").matches(of: /(?m)^function ([a-z_]+)\(/).map {
+      String($0.1)
+    }
     let constructors = Set(Providers.all.map(\.descriptor.name.rawValue))
     let functions = Set(declared.filter { !constructors.contains($0) } + ["allow"])
     #expect(functions.count > 40)
-    #expect(Set(reference.entries.map(\.entry.name).filter { $0.hasPrefix("function.") }.map { String($0.dropFirst(9)) }) == functions)
+    #expect(
+      Set(reference.entries.map(\.entry.name).filter { $0.hasPrefix("function.") }.map { String($0.dropFirst(9)) })
+        == functions)
   }
 
   @Test func noFieldSaysOnlyWhatKindOfValueItTakes() {
-    let bare = ["true or false", "a whole number", "a text", "a PEM file", "a function of facts", "a duration, such as \"15m\""]
-    let found = reference.entries.map(\.entry).filter { bare.contains($0.help) || $0.help.isEmpty || $0.help.hasPrefix("one of `") }
+    let bare = [
+      "true or false", "a whole number", "a text", "a PEM file", "a function of facts", "a duration, such as \"15m\"",
+    ]
+    let found = reference.entries.map(\.entry).filter {
+      bare.contains($0.help) || $0.help.isEmpty || $0.help.hasPrefix("one of `")
+    }
     #expect(found.map(\.name) == [])
   }
 
@@ -82,7 +101,9 @@ import Testing
     func check(_ command: any ParsableCommand.Type, _ path: String) throws {
       commands += 1
       let help = RootCommand.helpMessage(for: command, columns: 400)
-      let shown = help.matches(of: /(?m)^  (?:-[a-z], )?(--[a-z-]+)/).map { String($0.1) }.filter { $0 != "--help" && $0 != "--version" }
+      let shown = help.matches(of: /(?m)^  (?:-[a-z], )?(--[a-z-]+)/).map { String($0.1) }.filter {
+        $0 != "--help" && $0 != "--version"
+      }
       let arguments = help.matches(of: /(?m)^  <([a-z-]+)>/).map { "<\($0.1)>" }
       let section = try #require(reference.pages.flatMap(\.sections).first { $0.title == path }, "\(path) is missing")
       let told = section.entries.map { String($0.name.dropFirst(path.count + 1)) }
@@ -103,16 +124,22 @@ import Testing
       made.formUnion(text.matches(of: /MetricDefinition\.(\w+)\.name/).map { String($0.1) })
     }
     let defined = Set(
-      try source("Sources/MoongateCore/Metrics/MetricDefinition.swift").matches(of: /static let (\w+) = MetricDefinition/).map { String($0.1) })
+      try source("Sources/MoongateCore/Metrics/MetricDefinition.swift").matches(
+        of: /static let (\w+) = MetricDefinition/
+      ).map { String($0.1) })
     #expect(made == defined)
     #expect(names("metrics.md").count == defined.count)
     #expect(Set(names("metrics.md")).count == defined.count)
   }
 
   @Test func everyEventCodeAndHeaderOfTheSourcesIsThere() throws {
-    let kinds = try source("Sources/MoongateCore/Events/AuditEvent.swift").matches(of: /(?m)^    case [a-z]\w*(?: = "\w+")?$/)
+    let kinds = try source("Sources/MoongateCore/Events/AuditEvent.swift").matches(
+      of: /(?m)^    case [a-z]\w*(?: = "\w+")?$/)
     #expect(names("events.md").count == kinds.count)
-    let codes = Set(try source("Sources/MoongateCore/Refusals/Refusal.swift").matches(of: /: \("([a-z_]+)", \d{3}\)/).map { String($0.1) })
+    let codes = Set(
+      try source("Sources/MoongateCore/Refusals/Refusal.swift").matches(of: /: \("([a-z_]+)", \d{3}\)/).map {
+        String($0.1)
+      })
     #expect(Set(names("codes.md")) == codes)
     #expect(names("codes.md").count == codes.count)
     var headers: Set<String> = []
@@ -135,7 +162,8 @@ import Testing
   }
 
   @Test(arguments: [
-    (["policy.limits.windw"], "policy.limits.window"), (["code.too_many_attemps"], "code.too_many_attempts"), (["serv"], "serve"),
+    (["policy.limits.windw"], "policy.limits.window"), (["code.too_many_attemps"], "code.too_many_attempts"),
+    (["serv"], "serve"),
   ])
   func unknownNameSuggestsTheNearestAndIsBadUsage(names: [String], nearest: String) throws {
     let help = try #require(try RootCommand.parseAsRoot(["help"] + names) as? HelpCommand)

@@ -1,10 +1,11 @@
 import Foundation
 import Testing
 
-/// Removing a shipped provider is removing its folder, its line in Package.swift, and its import and its entry in Providers.swift: nothing else names it.
-/// `make check-removal` does it.
+/// Removing a shipped provider is removing its folder, its line in Package.swift, and its import and its entry in
+/// Providers.swift: nothing else names it. `make check-removal` does it.
 @Suite struct RemovableProvidersTests {
-  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
 
   /// The folders of providers in Swift: a module each.
   static let plugins: [String] = {
@@ -28,19 +29,26 @@ import Testing
     let pattern = try Regex("(?m)^(?:@testable )?import \(plugin)$")
     let importing = Self.sources(in: "Sources").filter { $0.text.contains(pattern) }.map(\.path)
     #expect(importing == ["Sources/moongate/Composition/Providers.swift"])
-    let lines = try #require(Self.sources(in: "Sources/moongate").first { $0.path.hasSuffix("/Providers.swift") }).text.components(separatedBy: "\n")
-    #expect(lines.filter { $0.contains(plugin) }.map { $0.trimmingCharacters(in: .whitespaces) } == ["import \(plugin)", "\(plugin)(),"])
+    let lines = try #require(Self.sources(in: "Sources/moongate").first { $0.path.hasSuffix("/Providers.swift") }).text
+      .components(separatedBy: "\n")
+    #expect(
+      lines.filter { $0.contains(plugin) }.map { $0.trimmingCharacters(in: .whitespaces) } == [
+        "import \(plugin)", "\(plugin)(),",
+      ])
   }
 
   @Test(arguments: plugins) func oneLineOfThePackageNamesIt(_ plugin: String) throws {
-    let package = try String(contentsOf: Self.root.appending(path: "Package.swift"), encoding: .utf8).components(separatedBy: "\n")
+    let package = try String(contentsOf: Self.root.appending(path: "Package.swift"), encoding: .utf8).components(
+      separatedBy: "\n")
     let naming = package.filter { $0.contains("\"\(plugin)\"") || $0.contains("Plugins/\(plugin)") }
     #expect(naming.count == 1 && naming.allSatisfy { $0.hasPrefix("  CompiledIn(\"\(plugin)\"") }, "\(naming)")
   }
 
   @Test(arguments: plugins) func noOtherPluginNamesIt(_ plugin: String) throws {
     let pattern = try Regex("(?m)^(?:@testable )?import \(plugin)$")
-    let others = Self.sources(in: "Plugins").filter { !$0.path.hasPrefix("Plugins/\(plugin)/") && $0.text.contains(pattern) }.map(\.path)
+    let others = Self.sources(in: "Plugins").filter {
+      !$0.path.hasPrefix("Plugins/\(plugin)/") && $0.text.contains(pattern)
+    }.map(\.path)
     #expect(others == [])
   }
 }

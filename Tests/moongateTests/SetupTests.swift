@@ -18,7 +18,8 @@ import Testing
 
   private func answers(_ store: String, _ messages: String) throws -> SetupAnswers {
     SetupAnswers(
-      publicURL: try SetupAnswers.publicURL("https://auth.example.com"), upstream: try SetupAnswers.upstream("http://127.0.0.1:3000"),
+      publicURL: try SetupAnswers.publicURL("https://auth.example.com"),
+      upstream: try SetupAnswers.upstream("http://127.0.0.1:3000"),
       store: try SetupAnswers.store(store), messages: try SetupAnswers.messages(messages, host: "auth.example.com"))
   }
 
@@ -30,8 +31,12 @@ import Testing
     #expect(problem { try SetupAnswers.publicURL("http://auth.example.com") }?.contains("Use https.") ?? false)
     #expect(problem { try SetupAnswers.publicURL("auth.example.com") }?.contains("is no address") ?? false)
     #expect(problem { try SetupAnswers.upstream("http://127.0.0.1:3000/path") }?.contains("is no service") ?? false)
-    #expect(problem { try SetupAnswers.messages("pigeons", host: "a.example") }?.contains("is no way for messages to leave") ?? false)
-    #expect(problem { try SetupAnswers.messages("smtp://me@mail.example.com", host: "a.example") }?.contains("a user and a password") ?? false)
+    #expect(
+      problem { try SetupAnswers.messages("pigeons", host: "a.example") }?.contains("is no way for messages to leave")
+        ?? false)
+    #expect(
+      problem { try SetupAnswers.messages("smtp://me@mail.example.com", host: "a.example") }?.contains(
+        "a user and a password") ?? false)
   }
 
   /// Attack: a password that is shown again, in a terminal that others see or a log of the installation.
@@ -45,7 +50,8 @@ import Testing
     #expect(made.secrets == ["secrets/store", "secrets/smtp.password"])
     #expect(made.files["secrets/smtp.password"] == "s3cret\n")
     let gateway = try #require(made.files["gateway.lua"])
-    #expect(!gateway.contains("hunter2") && !gateway.contains("s3cret") && gateway.contains("store = file \"secrets/store\""))
+    #expect(
+      !gateway.contains("hunter2") && !gateway.contains("s3cret") && gateway.contains("store = file \"secrets/store\""))
     let folder = try ScratchFolder()
     try made.write(to: folder.path("new"))
     for name in made.secrets {
@@ -57,7 +63,8 @@ import Testing
   /// Attack: an answer with a quote in it that writes Lua of its own.
   @Test func anAnswerIsOnlyText() throws {
     #expect(SetupFolder.quoted("a\"b\\c\nd") == #""a\"b\\c\010d""#)
-    let gateway = try #require(try files("sqlite", "smtp://localhost", service: "@KEY@\" }, os = { \"").files["gateway.lua"])
+    let gateway = try #require(
+      try files("sqlite", "smtp://localhost", service: "@KEY@\" }, os = { \"").files["gateway.lua"])
     #expect(gateway.contains(#"service = "@KEY@\" }, os = { \"""#))
   }
 
@@ -66,7 +73,8 @@ import Testing
     try folder.write("mine", to: "gateway.lua")
     #expect(
       problem { try files("sqlite", "smtp://localhost").write(to: folder.path) }
-        == "\(folder.path) is not empty (gateway.lua): nothing is overwritten. Name a folder that is empty or not there yet.")
+        == "\(folder.path) is not empty (gateway.lua): nothing is overwritten. Name a folder that is empty or not there yet."
+    )
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["gateway.lua"])
     #expect(try String(contentsOfFile: folder.path("gateway.lua"), encoding: .utf8) == "mine")
   }

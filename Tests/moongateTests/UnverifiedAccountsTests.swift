@@ -19,7 +19,8 @@ import Testing
     let address = Identifier(kind: .email, value: "asha@example.com", display: "asha@example.com")
     let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999")
     for (id, held) in [
-      ("ac_1", HeldIdentifier(identifier: address, verifiedAt: nil)), ("ac_2", HeldIdentifier(identifier: phone, verifiedAt: clock.now())),
+      ("ac_1", HeldIdentifier(identifier: address, verifiedAt: nil)),
+      ("ac_2", HeldIdentifier(identifier: phone, verifiedAt: clock.now())),
     ] {
       let account = Account(id: id, createdAt: clock.now(), lastSeenAt: clock.now(), identifiers: [held])
       _ = try await store.apply([.createAccount(account)], at: clock.now())

@@ -10,16 +10,20 @@ import Testing
   @Test(arguments: [UpgradeMessage.prepared, .serving(generation: "abc"), .failed("Port 1 is taken.")])
   func isReadAsItWasWritten(_ message: UpgradeMessage) { #expect(UpgradeMessage(message.line) == message) }
 
-  @Test(arguments: ["", "prepared", "prepared 2", "serving", "hello", "go {}"]) func anythingElseIsNone(_ line: String) {
+  @Test(arguments: ["", "prepared", "prepared 2", "serving", "hello", "go {}"]) func anythingElseIsNone(_ line: String)
+  {
     #expect(UpgradeMessage(line) == nil)
   }
 
   @Test func aSentenceOfSeveralLinesIsOne() {
-    #expect(UpgradeMessage.failed("Not started: 1 problem.\n  routes.lua:3: no").line == "failed Not started: 1 problem. routes.lua:3: no")
+    #expect(
+      UpgradeMessage.failed("Not started: 1 problem.\n  routes.lua:3: no").line
+        == "failed Not started: 1 problem. routes.lua:3: no")
   }
 
   @Test func stateIsReadAsItWasWritten() throws {
-    let kept = HandedState.Kept(at: 1, channel: "sms", to: "+919999999999", subject: nil, text: "Your code:\n123456", code: "123456")
+    let kept = HandedState.Kept(
+      at: 1, channel: "sms", to: "+919999999999", subject: nil, text: "Your code:\n123456", code: "123456")
     let line = HandedState(outbox: [kept]).line
     #expect(!line.contains("\n"))
     #expect(try #require(HandedState(line: line)).outbox.first?.text == kept.text)

@@ -32,15 +32,20 @@ import Testing
   @Test func onlyAWatchedProcessTellsThatItIsAlive() {
     let make = { (environment: [String: String]) in
       Watchdog(
-        environment: environment, process: 5, eventLoops: MultiThreadedEventLoopGroup.singleton, notifier: .none, logger: CapturedLog().logger)
+        environment: environment, process: 5, eventLoops: MultiThreadedEventLoopGroup.singleton, notifier: .none,
+        logger: CapturedLog().logger)
     }
-    #expect(make([:]) == nil && make(["WATCHDOG_USEC": "0"]) == nil && make(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "6"]) == nil)
-    #expect(make(["WATCHDOG_USEC": "30000000"]) != nil && make(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "5"]) != nil)
+    #expect(
+      make([:]) == nil && make(["WATCHDOG_USEC": "0"]) == nil
+        && make(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "6"]) == nil)
+    #expect(
+      make(["WATCHDOG_USEC": "30000000"]) != nil && make(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "5"]) != nil)
   }
 
   /// What a notifier sends, on a socket of the kind that `name` says.
   private func received(at name: String, _ body: (ServiceNotifier) -> Void) throws -> [String] {
-    let server = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+    let server = socket(
+      AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
     defer { close(server) }
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
@@ -48,12 +53,16 @@ import Testing
     if name.hasPrefix("@") { path[0] = 0 }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
     let length = socklen_t(MemoryLayout<sockaddr_un>.size - 108 + path.count)
-    let isBound = withUnsafePointer(to: &address) { $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(server, $0, length) == 0 } }
+    let isBound = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(server, $0, length) == 0 }
+    }
     #expect(isBound)
     body(ServiceNotifier(environment: ["NOTIFY_SOCKET": name]))
     var messages: [String] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
-    while case let count = recv(server, &buffer, buffer.count, 0), count > 0 { messages.append(String(decoding: buffer[..<count], as: UTF8.self)) }
+    while case let count = recv(server, &buffer, buffer.count, 0), count > 0 {
+      messages.append(String(decoding: buffer[..<count], as: UTF8.self))
+    }
     return messages
   }
 

@@ -8,7 +8,8 @@ return flow "login" {
   --   skippable = true                                     the person may pass it over
   -- A second factor belongs into accounts.lua: here it would not protect accounts, since other flows open them too.
   steps = {
-    -- By the number, by Google, by a passkey that they added before, or, for who has lost the number, by an address that they verified before.
+    -- By the number, by Google, by a passkey that they added before, or, for who has lost the number, by an address
+    -- that they verified before.
     any_of { "phone_otp", "email_code", "google_oauth", "passkey" },
   },
 
@@ -18,6 +19,7 @@ return flow "login" {
   -- The session that it ends in: its longest life, and how long it may lie idle.
   session = { lifetime = "12h", idle = "1h" },
 
-  -- Where people go when it is complete: new accounts always to `new`, others back to where they were, else to `returning`.
+  -- Where people go when it is complete: new accounts always to `new`, others back to where they were, else to
+  -- `returning`.
   next = { new = "/profile-setup", returning = "/home" },
 }

@@ -18,6 +18,7 @@ return flow "register" {
   -- The session that it ends in: its longest life, and how long it may lie idle.
   session = { lifetime = "12h", idle = "1h" },
 
-  -- Where people go when it is complete: new accounts always to `new`, others back to where they were, else to `returning`.
+  -- Where people go when it is complete: new accounts always to `new`, others back to where they were, else to
+  -- `returning`.
   next = { new = "/profile-setup", returning = "/home" },
 }

@@ -1,5 +1,6 @@
--- Sign-in by Google. There is no secret here to be guessed: the limits are against floods. What is not named here keeps the provider's
--- default; `limits` is replaced as a whole. Changes take effect within two seconds, for flows under way too.
+-- Sign-in by Google. There is no secret here to be guessed: the limits are against floods. What is not named here keeps
+-- the provider's default; `limits` is replaced as a whole. Changes take effect within two seconds, for flows under way
+-- too.
 return policy "google_oauth" {
   limits = {
     -- One address cannot begin sign-ins without end, whatever becomes of them.

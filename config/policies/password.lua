@@ -1,6 +1,6 @@
--- Passwords: how many wrong ones are too many. What is not named here keeps the provider's default; `limits` is replaced as a whole.
--- policies/phone_otp.lua says what each word means. A password has 8 to 1,024 characters; which ones are too easy to guess is the provider's
--- to say.
+-- Passwords: how many wrong ones are too many. What is not named here keeps the provider's default; `limits` is
+-- replaced as a whole. policies/phone_otp.lua says what each word means. A password has 8 to 1,024 characters; which
+-- ones are too easy to guess is the provider's to say.
 return policy "password" {
   limits = {
     -- One network address cannot begin steps without end, whatever becomes of them.
@@ -11,19 +11,24 @@ return policy "password" {
     register_ip = { on = "register", per = "ip", max = 10, window = "1h" },
     -- An IPv4 /24 or an IPv6 /48 registers in a day.
     register_network = { on = "register", per = "network", max = 200, window = "24h" },
-    -- Everybody together: a flood from everywhere costs at most so many hashes and rows. Nobody who has an account already is affected.
+    -- Everybody together: a flood from everywhere costs at most so many hashes and rows. Nobody who has an account
+    -- already is affected.
     register_global = { on = "register", per = "global", max = 5000, window = "1h" },
 
     -- Five wrong passwords lock the address, whether anybody has it or not: a quarter of an hour first, then longer.
-    verify = { on = "verify", per = "email", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
+    verify = { on = "verify", per = "email", max = 5, window = "24h", counts = "failures",
+      lock = { "15m", "1h", "6h", "24h" } },
     -- The same for the account, in flows that name no address.
-    account = { on = "verify", per = "account", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
+    account = { on = "verify", per = "account", max = 5, window = "24h", counts = "failures",
+      lock = { "15m", "1h", "6h", "24h" } },
     -- One network address cannot try address after address.
     verify_ip = { on = "verify", per = "ip", max = 100, window = "1h", counts = "failures" },
-    -- A hundred wrong passwords without one right one lock the account's password, each time for longer. A right password begins anew.
+    -- A hundred wrong passwords without one right one lock the account's password, each time for longer. A right
+    -- password begins anew.
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 
-  -- "conceal": an address that nobody has is answered like a wrong password, after the same work. "reveal" says so (404).
+  -- "conceal": an address that nobody has is answered like a wrong password, after the same work. "reveal" says so
+  -- (404).
   unknown_account = "conceal",
 }

@@ -1,19 +1,22 @@
--- Phone codes: how long they live, how often they are sent, how many wrong ones are too many. What is not named here keeps the
--- provider's default; `limits` is replaced as a whole. Changes take effect within two seconds, for flows under way too.
+-- Phone codes: how long they live, how often they are sent, how many wrong ones are too many. What is not named here
+-- keeps the provider's default; `limits` is replaced as a whole. Changes take effect within two seconds, for flows
+-- under way too.
 return policy "phone_otp" {
   -- length: 4 to 10 characters. alphabet: "digits", "letters" or "alphanumeric" (both without look-alikes).
   -- ttl: how long a code lives. A flow keeps what it began with.
   code = { length = 6, alphabet = "digits", ttl = "10m" },
 
-  -- The wait before the first resend, the second, …; the last one repeats. It starts again after 15 minutes without a send.
+  -- The wait before the first resend, the second, …; the last one repeats. It starts again after 15 minutes without a
+  -- send.
   timers = { resend_after = { "60s", "120s" } },
 
   -- At most `max` events in any `window`, counted `per` key, `on` send, verify, begin or register.
-  --   on       send: a code is sent. verify: something is compared. begin: a step is begun. register: an account is made
-  --   per      phone, email, identifier, account, ip, network, country, prefix, device, flow, challenge, provider or global
-  --   counts   "all" (the default but on verify), "failures" (the default on verify) or "consecutive_failures" (needs no window)
-  --   lock     how long to refuse once it is full of failures: a duration, or a list in which each lock is longer
-  --   disable  true: full means off, until an operator turns it on again. A stranger can fill a limit on purpose: prefer locks
+  --   on       send: a code is sent. verify: something is compared. begin: a step is begun. register: an account is
+  --   made per      phone, email, identifier, account, ip, network, country, prefix, device, flow, challenge, provider
+  --   or global counts   "all" (the default but on verify), "failures" (the default on verify) or
+  --   "consecutive_failures" (needs no window) lock     how long to refuse once it is full of failures: a duration, or
+  --   a list in which each lock is longer disable  true: full means off, until an operator turns it on again. A
+  --   stranger can fill a limit on purpose: prefer locks
   -- All limits of an action are charged together before anything is sent or compared, or none is.
   limits = {
     -- One code and three resends.
@@ -23,18 +26,23 @@ return policy "phone_otp" {
     -- One address cannot have messages sent to number after number.
     send_ip = { on = "send", per = "ip", max = 30, window = "1h" },
 
-    -- Ceilings on what messages may cost, against attackers with many addresses and numbers. A device that has passed for an account before
-    -- neither counts against them nor is refused by them when it asks for a code to that account: a flood stops new devices, not everybody.
-    -- An office or a mobile carrier's exchange (an IPv4 /24, an IPv6 /48): ten busy addresses.
+    -- Ceilings on what messages may cost, against attackers with many addresses and numbers. A device that has passed
+    -- for an account before neither counts against them nor is refused by them when it asks for a code to that account:
+    -- a flood stops new devices, not everybody. An office or a mobile carrier's exchange (an IPv4 /24, an IPv6 /48):
+    -- ten busy addresses.
     send_network = { on = "send", per = "network", max = 300, window = "1h" },
-    -- Numbers that share their first seven digits (10,000 to 100,000 of them). Those who earn by being sent to hold whole ranges.
+    -- Numbers that share their first seven digits (10,000 to 100,000 of them). Those who earn by being sent to hold
+    -- whole ranges.
     send_prefix = { on = "send", per = "prefix", max = 300, window = "1h" },
-    -- All messages of an hour. Take your busiest hour times three. Global limits of one name are shared by all providers that have it.
+    -- All messages of an hour. Take your busiest hour times three. Global limits of one name are shared by all
+    -- providers that have it.
     sms_global = { on = "send", per = "global", max = 5000, window = "1h" },
 
     -- Five wrong codes lock the number: a quarter of an hour first, then longer.
-    verify = { on = "verify", per = "phone", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" } },
-    -- A hundred wrong codes without one right code lock the account's phone codes, each time for longer. A right code begins anew.
+    verify = { on = "verify", per = "phone", max = 5, window = "24h", counts = "failures",
+      lock = { "15m", "1h", "6h", "24h" } },
+    -- A hundred wrong codes without one right code lock the account's phone codes, each time for longer. A right code
+    -- begins anew.
     hard = { on = "verify", per = "account", max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" } },
   },
 

@@ -1,5 +1,6 @@
--- What accounts.lua must give, whatever the numbers of the policies are; tests/by_phone.lua says what each word means. The person of a case has an
--- authenticator app once `totp_set` has shown its key; a code of it is good once, hence the waits.
+-- What accounts.lua must give, whatever the numbers of the policies are; tests/by_phone.lua says what each word means.
+-- The person of a case has an authenticator app once `totp_set` has shown its key; a code of it is good once, hence the
+-- waits.
 return tests {
   case "the app is asked for after a code to the number" {
     phone "+919999999999", account {},
@@ -33,11 +34,13 @@ return tests {
   case "the app is asked for before a forgotten password is another, and after it" {
     email "asha@example.com", account { password = "correct horse" },
     flow "totp_set", right(), wait "1m",
-    flow "password_reset", send(), right(), enter { password = "another horse" }, expect { status = "pending", step = "totp" },
+    flow "password_reset", send(), right(), enter { password = "another horse" },
+      expect { status = "pending", step = "totp" },
     flow "login_password", enter { password = "another horse" }, expect { status = 401, code = "invalid_password" },
     flow "password_reset", send { until_sent = true }, right(), enter { password = "another horse" },
     wait "1m", right(), expect { status = "complete" },
-    wait "1m", flow "login_password", enter { password = "another horse" }, expect { status = "pending", step = "totp" },
+    wait "1m", flow "login_password", enter { password = "another horse" },
+      expect { status = "pending", step = "totp" },
     right(), expect { status = "complete" },
   },
 

@@ -1,5 +1,6 @@
--- What must hold whatever the numbers of policies/email_code.lua are; tests/by_phone.lua says what each word means. A flow that is an
--- account's own (verify_email, change_email, change_phone, join_phone, step_up) begins with a session of the case's account.
+-- What must hold whatever the numbers of policies/email_code.lua are; tests/by_phone.lua says what each word means. A
+-- flow that is an account's own (verify_email, change_email, change_phone, join_phone, step_up) begins with a session
+-- of the case's account.
 return tests {
   case "a verified address signs in" {
     email "asha@example.com", account { phone = "+919999999999" },

@@ -1,5 +1,5 @@
--- What must hold whatever the numbers of policies/password.lua are; tests/by_phone.lua says what each word means. `right()` and `wrong()`
--- enter the account's password, or another one.
+-- What must hold whatever the numbers of policies/password.lua are; tests/by_phone.lua says what each word means.
+-- `right()` and `wrong()` enter the account's password, or another one.
 return tests {
   case "registering and signing in" {
     email "asha@example.com",
@@ -10,7 +10,8 @@ return tests {
 
   case "upper case is the same address, and not the same password" {
     email "asha@example.com", account { password = "correct horse" },
-    flow "login_password", email "Asha@Example.COM", enter { password = "correct horse" }, expect { status = "complete" },
+    flow "login_password", email "Asha@Example.COM", enter { password = "correct horse" },
+      expect { status = "complete" },
     flow "login_password", enter { password = "Correct horse" }, expect { status = "refused" },
   },
 
@@ -18,7 +19,8 @@ return tests {
     email "asha@example.com",
     flow "register_email", enter { password = "password1", first_name = "Asha", last_name = "Rao" },
     expect { status = 422, code = "weak_password", field = "password" },
-    enter { password = "short", first_name = "Asha", last_name = "Rao" }, expect { status = 422, code = "weak_password", field = "password" },
+    enter { password = "short", first_name = "Asha", last_name = "Rao" },
+      expect { status = 422, code = "weak_password", field = "password" },
     enter { password = "asha@example.com", first_name = "Asha", last_name = "Rao" },
     expect { status = 422, code = "weak_password", field = "password" },
   },

@@ -1,16 +1,17 @@
--- What must hold whatever the numbers of policies/phone_otp.lua are. A change that breaks one of these is refused, by `moongate check`
--- and by the gateway that runs; `moongate policy test -v` shows each of them act by act.
+-- What must hold whatever the numbers of policies/phone_otp.lua are. A change that breaks one of these is refused, by
+-- `moongate check` and by the gateway that runs; `moongate policy test -v` shows each of them act by act.
 --
 -- A case begins with an empty store and a clock that only `wait` moves.
 --   flow "login"                       begins a flow
 --   phone "+91…", email "…"            who it is, as they would type it
---   account { exists = true }          there is an account of that name; also age, idle, has_pin, email_verified, locked, …
---   client { ip = "…" }                where requests come from from here on; also user_agent
+--   account { exists = true }          there is an account of that name; also age, idle, has_pin, email_verified,
+--   locked, … client { ip = "…" }                where requests come from from here on; also user_agent
 --   send(), resend()                   asks for a code; send { until_sent = true } waits as long as it must
---   right(), wrong(), skip()           enters the code, or another one; wrong { until_locked = true }, wrong { times = 3 }
---   request { path = "/x" }            asks for a page behind the gateway, signed in as by the flow completed last; also method, host, query
---   wait "15m"                         also wait { until_unlocked = true }, { until_resend = true }, { until_expired = true }
---   expect { … }                       of the answer before it: status (429, "pending", "complete", "refused"), code, retry_after, attempts_left,
+--   right(), wrong(), skip()           enters the code, or another one; wrong { until_locked = true }, wrong { times =
+--   3 } request { path = "/x" }            asks for a page behind the gateway, signed in as by the flow completed last;
+--   also method, host, query wait "15m"                         also wait { until_unlocked = true }, { until_resend =
+--   true }, { until_expired = true } expect { … }                       of the answer before it: status (429,
+--   "pending", "complete", "refused"), code, retry_after, attempts_left,
 --                                      resends_left, field, messages (how many were sent so far), step, locked, next
 return tests {
   case "a code signs a known number in" {

@@ -1,5 +1,5 @@
--- Proving once more who holds a session, whatever the numbers of the policies are; tests/by_phone.lua says what each word means. The person of a case has an
--- authenticator app once `totp_set` has shown its key.
+-- Proving once more who holds a session, whatever the numbers of the policies are; tests/by_phone.lua says what each
+-- word means. The person of a case has an authenticator app once `totp_set` has shown its key.
 return tests {
   case "whoever proved nothing for a while proves something before choosing a PIN" {
     phone "+919999999999", account {},

@@ -8,7 +8,8 @@ return accounts {
   -- What people are offered to set up after a sign-in, with "Skip for now".
   offer = { { "passkey", every = "30d" } },
 
-  -- How recently people must have proved something that the account already holds before they change a number, an address or a factor.
+  -- How recently people must have proved something that the account already holds before they change a number, an
+  -- address or a factor.
   change_within = "10m",
 
   -- How long a newly added number or address cannot reset another factor. It may sign in at once.

@@ -1,7 +1,9 @@
--- The gateway itself: where it listens, where its state lies, how messages leave. A change of `listen`, `admin`, `store` or `key` takes effect at the
--- next start; everything else within two seconds. Relative paths begin at this folder. What else there is to set: config/README.md of the manual.
+-- The gateway itself: where it listens, where its state lies, how messages leave. A change of `listen`, `admin`,
+-- `store` or `key` takes effect at the next start; everything else within two seconds. Relative paths begin at this
+-- folder. What else there is to set: config/README.md of the manual.
 return gateway {
-  -- The public listener. A container has an address of its own, so this one is reached by the port that compose.yaml opens.
+  -- The public listener. A container has an address of its own, so this one is reached by the port that compose.yaml
+  -- opens.
   listen = "0.0.0.0:8080",
 
   -- Health, metrics, reload, locks, accounts. Anyone who can connect to it has full control: keep it on loopback.
@@ -16,8 +18,8 @@ return gateway {
   -- Accounts, sessions, counters and locks.
   store = env "MOONGATE_STORE",
 
-  -- The master key, which seals what the store holds. The first start makes the file: keep a copy of it apart from the store. Under systemd it can
-  -- be a credential instead: credential "master.key".
+  -- The master key, which seals what the store holds. The first start makes the file: keep a copy of it apart from the
+  -- store. Under systemd it can be a credential instead: credential "master.key".
   key = file "/var/lib/moongate/master.key",
 
   -- The country (two letters, ISO 3166-1) of phone numbers that are typed without +.

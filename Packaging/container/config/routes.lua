@@ -1,4 +1,5 @@
--- Which requests go where, and what they need. The first route that matches wins; what matches none is 404. Nothing is open that does not say so.
+-- Which requests go where, and what they need. The first route that matches wins; what matches none is 404. Nothing is
+-- open that does not say so.
 return routes {
   -- Pages for everyone, signed in or not:
   -- { path = "/public/**", methods = { "GET" }, to = "http://service:3000", allow = true },

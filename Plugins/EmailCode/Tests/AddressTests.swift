@@ -11,7 +11,9 @@ import Testing
 
   @Test(
     "every spelling of an address is one identifier",
-    arguments: ["asha@example.com", "Asha@Example.COM", " asha@example.com ", "\tASHA@EXAMPLE.COM"]) func spellings(typed: String) throws
+    arguments: ["asha@example.com", "Asha@Example.COM", " asha@example.com ", "\tASHA@EXAMPLE.COM"]) func spellings(
+      typed: String
+    ) throws
   {
     let identifier = try read(typed)
     #expect(identifier.kind == .email)
@@ -23,7 +25,8 @@ import Testing
   @Test(
     "what people have",
     arguments: [
-      "a@b.co", "asha+shop@example.com", "o'brien@example.com", "asha.rao@mail.example.co.in", "x_y-z@example.com", "1@2.example.org",
+      "a@b.co", "asha+shop@example.com", "o'brien@example.com", "asha.rao@mail.example.co.in", "x_y-z@example.com",
+      "1@2.example.org",
       "asha@xn--bcher-kva.example", "a!#$%&'*+-/=?^_`{|}~b@example.com",
     ])
   func accepted(typed: String) throws { #expect(try read(typed).value == typed) }
@@ -31,17 +34,24 @@ import Testing
   @Test(
     "what nobody has, and attacks",
     arguments: [
-      "", " ", "@", "asha", "asha@", "@example.com", "asha@localhost", "asha@example.com.", "asha@.example.com", "asha@example..com",
-      "asha@-example.com", "asha@example-.com", ".asha@example.com", "asha.@example.com", "as..ha@example.com", "asha@192.0.2.1", "asha@[192.0.2.1]",
+      "", " ", "@", "asha", "asha@", "@example.com", "asha@localhost", "asha@example.com.", "asha@.example.com",
+      "asha@example..com",
+      "asha@-example.com", "asha@example-.com", ".asha@example.com", "asha.@example.com", "as..ha@example.com",
+      "asha@192.0.2.1", "asha@[192.0.2.1]",
       // Quoted, comments, display names, lists, routes.
-      "\"asha\"@example.com", "\"a b\"@example.com", "\"a@b\"@example.com", "asha(home)@example.com", "Asha <asha@example.com>",
-      "asha@example.com,mallory@example.com", "asha@example.com;mallory@example.com", "asha@example.com mallory@example.com", "a@b@example.com",
+      "\"asha\"@example.com", "\"a b\"@example.com", "\"a@b\"@example.com", "asha(home)@example.com",
+      "Asha <asha@example.com>",
+      "asha@example.com,mallory@example.com", "asha@example.com;mallory@example.com",
+      "asha@example.com mallory@example.com", "a@b@example.com",
       "@relay.example:asha@example.com", "asha%evil.example@", "mailto:asha@example.com?cc=x@example.com",
       // Header injection.
-      "asha@example.com\r\nBcc: mallory@example.com", "asha@example.com\nBcc: mallory@example.com", "asha@example.com\r", "asha@example.com\n",
-      "a\r\nsha@example.com", "asha@example.com%0d%0aBcc:x", "asha@example.com\u{0}", "asha\u{0}@example.com", "asha\u{7F}@example.com",
+      "asha@example.com\r\nBcc: mallory@example.com", "asha@example.com\nBcc: mallory@example.com",
+      "asha@example.com\r", "asha@example.com\n",
+      "a\r\nsha@example.com", "asha@example.com%0d%0aBcc:x", "asha@example.com\u{0}", "asha\u{0}@example.com",
+      "asha\u{7F}@example.com",
       // Look-alikes and directions.
-      "аsha@example.com", "asha＠example.com", "\u{202E}asha@example.com", "İ@example.com", "ﬀ@example.com", "😀@example.com",
+      "аsha@example.com", "asha＠example.com", "\u{202E}asha@example.com", "İ@example.com", "ﬀ@example.com",
+      "😀@example.com",
       "<script>@example.com", "asha@example.com'; drop table accounts; --", "asha@example.com\\",
     ])
   func refused(typed: String) {
@@ -69,8 +79,12 @@ import Testing
     }
   }
 
-  @Test("fields of another type, or none", arguments: [InputValue.other, .flag(true), nil]) func types(value: InputValue?) {
-    #expect { try provider.readIdentifier(ProviderInput(fields: value.map { ["email": $0] } ?? [:], defaultRegion: "IN")) } throws: { error in
+  @Test("fields of another type, or none", arguments: [InputValue.other, .flag(true), nil]) func types(
+    value: InputValue?
+  ) {
+    #expect {
+      try provider.readIdentifier(ProviderInput(fields: value.map { ["email": $0] } ?? [:], defaultRegion: "IN"))
+    } throws: { error in
       (error as? InputProblem).map { $0.field == "email" && $0.reason == .invalidInput } ?? false
     }
   }
@@ -89,9 +103,12 @@ import Testing
 
   @Test("has the code in its text and not in its subject") func text() async throws {
     let recorder = Recorder()
-    let address = try EmailCode().readIdentifier(ProviderInput(fields: ["email": .text("asha@example.com")], defaultRegion: "IN"))
+    let address = try EmailCode().readIdentifier(
+      ProviderInput(fields: ["email": .text("asha@example.com")], defaultRegion: "IN"))
     try await EmailCode().deliver(
-      CodeMessage(code: "532917", text: "532917 is your Moongate verification code.", domainBoundLine: "@localhost #532917", service: "Moongate"),
+      CodeMessage(
+        code: "532917", text: "532917 is your Moongate verification code.", domainBoundLine: "@localhost #532917",
+        service: "Moongate"),
       to: address, with: StepTools(randomBytes: { _ in [] }, web: NoWeb(), messenger: recorder))
     let sent = try #require(await recorder.sent.first)
     #expect(sent.channel == .mail)
@@ -105,11 +122,14 @@ import Testing
   @Test(
     "the policy says the seed's numbers (003)",
     arguments: [
-      #"length = 6, alphabet = "digits", ttl = "15m""#, #"resend_after = { "60s" }"#, #"per = "email", max = 4, window = "15m""#,
-      #"max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#, #"unknown_account = "conceal""#,
+      #"length = 6, alphabet = "digits", ttl = "15m""#, #"resend_after = { "60s" }"#,
+      #"per = "email", max = 4, window = "15m""#,
+      #"max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#,
+      #"unknown_account = "conceal""#,
     ])
   func numbers(said: String) {
-    #expect(EmailCode().descriptor.policy.text.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(said))
+    #expect(
+      EmailCode().descriptor.policy.text.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(said))
   }
 
   @Test("declares its fields and settings") func descriptor() {

@@ -23,19 +23,26 @@ struct Attempted {
 
   /// Begins a step.
   static func begun(
-    _ web: TestProvider, plugin: GoogleOAuth = GoogleOAuth(), settings: StepSettings = settings(), now: Int64 = TestProvider.now
+    _ web: TestProvider, plugin: GoogleOAuth = GoogleOAuth(), settings: StepSettings = settings(),
+    now: Int64 = TestProvider.now
   ) async throws -> Attempted {
     let context = context(web, settings, state: [], now: now)
-    guard case .redirect(let address, let state) = try await plugin.begin(context, ProviderInput(fields: [:], defaultRegion: "IN")) else {
+    guard
+      case .redirect(let address, let state) = try await plugin.begin(
+        context, ProviderInput(fields: [:], defaultRegion: "IN"))
+    else {
       throw Unexpected()
     }
     return Attempted(plugin: plugin, web: web, redirect: address, state: state, now: now, settings: settings)
   }
 
-  static func context(_ web: TestProvider, _ settings: StepSettings, state: [UInt8], now: Int64, callback: Callback? = callback) -> StepContext {
+  static func context(
+    _ web: TestProvider, _ settings: StepSettings, state: [UInt8], now: Int64, callback: Callback? = callback
+  ) -> StepContext {
     StepContext(
       flow: "login", purpose: .prove, account: nil, identifier: nil, state: state, now: now, callback: callback,
-      tools: StepTools(randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } }, settings: settings, web: web))
+      tools: StepTools(
+        randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } }, settings: settings, web: web))
   }
 
   /// A field of the address that the person is sent to.
@@ -47,7 +54,8 @@ struct Attempted {
   func claims(_ changes: [String: Any?] = [:]) throws -> [String: Any] {
     let seconds = Double(now) / 1000
     var claims: [String: Any] = [
-      "iss": TestProvider.issuer, "aud": "client", "sub": "42", "iat": seconds, "exp": seconds + 3600, "nonce": try #require(self["nonce"]),
+      "iss": TestProvider.issuer, "aud": "client", "sub": "42", "iat": seconds, "exp": seconds + 3600,
+      "nonce": try #require(self["nonce"]),
       "email": "Asha@Example.com", "email_verified": true, "given_name": "Asha", "family_name": "Rao",
     ]
     for (name, value) in changes { claims[name] = value }

@@ -5,7 +5,8 @@ import MoongateSDK
 import Testing
 
 @Suite("Conformance") struct ConformanceTests {
-  /// A person at the provider's site: the token that their code is redeemed for is made for the step that sent them there.
+  /// A person at the provider's site: the token that their code is redeemed for is made for the step that sent them
+  /// there.
   private static func subject(_ web: TestProvider) -> ConformanceSubject {
     var subject = ConformanceSubject(of: GoogleOAuth().descriptor)
     subject.start = TestProvider.now
@@ -19,7 +20,8 @@ import Testing
       let token = try TestKey.p256.sign(
         ["alg": "ES256", "kid": "p256", "typ": "JWT"],
         [
-          "iss": TestProvider.issuer, "aud": "client", "sub": "42", "iat": Double(step.now) / 1000, "exp": Double(step.now) / 1000 + 600,
+          "iss": TestProvider.issuer, "aud": "client", "sub": "42", "iat": Double(step.now) / 1000,
+          "exp": Double(step.now) / 1000 + 600,
           "nonce": nonce,
           "email": "asha@example.com", "email_verified": true,
         ])
@@ -38,12 +40,14 @@ import Testing
     let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
     #expect(
       held == [
-        .descriptor, .facts, .malformed, .proof, .rounds, .askedFields, .beginTwice, .concurrency, .refusals, .counted, .outcomes, .faults, .secrets,
+        .descriptor, .facts, .malformed, .proof, .rounds, .askedFields, .beginTwice, .concurrency, .refusals, .counted,
+        .outcomes, .faults, .secrets,
         .cancellation, .cleanup,
       ])
   }
 
-  /// What the descriptor alone tells of it: where its site never answers, a step that is given up ends, and the next one begins anew.
+  /// What the descriptor alone tells of it: where its site never answers, a step that is given up ends, and the next
+  /// one begins anew.
   @Test("a site that hangs holds nobody who has gone") func hangs() async {
     let report = await Conformance.run(GoogleOAuth(), patience: .seconds(5))
     #expect(report.findings == [])

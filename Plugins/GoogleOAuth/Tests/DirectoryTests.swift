@@ -8,7 +8,9 @@ import Testing
 
   @Test("is fetched once an hour") func cached() async throws {
     let plugin = GoogleOAuth()
-    for minute in [0, 1, 59] { _ = try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + Int64(minute) * 60_000) }
+    for minute in [0, 1, 59] {
+      _ = try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + Int64(minute) * 60_000)
+    }
     #expect(web.requests.count == 1)
     _ = try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + 3_600_000)
     #expect(web.requests.count == 2)
@@ -28,7 +30,9 @@ import Testing
     _ = try await Attempted.begun(web, plugin: plugin)
     web.change { $0.isDown = true }
     _ = try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + 7_200_000)
-    await #expect(throws: (any Error).self) { try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + 90_000_000) }
+    await #expect(throws: (any Error).self) {
+      try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + 90_000_000)
+    }
     web.change { $0.isDown = false }
     _ = try await Attempted.begun(web, plugin: plugin, now: TestProvider.now + 90_000_000)
   }
@@ -40,9 +44,13 @@ import Testing
     #expect(try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims())).proof != nil)
     web.change { $0.published = [TestKey.p256.published] }
     #expect(try await step.returns(try TestKey.p256.sign(["alg": "ES256", "kid": "p256"], step.claims())).proof != nil)
-    #expect(try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims())).reason == .oauthFailed, "taken back")
+    #expect(
+      try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims())).reason
+        == .oauthFailed, "taken back")
     for number in 0..<50 {
-      #expect(try await step.brings(try TestKey.rsa.sign(["alg": "RS256", "kid": "k\(number)"], step.claims())).reason == .oauthFailed)
+      #expect(
+        try await step.brings(try TestKey.rsa.sign(["alg": "RS256", "kid": "k\(number)"], step.claims())).reason
+          == .oauthFailed)
     }
     #expect(web.requests.count { $0.url.hasSuffix("/certs") } == 4)
     var later = step
@@ -54,13 +62,16 @@ import Testing
   @Test("keys of other kinds in the set spoil nothing") func otherKeys() async throws {
     web.change {
       $0.published = [
-        ["kty": "oct", "kid": "rsa", "k": "c2VjcmV0"], ["kty": "OKP", "crv": "Ed25519", "x": "AA"], ["kty": "AKP"], ["kty": 1], [:],
+        ["kty": "oct", "kid": "rsa", "k": "c2VjcmV0"], ["kty": "OKP", "crv": "Ed25519", "x": "AA"], ["kty": "AKP"],
+        ["kty": 1], [:],
         ["kty": "RSA", "use": "enc", "kid": "rsa", "n": "AA", "e": "AQAB"], TestKey.rsa.published,
       ]
     }
     let step = try await Attempted.begun(web)
     #expect(try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims())).proof != nil)
-    #expect(try await step.returns(try TestKey.rsa.sign(["alg": "RS256"], step.claims())).proof != nil, "the only one of its algorithm")
+    #expect(
+      try await step.returns(try TestKey.rsa.sign(["alg": "RS256"], step.claims())).proof != nil,
+      "the only one of its algorithm")
   }
 
   @Test(
@@ -68,7 +79,8 @@ import Testing
     arguments: [
       ["issuer": "https://evil.example.com"], ["token_endpoint": "http://accounts.example.com/token"],
       ["authorization_endpoint": "javascript:alert(1)"],
-      ["jwks_uri": "ftp://accounts.example.com/certs"], ["token_endpoint": "https://user@evil.example.com/"], ["token_endpoint": ""],
+      ["jwks_uri": "ftp://accounts.example.com/certs"], ["token_endpoint": "https://user@evil.example.com/"],
+      ["token_endpoint": ""],
       ["token_endpoint_auth_methods_supported": ["private_key_jwt"]], ["jwks_uri": 1],
     ] as [[String: any Sendable]])
   func document(changes: [String: any Sendable]) async throws {
@@ -76,7 +88,8 @@ import Testing
     await #expect(throws: (any Error).self) { try await Attempted.begun(web) }
   }
 
-  @Test("codes that are not accepted are refused; a provider that does not accept us is the operator's to look after") func tokenEndpoint()
+  @Test("codes that are not accepted are refused; a provider that does not accept us is the operator's to look after")
+  func tokenEndpoint()
     async throws
   {
     let step = try await Attempted.begun(web)

@@ -16,24 +16,34 @@ import Testing
   static let wrongClaims: [(String, [String: any Sendable])] = {
     let now = Double(TestProvider.now) / 1000
     return [
-      ("another issuer", ["iss": "https://evil.example.com"]), ("Google's short name elsewhere", ["iss": "accounts.example.com"]),
-      ("a slash more", ["iss": TestProvider.issuer + "/"]), ("another audience", ["aud": "other"]), ("no audience", ["aud": [String]()]),
-      ("a second audience", ["aud": ["client", "other"], "azp": "client"]), ("another party", ["azp": "other"]), ("expired", ["exp": now - 61]),
-      ("never issued before it expires", ["iat": now + 30, "exp": now + 10]), ("issued in the future", ["iat": now + 120]),
-      ("issued before the step", ["iat": now - 120]), ("not yet good", ["nbf": now + 120]), ("another nonce", ["nonce": "other"]),
+      ("another issuer", ["iss": "https://evil.example.com"]),
+      ("Google's short name elsewhere", ["iss": "accounts.example.com"]),
+      ("a slash more", ["iss": TestProvider.issuer + "/"]), ("another audience", ["aud": "other"]),
+      ("no audience", ["aud": [String]()]),
+      ("a second audience", ["aud": ["client", "other"], "azp": "client"]), ("another party", ["azp": "other"]),
+      ("expired", ["exp": now - 61]),
+      ("never issued before it expires", ["iat": now + 30, "exp": now + 10]),
+      ("issued in the future", ["iat": now + 120]),
+      ("issued before the step", ["iat": now - 120]), ("not yet good", ["nbf": now + 120]),
+      ("another nonce", ["nonce": "other"]),
       ("an empty nonce", ["nonce": ""]), ("no subject", ["sub": ""]), ("a subject with a space", ["sub": "4 2"]),
-      ("a subject with a line end", ["sub": "42\n"]), ("a huge time", ["exp": -1e300]), ("a time of text", ["exp": "soon"]),
+      ("a subject with a line end", ["sub": "42\n"]), ("a huge time", ["exp": -1e300]),
+      ("a time of text", ["exp": "soon"]),
     ]
   }()
 
-  @Test("one wrong claim is enough", arguments: wrongClaims) func claims(what: String, changes: [String: any Sendable]) async throws {
+  @Test("one wrong claim is enough", arguments: wrongClaims) func claims(what: String, changes: [String: any Sendable])
+    async throws
+  {
     let step = try await Attempted.begun(web)
     let token = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(changes))
     #expect(try await step.returns(token).reason == .oauthFailed, "\(what)")
     #expect(try await step.brings(token).reason == .oauthFailed, "\(what), brought by an app")
   }
 
-  @Test("each of these claims has to be there", arguments: ["iss", "aud", "sub", "exp", "iat", "nonce"]) func missing(name: String) async throws {
+  @Test("each of these claims has to be there", arguments: ["iss", "aud", "sub", "exp", "iat", "nonce"]) func missing(
+    name: String
+  ) async throws {
     let step = try await Attempted.begun(web)
     var claims = try step.claims()
     claims[name] = nil
@@ -49,30 +59,41 @@ import Testing
 
   @Test("HS256 with the public key for its secret") func symmetric() async throws {
     let step = try await Attempted.begun(web)
-    for secret in [TestKey.rsa.publicPEM, TestKey.rsa.publicPEM + "\n", TestKey.rsa.published["n"] as? String ?? "", "s3cret/+ ä", ""] {
+    for secret in [
+      TestKey.rsa.publicPEM, TestKey.rsa.publicPEM + "\n", TestKey.rsa.published["n"] as? String ?? "", "s3cret/+ ä",
+      "",
+    ] {
       let text = try part(["alg": "HS256", "kid": "rsa"]) + "." + part(step.claims())
       let mac = HMAC<SHA256>.authenticationCode(for: Data(text.utf8), using: SymmetricKey(data: Data(secret.utf8)))
       #expect(try await step.returns(text + "." + encoded(Data(mac))).reason == .oauthFailed)
     }
   }
 
-  @Test("algorithms that are not on the list, and keys for another one", arguments: ["RS384", "RS512", "PS256", "ES384", "EdDSA", "ES256", "rs256"])
+  @Test(
+    "algorithms that are not on the list, and keys for another one",
+    arguments: ["RS384", "RS512", "PS256", "ES384", "EdDSA", "ES256", "rs256"])
   func algorithms(algorithm: String) async throws {
     let step = try await Attempted.begun(web)
-    #expect(try await step.returns(try TestKey.rsa.sign(["alg": algorithm, "kid": "rsa"], step.claims())).reason == .oauthFailed)
+    #expect(
+      try await step.returns(try TestKey.rsa.sign(["alg": algorithm, "kid": "rsa"], step.claims())).reason
+        == .oauthFailed)
   }
 
   @Test("another key under the same name") func otherKey() async throws {
     let step = try await Attempted.begun(web)
-    #expect(try await step.returns(try TestKey.otherRSA.sign(["alg": "RS256", "kid": "rsa"], step.claims())).reason == .oauthFailed)
+    #expect(
+      try await step.returns(try TestKey.otherRSA.sign(["alg": "RS256", "kid": "rsa"], step.claims())).reason
+        == .oauthFailed)
   }
 
   @Test("keys that the token itself brings, and words that must be understood")
   func headers() async throws {
     let step = try await Attempted.begun(web)
     let own: [[String: Any]] = [
-      ["alg": "RS256", "kid": "mine", "jwk": TestKey.otherRSA.published], ["alg": "RS256", "kid": "mine", "jku": "https://evil.example.com/certs"],
-      ["alg": "RS256", "kid": "../../rsa"], ["alg": "RS256", "kid": "rsa", "crit": ["b64"], "b64": false], ["alg": "RS256", "kid": 1],
+      ["alg": "RS256", "kid": "mine", "jwk": TestKey.otherRSA.published],
+      ["alg": "RS256", "kid": "mine", "jku": "https://evil.example.com/certs"],
+      ["alg": "RS256", "kid": "../../rsa"], ["alg": "RS256", "kid": "rsa", "crit": ["b64"], "b64": false],
+      ["alg": "RS256", "kid": 1],
       ["alg": "RS256", "kid": "rsa", "crit": "b64"],
     ]
     for header in own {
@@ -90,14 +111,16 @@ import Testing
     let parts = token.split(separator: ".").map(String.init)
     let other = try part(step.claims(["sub": "43"]))
     for bad in [
-      "\(parts[0]).\(other).\(parts[2])", "\(parts[0]).\(parts[1])", "\(parts[0]).\(parts[1]).\(parts[2]).\(parts[2])", token + "=", token + "\n",
+      "\(parts[0]).\(other).\(parts[2])", "\(parts[0]).\(parts[1])", "\(parts[0]).\(parts[1]).\(parts[2]).\(parts[2])",
+      token + "=", token + "\n",
       " " + token, "..", "a.b.c", "\(parts[0]).\(parts[1]).\(parts[2].dropLast(4))",
     ] {
       #expect(try await step.returns(bad).reason == .oauthFailed, "\(bad.prefix(40))")
     }
   }
 
-  @Test("the state of another step, none, or a longer one", arguments: [nil, "", "st_ab", "st_abcd", "st_abd"] as [String?])
+  @Test(
+    "the state of another step, none, or a longer one", arguments: [nil, "", "st_ab", "st_abcd", "st_abd"] as [String?])
   func state(given: String?) async throws {
     let step = try await Attempted.begun(web)
     web.change { $0.idToken = "unused" }
@@ -122,7 +145,8 @@ import Testing
     // The operator has gone over to another provider meanwhile.
     var moved = step
     moved.settings = Attempted.settings(issuer: "https://other.example.com")
-    #expect(try await moved.submit(["code": "c0de", "state": "st_abc", "iss": TestProvider.issuer]).reason == .oauthFailed)
+    #expect(
+      try await moved.submit(["code": "c0de", "state": "st_abc", "iss": TestProvider.issuer]).reason == .oauthFailed)
   }
 
   @Test("a code of another session: its token has another nonce") func injected() async throws {
@@ -141,12 +165,15 @@ import Testing
 
   @Test("an app brings a token that was made for it, a browser cannot") func apps() async throws {
     let step = try await Attempted.begun(web, settings: Attempted.settings(apps: "ios.app android.app"))
-    for changes in [["aud": "client", "azp": "android.app"], ["aud": "ios.app"], ["aud": "ios.app", "azp": "ios.app"]] {
+    for changes in [
+      ["aud": "client", "azp": "android.app"], ["aud": "ios.app"], ["aud": "ios.app", "azp": "ios.app"],
+    ] {
       let token = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(changes))
       #expect(try await step.brings(token).proof != nil)
       #expect(try await step.returns(token).reason == .oauthFailed)
     }
-    let foreign = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["aud": "client", "azp": "other.app"]))
+    let foreign = try TestKey.rsa.sign(
+      ["alg": "RS256", "kid": "rsa"], step.claims(["aud": "client", "azp": "other.app"]))
     #expect(try await step.brings(foreign).reason == .oauthFailed)
   }
 }

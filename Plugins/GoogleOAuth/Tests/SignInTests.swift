@@ -27,7 +27,8 @@ import Testing
     let web = TestProvider()
     web.change { $0.published = [key.published] }
     let step = try await Attempted.begun(web)
-    let token = try key.sign(["alg": key.id == "rsa" ? "RS256" : "ES256", "kid": key.id], step.claims(["hd": "Example.com"]))
+    let token = try key.sign(
+      ["alg": key.id == "rsa" ? "RS256" : "ES256", "kid": key.id], step.claims(["hd": "Example.com"]))
     let proof = try #require(try await step.returns(token).proof)
     #expect(proof.proved.map(\.kind) == [.federated, .email])
     #expect(proof.proved.map(\.value) == ["https://accounts.example.com 42", "asha@example.com"])
@@ -65,36 +66,46 @@ import Testing
     #expect(try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims())).proof != nil)
     let request = try #require(web.requests.first { $0.url.hasSuffix("/token") })
     #expect(!request.headers.contains { $0.name == "Authorization" })
-    #expect(String(decoding: request.body, as: UTF8.self).contains("client_id=client&client_secret=s3cret%2F%2B%20%C3%A4"))
+    #expect(
+      String(decoding: request.body, as: UTF8.self).contains("client_id=client&client_secret=s3cret%2F%2B%20%C3%A4"))
   }
 
-  @Test("an address that the provider does not vouch for is claimed and proves nothing", arguments: [false, "true", 1, NSNull()] as [any Sendable])
+  @Test(
+    "an address that the provider does not vouch for is claimed and proves nothing",
+    arguments: [false, "true", 1, NSNull()] as [any Sendable])
   func unverified(word: any Sendable) async throws {
     let web = TestProvider()
     web.change { $0.published = [TestKey.rsa.published] }
     let step = try await Attempted.begun(web)
-    let proof = try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["email_verified": word]))).proof
+    let proof = try await step.returns(
+      try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["email_verified": word]))
+    ).proof
     #expect(proof?.proved.map(\.kind) == [.federated])
     #expect(proof?.claimed.map(\.value) == ["asha@example.com"])
   }
 
   @Test(
-    "a person without an address, or with one that is none, is their identity alone", arguments: ["", "a", "a@b", "a@b@c.de", "a b@c.de", "ä@c.de"])
+    "a person without an address, or with one that is none, is their identity alone",
+    arguments: ["", "a", "a@b", "a@b@c.de", "a b@c.de", "ä@c.de"])
   func noAddress(address: String) async throws {
     let web = TestProvider()
     web.change { $0.published = [TestKey.rsa.published] }
     let step = try await Attempted.begun(web)
-    let proof = try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["email": address]))).proof
+    let proof = try await step.returns(
+      try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["email": address]))
+    ).proof
     #expect(proof?.proved.map(\.kind) == [.federated])
     #expect(proof?.claimed.isEmpty == true)
   }
 
-  /// Attack: an account at Google that was made with an address elsewhere stays verified after the address has gone to somebody else.
+  /// Attack: an account at Google that was made with an address elsewhere stays verified after the address has gone to
+  /// somebody else.
   @Test(
     "only Google's own mail and the addresses of an organisation's domain are vouched for",
     arguments: [
       ("asha@gmail.com", nil, true), ("asha@example.com", "example.com", true), ("asha@example.com", nil, false),
-      ("asha@example.com", "example.org", false), ("asha@sub.example.com", "example.com", false), ("asha@gmail.com.example", nil, false),
+      ("asha@example.com", "example.org", false), ("asha@sub.example.com", "example.com", false),
+      ("asha@gmail.com.example", nil, false),
       ("asha@example.com", "", false), ("asha@notgmail.com", "gmail.com", false),
     ] as [(String, String?, Bool)])
   func authoritative(address: String, domain: String?, isVouchedFor: Bool) async throws {
@@ -102,12 +113,15 @@ import Testing
     web.change { $0.published = [TestKey.rsa.published] }
     let step = try await Attempted.begun(web)
     let claims = try step.claims(domain.map { ["email": address, "hd": $0] } ?? ["email": address])
-    let proof = try #require(try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], claims)).proof)
+    let proof = try #require(
+      try await step.returns(try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], claims)).proof)
     #expect(proof.proved.contains { $0.kind == .email } == isVouchedFor)
     #expect(proof.attested.map(\.value) == (isVouchedFor ? [] : [address]))
   }
 
-  @Test("cancelled and failed are told apart", arguments: [("access_denied", RefusalReason.oauthCancelled), ("server_error", .oauthFailed)])
+  @Test(
+    "cancelled and failed are told apart",
+    arguments: [("access_denied", RefusalReason.oauthCancelled), ("server_error", .oauthFailed)])
   func error(code: String, reason: RefusalReason) async throws {
     let step = try await Attempted.begun(TestProvider())
     #expect(try await step.submit(["error": code, "state": "st_abc"]).reason == reason)
@@ -116,7 +130,8 @@ import Testing
   @Test(
     "names are what may be shown, and nothing that breaks a line or turns the text around it",
     arguments: [
-      ("A\u{202E}sha", "Asha"), ("A\u{2066}sha\u{2069}", "Asha"), ("A\r\nSet-Cookie: x", "ASet-Cookie: x"), ("A\u{2028}sha", "Asha"),
+      ("A\u{202E}sha", "Asha"), ("A\u{2066}sha\u{2069}", "Asha"), ("A\r\nSet-Cookie: x", "ASet-Cookie: x"),
+      ("A\u{2028}sha", "Asha"),
       ("\u{202E} ", nil),
       (String(repeating: "a", count: 300), String(repeating: "a", count: 100)), ("नेहा", "नेहा"), ("👩‍🚀", "👩‍🚀"),
     ] as [(String, String?)])
@@ -124,7 +139,8 @@ import Testing
     let web = TestProvider()
     web.change { $0.published = [TestKey.rsa.published] }
     let step = try await Attempted.begun(web)
-    let token = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa"], step.claims(["given_name": given, "name": given, "family_name": given]))
+    let token = try TestKey.rsa.sign(
+      ["alg": "RS256", "kid": "rsa"], step.claims(["given_name": given, "name": given, "family_name": given]))
     let proof = try #require(try await step.returns(token).proof)
     #expect(proof.firstName == kept && proof.lastName == kept)
   }
@@ -151,7 +167,10 @@ import Testing
   }
 
   @Test("a step that is not begun over HTTP, or is to set something, is a fault") func elsewhere() async throws {
-    let context = Attempted.context(TestProvider(), Attempted.settings(), state: [], now: TestProvider.now, callback: nil)
-    await #expect(throws: (any Error).self) { try await GoogleOAuth().begin(context, ProviderInput(fields: [:], defaultRegion: "IN")) }
+    let context = Attempted.context(
+      TestProvider(), Attempted.settings(), state: [], now: TestProvider.now, callback: nil)
+    await #expect(throws: (any Error).self) {
+      try await GoogleOAuth().begin(context, ProviderInput(fields: [:], defaultRegion: "IN"))
+    }
   }
 }

@@ -40,7 +40,8 @@ final class TestProvider: WebClient {
       switch request.url {
       case state.issuer + "/.well-known/openid-configuration":
         let usual: [String: Any] = [
-          "issuer": state.issuer, "authorization_endpoint": state.issuer + "/authorize", "token_endpoint": state.issuer + "/token",
+          "issuer": state.issuer, "authorization_endpoint": state.issuer + "/authorize",
+          "token_endpoint": state.issuer + "/token",
           "jwks_uri": state.issuer + "/certs",
         ]
         json = usual.merging(state.discovery) { _, new in new }
@@ -68,9 +69,11 @@ struct TestKey: Sendable {
   let material: Material
 
   static let rsa = TestKey(
-    id: "rsa", material: .rsa(made { try JWTKit.Insecure.RSA.PrivateKey(backing: _RSA.Signing.PrivateKey(keySize: .bits2048)) }))
+    id: "rsa",
+    material: .rsa(made { try JWTKit.Insecure.RSA.PrivateKey(backing: _RSA.Signing.PrivateKey(keySize: .bits2048)) }))
   static let otherRSA = TestKey(
-    id: "rsa", material: .rsa(made { try JWTKit.Insecure.RSA.PrivateKey(backing: _RSA.Signing.PrivateKey(keySize: .bits2048)) }))
+    id: "rsa",
+    material: .rsa(made { try JWTKit.Insecure.RSA.PrivateKey(backing: _RSA.Signing.PrivateKey(keySize: .bits2048)) }))
   static let p256: TestKey = {
     let key = P256.Signing.PrivateKey()
     return TestKey(id: "p256", material: .p256(made { try ES256PrivateKey(pem: key.pemRepresentation) }, key))
@@ -81,10 +84,16 @@ struct TestKey: Sendable {
     switch material {
     case .rsa(let key):
       let numbers = made { try key.publicKey.getKeyPrimitives() }
-      return ["kty": "RSA", "use": "sig", "alg": "RS256", "kid": id, "n": encoded(numbers.modulus), "e": encoded(numbers.publicExponent)]
+      return [
+        "kty": "RSA", "use": "sig", "alg": "RS256", "kid": id, "n": encoded(numbers.modulus),
+        "e": encoded(numbers.publicExponent),
+      ]
     case .p256(_, let key):
       let point = key.publicKey.rawRepresentation
-      return ["kty": "EC", "crv": "P-256", "use": "sig", "kid": id, "x": encoded(point.prefix(32)), "y": encoded(point.suffix(32))]
+      return [
+        "kty": "EC", "crv": "P-256", "use": "sig", "kid": id, "x": encoded(point.prefix(32)),
+        "y": encoded(point.suffix(32)),
+      ]
     }
   }
 

@@ -6,7 +6,9 @@ import Testing
 @Suite("Conformance") struct ConformanceTests {
   @Test("holds every rule of a provider that keeps a secret") func holds() async {
     var subject = ConformanceSubject(of: PIN().descriptor)
-    subject.malformedSubmits = ["", "12345", "1234567", "12345a", "12 345", "\u{0661}\u{0662}\u{0663}\u{0664}\u{0665}\u{0666}"].map {
+    subject.malformedSubmits = [
+      "", "12345", "1234567", "12345a", "12 345", "\u{0661}\u{0662}\u{0663}\u{0664}\u{0665}\u{0666}",
+    ].map {
       ["pin": .text($0)]
     }
     subject.identifiers = [Identifier(kind: .phone, value: "+919876543210", display: "+91 98765 43210")]
@@ -15,7 +17,8 @@ import Testing
     let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
     #expect(
       held == [
-        .descriptor, .malformed, .proof, .rounds, .askedFields, .beginTwice, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing,
+        .descriptor, .malformed, .proof, .rounds, .askedFields, .beginTwice, .concurrency, .refusals, .counted,
+        .wholeAnswer, .once, .hashing,
         .outcomes,
         .faults, .secrets, .cancellation, .cleanup,
       ])

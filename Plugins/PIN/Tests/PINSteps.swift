@@ -29,7 +29,8 @@ extension StepContext {
   /// A step of a person.
   /// - Parameter stored: the hash that is kept; nil: none.
   static func step(
-    _ purpose: StepPurpose, in flowPurpose: FlowPurposeKind? = nil, stored: String? = "of 739154", hasAccount: Bool = true,
+    _ purpose: StepPurpose, in flowPurpose: FlowPurposeKind? = nil, stored: String? = "of 739154",
+    hasAccount: Bool = true,
     phone: String = "+919876543210",
     hasher: CountingHasher? = CountingHasher()
   ) -> StepContext {
@@ -37,12 +38,15 @@ extension StepContext {
       flow: "step_up", flowPurpose: flowPurpose, purpose: purpose,
       account: hasAccount
         ? StepAccount(
-          id: "ac_1", record: stored.map { Array($0.utf8) }, identifiers: [Identifier(kind: .phone, value: phone, display: phone)]) : nil,
+          id: "ac_1", record: stored.map { Array($0.utf8) },
+          identifiers: [Identifier(kind: .phone, value: phone, display: phone)]) : nil,
       identifier: nil, state: [], now: 0, callback: nil,
       tools: StepTools(randomBytes: { [UInt8](repeating: 0, count: $0) }, hasher: hasher, web: NoWeb()))
   }
 }
 
 extension ProviderInput {
-  static func fields(_ fields: [String: String]) -> ProviderInput { ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN") }
+  static func fields(_ fields: [String: String]) -> ProviderInput {
+    ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN")
+  }
 }

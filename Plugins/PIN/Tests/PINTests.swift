@@ -10,7 +10,8 @@ import Testing
   @Test("asks for what it is for")
   func fields() async throws {
     for (purpose, stored, names) in [
-      (.prove, "of 739154", ["pin"]), (.set, nil, ["new_pin"]), (.change, "of 739154", ["pin", "new_pin"]), (.disable, "of 739154", ["pin"]),
+      (.prove, "of 739154", ["pin"]), (.set, nil, ["new_pin"]), (.change, "of 739154", ["pin", "new_pin"]),
+      (.disable, "of 739154", ["pin"]),
     ] as [(StepPurpose, String?, [String])] {
       guard case .ask(let fields, _, _) = try await pin.begin(.step(purpose, stored: stored), .fields([:])) else {
         Issue.record("\(purpose) asks nothing")
@@ -21,7 +22,9 @@ import Testing
     }
   }
 
-  @Test("without a PIN there is none to prove", arguments: [StepPurpose.prove, .change, .disable]) func none(purpose: StepPurpose) async throws {
+  @Test("without a PIN there is none to prove", arguments: [StepPurpose.prove, .change, .disable]) func none(
+    purpose: StepPurpose
+  ) async throws {
     let hasher = CountingHasher()
     guard case .refused(.noPIN) = try await pin.begin(.step(purpose, stored: nil, hasher: hasher), .fields([:])),
       case .refused(.noPIN) = try await pin.submit(
@@ -52,10 +55,12 @@ import Testing
     #expect(try await record(.disable, ["pin": "739154"]) == "removed")
   }
 
-  /// Attack: two that set, or one that sets beside one that changes. The core completes one of those that were judged by one record.
+  /// Attack: two that set, or one that sets beside one that changes. The core completes one of those that were judged
+  /// by one record.
   @Test("what sets or changes it takes effect once") func once() async throws {
     for (purpose, stored) in [(.set, nil), (.change, "of 739154")] as [(StepPurpose, String?)] {
-      let answer = try await pin.submit(.step(purpose, stored: stored), .fields(["pin": "739154", "new_pin": "402917"]))
+      let answer = try await pin.submit(
+        .step(purpose, stored: stored), .fields(["pin": "739154", "new_pin": "402917"]))
       guard case .proved(let proof) = answer, case .replaceOnce = proof.record else {
         Issue.record("\(purpose) could overwrite a rival's")
         continue
@@ -63,7 +68,9 @@ import Testing
     }
   }
 
-  @Test("a wrong one is refused, whatever it was to do", arguments: [StepPurpose.prove, .change, .disable]) func wrong(purpose: StepPurpose)
+  @Test("a wrong one is refused, whatever it was to do", arguments: [StepPurpose.prove, .change, .disable]) func wrong(
+    purpose: StepPurpose
+  )
     async throws
   {
     #expect(try await record(purpose, ["pin": "739155", "new_pin": "402917"]) == "invalid_pin")
@@ -76,7 +83,8 @@ import Testing
   @Test(
     "what is not six ASCII digits is malformed, and compared with nothing",
     arguments: [
-      "", "1", "73915", "7391544", "73915a", "739 154", " 739154", "739154\n", "٧٣٩١٥٤", "７３９１５４", "-39154", "7391.4", "739154\0", "12e456", "🔒🔒🔒🔒🔒🔒",
+      "", "1", "73915", "7391544", "73915a", "739 154", " 739154", "739154\n", "٧٣٩١٥٤", "７３９１５４", "-39154", "7391.4",
+      "739154\0", "12e456", "🔒🔒🔒🔒🔒🔒",
     ])
   func malformed(typed: String) async throws {
     let hasher = CountingHasher()
@@ -104,10 +112,14 @@ import Testing
     arguments: ["123456", "112233", "010190", "432109"])
   func weak(typed: String) async throws {
     let hasher = CountingHasher()
-    let problem = InputProblem(field: "new_pin", reason: .weakPIN, detail: "This passcode is too easy to guess. Choose another.")
-    #expect(throws: problem) { try pin.check(.step(.change, phone: "+44432109", hasher: hasher), .fields(["pin": "000000", "new_pin": typed])) }
+    let problem = InputProblem(
+      field: "new_pin", reason: .weakPIN, detail: "This passcode is too easy to guess. Choose another.")
+    #expect(throws: problem) {
+      try pin.check(.step(.change, phone: "+44432109", hasher: hasher), .fields(["pin": "000000", "new_pin": typed]))
+    }
     #expect(
-      try await record(.change, ["pin": "739154", "new_pin": typed], phone: "+44432109", hasher: hasher) == "malformed new_pin")
+      try await record(.change, ["pin": "739154", "new_pin": typed], phone: "+44432109", hasher: hasher)
+        == "malformed new_pin")
     #expect(hasher.asked.withLock { $0.isEmpty })
   }
 
@@ -116,7 +128,9 @@ import Testing
   }
 
   @Test("without the core's threads nothing is hashed") func noHasher() async throws {
-    await #expect(throws: PINFault.self) { try await pin.submit(.step(.prove, hasher: nil), .fields(["pin": "739154"])) }
+    await #expect(throws: PINFault.self) {
+      try await pin.submit(.step(.prove, hasher: nil), .fields(["pin": "739154"]))
+    }
     await #expect(throws: PINFault.self) {
       try await pin.submit(.step(.set, stored: nil, hasAccount: false), .fields(["new_pin": "739154"]))
     }

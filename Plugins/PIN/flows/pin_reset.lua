@@ -1,5 +1,5 @@
--- Replace a forgotten PIN: a code to an address or number of the account, then a new PIN. The reset ends the PIN's lock and all other
--- sessions of the account.
+-- Replace a forgotten PIN: a code to an address or number of the account, then a new PIN. The reset ends the PIN's lock
+-- and all other sessions of the account.
 return flow "pin_reset" {
   purpose = "reset",
   provider = "pin",

@@ -1,5 +1,5 @@
--- Choose a PIN, for an account that has none. The flow begins with a session that has recently proved something that the account holds
--- (else 403 step_up_required), so that a stolen session cannot create the missing PIN.
+-- Choose a PIN, for an account that has none. The flow begins with a session that has recently proved something that
+-- the account holds (else 403 step_up_required), so that a stolen session cannot create the missing PIN.
 return flow "pin_set" {
   purpose = "set",
   provider = "pin",

@@ -1,4 +1,5 @@
--- Enter the PIN where a page or route requires it (`require = { passed = "pin" }` in routes.lua). The session goes on under a new token.
+-- Enter the PIN where a page or route requires it (`require = { passed = "pin" }` in routes.lua). The session goes on
+-- under a new token.
 return flow "pin_unlock" {
   purpose = "unlock",
   provider = "pin",

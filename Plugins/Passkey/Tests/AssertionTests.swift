@@ -6,25 +6,31 @@ import Testing
 
 @testable import Passkey
 
-/// The steps of "Verifying an Authentication Assertion" (Web Authentication, Level 3, section 7.2), by their numbers: each with an answer that fails it.
+/// The steps of "Verifying an Authentication Assertion" (Web Authentication, Level 3, section 7.2), by their numbers:
+/// each with an answer that fails it.
 @Suite struct AssertionTests {
   typealias Wrong = RegistrationTests.Wrong
 
   private static let challenge = [UInt8](repeating: 9, count: 32)
 
-  private static func record(_ key: SoftAuthenticator, eligible: Bool = true, count: UInt32 = 0) throws -> PasskeyRecord {
+  private static func record(_ key: SoftAuthenticator, eligible: Bool = true, count: UInt32 = 0) throws -> PasskeyRecord
+  {
     PasskeyRecord([
       Credential(
-        id: Base64URL.encode(key.id), key: Base64URL.encode(try key.key.cose().bytes), signCount: count, name: "Passkey", createdAt: 1, usedAt: 1,
+        id: Base64URL.encode(key.id), key: Base64URL.encode(try key.key.cose().bytes), signCount: count,
+        name: "Passkey", createdAt: 1, usedAt: 1,
         transports: [], isBackupEligible: eligible, isBackedUp: false, isUserVerified: true, aaguid: "")
     ])
   }
 
-  private static func judge(_ key: SoftAuthenticator, _ record: PasskeyRecord, _ rules: Rules = Rules()) throws -> Result<
-    Assertion.Verdict, CeremonyFault
-  > {
+  private static func judge(_ key: SoftAuthenticator, _ record: PasskeyRecord, _ rules: Rules = Rules()) throws
+    -> Result<
+      Assertion.Verdict, CeremonyFault
+    >
+  {
     let text = try key.get(#"{"challenge":"\#(Base64URL.encode(challenge))","rpId":"auth.example.com"}"#)
-    let assertion = Assertion(challenge: challenge, site: RegistrationTests.site, rules: rules, account: "ac_1", record: record, now: 5)
+    let assertion = Assertion(
+      challenge: challenge, site: RegistrationTests.site, rules: rules, account: "ac_1", record: record, now: 5)
     return Result { () throws(CeremonyFault) in try assertion.judge(text) }
   }
 
@@ -46,11 +52,15 @@ import Testing
     Wrong("18: backed up and not eligible for it", .backup) { $0.flags = 0x15 },
     Wrong("19: eligible for backup at the registration and not any more", .backup) { $0.flags = 0x05 },
     Wrong("7: authenticator data with bytes behind it", .authenticatorData) { $0.rubbish = [0] },
-    Wrong("7: authenticator data that ends early", .authenticatorData) { $0.dataBytes = [UInt8](repeating: 0, count: 36) },
+    Wrong("7: authenticator data that ends early", .authenticatorData) {
+      $0.dataBytes = [UInt8](repeating: 0, count: 36)
+    },
     Wrong("20: client data that was changed behind the signature", .signature) { $0.clientDataAfter = [0x20] },
     Wrong("21: a signature of other bytes", .signature) { $0.signs = { $0.dropLast() + [($0.last ?? 0) ^ 1] } },
     Wrong("21: an empty signature", .signature) { $0.signs = { _ in [] } },
-    Wrong("21: a signature in which nothing is a number", .signature) { $0.signs = { _ in [0x30, 0x06, 0x02, 0x01, 0x00, 0x02, 0x01, 0x00] } },
+    Wrong("21: a signature in which nothing is a number", .signature) {
+      $0.signs = { _ in [0x30, 0x06, 0x02, 0x01, 0x00, 0x02, 0x01, 0x00] }
+    },
     Wrong("21: a signature of another key", .signature) { $0.key = .p256(P256.Signing.PrivateKey()) },
   ]
 
@@ -67,7 +77,8 @@ import Testing
 
   @Test func everyAlgorithmProves() throws {
     for signing: SoftAuthenticator.Key in [
-      .p256(P256.Signing.PrivateKey()), .ed25519(Curve25519.Signing.PrivateKey()), .rsa(try _RSA.Signing.PrivateKey(keySize: .bits2048)),
+      .p256(P256.Signing.PrivateKey()), .ed25519(Curve25519.Signing.PrivateKey()),
+      .rsa(try _RSA.Signing.PrivateKey(keySize: .bits2048)),
     ] {
       var key = SoftAuthenticator(key: signing)
       let record = try Self.record(key)

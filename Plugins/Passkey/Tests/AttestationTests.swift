@@ -9,7 +9,9 @@ import X509
 
 /// Packed attestation with certificates (Web Authentication, Level 3, sections 8.2 and 8.2.1).
 @Suite struct AttestationTests {
-  private static let model: [UInt8] = [0xfb, 0xfc, 0x30, 0x07, 0x15, 0x4e, 0x4e, 0xcc, 0x8c, 0x0b, 0x6e, 0x02, 0x05, 0x57, 0xd7, 0xbd]
+  private static let model: [UInt8] = [
+    0xfb, 0xfc, 0x30, 0x07, 0x15, 0x4e, 0x4e, 0xcc, 0x8c, 0x0b, 0x6e, 0x02, 0x05, 0x57, 0xd7, 0xbd,
+  ]
   private static let modelExtension: ASN1ObjectIdentifier = [1, 3, 6, 1, 4, 1, 45724, 1, 1, 4]
 
   /// A manufacturer with a root of its own, and the key that its authenticators sign with.
@@ -35,9 +37,12 @@ import X509
     var root: Certificate {
       get throws {
         try Certificate(
-          version: .v3, serialNumber: .init(), publicKey: .init(rootKey.publicKey), notValidBefore: .now - 86_400 * 20, notValidAfter: .now + 86_400,
+          version: .v3, serialNumber: .init(), publicKey: .init(rootKey.publicKey), notValidBefore: .now - 86_400 * 20,
+          notValidAfter: .now + 86_400,
           issuer: rootName, subject: rootName, signatureAlgorithm: .ecdsaWithSHA256,
-          extensions: try Certificate.Extensions { Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil)) },
+          extensions: try Certificate.Extensions {
+            Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))
+          },
           issuerPrivateKey: .init(rootKey))
       }
     }
@@ -51,16 +56,21 @@ import X509
           CommonName("Maker batch 7")
         }
         var extensions = try Certificate.Extensions {
-          Critical(isAuthority ? BasicConstraints.isCertificateAuthority(maxPathLength: nil) : BasicConstraints.notCertificateAuthority)
+          Critical(
+            isAuthority
+              ? BasicConstraints.isCertificateAuthority(maxPathLength: nil) : BasicConstraints.notCertificateAuthority)
         }
         if let stated {
           try extensions.append(
-            Certificate.Extension(oid: AttestationTests.modelExtension, critical: isCritical, value: ([0x04, 0x10] + stated)[...]))
+            Certificate.Extension(
+              oid: AttestationTests.modelExtension, critical: isCritical, value: ([0x04, 0x10] + stated)[...]))
         }
         return try Certificate(
-          version: .v3, serialNumber: .init(), publicKey: .init(batchKey.publicKey), notValidBefore: .now - 86_400 - age,
+          version: .v3, serialNumber: .init(), publicKey: .init(batchKey.publicKey),
+          notValidBefore: .now - 86_400 - age,
           notValidAfter: .now + 3_600 - age,
-          issuer: rootName, subject: name, signatureAlgorithm: .ecdsaWithSHA256, extensions: extensions, issuerPrivateKey: .init(rootKey))
+          issuer: rootName, subject: name, signatureAlgorithm: .ecdsaWithSHA256, extensions: extensions,
+          issuerPrivateKey: .init(rootKey))
       }
     }
 
@@ -73,7 +83,8 @@ import X509
       let (certificate, key) = (serializer.serializedBytes, batchKey)
       made.states = { message in
         .map([
-          (.text("alg"), .integer(-7)), (.text("sig"), .bytes(Array(try key.signature(for: Data(message)).derRepresentation))),
+          (.text("alg"), .integer(-7)),
+          (.text("sig"), .bytes(Array(try key.signature(for: Data(message)).derRepresentation))),
           (.text("x5c"), .list([.bytes(certificate)])),
         ])
       }
@@ -117,7 +128,8 @@ import X509
   @Test func aCertificateOfAnotherFormIsRefused() async throws {
     let maker = Maker()
     let changes: [@Sendable (inout Maker) -> Void] = [
-      { $0.unit = "Sales" }, { $0.isAuthority = true }, { $0.isCritical = true }, { $0.stated = [UInt8](repeating: 1, count: 16) },
+      { $0.unit = "Sales" }, { $0.isAuthority = true }, { $0.isCritical = true },
+      { $0.stated = [UInt8](repeating: 1, count: 16) },
     ]
     for change in changes {
       var other = maker
@@ -127,7 +139,8 @@ import X509
   }
 
   @Test(arguments: [
-    CBORText.list([]), .list([.bytes([1])]), .list([.integer(1)]), .text("x5c"), .list([CBORText](repeating: .bytes([0x30, 0]), count: 9)),
+    CBORText.list([]), .list([.bytes([1])]), .list([.integer(1)]), .text("x5c"),
+    .list([CBORText](repeating: .bytes([0x30, 0]), count: 9)),
   ]) func aStatementThatCannotBeReadIsRefused(_ x5c: CBORText) async throws {
     let maker = Maker()
     var key = try maker.authenticator()

@@ -40,7 +40,9 @@ struct PasskeyFixture {
     StepContext(
       flow: "any", flowPurpose: flow, purpose: purpose,
       account: hasAccount
-        ? StepAccount(id: account, record: record, identifiers: [Identifier(kind: .email, value: "a@example.com", display: "a@example.com")]) : nil,
+        ? StepAccount(
+          id: account, record: record,
+          identifiers: [Identifier(kind: .email, value: "a@example.com", display: "a@example.com")]) : nil,
       identifier: nil, state: state, now: now, callback: Callback(address: address, state: "s"),
       tools: StepTools(
         randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
@@ -48,7 +50,9 @@ struct PasskeyFixture {
   }
 
   func begin(_ purpose: StepPurpose, flow: FlowPurposeKind? = nil, item: String? = nil) async throws -> Open {
-    try open(try await provider.begin(step(purpose, flow: flow), ProviderInput(fields: item.map { ["item": .text($0)] } ?? [:], defaultRegion: "IN")))
+    try open(
+      try await provider.begin(
+        step(purpose, flow: flow), ProviderInput(fields: item.map { ["item": .text($0)] } ?? [:], defaultRegion: "IN")))
   }
 
   func open(_ answer: StepAnswer, _ location: SourceLocation = #_sourceLocation) throws -> Open {
@@ -59,7 +63,9 @@ struct PasskeyFixture {
     return Open(fields: fields, state: state, shown: shown)
   }
 
-  func submit(_ purpose: StepPurpose, _ open: Open, _ fields: [String: String], flow: FlowPurposeKind? = nil) async throws -> StepAnswer {
+  func submit(_ purpose: StepPurpose, _ open: Open, _ fields: [String: String], flow: FlowPurposeKind? = nil)
+    async throws -> StepAnswer
+  {
     let step = step(purpose, flow: flow, state: open.state)
     let input = ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN")
     do throws(InputProblem) { try provider.check(step, input) } catch { return .malformed(error) }
@@ -70,7 +76,9 @@ struct PasskeyFixture {
   mutating func add(_ key: SoftAuthenticator, name: String = "") async throws {
     let begun = try await begin(.set)
     let named = try open(try await submit(.set, begun, ["credential": try key.create(try begun.options)]))
-    guard case .proved(let proof) = try await submit(.set, named, ["name": name]), case .replaceOnce(let bytes) = proof.record else {
+    guard case .proved(let proof) = try await submit(.set, named, ["name": name]),
+      case .replaceOnce(let bytes) = proof.record
+    else {
       throw CancellationError()
     }
     record = bytes

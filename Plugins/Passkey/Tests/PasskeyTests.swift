@@ -28,7 +28,9 @@ import Testing
     let attestation: String?
   }
 
-  private func shape(_ open: PasskeyFixture.Open) throws -> Shape { try JSONDecoder().decode(Shape.self, from: Data(try open.options.utf8)) }
+  private func shape(_ open: PasskeyFixture.Open) throws -> Shape {
+    try JSONDecoder().decode(Shape.self, from: Data(try open.options.utf8))
+  }
 
   @Test func optionsSayWhatIsAskedOfTheDevice() async throws {
     var desk = PasskeyFixture()
@@ -36,7 +38,9 @@ import Testing
     #expect(first.rp?.id == "auth.example.com" && first.rp?.name == "Shop" && first.user?.name == "a@example.com")
     #expect(first.user?.id == Base64URL.encode("ac_1".utf8) && first.timeout == 120_000 && first.attestation == "none")
     #expect(first.pubKeyCredParams?.map(\.alg) == [-7, -8, -257] && first.excludeCredentials?.isEmpty == true)
-    #expect(first.authenticatorSelection?.residentKey == "preferred" && first.authenticatorSelection?.userVerification == "required")
+    #expect(
+      first.authenticatorSelection?.residentKey == "preferred"
+        && first.authenticatorSelection?.userVerification == "required")
     #expect(Base64URL.decode(first.challenge)?.count == 32)
     #expect(try shape(try await desk.begin(.set)).challenge != first.challenge)
 
@@ -47,11 +51,14 @@ import Testing
     let request = try shape(try await desk.begin(.prove))
     #expect(request.rpId == "auth.example.com" && request.userVerification == "required")
     #expect(
-      request.allowCredentials?.map(\.id) == [Base64URL.encode(key.id)] && request.allowCredentials?.first?.transports == ["internal", "hybrid"])
+      request.allowCredentials?.map(\.id) == [Base64URL.encode(key.id)]
+        && request.allowCredentials?.first?.transports == ["internal", "hybrid"])
 
     desk.settings = ["rp_id": "example.com", "user_verification": "discouraged", "attestation": "packed"]
     let other = try shape(try await desk.begin(.set))
-    #expect(other.rp?.id == "example.com" && other.attestation == "direct" && other.authenticatorSelection?.userVerification == "discouraged")
+    #expect(
+      other.rp?.id == "example.com" && other.attestation == "direct"
+        && other.authenticatorSelection?.userVerification == "discouraged")
   }
 
   @Test func aPasskeyIsAddedNamedAndProved() async throws {
@@ -61,7 +68,8 @@ import Testing
     #expect(try desk.kept.credentials.map(\.name) == ["My phone"])
     desk.now += 5_000
     let begun = try await desk.begin(.prove)
-    guard case .proved(let proof) = try await desk.submit(.prove, begun, ["credential": try key.get(try begun.options)]) else {
+    guard case .proved(let proof) = try await desk.submit(.prove, begun, ["credential": try key.get(try begun.options)])
+    else {
       Issue.record("not proved")
       return
     }
@@ -78,14 +86,17 @@ import Testing
     var bare = key
     bare.flags = 0x19
     let second = try await desk.begin(.prove)
-    guard case .proved(let single) = try await desk.submit(.prove, second, ["credential": try bare.get(try second.options)]) else {
+    guard
+      case .proved(let single) = try await desk.submit(.prove, second, ["credential": try bare.get(try second.options)])
+    else {
       Issue.record("not proved")
       return
     }
     #expect(!single.isMultiFactor && single.facts["uv"] == "false")
   }
 
-  /// Attack: two copies of an authenticator that counts answer at once, each in a flow of its own. Both are judged by the same count.
+  /// Attack: two copies of an authenticator that counts answer at once, each in a flow of its own. Both are judged by
+  /// the same count.
   @Test func ofTwoFlowsJudgedByOneCountOneCompletes() async throws {
     var desk = PasskeyFixture()
     var key = SoftAuthenticator()
@@ -93,7 +104,8 @@ import Testing
     try await desk.add(key)
     key.count = 2
     let begun = try await desk.begin(.prove)
-    guard case .proved(let proof) = try await desk.submit(.prove, begun, ["credential": try key.get(try begun.options)]),
+    guard
+      case .proved(let proof) = try await desk.submit(.prove, begun, ["credential": try key.get(try begun.options)]),
       case .replaceOnce(let bytes) = proof.record
     else {
       Issue.record("not once")
@@ -112,7 +124,9 @@ import Testing
     let begun = try await desk.begin(.prove)
     var wrong = key
     wrong.origin = "https://evil.example"
-    guard case .refusedAndAsked("invalid_passkey", let round) = try await desk.submit(.prove, begun, ["credential": try wrong.get(try begun.options)])
+    guard
+      case .refusedAndAsked("invalid_passkey", let round) = try await desk.submit(
+        .prove, begun, ["credential": try wrong.get(try begun.options)])
     else {
       Issue.record("not refused")
       return
@@ -120,7 +134,10 @@ import Testing
     let next = PasskeyFixture.Open(fields: round.fields, state: round.state, shown: round.shown)
     #expect(try shape(next).challenge != (try shape(begun).challenge))
     // The right answer to the first challenge comes too late.
-    guard case .refusedAndAsked("invalid_passkey", _) = try await desk.submit(.prove, next, ["credential": try key.get(try begun.options)]) else {
+    guard
+      case .refusedAndAsked("invalid_passkey", _) = try await desk.submit(
+        .prove, next, ["credential": try key.get(try begun.options)])
+    else {
       Issue.record("taken")
       return
     }
@@ -153,7 +170,9 @@ import Testing
     try await desk.add(key)
     let begun = try await desk.begin(.prove)
     for purpose: StepPurpose in [.disable, .change, .set] {
-      await #expect(throws: PasskeyFault.otherPurpose) { _ = try await desk.submit(purpose, begun, ["credential": try key.get(try begun.options)]) }
+      await #expect(throws: PasskeyFault.otherPurpose) {
+        _ = try await desk.submit(purpose, begun, ["credential": try key.get(try begun.options)])
+      }
     }
   }
 
@@ -188,7 +207,9 @@ import Testing
 
   // MARK: what can be read
 
-  @Test(arguments: ["{}", "[]", "", "{", #"{"id":"x"}"#, #"{"id":1,"rawId":"x","type":"public-key","response":{"clientDataJSON":""}}"#])
+  @Test(arguments: [
+    "{}", "[]", "", "{", #"{"id":"x"}"#, #"{"id":1,"rawId":"x","type":"public-key","response":{"clientDataJSON":""}}"#,
+  ])
   func whatIsNoAnswerIsMalformed(_ text: String) async throws {
     let desk = PasskeyFixture()
     let begun = try await desk.begin(.set)
@@ -200,7 +221,9 @@ import Testing
     let begun = try await desk.begin(.set)
     var key = SoftAuthenticator()
     key.attestationObject = [UInt8](repeating: 0x81, count: 40_000)
-    #expect(try desk.outcome(of: try await desk.submit(.set, begun, ["credential": try key.create(try begun.options)])) == "invalid_passkey")
+    #expect(
+      try desk.outcome(of: try await desk.submit(.set, begun, ["credential": try key.create(try begun.options)]))
+        == "invalid_passkey")
   }
 
   // MARK: several
@@ -221,8 +244,12 @@ import Testing
     let begun = try await desk.begin(.change)
     let asked = try desk.open(try await desk.submit(.change, begun, ["credential": try keys[1].get(try begun.options)]))
     #expect(asked.fields == [Passkey.name])
-    #expect(try desk.outcome(of: try await desk.submit(.change, asked, ["name": String(repeating: "x", count: 101)])) == "malformed")
-    guard case .proved(let proof) = try await desk.submit(.change, asked, ["name": "Key ring"]), case .replaceOnce(let bytes) = proof.record else {
+    #expect(
+      try desk.outcome(of: try await desk.submit(.change, asked, ["name": String(repeating: "x", count: 101)]))
+        == "malformed")
+    guard case .proved(let proof) = try await desk.submit(.change, asked, ["name": "Key ring"]),
+      case .replaceOnce(let bytes) = proof.record
+    else {
       Issue.record("not renamed")
       return
     }
@@ -234,7 +261,8 @@ import Testing
     let keys = [SoftAuthenticator(), SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await desk.add(key) }
     let begun = try await desk.begin(.disable)
-    let asked = try desk.open(try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]))
+    let asked = try desk.open(
+      try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]))
     #expect(asked.fields.first?.choices?.count == 4)
     guard case .proved(let proof) = try await desk.submit(.disable, asked, ["passkey": Base64URL.encode(keys[2].id)]),
       case .replaceOnce(let bytes) = proof.record
@@ -243,7 +271,8 @@ import Testing
       return
     }
     #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.id) == keys[..<2].map { Base64URL.encode($0.id) })
-    guard case .proved(let all) = try await desk.submit(.disable, asked, ["passkey": "all"]), case .remove = all.record else {
+    guard case .proved(let all) = try await desk.submit(.disable, asked, ["passkey": "all"]), case .remove = all.record
+    else {
       Issue.record("not removed")
       return
     }
@@ -254,7 +283,8 @@ import Testing
     let key = SoftAuthenticator()
     try await desk.add(key)
     let begun = try await desk.begin(.disable)
-    guard case .proved(let proof) = try await desk.submit(.disable, begun, ["credential": try key.get(try begun.options)]),
+    guard
+      case .proved(let proof) = try await desk.submit(.disable, begun, ["credential": try key.get(try begun.options)]),
       case .remove = proof.record
     else {
       Issue.record("not removed")
@@ -272,13 +302,16 @@ import Testing
     let begun = try await desk.begin(.disable, item: Base64URL.encode(keys[1].id))
     let line = try desk.kept.credentials[1].line
     #expect(begun.shown.contains(.text(line)) && line.contains("-\u{2060}"), "a line does not end inside a date")
-    guard case .proved(let proof) = try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]),
+    guard
+      case .proved(let proof) = try await desk.submit(
+        .disable, begun, ["credential": try keys[0].get(try begun.options)]),
       case .replaceOnce(let bytes) = proof.record
     else {
       Issue.record("not removed")
       return
     }
-    #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.id) == [keys[0], keys[2]].map { Base64URL.encode($0.id) })
+    #expect(
+      try PasskeyRecord(bytes: bytes).credentials.map(\.id) == [keys[0], keys[2]].map { Base64URL.encode($0.id) })
   }
 
   @Test func theChosenOneThatIsTheLastLeavesNoRecord() async throws {
@@ -286,7 +319,8 @@ import Testing
     let key = SoftAuthenticator()
     try await desk.add(key)
     let begun = try await desk.begin(.disable, item: Base64URL.encode(key.id))
-    guard case .proved(let proof) = try await desk.submit(.disable, begun, ["credential": try key.get(try begun.options)]),
+    guard
+      case .proved(let proof) = try await desk.submit(.disable, begun, ["credential": try key.get(try begun.options)]),
       case .remove = proof.record
     else {
       Issue.record("not removed")
@@ -300,7 +334,9 @@ import Testing
     for key in keys { try await desk.add(key) }
     let begun = try await desk.begin(.change, item: Base64URL.encode(keys[1].id))
     let asked = try desk.open(try await desk.submit(.change, begun, ["credential": try keys[0].get(try begun.options)]))
-    guard case .proved(let proof) = try await desk.submit(.change, asked, ["name": "Key ring"]), case .replaceOnce(let bytes) = proof.record else {
+    guard case .proved(let proof) = try await desk.submit(.change, asked, ["name": "Key ring"]),
+      case .replaceOnce(let bytes) = proof.record
+    else {
       Issue.record("not renamed")
       return
     }
@@ -314,7 +350,8 @@ import Testing
     try await desk.add(key)
     let item = Base64URL.encode(key.id)
     let begun = try await desk.begin(.disable, item: item)
-    #expect(try desk.outcome(of: try await desk.submit(.disable, begun, ["item": item, "passkey": item])) == "malformed")
+    #expect(
+      try desk.outcome(of: try await desk.submit(.disable, begun, ["item": item, "passkey": item])) == "malformed")
     var stranger = SoftAuthenticator()
     stranger.userHandle = key.userHandle
     guard
@@ -336,7 +373,9 @@ import Testing
     let begun = try await desk.begin(.disable, item: item)
     // In another tab, meanwhile.
     desk.record = try PasskeyRecord([desk.kept.credentials[0]]).bytes
-    #expect(try desk.outcome(of: try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)])) == "passkey_gone")
+    #expect(
+      try desk.outcome(of: try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]))
+        == "passkey_gone")
     for purpose: StepPurpose in [.disable, .change] {
       let input = ProviderInput(fields: ["item": .text(item)], defaultRegion: "IN")
       #expect(try desk.outcome(of: try await desk.provider.begin(desk.step(purpose), input)) == "passkey_gone")
@@ -352,7 +391,9 @@ import Testing
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
     for key in keys { try await desk.add(key) }
     let asked = try await desk.begin(.set, flow: .reset)
-    guard case .proved(let proof) = try await desk.submit(.set, asked, ["passkey": Base64URL.encode(keys[0].id)], flow: .reset),
+    guard
+      case .proved(let proof) = try await desk.submit(
+        .set, asked, ["passkey": Base64URL.encode(keys[0].id)], flow: .reset),
       case .replaceOnce(let bytes) = proof.record
     else {
       Issue.record("not removed")
@@ -414,7 +455,8 @@ import Testing
     #expect(descriptor.mistakes == [])
     let words = try #require(descriptor.words)
     let said =
-      [words.title, words.instruction] + Array(words.labels.values) + Array(words.links.values) + Array(words.page.values)
+      [words.title, words.instruction] + Array(words.labels.values) + Array(words.links.values)
+      + Array(words.page.values)
       + words.notices.values.flatMap { [$0.subject, $0.event] } + descriptor.outcomes.map(\.sentence)
       + [Credential.synced, Credential.attached, Credential.single]
     for text in said { #expect(words.translations(in: "hi")[text] != nil, "\(text)") }

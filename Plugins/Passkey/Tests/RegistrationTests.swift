@@ -6,7 +6,8 @@ import Testing
 
 @testable import Passkey
 
-/// The steps of "Registering a New Credential" (Web Authentication, Level 3, section 7.1), by their numbers: each with an answer that fails it.
+/// The steps of "Registering a New Credential" (Web Authentication, Level 3, section 7.1), by their numbers: each with
+/// an answer that fails it.
 @Suite struct RegistrationTests {
   typealias Change = @Sendable (inout SoftAuthenticator) -> Void
 
@@ -24,9 +25,11 @@ import Testing
     }
   }
 
-  private static func judge(_ key: SoftAuthenticator, _ rules: Rules = Rules(), having record: PasskeyRecord? = nil) throws -> Result<
-    Credential, CeremonyFault
-  > {
+  private static func judge(_ key: SoftAuthenticator, _ rules: Rules = Rules(), having record: PasskeyRecord? = nil)
+    throws -> Result<
+      Credential, CeremonyFault
+    >
+  {
     let challenge = [UInt8](repeating: 7, count: 32)
     let options = #"{"challenge":"\#(Base64URL.encode(challenge))","rp":{"id":"auth.example.com"}}"#
     let text = try key.create(options)
@@ -52,12 +55,16 @@ import Testing
     Wrong("3: another type of credential", .response) { $0.kind = "password" },
     Wrong("5, 6: client data that is no JSON", .clientData) { $0.clientDataBytes = Array("{".utf8) },
     Wrong("5: client data that is no UTF-8", .clientData) { $0.clientDataBytes = [0x7b, 0xff, 0x7d] },
-    Wrong("6: client data without an origin", .clientData) { $0.clientDataBytes = Array(#"{"type":"webauthn.create","challenge":"x"}"#.utf8) },
+    Wrong("6: client data without an origin", .clientData) {
+      $0.clientDataBytes = Array(#"{"type":"webauthn.create","challenge":"x"}"#.utf8)
+    },
     Wrong("7: an assertion", .type) { $0.type = "webauthn.get" },
     Wrong("7: no such ceremony", .type) { $0.type = "webauthn.Create" },
     Wrong("8: another challenge", .challenge) { $0.challenge = Base64URL.encode([UInt8](repeating: 8, count: 32)) },
     Wrong("8: an empty challenge", .challenge) { $0.challenge = "" },
-    Wrong("8: the challenge with padding", .challenge) { $0.challenge = Base64URL.encode([UInt8](repeating: 7, count: 32)) + "=" },
+    Wrong("8: the challenge with padding", .challenge) {
+      $0.challenge = Base64URL.encode([UInt8](repeating: 7, count: 32)) + "="
+    },
     Wrong("9: another origin", .origin) { $0.origin = "https://evil.example" },
     Wrong("9: the same host over http", .origin) { $0.origin = "http://auth.example.com" },
     Wrong("9: another port", .origin) { $0.origin = "https://auth.example.com:444" },
@@ -72,8 +79,12 @@ import Testing
       key.clientDataAfter = [0x20]
     },
     Wrong("13: an attestation object that is no CBOR", .attestationObject) { $0.attestationObject = [0xff] },
-    Wrong("13: an attestation object with bytes behind it", .attestationObject) { $0.attestationObject = CBORText.map([]).bytes + [0] },
-    Wrong("13: an attestation object without its parts", .attestationObject) { $0.attestationObject = CBORText.map([]).bytes },
+    Wrong("13: an attestation object with bytes behind it", .attestationObject) {
+      $0.attestationObject = CBORText.map([]).bytes + [0]
+    },
+    Wrong("13: an attestation object without its parts", .attestationObject) {
+      $0.attestationObject = CBORText.map([]).bytes
+    },
     Wrong("13: a statement that is no map", .attestationObject) { $0.statement = .list([]) },
     Wrong("13: authenticator data with bytes behind it", .authenticatorData) { $0.rubbish = [0] },
     Wrong("13: authenticator data without a credential", .authenticatorData) { $0.hasCredential = false },
@@ -90,9 +101,12 @@ import Testing
       $0.cose = cose(2, -7, [(-1, .integer(2)), (-2, .bytes(Array(point[..<32]))), (-3, .bytes(Array(point[32...])))])
     },
     Wrong("20: a point off the curve", .algorithm) {
-      $0.cose = cose(2, -7, [(-1, .integer(1)), (-2, .bytes(Array(point[..<32]))), (-3, .bytes([UInt8](repeating: 1, count: 32)))])
+      $0.cose = cose(
+        2, -7, [(-1, .integer(1)), (-2, .bytes(Array(point[..<32]))), (-3, .bytes([UInt8](repeating: 1, count: 32)))])
     },
-    Wrong("20: a point that is too short", .algorithm) { $0.cose = cose(2, -7, [(-1, .integer(1)), (-2, .bytes([1])), (-3, .bytes([1]))]) },
+    Wrong("20: a point that is too short", .algorithm) {
+      $0.cose = cose(2, -7, [(-1, .integer(1)), (-2, .bytes([1])), (-3, .bytes([1]))])
+    },
     Wrong("20: an Ed25519 key that is too long", .algorithm) {
       $0.cose = cose(1, -8, [(-1, .integer(6)), (-2, .bytes([UInt8](repeating: 1, count: 33)))])
     },
@@ -103,7 +117,9 @@ import Testing
     Wrong("20: an RSA modulus of 8,192 bits", .algorithm) { $0.cose = rsa(count: 1024) },
     Wrong("21: a format that was not asked for", .format, rules: packed) { $0.format = "none" },
     Wrong("21: another format", .format, rules: packed) { $0.format = "fido-u2f" },
-    Wrong("21: a none statement that says something", .attestation) { $0.statement = .map([(.text("x"), .integer(1))]) },
+    Wrong("21: a none statement that says something", .attestation) {
+      $0.statement = .map([(.text("x"), .integer(1))])
+    },
     Wrong("22: a packed signature of other bytes", .attestation) { key in
       key.format = "packed"
       key.signs = { $0.dropLast() + [$0.last.map { $0 ^ 1 } ?? 0] }
@@ -118,9 +134,13 @@ import Testing
     },
     Wrong("23, 24: certificates without roots to hold them against", .format, rules: packed) { key in
       key.format = "packed"
-      key.statement = .map([(.text("alg"), .integer(-7)), (.text("sig"), .bytes([1])), (.text("x5c"), .list([.bytes([1])]))])
+      key.statement = .map([
+        (.text("alg"), .integer(-7)), (.text("sig"), .bytes([1])), (.text("x5c"), .list([.bytes([1])])),
+      ])
     },
-    Wrong("24: a model that is not accepted", .model, rules: rules { $0.aaguids = ["fbfc3007-154e-4ecc-8c0b-6e020557d7bd"] }) { _ in },
+    Wrong(
+      "24: a model that is not accepted", .model, rules: rules { $0.aaguids = ["fbfc3007-154e-4ecc-8c0b-6e020557d7bd"] }
+    ) { _ in },
     Wrong("25: an id of 1,024 bytes", .length) { $0.id = [UInt8](repeating: 1, count: 1024) },
     Wrong("25: an empty id", .length) { $0.id = [] },
     Wrong("the id of another credential beside it", .mismatch) { $0.rawID = [1, 2, 3] },
@@ -159,7 +179,8 @@ import Testing
 
   @Test func everyAlgorithmThatIsOfferedIsTaken() throws {
     for key: SoftAuthenticator.Key in [
-      .p256(P256.Signing.PrivateKey()), .ed25519(Curve25519.Signing.PrivateKey()), .rsa(try _RSA.Signing.PrivateKey(keySize: .bits2048)),
+      .p256(P256.Signing.PrivateKey()), .ed25519(Curve25519.Signing.PrivateKey()),
+      .rsa(try _RSA.Signing.PrivateKey(keySize: .bits2048)),
     ] {
       var made = SoftAuthenticator(key: key)
       #expect(PublicKey.algorithms.contains(key.algorithm))
@@ -170,7 +191,8 @@ import Testing
     }
   }
 
-  /// 26. Attack: somebody registers a credential whose id and public key they have seen, in the place of the one that is there.
+  /// 26. Attack: somebody registers a credential whose id and public key they have seen, in the place of the one that
+  ///     is there.
   @Test func aCredentialIsRegisteredOnce() throws {
     let key = SoftAuthenticator()
     let record = PasskeyRecord([try Self.judge(key).get()])

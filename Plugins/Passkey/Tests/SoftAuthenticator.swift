@@ -5,7 +5,8 @@ import MoongateSDK
 
 @testable import Passkey
 
-/// An authenticator in software with one credential, and the browser in front of it. A test changes what one of them says.
+/// An authenticator in software with one credential, and the browser in front of it. A test changes what one of them
+/// says.
 struct SoftAuthenticator: Sendable {
   enum Key: Sendable {
     case p256(P256.Signing.PrivateKey)
@@ -26,7 +27,8 @@ struct SoftAuthenticator: Sendable {
       case .p256(let key):
         let point = Array(key.publicKey.rawRepresentation)
         return .map([
-          (.integer(1), .integer(2)), (.integer(3), .integer(-7)), (.integer(-1), .integer(1)), (.integer(-2), .bytes(Array(point[..<32]))),
+          (.integer(1), .integer(2)), (.integer(3), .integer(-7)), (.integer(-1), .integer(1)),
+          (.integer(-2), .bytes(Array(point[..<32]))),
           (.integer(-3), .bytes(Array(point[32...]))),
         ])
       case .ed25519(let key):
@@ -95,7 +97,9 @@ struct SoftAuthenticator: Sendable {
     let rpId: String?
   }
 
-  private func options(_ text: String) throws -> Options { try JSONDecoder().decode(Options.self, from: Data(text.utf8)) }
+  private func options(_ text: String) throws -> Options {
+    try JSONDecoder().decode(Options.self, from: Data(text.utf8))
+  }
 
   private func clientData(_ ceremony: String, _ challenge: String) throws -> [UInt8] {
     if let clientDataBytes { return clientDataBytes }
@@ -119,7 +123,9 @@ struct SoftAuthenticator: Sendable {
 
   private func json(_ response: [String: Any]) throws -> String {
     let id = Base64URL.encode(rawID ?? self.id)
-    let answer: [String: Any] = ["id": id, "rawId": id, "type": kind, "response": response, "clientExtensionResults": [String: Any]()]
+    let answer: [String: Any] = [
+      "id": id, "rawId": id, "type": kind, "response": response, "clientExtensionResults": [String: Any](),
+    ]
     return String(decoding: try JSONSerialization.data(withJSONObject: answer), as: UTF8.self)
   }
 
@@ -135,9 +141,12 @@ struct SoftAuthenticator: Sendable {
       let signature = signs(try key.sign(data + Array(SHA256.hash(data: Data(client)))))
       statement = .map([(.text("alg"), .integer(key.algorithm)), (.text("sig"), .bytes(signature))])
     }
-    let object = CBORText.map([(.text("fmt"), .text(format)), (.text("attStmt"), statement), (.text("authData"), .bytes(data))])
+    let object = CBORText.map([
+      (.text("fmt"), .text(format)), (.text("attStmt"), statement), (.text("authData"), .bytes(data)),
+    ])
     return try json([
-      "clientDataJSON": Base64URL.encode(client + clientDataAfter), "attestationObject": Base64URL.encode(attestationObject ?? object.bytes),
+      "clientDataJSON": Base64URL.encode(client + clientDataAfter),
+      "attestationObject": Base64URL.encode(attestationObject ?? object.bytes),
       "transports": ["internal", "hybrid", "<script>"],
     ])
   }

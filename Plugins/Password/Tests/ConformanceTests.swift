@@ -12,7 +12,8 @@ import Testing
     let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
     #expect(
       held == [
-        .descriptor, .spelling, .facts, .malformed, .proof, .rounds, .askedFields, .beginTwice, .concurrency, .refusals, .counted, .wholeAnswer,
+        .descriptor, .spelling, .facts, .malformed, .proof, .rounds, .askedFields, .beginTwice, .concurrency, .refusals,
+        .counted, .wholeAnswer,
         .once, .hashing, .outcomes, .faults, .secrets, .unknown, .timing, .cancellation, .cleanup,
       ])
   }

@@ -31,7 +31,8 @@ extension StepContext {
   ///   - email: what `readIdentifier` made of `begin`.
   ///   - stored: the hash that is kept; nil: none.
   static func step(
-    _ purpose: StepPurpose, in flowPurpose: FlowPurposeKind? = nil, email: String? = "ada@example.com", hasAccount: Bool = true,
+    _ purpose: StepPurpose, in flowPurpose: FlowPurposeKind? = nil, email: String? = "ada@example.com",
+    hasAccount: Bool = true,
     stored: String? = "of correct horse",
     state: [UInt8] = [],
     names: [String] = [], hasher: CountingHasher? = CountingHasher()
@@ -40,14 +41,18 @@ extension StepContext {
     return StepContext(
       flow: "any", flowPurpose: flowPurpose ?? (purpose == .set ? .register : .signIn), purpose: purpose,
       account: hasAccount
-        ? StepAccount(id: "ac_1", record: stored.map { Array($0.utf8) }, identifiers: [identifier].compactMap(\.self), names: names) : nil,
+        ? StepAccount(
+          id: "ac_1", record: stored.map { Array($0.utf8) }, identifiers: [identifier].compactMap(\.self), names: names)
+        : nil,
       identifier: identifier, state: state, now: 0, callback: nil,
       tools: StepTools(randomBytes: { [UInt8](repeating: 0, count: $0) }, hasher: hasher, web: NoWeb()))
   }
 }
 
 extension ProviderInput {
-  static func fields(_ fields: [String: String]) -> ProviderInput { ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN") }
+  static func fields(_ fields: [String: String]) -> ProviderInput {
+    ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN")
+  }
 }
 
 extension StepAnswer {

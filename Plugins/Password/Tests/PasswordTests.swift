@@ -11,7 +11,9 @@ import Testing
     #expect(try password.readIdentifier(.fields(["email": " Ada@Example.COM "]))?.value == "ada@example.com")
     #expect(try password.readIdentifier(.fields(["password": "x"])) == nil)
     #expect(throws: InputProblem.self) { try password.readIdentifier(.fields(["email": "ada"])) }
-    #expect(throws: InputProblem.self) { try password.readIdentifier(ProviderInput(fields: ["email": .flag(true)], defaultRegion: "IN")) }
+    #expect(throws: InputProblem.self) {
+      try password.readIdentifier(ProviderInput(fields: ["email": .flag(true)], defaultRegion: "IN"))
+    }
   }
 
   @Test("a right one is proved, a wrong one refused") func prove() async throws {
@@ -19,20 +21,26 @@ import Testing
     #expect(try await password.submit(.step(.prove), .fields(["password": "correct horse"])).told == "kept")
     #expect(try await password.submit(.step(.prove), .fields(["password": "correct horsf"])).told == "invalid_password")
     #expect(
-      try await password.submit(.step(.prove, hasher: CountingHasher(isOld: true)), .fields(["password": "correct horse"])).told
+      try await password.submit(
+        .step(.prove, hasher: CountingHasher(isOld: true)), .fields(["password": "correct horse"])
+      ).told
         == "new correct horse")
   }
 
   /// Attack: two resets at once. The core completes one of those that were judged by one record.
   @Test("what sets it takes effect once", arguments: [true, false]) func once(hasAccount: Bool) async throws {
     let step = StepContext.step(.set, in: .reset, hasAccount: hasAccount)
-    guard case .proved(let proof) = try await password.submit(step, .fields(["password": "another horse"])), case .replaceOnce = proof.record else {
+    guard case .proved(let proof) = try await password.submit(step, .fields(["password": "another horse"])),
+      case .replaceOnce = proof.record
+    else {
       Issue.record("could overwrite a rival's")
       return
     }
   }
 
-  @Test("someone unknown, and someone without a password, cost the same work and get the same answer") func unknown() async throws {
+  @Test("someone unknown, and someone without a password, cost the same work and get the same answer") func unknown()
+    async throws
+  {
     for step in [(hasAccount: false, stored: nil), (true, nil)] as [(hasAccount: Bool, stored: String?)] {
       let hasher = CountingHasher()
       let context = StepContext.step(.prove, hasAccount: step.hasAccount, stored: step.stored, hasher: hasher)
@@ -53,8 +61,10 @@ import Testing
   @Test("registering takes names and a password, at once or one after the other") func register() async throws {
     let all = ["email": "ada@example.com", "password": "correct horse", "first_name": " Ada ", "last_name": "Lovelace"]
     guard case .proved(let atOnce) = try await password.submit(.step(.set, hasAccount: false), .fields(all)),
-      case .ask(_, let state, _) = try await password.begin(.step(.set, hasAccount: false), .fields(all.filter { $0.key != "password" })),
-      case .proved(let after) = try await password.submit(.step(.set, hasAccount: false, state: state), .fields(["password": "correct horse"]))
+      case .ask(_, let state, _) = try await password.begin(
+        .step(.set, hasAccount: false), .fields(all.filter { $0.key != "password" })),
+      case .proved(let after) = try await password.submit(
+        .step(.set, hasAccount: false, state: state), .fields(["password": "correct horse"]))
     else {
       Issue.record("not taken")
       return
@@ -72,10 +82,12 @@ import Testing
   func names(name: String) async throws {
     let fields = ["email": "ada@example.com", "password": "correct horse", "first_name": "Ada", "last_name": name]
     #expect(try await password.begin(.step(.set, hasAccount: false), .fields(fields)).told == "invalid_input last_name")
-    #expect(try await password.submit(.step(.set, hasAccount: false), .fields(fields)).told == "invalid_input last_name")
+    #expect(
+      try await password.submit(.step(.set, hasAccount: false), .fields(fields)).told == "invalid_input last_name")
   }
 
-  @Test("names of all scripts are names", arguments: ["Ada", "Zoë", "李", "O'Neil", "आदा", "Nguyễn Thị", "👩‍🚀"]) func scripts(name: String) throws {
+  @Test("names of all scripts are names", arguments: ["Ada", "Zoë", "李", "O'Neil", "आदा", "Nguyễn Thị", "👩‍🚀"])
+  func scripts(name: String) throws {
     #expect(try Person.name("first_name", in: .fields(["first_name": name])) == name)
   }
 
@@ -90,6 +102,8 @@ import Testing
   }
 
   @Test("without the core's threads nothing is hashed") func noHasher() async {
-    await #expect(throws: PasswordFault.self) { try await password.submit(.step(.prove, hasher: nil), .fields(["password": "correct horse"])) }
+    await #expect(throws: PasswordFault.self) {
+      try await password.submit(.step(.prove, hasher: nil), .fields(["password": "correct horse"]))
+    }
   }
 }

@@ -9,11 +9,13 @@ import Testing
     arguments: [
       #"per = "email", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#,
       #"per = "account", max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#,
-      #"per = "ip", max = 100, window = "1h", counts = "failures""#, #"max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" }"#,
+      #"per = "ip", max = 100, window = "1h", counts = "failures""#,
+      #"max = 100, counts = "consecutive_failures", lock = { "1h", "6h", "24h" }"#,
       #"unknown_account = "conceal""#,
     ])
   func numbers(said: String) {
-    #expect(Password().descriptor.policy.text.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(said))
+    #expect(
+      Password().descriptor.policy.text.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(said))
   }
 
   @Test("declares its fields") func descriptor() {

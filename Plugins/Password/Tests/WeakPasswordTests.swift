@@ -4,11 +4,15 @@ import Testing
 @testable import Password
 
 @Suite("What a password may be") struct WeakPasswordTests {
-  private static func told(_ text: String, emails: [String] = ["ada@example.com"], names: [String] = ["Ada", "Lovelace"]) throws -> String? {
+  private static func told(
+    _ text: String, emails: [String] = ["ada@example.com"], names: [String] = ["Ada", "Lovelace"]
+  ) throws -> String? {
     WeakPassword.sentence(try TypedPassword(text, field: "password"), emails: emails, names: names)
   }
 
-  @Test("under eight characters is too short, counted as Unicode scalars", arguments: ["1", "correct", "пароль!", "👩‍🚀🔒🔑🗝"]) func short(text: String)
+  @Test(
+    "under eight characters is too short, counted as Unicode scalars", arguments: ["1", "correct", "пароль!", "👩‍🚀🔒🔑🗝"])
+  func short(text: String)
     throws
   {
     #expect(try Self.told(text) == "Use at least 8 characters.")
@@ -17,34 +21,45 @@ import Testing
   @Test(
     "what is tried first is refused",
     arguments: [
-      "password", "Password", "PASSWORD1", "12345678", "123456789", "1234567890", "qwertyuiop", "iloveyou1", "letmein1", "football1", "sunshine",
+      "password", "Password", "PASSWORD1", "12345678", "123456789", "1234567890", "qwertyuiop", "iloveyou1", "letmein1",
+      "football1", "sunshine",
       "princess",
-      "aaaaaaaa", "????????????", "        ", "\0\0\0\0\0\0\0\0", "🔒🔒🔒🔒🔒🔒🔒🔒", "ada@example.com", "Ada@Example.com", "adalovelace", "Ada.Lovelace_99!",
+      "aaaaaaaa", "????????????", "        ", "\0\0\0\0\0\0\0\0", "🔒🔒🔒🔒🔒🔒🔒🔒", "ada@example.com", "Ada@Example.com",
+      "adalovelace", "Ada.Lovelace_99!",
       "lovelaceada1",
       "Lovelace!", "example.com", "Example1!",
     ])
-  func weak(text: String) throws { #expect(try Self.told(text) == "This password is too easy to guess. Choose another.") }
+  func weak(text: String) throws {
+    #expect(try Self.told(text) == "This password is too easy to guess. Choose another.")
+  }
 
   @Test(
     "anything else may be, whatever it is made of",
     arguments: [
-      "correct horse", "correct\0horse", "\0\0\0\0\0\0\0a", "пароль пароль", "密码密码密码密码", "🐎🔋📎🐴🗝🚪🌙✨", "   correct   ", "lovelace engine",
+      "correct horse", "correct\0horse", "\0\0\0\0\0\0\0a", "пароль пароль", "密码密码密码密码", "🐎🔋📎🐴🗝🚪🌙✨", "   correct   ",
+      "lovelace engine",
       "a b c d e f", "tr0ub4dor&3",
       "Ada likes engines",
     ])
   func strong(text: String) throws { #expect(try Self.told(text) == nil) }
 
-  @Test("a short name makes no password weak") func shortName() throws { #expect(try Self.told("yo-horse", emails: [], names: ["Yo"]) == nil) }
+  @Test("a short name makes no password weak") func shortName() throws {
+    #expect(try Self.told("yo-horse", emails: [], names: ["Yo"]) == nil)
+  }
 
   @Test("up to 1,024 characters, all of which count") func long() throws {
     let long = String(repeating: "ab", count: 512)
     #expect(try TypedPassword(long, field: "password").bytes.count == 1024)
     #expect(try Self.told(long) == nil)
     #expect(try TypedPassword(String(repeating: "🔒", count: 1024), field: "password").bytes.count == 4096)
-    #expect(throws: InputProblem(field: "password", reason: .invalidInput, detail: "A password has at most 1,024 characters.")) {
+    #expect(
+      throws: InputProblem(field: "password", reason: .invalidInput, detail: "A password has at most 1,024 characters.")
+    ) {
       try TypedPassword(long + "a", field: "password")
     }
-    #expect(throws: InputProblem.self) { try TypedPassword(String(repeating: "e\u{301}", count: 200_000), field: "password") }
+    #expect(throws: InputProblem.self) {
+      try TypedPassword(String(repeating: "e\u{301}", count: 200_000), field: "password")
+    }
     #expect(throws: InputProblem.self) { try TypedPassword("", field: "password") }
   }
 
@@ -62,6 +77,8 @@ import Testing
     #expect((0.49...0.51).contains(Double(ones) / Double(1 << 19)), "half of the bits: \(ones)")
     let strangers = (0..<200_000).count { CommonPasswords.contains("stranger number \($0 &* 2_654_435_761)") }
     #expect(strangers <= 2, "\(strangers)")
-    for common in ["password", "12345678", "iloveyou", "trustno1", "superman", "computer"] { #expect(CommonPasswords.contains(common)) }
+    for common in ["password", "12345678", "iloveyou", "trustno1", "superman", "computer"] {
+      #expect(CommonPasswords.contains(common))
+    }
   }
 }

@@ -7,6 +7,9 @@ import Testing
     let report = await Conformance.run(PhoneOTP())
     #expect(report.findings == [])
     let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
-    #expect(held == [.descriptor, .spelling, .facts, .malformed, .delivery, .beginTwice, .faults, .secrets, .cancellation, .cleanup])
+    #expect(
+      held == [
+        .descriptor, .spelling, .facts, .malformed, .delivery, .beginTwice, .faults, .secrets, .cancellation, .cleanup,
+      ])
   }
 }

@@ -4,7 +4,8 @@ import Testing
 
 @Suite("The SMS") struct DeliveryTests {
   let code = CodeMessage(
-    code: "532917", text: "532917 is your Moongate verification code", domainBoundLine: "@localhost #532917", service: "Moongate")
+    code: "532917", text: "532917 is your Moongate verification code", domainBoundLine: "@localhost #532917",
+    service: "Moongate")
 
   @Test("ends in the domain-bound line, alone on its line") func text() async throws {
     let messenger = RecordingMessenger()
@@ -20,13 +21,17 @@ import Testing
 
   @Test("without a way in gateway.lua it is a fault") func noWay() async throws {
     let identifier = try PhoneOTP().readIdentifier(.typed("9999999999"))
-    await #expect(throws: DeliveryFault.self) { try await PhoneOTP().deliver(code, to: identifier, with: .sending(by: nil)) }
+    await #expect(throws: DeliveryFault.self) {
+      try await PhoneOTP().deliver(code, to: identifier, with: .sending(by: nil))
+    }
   }
 
   @Test("a fault reaches the core as it is") func fault() async throws {
     let messenger = RecordingMessenger(fault: DeliveryFault(reason: "no network"))
     let identifier = try PhoneOTP().readIdentifier(.typed("9999999999"))
-    await #expect(throws: DeliveryFault(reason: "no network")) { try await PhoneOTP().deliver(code, to: identifier, with: .sending(by: messenger)) }
+    await #expect(throws: DeliveryFault(reason: "no network")) {
+      try await PhoneOTP().deliver(code, to: identifier, with: .sending(by: messenger))
+    }
   }
 }
 
@@ -36,7 +41,9 @@ private struct NoWeb: WebClient {
 
 extension StepTools {
   /// What a delivery needs.
-  static func sending(by messenger: (any Messenger)?) -> StepTools { StepTools(randomBytes: { _ in [] }, web: NoWeb(), messenger: messenger) }
+  static func sending(by messenger: (any Messenger)?) -> StepTools {
+    StepTools(randomBytes: { _ in [] }, web: NoWeb(), messenger: messenger)
+  }
 }
 
 /// Keeps what it is given, or refuses all of it.

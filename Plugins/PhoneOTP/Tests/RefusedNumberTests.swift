@@ -9,17 +9,22 @@ import Testing
   @Test(
     "no number of India",
     arguments: [
-      "", " ", "+", "++919999999999", "+91+9999999999", "9", "12", "99999", "999999999", "99999 999999", "+91 12345", "+91 99999 99999 99999",
+      "", " ", "+", "++919999999999", "+91+9999999999", "9", "12", "99999", "999999999", "99999 999999", "+91 12345",
+      "+91 99999 99999 99999",
       // Extensions and what RFC 3966 knows: other names for one phone, or a number that nobody sees.
-      "9999999999 ext 1", "9999999999x1", "9999999999;ext=1", "9999999999,1", "9999999999#1", "tel:+919999999999", "tel:99999;phone-context=+91",
+      "9999999999 ext 1", "9999999999x1", "9999999999;ext=1", "9999999999,1", "9999999999#1", "tel:+919999999999",
+      "tel:99999;phone-context=+91",
       "9999999999;isub=1", "99999*99999", "~9999999999",
       // Vanity letters, other signs, controls.
-      "1800FLOWERS", "99999ABCDE", "9999999999😀", "😀", "9999999999\u{0}", "\u{0}", "99999\n99999", "99999\u{7F}99999", "९९९९९९९९९९क", "¹²³⁴⁵⁶⁷⁸⁹⁹",
+      "1800FLOWERS", "99999ABCDE", "9999999999😀", "😀", "9999999999\u{0}", "\u{0}", "99999\n99999", "99999\u{7F}99999",
+      "९९९९९९९९९९क", "¹²³⁴⁵⁶⁷⁸⁹⁹",
       "Ⅸ999999999",
       "<script>", "'; drop table accounts; --",
     ])
   func indianSentence(typed: String) {
-    #expect(throws: InputProblem(field: "phone", reason: .invalidPhone, detail: Self.indian)) { try phone.readIdentifier(.typed(typed)) }
+    #expect(throws: InputProblem(field: "phone", reason: .invalidPhone, detail: Self.indian)) {
+      try phone.readIdentifier(.typed(typed))
+    }
   }
 
   @Test(
@@ -27,7 +32,8 @@ import Testing
     arguments: [
       ("US", "12345", "This phone number is too short."), ("US", "202 555 0123 4", "This phone number is too long."),
       ("GB", "+44 20 7946", "This phone number is too short."), ("IN", "+1 202 555", "This phone number is too short."),
-      ("IN", "+999 1234 5678", "This is not a phone number of any country."), ("US", "", "Please enter your phone number."),
+      ("IN", "+999 1234 5678", "This is not a phone number of any country."),
+      ("US", "", "Please enter your phone number."),
       ("US", "555-HELP", "Please enter a phone number in digits only."), ("US", "7", "This phone number is too short."),
       ("US", "+91 12345", indian),
     ])
@@ -39,11 +45,14 @@ import Testing
 
   @Test("however long", arguments: [41, 65, 300, 100_000]) func long(count: Int) {
     for character in ["9", " ", "٩", "a"] {
-      #expect(throws: InputProblem.self) { try phone.readIdentifier(.typed(String(repeating: character, count: count))) }
+      #expect(throws: InputProblem.self) {
+        try phone.readIdentifier(.typed(String(repeating: character, count: count)))
+      }
     }
   }
 
-  @Test("an unknown region", arguments: ["", "ZZ", "XX", "I", "IND", "001", "91", "I\u{0}", "ＩＮ", "in ", "💥"]) func region(region: String) {
+  @Test("an unknown region", arguments: ["", "ZZ", "XX", "I", "IND", "001", "91", "I\u{0}", "ＩＮ", "in ", "💥"])
+  func region(region: String) {
     let input = ProviderInput(fields: ["phone": .text("9999999999"), "region": .text(region)], defaultRegion: "IN")
     #expect { try phone.readIdentifier(input) } throws: { error in
       (error as? InputProblem).map { $0.field == "region" && $0.reason == .invalidInput } ?? false

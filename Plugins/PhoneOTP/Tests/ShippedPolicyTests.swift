@@ -2,13 +2,16 @@ import MoongateSDK
 import PhoneOTP
 import Testing
 
-/// The seed's numbers (000, 001), as the text that ships says them; that the loader reads them so is MoongatePolicy's test.
+/// The seed's numbers (000, 001), as the text that ships says them; that the loader reads them so is MoongatePolicy's
+/// test.
 @Suite("The policy that ships") struct ShippedPolicyTests {
   @Test(
     "says the seed's numbers",
     arguments: [
-      #"length = 6, alphabet = "digits", ttl = "10m""#, #"resend_after = { "60s", "120s" }"#, #"max = 4, window = "15m""#,
-      #"max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#, #"unknown_account = "reveal""#,
+      #"length = 6, alphabet = "digits", ttl = "10m""#, #"resend_after = { "60s", "120s" }"#,
+      #"max = 4, window = "15m""#,
+      #"max = 5, window = "24h", counts = "failures", lock = { "15m", "1h", "6h", "24h" }"#,
+      #"unknown_account = "reveal""#,
       #"message = "{code} is your {service} verification code""#,
     ])
   func numbers(said: String) {

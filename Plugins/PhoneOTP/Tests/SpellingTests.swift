@@ -9,9 +9,12 @@ import Testing
   @Test(
     "all are one identifier",
     arguments: [
-      "9999999999", "99999 99999", "099999 99999", "+919999999999", "+91 99999 99999", "+91 99999-99999", "+91-99999-99999", "(99999) 99999",
-      "+91 (0) 99999 99999", "91 99999 99999", "00919999999999", "0091 99999 99999", " 99999\u{00A0}99999 ", "99999.99999", "99999/99999",
-      "99999\u{2013}99999", "99999\u{2011}99999", "\u{202A}+91 99999 99999\u{202C}", "\u{200E}99999 99999", "９９９９９９９９９９", "＋９１９９９９９９９９９９",
+      "9999999999", "99999 99999", "099999 99999", "+919999999999", "+91 99999 99999", "+91 99999-99999",
+      "+91-99999-99999", "(99999) 99999",
+      "+91 (0) 99999 99999", "91 99999 99999", "00919999999999", "0091 99999 99999", " 99999\u{00A0}99999 ",
+      "99999.99999", "99999/99999",
+      "99999\u{2013}99999", "99999\u{2011}99999", "\u{202A}+91 99999 99999\u{202C}", "\u{200E}99999 99999",
+      "９９９９９９９９９９", "＋９１９９９９９９９９９９",
       "٩٩٩٩٩٩٩٩٩٩", "۹۹۹۹۹۹۹۹۹۹", "९९९९९९९९९९", "+९१ ९९९९९ ९९९९९", "৯৯৯৯৯৯৯৯৯৯",
     ])
   func one(spelling: String) throws {
@@ -22,7 +25,9 @@ import Testing
     #expect(identifier.kind == .phone)
   }
 
-  @Test("the client's region wins over the gateway's", arguments: [("US", "+12025550123"), ("us", "+12025550123"), ("IN", "+912025550123")])
+  @Test(
+    "the client's region wins over the gateway's",
+    arguments: [("US", "+12025550123"), ("us", "+12025550123"), ("IN", "+912025550123")])
   func region(region: String, expected: String) throws {
     let input = ProviderInput(fields: ["phone": .text("2025550123"), "region": .text(region)], defaultRegion: "IN")
     #expect(try phone.readIdentifier(input).value == expected)
@@ -39,11 +44,16 @@ import Testing
   @Test(
     "what is dialled in other countries",
     arguments: [
-      ("IT", "06 1234 5678", "+390612345678", "IT", "fixed"), ("AR", "011 15-2345-6789", "+5491123456789", "AR", "mobile"),
-      ("MX", "+52 1 55 1234 5678", "+525512345678", "MX", "mobile"), ("US", "(202) 555-0123", "+12025550123", "US", "mobile"),
-      ("GB", "07400 123456", "+447400123456", "GB", "mobile"), ("DE", "0151 23456789", "+4915123456789", "DE", "mobile"),
-      ("FR", "06 12 34 56 78", "+33612345678", "FR", "mobile"), ("BR", "(11) 96123-4567", "+5511961234567", "BR", "mobile"),
-      ("JP", "050-1234-5678", "+815012345678", "JP", "voip"), ("IN", "+870 773 111 632", "+870773111632", "001", "mobile"),
+      ("IT", "06 1234 5678", "+390612345678", "IT", "fixed"),
+      ("AR", "011 15-2345-6789", "+5491123456789", "AR", "mobile"),
+      ("MX", "+52 1 55 1234 5678", "+525512345678", "MX", "mobile"),
+      ("US", "(202) 555-0123", "+12025550123", "US", "mobile"),
+      ("GB", "07400 123456", "+447400123456", "GB", "mobile"),
+      ("DE", "0151 23456789", "+4915123456789", "DE", "mobile"),
+      ("FR", "06 12 34 56 78", "+33612345678", "FR", "mobile"),
+      ("BR", "(11) 96123-4567", "+5511961234567", "BR", "mobile"),
+      ("JP", "050-1234-5678", "+815012345678", "JP", "voip"),
+      ("IN", "+870 773 111 632", "+870773111632", "001", "mobile"),
       ("IN", "+800 1234 5678", "+80012345678", "001", "unknown"),
     ])
   func elsewhere(region: String, typed: String, e164: String, country: String, type: String) throws {
@@ -60,9 +70,13 @@ import Testing
     #expect(!phone.draft("11111 11111", region: "IN").isValid)
   }
 
-  @Test("a canonical number reads as itself, whatever the region", arguments: ["+919999999999", "+5491123456789", "+390612345678", "+80012345678"])
+  @Test(
+    "a canonical number reads as itself, whatever the region",
+    arguments: ["+919999999999", "+5491123456789", "+390612345678", "+80012345678"])
   func fixedPoint(e164: String) throws {
-    for region in ["IN", "US", "IT", "AR"] { #expect(try phone.readIdentifier(.typed(e164, region: region)).value == e164) }
+    for region in ["IN", "US", "IT", "AR"] {
+      #expect(try phone.readIdentifier(.typed(e164, region: region)).value == e164)
+    }
   }
 
   @Test("many threads at once") func threads() async throws {
@@ -78,5 +92,7 @@ import Testing
 }
 
 extension ProviderInput {
-  static func typed(_ phone: String, region: String = "IN") -> Self { Self(fields: ["phone": .text(phone)], defaultRegion: region) }
+  static func typed(_ phone: String, region: String = "IN") -> Self {
+    Self(fields: ["phone": .text(phone)], defaultRegion: region)
+  }
 }

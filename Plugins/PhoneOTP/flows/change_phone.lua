@@ -1,6 +1,6 @@
--- Change the phone number, also after the old number was lost and the person signed in by email: a code goes to the new number, which
--- replaces the old one. The flow begins with a session that has recently proved something that the account holds (else 403
--- step_up_required). All other sessions of the account end.
+-- Change the phone number, also after the old number was lost and the person signed in by email: a code goes to the new
+-- number, which replaces the old one. The flow begins with a session that has recently proved something that the
+-- account holds (else 403 step_up_required). All other sessions of the account end.
 return flow "change_phone" {
   purpose = "change",
   identifier = "phone",

@@ -9,8 +9,11 @@ import Testing
     var subject = ConformanceSubject(of: TOTP().descriptor)
     subject.setsUp = true
     // Wrong: of an hour ago.
-    subject.answers(right: ["code": .totp(TOTPRecipe(of: "key"))], wrong: ["code": .totp(TOTPRecipe(of: "key", offset: -120))])
-    subject.malformedSubmits = [["code": .text("12345")], ["code": .text("12345x")], ["code": .other], ["recovery_code": .text("ABCDE-FGH23")]]
+    subject.answers(
+      right: ["code": .totp(TOTPRecipe(of: "key"))], wrong: ["code": .totp(TOTPRecipe(of: "key", offset: -120))])
+    subject.malformedSubmits = [
+      ["code": .text("12345")], ["code": .text("12345x")], ["code": .other], ["recovery_code": .text("ABCDE-FGH23")],
+    ]
     subject.isOneTime = true
     // Its own period and the one after.
     subject.lifetime = .milliseconds(2 * TimeCode.period)
@@ -19,7 +22,8 @@ import Testing
     let held = report.lines.filter { $0.verdict == .held }.map(\.rule)
     #expect(
       held == [
-        .descriptor, .malformed, .proof, .rounds, .askedFields, .beginTwice, .expiry, .concurrency, .refusals, .counted, .wholeAnswer, .once,
+        .descriptor, .malformed, .proof, .rounds, .askedFields, .beginTwice, .expiry, .concurrency, .refusals, .counted,
+        .wholeAnswer, .once,
         .hashing,
         .outcomes, .faults, .secrets, .cancellation, .cleanup,
       ])

@@ -22,7 +22,9 @@ private struct AuthenticatorFixture {
     StepContext(
       flow: "any", purpose: purpose,
       account: hasAccount
-        ? StepAccount(id: "ac_1", record: record, identifiers: [Identifier(kind: .email, value: "a@example.com", display: "a@example.com")]) : nil,
+        ? StepAccount(
+          id: "ac_1", record: record,
+          identifiers: [Identifier(kind: .email, value: "a@example.com", display: "a@example.com")]) : nil,
       identifier: nil, state: state, now: now, callback: nil,
       tools: StepTools(
         randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
@@ -30,7 +32,9 @@ private struct AuthenticatorFixture {
   }
 
   /// What a step asks for; fails where it does something else.
-  func asked(_ answer: StepAnswer, _ location: SourceLocation = #_sourceLocation) throws -> (fields: [InputField], state: [UInt8], shown: [Shown]) {
+  func asked(_ answer: StepAnswer, _ location: SourceLocation = #_sourceLocation) throws -> (
+    fields: [InputField], state: [UInt8], shown: [Shown]
+  ) {
     guard case .ask(let fields, let state, let shown) = answer else {
       Issue.record("not asked: \(answer)", sourceLocation: location)
       throw CancellationError()
@@ -110,18 +114,23 @@ extension ProviderInput {
     #expect(try await desk.prove(["code": try desk.code(-1)]) == "code_used", "nor one from before it")
     #expect(try await desk.prove(["code": try desk.code(1)]) == nil)
     desk.now += 30_000
-    #expect(try await desk.prove(["code": try desk.code()]) == "code_used", "the clock caught up with a code that was early")
+    #expect(
+      try await desk.prove(["code": try desk.code()]) == "code_used", "the clock caught up with a code that was early")
     desk.now += 30_000
     #expect(try await desk.prove(["code": try desk.code()]) == nil)
   }
 
-  @Test("forgives a clock as much as it was told to", arguments: [(0.0, 0), (1.0, 1)]) func drift(drift: Double, steps: Int64) async throws {
+  @Test("forgives a clock as much as it was told to", arguments: [(0.0, 0), (1.0, 1)]) func drift(
+    drift: Double, steps: Int64
+  ) async throws {
     for offset in -2...2 {
       var desk = AuthenticatorFixture()
       _ = try await desk.setUp()
       desk.now += 300_000
       desk.drift = drift
-      #expect(try await desk.prove(["code": try desk.code(Int64(offset))]) == (abs(Int64(offset)) <= steps ? nil : .invalidCode), "\(offset)")
+      #expect(
+        try await desk.prove(["code": try desk.code(Int64(offset))])
+          == (abs(Int64(offset)) <= steps ? nil : .invalidCode), "\(offset)")
     }
   }
 
@@ -169,7 +178,8 @@ extension ProviderInput {
     let unknown = try desk.asked(try await desk.provider.begin(desk.step(.prove), .typed([:])))
     #expect(known.fields == unknown.fields && known.state == unknown.state && known.shown == unknown.shown)
     #expect(try await desk.prove(["code": try desk.code()]) == .invalidCode)
-    let ofNoKey = String(decoding: TimeCode.code(TimeCode.step(at: desk.now), key: [UInt8](repeating: 0, count: 20)), as: UTF8.self)
+    let ofNoKey = String(
+      decoding: TimeCode.code(TimeCode.step(at: desk.now), key: [UInt8](repeating: 0, count: 20)), as: UTF8.self)
     #expect(try await desk.prove(["code": ofNoKey]) == .invalidCode)
     #expect(try await desk.prove(["recovery_code": "AAAAA-AAAAA"]) == .invalidCode)
   }
@@ -190,7 +200,9 @@ extension ProviderInput {
     }
   }
 
-  @Test("reads digits of any script", arguments: ["१२३४५६", "١٢٣٤٥٦", "123-456", " 123 456 "]) func scripts(typed: String) throws {
+  @Test("reads digits of any script", arguments: ["१२३४५६", "١٢٣٤٥٦", "123-456", " 123 456 "]) func scripts(
+    typed: String
+  ) throws {
     #expect(try TypedProof(.typed(["code": typed]), for: .prove) == .code(Array("123456".utf8)))
   }
 
@@ -201,13 +213,17 @@ extension ProviderInput {
     let begun = try desk.asked(try await desk.provider.begin(desk.step(.set), .typed([:])))
     let key = try #require(try TOTPState(bytes: begun.state).key)
     let code = String(decoding: TimeCode.code(TimeCode.step(at: desk.now), key: key), as: UTF8.self)
-    let kept = try desk.asked(try await desk.provider.submit(desk.step(.set, state: begun.state), .typed(["code": code])))
+    let kept = try desk.asked(
+      try await desk.provider.submit(desk.step(.set, state: begun.state), .typed(["code": code])))
     _ = try await desk.setUp()
     var shown = begun.shown + kept.shown
-    for purpose in [StepPurpose.change, .disable] { shown += try desk.asked(try await desk.provider.begin(desk.step(purpose), .typed([:]))).shown }
+    for purpose in [StepPurpose.change, .disable] {
+      shown += try desk.asked(try await desk.provider.begin(desk.step(purpose), .typed([:]))).shown
+    }
     for case .text(let text) in shown { said.insert(text) }
     for (fields, purpose) in [
-      (["code": "1"], StepPurpose.prove), (["recovery_code": "1"], .prove), (["code": "123456", "recovery_code": "ABCDE-FGH23"], .prove),
+      (["code": "1"], StepPurpose.prove), (["recovery_code": "1"], .prove),
+      (["code": "123456", "recovery_code": "ABCDE-FGH23"], .prove),
       ([:], .prove),
     ] {
       do throws(InputProblem) { _ = try TypedProof(.typed(fields), for: purpose) } catch { said.insert(error.detail) }
@@ -215,7 +231,8 @@ extension ProviderInput {
     let descriptor = desk.provider.descriptor
     let words = try #require(descriptor.words)
     said.formUnion(
-      [words.title, words.instruction] + Array(words.labels.values) + Array(words.links.values) + Array(words.page.values)
+      [words.title, words.instruction] + Array(words.labels.values) + Array(words.links.values)
+        + Array(words.page.values)
         + descriptor.outcomes.map(\.sentence))
     #expect(Set(words.translations(in: "hi").keys) == said)
     #expect(words.translations(in: "hi-IN") == words.translations(in: "hi") && words.translations(in: "ja") == [:])

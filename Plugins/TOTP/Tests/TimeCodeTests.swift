@@ -8,7 +8,8 @@ import Testing
   @Test(
     "are the RFC's",
     arguments: [
-      (59, "287082"), (1_111_111_109, "081804"), (1_111_111_111, "050471"), (1_234_567_890, "005924"), (2_000_000_000, "279037"),
+      (59, "287082"), (1_111_111_109, "081804"), (1_111_111_111, "050471"), (1_234_567_890, "005924"),
+      (2_000_000_000, "279037"),
       (20_000_000_000, "353130"),
     ] as [(Int64, String)])
   func vectors(seconds: Int64, code: String) {
@@ -26,23 +27,30 @@ import Testing
 
   static let key = [UInt8](1...20)
 
-  @Test("hold for their period and a neighbour on each side", arguments: [(-2, false), (-1, true), (0, true), (1, true), (2, false)])
+  @Test(
+    "hold for their period and a neighbour on each side",
+    arguments: [(-2, false), (-1, true), (0, true), (1, true), (2, false)])
   func neighbours(offset: Int64, isRight: Bool) {
     let now: Int64 = 1_795_176_000_000
     let code = TimeCode.code(TimeCode.step(at: now) + offset, key: Self.key)
     let match = TimeCode.match(code, key: Self.key, at: now, drift: 1, after: nil)
     #expect(match == (isRight ? .fresh(step: TimeCode.step(at: now) + offset) : .none))
-    #expect(TimeCode.match(code, key: Self.key, at: now, drift: 0, after: nil) == (offset == 0 ? .fresh(step: TimeCode.step(at: now)) : .none))
+    #expect(
+      TimeCode.match(code, key: Self.key, at: now, drift: 0, after: nil)
+        == (offset == 0 ? .fresh(step: TimeCode.step(at: now)) : .none))
   }
 
   @Test("change at the boundary to the millisecond") func boundary() {
     #expect(TimeCode.step(at: 29_999) == 0 && TimeCode.step(at: 30_000) == 1)
   }
 
-  @Test("are spent with all that came before them", arguments: [(-1, false), (0, false), (1, true)]) func spent(offset: Int64, isFresh: Bool) {
+  @Test("are spent with all that came before them", arguments: [(-1, false), (0, false), (1, true)]) func spent(
+    offset: Int64, isFresh: Bool
+  ) {
     let now: Int64 = 1_795_176_000_000
     let current = TimeCode.step(at: now)
-    let match = TimeCode.match(TimeCode.code(current + offset, key: Self.key), key: Self.key, at: now, drift: 1, after: current)
+    let match = TimeCode.match(
+      TimeCode.code(current + offset, key: Self.key), key: Self.key, at: now, drift: 1, after: current)
     #expect(match == (isFresh ? .fresh(step: current + offset) : .used))
   }
 
@@ -52,13 +60,17 @@ import Testing
     }
   }
 
-  @Test("keys are written as RFC 4648 writes them", arguments: [("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foobar", "MZXW6YTBOI")])
+  @Test(
+    "keys are written as RFC 4648 writes them",
+    arguments: [("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foobar", "MZXW6YTBOI")])
   func base32(text: String, encoded: String) { #expect(Base32.encode(Array(text.utf8)) == encoded) }
 
   @Test("the picture says who and what") func address() {
     let address = KeyAddress.make(key: Array("foobar".utf8), issuer: "My: Shop", person: "asha@example.com")
     #expect(
-      address == "otpauth://totp/My%20Shop:asha@example.com?secret=MZXW6YTBOI&issuer=My%3A%20Shop&algorithm=SHA1&digits=6&period=30")
+      address
+        == "otpauth://totp/My%20Shop:asha@example.com?secret=MZXW6YTBOI&issuer=My%3A%20Shop&algorithm=SHA1&digits=6&period=30"
+    )
   }
 }
 
@@ -92,7 +104,8 @@ import Testing
     for code in shown { #expect(!bytes.contains(code) && !bytes.contains(code.replacing("-", with: ""))) }
   }
 
-  @Test("what is none is read as none", arguments: ["", "ABCDE", "ABCDE-FGHI1", "ABCDE-FGHIJK", "ÄBCDE-FGHIJ"]) func reading(typed: String) {
+  @Test("what is none is read as none", arguments: ["", "ABCDE", "ABCDE-FGHI1", "ABCDE-FGHIJK", "ÄBCDE-FGHIJ"])
+  func reading(typed: String) {
     #expect(RecoveryCodes.read(typed) == nil)
   }
 }

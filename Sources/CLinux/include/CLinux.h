@@ -3,9 +3,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-// Keeps this process's memory to itself: no core file, no tracing and no /proc/PID/mem for other processes of the same user, and no
-// signal handler that looks through the memory after a crash. Children lose what belongs to the process when they execute another
-// program, but keep the limit.
+// Keeps this process's memory to itself: no core file, no tracing and no /proc/PID/mem for other processes of the same
+// user, and no signal handler that looks through the memory after a crash. Children lose what belongs to the process
+// when they execute another program, but keep the limit.
 // Returns 0, or the errno of the call that failed.
 int clinux_protect_memory(void);
 

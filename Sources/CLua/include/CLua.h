@@ -79,10 +79,12 @@ typedef struct {
 /// `key` is NULL for a plain fact. For a set it is the member asked for; with `key` NULL and `index` >= 0 the set's
 /// `index`th member name in sorted order is asked for (as CLUA_STRING; CLUA_NIL at the end).
 /// Returns 0, or another number with the sentence of the error in `*value`.
-typedef int (*clua_fact_reader)(void *context, int32_t slot, const char *key, size_t key_length, int64_t index, clua_value *value);
+typedef int (*clua_fact_reader)(void *context, int32_t slot, const char *key, size_t key_length, int64_t index,
+  clua_value *value);
 
 /// The hour (0 to 23) of a moment in a time zone; answers as above.
-typedef int (*clua_hour_reader)(void *context, int64_t seconds, const char *zone, size_t zone_length, clua_value *value);
+typedef int (*clua_hour_reader)(void *context, int64_t seconds, const char *zone, size_t zone_length,
+  clua_value *value);
 
 /// What Swift answers to.
 typedef struct {
@@ -133,24 +135,28 @@ typedef struct {
 
 /// Makes a state with the sandbox loaded. NULL when there is no memory.
 clua_state *clua_new(const clua_callbacks *callbacks);
-/// Adds constructors to the globals of every script: a call makes a tagged value of the name. A global that exists keeps its meaning.
+/// Adds constructors to the globals of every script: a call makes a tagged value of the name. A global that exists
+/// keeps its meaning.
 clua_status clua_constructors_add(clua_state *state, const clua_constructor *list, size_t count);
 /// Frees all of it. NULL is allowed.
 void clua_free(clua_state *state);
 
 /// Runs a chunk of Lua text and keeps the functions of the value that it returns. Tables that those functions hold as
 /// upvalues are frozen and the rest of their upvalues is put back before each call, so that no call can leave anything
-/// for the next. With `marks` two reserved globals are there for text that was instrumented: `_moongate_at(number, table)`
-/// notes the table's number; `_moongate_took(number, value)` notes whether the value was true, and gives it back.
-/// On CLUA_OK the tree is read by the functions below, until the next load.
-clua_status clua_load(clua_state *state, const char *name, const char *source, size_t length, const clua_budget *budget, bool marks);
+/// for the next. With `marks` two reserved globals are there for text that was instrumented:
+/// `_moongate_at(number, table)` notes the table's number; `_moongate_took(number, value)` notes whether the value was
+/// true, and gives it back. On CLUA_OK the tree is read by the functions below, until the next load.
+clua_status clua_load(clua_state *state, const char *name, const char *source, size_t length, const clua_budget *budget,
+  bool marks);
 /// Parses only.
-clua_status clua_parse(clua_state *state, const char *name, const char *source, size_t length, const clua_budget *budget);
+clua_status clua_parse(clua_state *state, const char *name, const char *source, size_t length,
+  const clua_budget *budget);
 const clua_node *clua_tree_nodes(const clua_state *state);
 size_t clua_tree_count(const clua_state *state);
 const char *clua_tree_text(const clua_state *state);
 
-/// What `_moongate_took` saw since the state was made, by its numbers: bit 0 where a value was true, bit 1 where one was not.
+/// What `_moongate_took` saw since the state was made, by its numbers: bit 0 where a value was true, bit 1 where one
+/// was not.
 const uint8_t *clua_sides_taken(const clua_state *state, size_t *count);
 
 /// Makes an empty table of facts; its number, or -1 without memory.
@@ -159,7 +165,8 @@ int32_t clua_facts_new(clua_state *state);
 clua_status clua_facts_add(clua_state *state, int32_t facts, const char *path, int32_t slot, bool is_set);
 
 /// Calls a kept function with the facts (-1: with none).
-clua_status clua_call(clua_state *state, int32_t function, int32_t facts, const clua_budget *budget, clua_value *result);
+clua_status clua_call(clua_state *state, int32_t function, int32_t facts, const clua_budget *budget,
+  clua_value *result);
 
 /// About the last run that was not CLUA_OK: a sentence without its position.
 const char *clua_message(const clua_state *state);

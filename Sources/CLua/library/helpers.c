@@ -84,7 +84,8 @@ static int cidr(lua_State *L) {
     }
     bits = bits * 10 + (*p - '0');
   }
-  if (size == 0 || digits == 0 || bits > size * 8) return raise(L, "cidr: `%.60s` is no address block such as 10.0.0.0/8", block);
+  if (size == 0 || digits == 0 || bits > size * 8) return raise(L,
+    "cidr: `%.60s` is no address block such as 10.0.0.0/8", block);
   if (read_address(text, address_length, address) != size) return lua_pushboolean(L, 0), 1;
   bool inside = memcmp(network, address, (size_t)bits / 8) == 0;
   if (inside && bits % 8 != 0) {
@@ -129,7 +130,8 @@ bool clua_parse_duration(const char *text, size_t length, int64_t *milliseconds)
     if (digits == 0) return false;
     const char *unit = text;
     while (text < end && *text >= 'a' && *text <= 'z') text++;
-    while (next_unit < 5 && !(strlen(units[next_unit].unit) == (size_t)(text - unit) && memcmp(units[next_unit].unit, unit, (size_t)(text - unit)) == 0))
+    while (next_unit < 5 && !(strlen(units[next_unit].unit) == (size_t)(text - unit) &&
+      memcmp(units[next_unit].unit, unit, (size_t)(text - unit)) == 0))
       next_unit++;
     if (next_unit == 5 || count > longest / units[next_unit].milliseconds) return false;
     total += count * units[next_unit++].milliseconds;
@@ -146,7 +148,8 @@ static int duration(lua_State *L) {
   if (lua_type(L, 1) != LUA_TSTRING) return raise(L, "duration takes a string such as \"15m\"");
   const char *text = lua_tolstring(L, 1, &length);
   charge(L, 2);
-  if (!clua_parse_duration(text, length, &milliseconds)) return raise(L, "`%.60s` is no duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\"", text);
+  if (!clua_parse_duration(text, length, &milliseconds)) return raise(L,
+    "`%.60s` is no duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\"", text);
   if (milliseconds % 1000 == 0)
     lua_pushinteger(L, milliseconds / 1000);
   else

@@ -62,7 +62,8 @@ static int math_min(lua_State *L) { return extreme(L, false); }
 
 static int math_tointeger(lua_State *L) {
   int is_whole;
-  lua_Integer value = lua_type(L, 1) == LUA_TNUMBER ? lua_tointegerx(L, 1, &is_whole) : (luaL_checkany(L, 1), is_whole = 0, 0);
+  lua_Integer value = lua_type(L, 1) == LUA_TNUMBER ? lua_tointegerx(L, 1, &is_whole) : (luaL_checkany(L, 1),
+    is_whole = 0, 0);
   if (is_whole)
     lua_pushinteger(L, value);
   else

@@ -1,8 +1,9 @@
-// `pairs` in sorted order. Lua's own order follows addresses and a random seed: the same facts could give another decision.
+// `pairs` in sorted order. Lua's own order follows addresses and a random seed: the same facts could give another
+// decision.
 //
-// What is left of the seed: `#t` is Lua's own and may be any border of a list with holes. Which one follows from the sizes of
-// the table's two parts, and so from its keys alone, as long as nothing was removed from a table that also has text keys. A
-// list without holes has one border. config/README.md tells operators so.
+// What is left of the seed: `#t` is Lua's own and may be any border of a list with holes. Which one follows from the
+// sizes of the table's two parts, and so from its keys alone, as long as nothing was removed from a table that also has
+// text keys. A list without holes has one border. config/README.md tells operators so.
 #include "../internal.h"
 
 typedef struct {
@@ -63,7 +64,8 @@ void push_sorted_keys(lua_State *L, int index) {
   while (lua_next(L, table)) {
     lua_pop(L, 1);
     sort_key key;
-    if (!read_key(L, -1, &key)) raise(L, "keys of type %s have no order: use strings, numbers or booleans", luaL_typename(L, -1));
+    if (!read_key(L, -1, &key)) raise(L, "keys of type %s have no order: use strings, numbers or booleans",
+      luaL_typename(L, -1));
     if (key.rank == 2) bytes += key.length;
     lua_pushvalue(L, -1);
     lua_rawseti(L, unsorted, ++count);

@@ -160,7 +160,8 @@ static const char *close_capture(matcher *m, const char *s, const char *p) {
 
 static const char *match_back_reference(matcher *m, const char *s, int digit) {
   int number = digit - '1';
-  if (number < 0 || number >= m->level || m->captures[number].length == OPEN) raise(m->L, "invalid capture index %%%c", digit);
+  if (number < 0 || number >= m->level || m->captures[number].length == OPEN) raise(m->L, "invalid capture index %%%c",
+    digit);
   ptrdiff_t length = m->captures[number].length;
   if (length == POSITION) raise(m->L, "invalid capture index %%%c", digit);
   charge(m->L, 1 + (uint64_t)length);
@@ -279,7 +280,8 @@ static int push_captures(matcher *m, const char *s, const char *end) {
   return count;
 }
 
-static void prepare(matcher *m, lua_State *L, const char *source, size_t source_length, const char *pattern, size_t pattern_length) {
+static void prepare(matcher *m, lua_State *L, const char *source, size_t source_length, const char *pattern,
+  size_t pattern_length) {
   memset(m, 0, sizeof *m);
   m->L = L;
   m->source = source;
@@ -301,7 +303,8 @@ int pattern_find(lua_State *L, bool find) {
   if (find && lua_toboolean(L, 4)) {
     // memmem is linear; each byte is a step all the same.
     charge(L, 1 + (uint64_t)(source + source_length - s) + pattern_length);
-    const char *found = pattern_length == 0 ? s : memmem(s, (size_t)(source + source_length - s), pattern, pattern_length);
+    const char *found = pattern_length == 0 ? s : memmem(s, (size_t)(source + source_length - s), pattern,
+      pattern_length);
     if (found == NULL) return lua_pushnil(L), 1;
     lua_pushinteger(L, found - source + 1);
     lua_pushinteger(L, found - source + (lua_Integer)pattern_length);
@@ -406,7 +409,8 @@ static void add_replacement(matcher *m, buffer *b, const char *s, const char *en
   if (!lua_toboolean(L, -1)) {
     buffer_add(b, s, (size_t)(end - s));
   } else {
-    if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TNUMBER) raise(L, "a replacement must be text, not a %s", luaL_typename(L, -1));
+    if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TNUMBER) raise(L,
+      "a replacement must be text, not a %s", luaL_typename(L, -1));
     size_t length;
     const char *text = lua_tolstring(L, -1, &length);
     buffer_add(b, text, length);

@@ -91,7 +91,8 @@ static int string_rep(lua_State *L) {
   const char *separator = lua_isnoneornil(L, 3) ? "" : check_text(L, 3, &separator_length);
   if (count <= 0) return lua_pushliteral(L, ""), 1;
   charge(L, 1 + (uint64_t)count / 16);
-  if (length + separator_length > 0 && (uint64_t)count > (uint64_t)(1 << 30) / (length + separator_length)) kill_run(L, CLUA_KILLED_MEMORY);
+  if (length + separator_length > 0 && (uint64_t)count > (uint64_t)(1 << 30) / (length + separator_length)) kill_run(L,
+    CLUA_KILLED_MEMORY);
   size_t total = (size_t)count * length + (size_t)(count - 1) * separator_length;
   charge(L, total / 16);
   char *bytes = lua_newuserdatauv(L, total + 1, 0), *end = bytes;
@@ -151,7 +152,8 @@ static int string_format(lua_State *L) {
     }
     char spec[24], text[512]; // "%99.99f" of the greatest double has 410 characters
     char letter = read_conversion(&format, end, spec, sizeof spec);
-    if (letter == 0 || strchr("cdiuoxXeEfFgGs", letter) == NULL) return raise(L, "string.format: this conversion is not offered");
+    if (letter == 0 || strchr("cdiuoxXeEfFgGs", letter) == NULL) return raise(L,
+      "string.format: this conversion is not offered");
     if (++argument > arguments) return raise(L, "string.format: argument %d is missing", argument);
     int count = 0;
     switch (letter) {

@@ -19,7 +19,8 @@ static int table_concat(lua_State *L) {
     charge(L, 1);
     if (!first) buffer_add(&b, separator, separator_length);
     int type = lua_geti(L, 1, i);
-    if (type != LUA_TSTRING && type != LUA_TNUMBER) return raise(L, "table.concat: item %lld is a %s", (long long)i, luaL_typename(L, -1));
+    if (type != LUA_TSTRING && type != LUA_TNUMBER) return raise(L, "table.concat: item %lld is a %s", (long long)i,
+      luaL_typename(L, -1));
     size_t length;
     const char *text = lua_tolstring(L, -1, &length);
     buffer_add(&b, text, length);

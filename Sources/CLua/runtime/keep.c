@@ -51,7 +51,8 @@ static void capture_value(lua_State *L, capture *c, int index, int depth) {
       return;
     case LUA_TTABLE:
       if (!is_new(L, c, index)) return;
-      if (lua_getmetatable(L, index)) { // a view: what is behind it, unless it is a library (whose own metatable refuses unknown names)
+      // a view: what is behind it, unless it is a library (whose own metatable refuses unknown names)
+      if (lua_getmetatable(L, index)) {
         lua_pop(L, 1);
         lua_pushvalue(L, index);
         look_through(L, -1);

@@ -6,8 +6,8 @@
 
 // The count hook fires after so many VM instructions. Small, since one instruction may compare two long strings.
 #define GRAIN 100
-// One instruction may compare two strings of any length without a word to us. So with long strings about, each instruction
-// costs as much as the comparison of two of the longest could: one step for each of so many bytes.
+// One instruction may compare two strings of any length without a word to us. So with long strings about, each
+// instruction costs as much as the comparison of two of the longest could: one step for each of so many bytes.
 #define BYTES_PER_STEP 512
 // Library work between two looks at the clock.
 #define CLOCK_GRAIN 2048
@@ -141,7 +141,8 @@ static void explain_kill(clua_state *S) {
       snprintf(S->message, sizeof S->message, "stopped after %llu steps", (unsigned long long)S->budget.steps);
       break;
     case CLUA_KILLED_MEMORY:
-      snprintf(S->message, sizeof S->message, "stopped after asking for more than %llu bytes", (unsigned long long)S->budget.bytes);
+      snprintf(S->message, sizeof S->message, "stopped after asking for more than %llu bytes",
+        (unsigned long long)S->budget.bytes);
       break;
     default:
       snprintf(S->message, sizeof S->message, "stopped after %g ms", (double)S->budget.nanoseconds / 1e6);
@@ -205,9 +206,10 @@ void collect_garbage(clua_state *S) {
   S->clean = true;
 }
 
-// Lua doubles its table of strings and its stack as they fill, but shrinks them by another measure: a state that never ran anything holds less than
-// one that did and came back, and a call at its limit of memory would pay for the difference. Once both have been far larger than what is kept
-// needs, collection brings them to the same size each time.
+// Lua doubles its table of strings and its stack as they fill, but shrinks them by another measure: a state that never
+// ran anything holds less than one that did and came back, and a call at its limit of memory would pay for the
+// difference. Once both have been far larger than what is kept needs, collection brings them to the same size each
+// time.
 static int outgrow(lua_State *L) {
   luaL_checkstack(L, 1000, NULL);
   uint64_t strings = state_of(L)->held / 8; // at least four for each one held: none takes less than 32 bytes
@@ -237,7 +239,8 @@ int raise(lua_State *L, const char *format, ...) {
     lua_pop(L, 1);
     lua_pushfstring(L, "%s:%d: ", state_of(L)->name, line_at_work(L));
   }
-  lua_pushlstring(L, text, strlen(text)); // not lua_pushstring: its cache goes by addresses, so the bytes charged would too
+  // not lua_pushstring: its cache goes by addresses, so the bytes charged would too
+  lua_pushlstring(L, text, strlen(text));
   lua_concat(L, 2);
   return lua_error(L);
 }
@@ -361,8 +364,8 @@ clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua
   bool was_settled = S->clean && S->settled;
   clua_status status = run_protected(S, call_body, &request, budget);
   // Garbage of earlier calls may lend this one interned strings or a grown stack and so save it some bytes. Where that
-  // could decide between life and death, the call is judged again from a settled state: the same everywhere. It is pure,
-  // so a second run changes nothing.
+  // could decide between life and death, the call is judged again from a settled state: the same everywhere. It is
+  // pure, so a second run changes nothing.
   if (!was_settled && (status == CLUA_KILLED_MEMORY || S->bytes + 2 * GARBAGE_MAX > S->budget.bytes)) {
     settle_state(S);
     status = run_protected(S, call_body, &request, budget);

@@ -5,7 +5,8 @@
 
 // MARK: read-only tables
 
-static int refuse_write(lua_State *L) { return raise(L, "this is read-only: a call cannot leave anything for the next one"); }
+static int refuse_write(lua_State *L) { return raise(L,
+  "this is read-only: a call cannot leave anything for the next one"); }
 
 static int refuse_global(lua_State *L) {
   size_t length;
@@ -34,7 +35,8 @@ static void push_view_metatable(lua_State *L, int behind, lua_CFunction write) {
 }
 
 void look_through(lua_State *L, int index) {
-  if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) return; // scripts cannot give a table a metatable
+  // scripts cannot give a table a metatable
+  if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) return;
   lua_rawgeti(L, -1, 1);
   lua_remove(L, -2);
   if (lua_istable(L, -1))

@@ -18,7 +18,8 @@ int32_t clua_typing_distance(const char *left, size_t left_length, const char *r
       int best = above[j - 1] + cost;
       if (above[j] + 1 < best) best = above[j] + 1;
       if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-      if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] && before[j - 2] + 1 < best) best = before[j - 2] + 1;
+      if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] &&
+        before[j - 2] + 1 < best) best = before[j - 2] + 1;
       row[j] = best;
     }
     int *spare = before;

@@ -1,5 +1,5 @@
-// The words that a file is made of, which the state is given, `vary`, and the decisions. Each makes an opaque value that no script can change or forge;
-// what it means is decided where the tree is read.
+// The words that a file is made of, which the state is given, `vary`, and the decisions. Each makes an opaque value
+// that no script can change or forge; what it means is decided where the tree is read.
 #include "../internal.h"
 
 static const char tagged_key = 0;
@@ -82,7 +82,8 @@ static int take_table_or_nothing(lua_State *L) {
 
 static int take_text_or_table(lua_State *L) {
   const char *name = lua_touserdata(L, lua_upvalueindex(1));
-  if (lua_type(L, 1) != LUA_TSTRING && lua_type(L, 1) != LUA_TTABLE) return raise(L, "%s takes a string or a table, as in %s \"…\"", name, name);
+  if (lua_type(L, 1) != LUA_TSTRING && lua_type(L, 1) != LUA_TTABLE) return raise(L,
+    "%s takes a string or a table, as in %s \"…\"", name, name);
   lua_settop(L, 1);
   return construct(L, name, 1);
 }
@@ -102,7 +103,8 @@ static int take_body(lua_State *L) {
   tagged *title = to_tagged(L, 1);
   if (title == NULL || !title->has_title) return raise(L, "this value cannot be called");
   const char *name = title->name;
-  if (lua_type(L, 2) != LUA_TTABLE) return raise(L, "%s takes a table after its name, as in %s \"…\" { … }", name, name);
+  if (lua_type(L, 2) != LUA_TTABLE) return raise(L, "%s takes a table after its name, as in %s \"…\" { … }", name,
+    name);
   lua_settop(L, 2);
   lua_getiuservalue(L, 1, 1);
   lua_insert(L, 2);
@@ -110,7 +112,8 @@ static int take_body(lua_State *L) {
 }
 
 static int vary(lua_State *L) {
-  if (lua_gettop(L) != 3 || lua_type(L, 3) != LUA_TFUNCTION) return raise(L, "vary takes the lowest value, the highest, and a function");
+  if (lua_gettop(L) != 3 || lua_type(L, 3) != LUA_TFUNCTION) return raise(L,
+    "vary takes the lowest value, the highest, and a function");
   return construct(L, "vary", 3);
 }
 

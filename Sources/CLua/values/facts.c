@@ -24,14 +24,16 @@ static int push_fact(lua_State *L, int32_t slot, const char *key, size_t key_len
   clua_state *S = state_of(L);
   clua_value value;
   memset(&value, 0, sizeof value);
-  int refused = S->callbacks.fact == NULL ? 1 : S->callbacks.fact(S->callbacks.context, slot, key, key_length, index, &value);
+  int refused = S->callbacks.fact == NULL ? 1 : S->callbacks.fact(S->callbacks.context, slot, key, key_length, index,
+    &value);
   charge(L, 2 + value.length / 16);
   if (refused) return raise_answer(L, &value, "this fact cannot be read");
   switch (value.kind) {
     case CLUA_BOOLEAN: lua_pushboolean(L, value.boolean); break;
     case CLUA_INTEGER: lua_pushinteger(L, value.integer); break;
     case CLUA_NUMBER: lua_pushnumber(L, value.number); break;
-    case CLUA_STRING: lua_pushlstring(L, value.bytes != NULL ? value.bytes : "", value.bytes != NULL ? value.length : 0); break;
+    case CLUA_STRING: lua_pushlstring(L, value.bytes != NULL ? value.bytes : "",
+      value.bytes != NULL ? value.length : 0); break;
     default: lua_pushnil(L); break;
   }
   return 1;

@@ -15,7 +15,8 @@ typedef enum {
   CPOSTGRES_CERTIFICATE_REVOKED,
 } cpostgres_certificate;
 
-/// What OpenSSL found wrong with the certificate of the server whose TLS this thread ended last: of one to which it could not connect just now.
+/// What OpenSSL found wrong with the certificate of the server whose TLS this thread ended last: of one to which it
+/// could not connect just now.
 cpostgres_certificate cpostgres_found_certificate(void);
 
 #endif

@@ -15,7 +15,8 @@ typedef struct cspawn_child {
 //
 // The calling thread is its parent: when that thread ends, however it ends, the kernel kills the program.
 // Returns 0, or the errno of the step that failed, whose name is then in `step`.
-int cspawn_start(const char *path, char *const arguments[], char *const environment[], const char *folder, cspawn_child *child, const char **step);
+int cspawn_start(const char *path, char *const arguments[], char *const environment[], const char *folder,
+  cspawn_child *child, const char **step);
 
 // Sends a signal to the program and all that it started. Must not be called after cspawn_reap.
 void cspawn_signal(const cspawn_child *child, int signal);
@@ -35,10 +36,11 @@ void cspawn_wake_clear(int descriptor);
 // Keeps a pipe that nobody reads from ending the process: for the calling thread.
 void cspawn_ignore_broken_pipes(void);
 
-// Starts a program that takes over from this process, with this process's standard input and output, and descriptors of this process from 3 on. It gets
-// no other descriptor, and outlives this process.
+// Starts a program that takes over from this process, with this process's standard input and output, and descriptors of
+// this process from 3 on. It gets no other descriptor, and outlives this process.
 // - handed: those that become 3, 4 and so on.
 // - errors: what becomes its standard error.
 // Returns 0, or the errno of what failed.
 int cspawn_start_successor(
-  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors, pid_t *pid);
+  const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors,
+    pid_t *pid);

@@ -1,4 +1,5 @@
-// What this program was built from, and the versions of the system libraries that it runs with: for `moongate --version`.
+// What this program was built from, and the versions of the system libraries that it runs with: for
+// `moongate --version`.
 #pragma once
 #include <stddef.h>
 
@@ -17,5 +18,6 @@ typedef struct {
   char version[48];
 } cversions_library;
 
-// Asks a library for its version. A library that has no such call is told by the number in its file's name, as in libargon2.so.1.
+// Asks a library for its version. A library that has no such call is told by the number in its file's name, as in
+// libargon2.so.1.
 cversions_library cversions_library_at(size_t index);

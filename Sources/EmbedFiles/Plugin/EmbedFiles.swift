@@ -1,9 +1,11 @@
 import Foundation
 import PackagePlugin
 
-/// Embeds a target's files that are no sources and are not left out, and what lies in its folders `Templates`, as `PackageResources`.
+/// Embeds a target's files that are no sources and are not left out, and what lies in its folders `Templates`, as
+/// `PackageResources`.
 ///
-/// SwiftPM's own `.embedInCode` writes an array of numbers, of which the compiler checks each: that was a tenth of the whole build.
+/// SwiftPM's own `.embedInCode` writes an array of numbers, of which the compiler checks each: that was a tenth of the
+/// whole build.
 @main struct EmbedFiles: BuildToolPlugin {
   func createBuildCommands(context: PluginContext, target: any Target) throws -> [Command] {
     guard let target = target as? any SourceModuleTarget else { return [] }
@@ -18,7 +20,10 @@ import PackagePlugin
 
   /// Templates may be Swift themselves, so the target leaves the folder out.
   private func templates(in folder: URL) -> [URL] {
-    let every = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: [.isRegularFileKey])?.compactMap { $0 as? URL } ?? []
+    let every =
+      FileManager.default.enumerator(at: folder, includingPropertiesForKeys: [.isRegularFileKey])?.compactMap {
+        $0 as? URL
+      } ?? []
     return every.filter { file in
       file.deletingLastPathComponent().pathComponents.contains("Templates")
         && (try? file.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile) == true

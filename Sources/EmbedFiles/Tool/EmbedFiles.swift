@@ -1,6 +1,7 @@
 import Foundation
 
-/// `embed-files OUTPUT FILE…`: writes a Swift file in which each file is a constant, named after it: `en.words` is `PackageResources.en_words`.
+/// `embed-files OUTPUT FILE…`: writes a Swift file in which each file is a constant, named after it: `en.words` is
+/// `PackageResources.en_words`.
 @main enum EmbedFiles {
   static func main() throws {
     let arguments = CommandLine.arguments.dropFirst().map { URL(fileURLWithPath: $0) }
@@ -15,7 +16,8 @@ import Foundation
     let name = String(file.lastPathComponent.map { $0.isLetter || $0.isNumber ? $0 : "_" })
     let bytes = try Data(contentsOf: file)
     let value = String(validating: bytes, as: UTF8.self).map { "Array(\(literal($0)).utf8)" }
-    return "  static let \(name): [UInt8] = \(value ?? "Array(Data(base64Encoded: \"\(bytes.base64EncodedString())\") ?? Data())")\n"
+    return
+      "  static let \(name): [UInt8] = \(value ?? "Array(Data(base64Encoded: \"\(bytes.base64EncodedString())\") ?? Data())")\n"
   }
 
   /// The text as it is written in Swift.

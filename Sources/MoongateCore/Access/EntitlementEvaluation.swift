@@ -6,12 +6,14 @@ extension AccountRules {
 
   /// The entitlements of a session, evaluated now.
   ///
-  /// They depend on the account and on what the session has passed, and on no clock: `f.now` is the moment of the session's last proof. So all event
-  /// loops and nodes find the same ones, and a change of any of those facts is what evaluates them again.
-  /// - Throws: `PolicyFault` where any function cannot be run to its end. Attack: a function that fails must not take a group away in silence, because
-  ///   services may refuse by a group ("banned") as well as allow by one.
+  /// They depend on the account and on what the session has passed, and on no clock: `f.now` is the moment of the
+  /// session's last proof. So all event loops and nodes find the same ones, and a change of any of those facts is what
+  /// evaluates them again.
+  /// - Throws: `PolicyFault` where any function cannot be run to its end. Attack: a function that fails must not take a
+  ///   group away in silence, because services may refuse by a group ("banned") as well as allow by one.
   package func entitlements(
-    of snapshot: SessionSnapshot, in generation: any PolicyGeneration, by evaluator: () throws(PolicyFault) -> any PolicyEvaluator
+    of snapshot: SessionSnapshot, in generation: any PolicyGeneration,
+    by evaluator: () throws(PolicyFault) -> any PolicyEvaluator
   )
     throws(PolicyFault) -> Entitlements
   {
@@ -27,7 +29,9 @@ extension AccountRules {
       case .computed(let function): if try evaluator().condition(of: function, given: facts) { found.append(name) }
       }
     }
-    for (name, function) in self.claims.sorted(by: { $0.key < $1.key }) { claims[name] = try evaluator().claim(of: function, given: facts) }
+    for (name, function) in self.claims.sorted(by: { $0.key < $1.key }) {
+      claims[name] = try evaluator().claim(of: function, given: facts)
+    }
     return Entitlements(groups: found, claims: claims)
   }
 
@@ -42,7 +46,8 @@ extension AccountRules {
 
   /// The entitlements of a requester with a fixed list of groups, such as a token.
   ///
-  /// Attack: a group is taken out of accounts.lua, and what was given that group before keeps it. Names that are not defined count for nothing.
+  /// Attack: a group is taken out of accounts.lua, and what was given that group before keeps it. Names that are not
+  /// defined count for nothing.
   package func entitlements(ofGroups names: some Sequence<GroupName>) -> Entitlements {
     Entitlements(groups: names.filter { groups[$0] != nil })
   }
@@ -55,7 +60,8 @@ extension SessionSnapshot {
   package func entitlementFacts(in generation: any PolicyGeneration) -> Facts {
     let at = session.authenticatedAt
     var facts = Facts(
-      now: at, account: account.facts(at: at, in: generation), client: ClientFacts(address: .unspecified), session: sessionFacts(at: at))
+      now: at, account: account.facts(at: at, in: generation), client: ClientFacts(address: .unspecified),
+      session: sessionFacts(at: at))
     facts.identifiers = [IdentifierKind.phone, .email, .federated].compactMap { account.verified($0) }
     return facts
   }

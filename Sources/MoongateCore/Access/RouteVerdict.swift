@@ -27,13 +27,15 @@ extension RouteVerdict {
 }
 
 extension Route {
-  /// Judges a request: a live session first, then the groups, then the rest of `require`, then `decide`. The data path and the cases of tests/ both go
-  /// by it.
+  /// Judges a request: a live session first, then the groups, then the rest of `require`, then `decide`. The data path
+  /// and the cases of tests/ both go by it.
   ///
-  /// Groups come before steps: a person who is in none of them is not asked for a passcode first, only to be refused after it.
+  /// Groups come before steps: a person who is in none of them is not asked for a passcode first, only to be refused
+  /// after it.
   /// - Parameters:
   ///   - session: alive at the moment.
-  ///   - entitlements: of the session; a failure refuses every route that is not open to all, since services are told the groups as well.
+  ///   - entitlements: of the session; a failure refuses every route that is not open to all, since services are told
+  ///     the groups as well.
   ///   - decide: runs the function; asked only where all else holds.
   package func verdict(
     _ session: SessionSnapshot?, _ entitlements: Result<Entitlements, PolicyFault>, at now: Timestamp,
@@ -55,7 +57,8 @@ extension Route {
     case .allow: return .pass
     case .deny(let reason): return .denied(reason)
     // It holds until the session has passed that provider.
-    case .requireAlso(let provider): return session.session.passed.contains { $0.provider == provider } ? .pass : .needs(provider)
+    case .requireAlso(let provider):
+      return session.session.passed.contains { $0.provider == provider } ? .pass : .needs(provider)
     case .fault(let fault): return .failed(fault)
     }
   }
@@ -69,7 +72,9 @@ extension Requirement {
     switch self {
     case .emailVerified: return session.account.identifier(.email)?.verifiedAt != nil ? nil : .emailNotVerified
     case .passed(let provider, let within):
-      guard let at = session.session.passed.last(where: { $0.provider == provider })?.at else { return .needs(provider) }
+      guard let at = session.session.passed.last(where: { $0.provider == provider })?.at else {
+        return .needs(provider)
+      }
       // Half-open, as all times: passed at t and good for 5 minutes is good until just before t + 5 min.
       if let within, now >= at + within { return .needs(provider) }
       return nil
@@ -80,8 +85,11 @@ extension Requirement {
 extension SessionSnapshot {
   /// What `decide` is told.
   package func facts(
-    of request: RequestFacts, by client: ClientFacts, _ entitlements: Entitlements, at now: Timestamp, clockIsSuspect: Bool
+    of request: RequestFacts, by client: ClientFacts, _ entitlements: Entitlements, at now: Timestamp,
+    clockIsSuspect: Bool
   ) -> Facts {
-    Facts(now: now, client: client, clockIsSuspect: clockIsSuspect, request: request, session: sessionFacts(at: now, entitlements))
+    Facts(
+      now: now, client: client, clockIsSuspect: clockIsSuspect, request: request,
+      session: sessionFacts(at: now, entitlements))
   }
 }

@@ -13,8 +13,9 @@ package struct Account: Sendable, Equatable, Codable {
   package var identifiers: [HeldIdentifier]
   /// Which providers have a credential for it: `pin`, `password`.
   package var credentials: Set<ProviderName>
-  /// Counts the changes after which nothing that was proved before is believed: a reset, a changed or removed identifier, password or factor, a
-  /// lock or disabling by an operator, and signing out everywhere. A flow completes only under the epoch in which its account became known.
+  /// Counts the changes after which nothing that was proved before is believed: a reset, a changed or removed
+  /// identifier, password or factor, a lock or disabling by an operator, and signing out everywhere. A flow completes
+  /// only under the epoch in which its account became known.
   package var epoch: Int
   /// The language of messages to it (BCP 47); nil: none is known.
   package var language: String?
@@ -22,7 +23,8 @@ package struct Account: Sendable, Equatable, Codable {
   package var groups: Set<GroupName>
 
   package init(
-    id: String, firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp, lastSeenAt: Timestamp, isLocked: Bool = false,
+    id: String, firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp, lastSeenAt: Timestamp,
+    isLocked: Bool = false,
     identifiers: [HeldIdentifier] = [], credentials: Set<ProviderName> = [], epoch: Int = 0, language: String? = nil,
     groups: Set<GroupName> = []
   ) {
@@ -41,7 +43,8 @@ package struct Account: Sendable, Equatable, Codable {
 
   /// The identifier of a kind: the verified one where there is one.
   package func identifier(_ kind: IdentifierKind) -> HeldIdentifier? {
-    identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil } ?? identifiers.first { $0.identifier.kind == kind }
+    identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil }
+      ?? identifiers.first { $0.identifier.kind == kind }
   }
 }
 

@@ -63,8 +63,8 @@ extension AccountAdministration {
 
   /// The account that a text names: by its id, or by a number or an address that it has verified.
   ///
-  /// Attack: somebody registers with `asha@example.com` before Asha does, verifies nothing, and waits for the operator to add that address to a group. An
-  /// address that is only claimed names nobody here.
+  /// Attack: somebody registers with `asha@example.com` before Asha does, verifies nothing, and waits for the operator
+  /// to add that address to a group. An address that is only claimed names nobody here.
   package func holder(named text: String, region: String) async throws(StoreFault) -> Holder {
     let found = try await accounts(named: text, region: region)
     guard !found.isEmpty else { return .unknown }
@@ -72,14 +72,17 @@ extension AccountAdministration {
     let holder = found.first { account in
       account.id == text
         || account.identifiers.contains { held in
-          held.verifiedAt != nil && named.contains { $0.kind == held.identifier.kind && $0.value == held.identifier.value }
+          held.verifiedAt != nil
+            && named.contains { $0.kind == held.identifier.kind && $0.value == held.identifier.value }
         }
     }
     return holder.map { .account($0) } ?? .claimedOnly(accounts: found.map(\.id))
   }
 
   /// Adds an account to a group, or removes it. Open sessions follow within a second.
-  package func setMembership(of account: String, in group: GroupName, _ isMember: Bool) async throws(StoreFault) -> MembershipChange {
+  package func setMembership(of account: String, in group: GroupName, _ isMember: Bool) async throws(StoreFault)
+    -> MembershipChange
+  {
     guard let found = try await store.account(account) else { return .unknown }
     guard found.groups.contains(group) != isMember else { return .unchanged }
     let now = clock.now()

@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// What an operator does to accounts: by `moongate account` and by the admin listener alike. Each deed is one transaction with its line
-/// in the audit trail, and is seen by every process of the store within a second.
+/// What an operator does to accounts: by `moongate account` and by the admin listener alike. Each deed is one
+/// transaction with its line in the audit trail, and is seen by every process of the store within a second.
 package struct AccountAdministration: Sendable {
   let store: any Store
   let providers: ProviderRegistry
@@ -11,7 +11,9 @@ package struct AccountAdministration: Sendable {
   /// Who acts.
   private var actor: OperatorIdentity?
 
-  package init(store: any Store, providers: ProviderRegistry, keys: KeyRing, clock: any GatewayClock, random: any RandomSource) {
+  package init(
+    store: any Store, providers: ProviderRegistry, keys: KeyRing, clock: any GatewayClock, random: any RandomSource
+  ) {
     self.store = store
     self.providers = providers
     self.keys = keys
@@ -36,14 +38,15 @@ package struct AccountAdministration: Sendable {
     try await store.accounts(after: id, limit: limit)
   }
 
-  /// The accounts that a text names: by id, or by a number or an address in any spelling, whether proved or only claimed; the one
-  /// that holds it verified first.
+  /// The accounts that a text names: by id, or by a number or an address in any spelling, whether proved or only
+  /// claimed; the one that holds it verified first.
   /// - Parameter region: ISO 3166-1 alpha-2, for numbers without `+`.
   package func accounts(named text: String, region: String) async throws(StoreFault) -> [Account] {
     if let account = try await store.account(text) { return [account] }
     var found: [Account] = []
     for identifier in identifiers(named: text, region: region) {
-      for account in try await store.accounts(naming: identifier) where !found.contains(where: { $0.id == account.id }) { found.append(account) }
+      for account in try await store.accounts(naming: identifier) where !found.contains(where: { $0.id == account.id })
+      { found.append(account) }
     }
     return found
   }
@@ -83,18 +86,20 @@ package struct AccountAdministration: Sendable {
     try await apply([.setLocked(account: account, false)], .accountUnlocked, account)
   }
 
-  /// For an account that somebody else got into: locks it and forgets its PIN, its password and whatever else its providers keep, so
-  /// that after an unlocking only a code to what it holds opens it.
+  /// For an account that somebody else got into: locks it and forgets its PIN, its password and whatever else its
+  /// providers keep, so that after an unlocking only a code to what it holds opens it.
   package func disable(_ account: String) async throws(StoreFault) -> Outcome {
     guard let found = try await store.account(account) else { return .unknown }
     let forgotten = found.credentials.sorted().map { Change.putProviderRecord(account: account, $0, sealed: nil) }
-    return try await apply([.setLocked(account: account, true), .raiseEpoch(account: account)] + forgotten, .accountDisabled, account)
+    return try await apply(
+      [.setLocked(account: account, true), .raiseEpoch(account: account)] + forgotten, .accountDisabled, account)
   }
 
   /// Ends its sessions; signing in stays as it is.
   package func endSessions(of account: String) async throws(StoreFault) -> Outcome {
     guard try await store.account(account) != nil else { return .unknown }
-    return try await apply([.endSessions(account: account, except: nil), .raiseEpoch(account: account)], .sessionEnded, account)
+    return try await apply(
+      [.endSessions(account: account, except: nil), .raiseEpoch(account: account)], .sessionEnded, account)
   }
 
   /// Removes the account and all that tells of the person (`AccountDeletion`).
@@ -104,7 +109,9 @@ package struct AccountAdministration: Sendable {
     return try await deletion.delete(found, at: clock.now()) ? .done : .unknown
   }
 
-  private func apply(_ changes: [Change], _ kind: AuditEvent.Kind, _ account: String) async throws(StoreFault) -> Outcome {
+  private func apply(_ changes: [Change], _ kind: AuditEvent.Kind, _ account: String) async throws(StoreFault)
+    -> Outcome
+  {
     let now = clock.now()
     switch try await store.apply(changes + [.audit(event(kind, account, at: now))], at: now) {
     case .applied: return .done
@@ -114,7 +121,9 @@ package struct AccountAdministration: Sendable {
 
   /// A line of the audit trail about what the operator does.
   func event(_ kind: AuditEvent.Kind, _ account: String?, at now: Timestamp) -> AuditEvent {
-    AuditEvent(id: DecisionID(from: random), at: now, kind: kind, account: account, address: actor?.address, detail: actor?.detail ?? [:])
+    AuditEvent(
+      id: DecisionID(from: random), at: now, kind: kind, account: account, address: actor?.address,
+      detail: actor?.detail ?? [:])
   }
 
   // MARK: locks of limits
@@ -156,7 +165,9 @@ extension AccountAdministration {
           Account(
             id: id, firstName: imported.firstName, lastName: imported.lastName, createdAt: created,
             lastSeenAt: max(created, imported.lastSeenAt ?? created), isLocked: imported.isLocked,
-            identifiers: imported.identifiers.map { HeldIdentifier(identifier: $0.identifier, verifiedAt: $0.isVerified ? created : nil) }),
+            identifiers: imported.identifiers.map {
+              HeldIdentifier(identifier: $0.identifier, verifiedAt: $0.isVerified ? created : nil)
+            }),
           forgetting: providers.identifierSecrets))
       changes += imported.groups.sorted().map { .setGroupMembership(account: id, $0, true) }
       for (provider, record) in imported.records.sorted(by: { $0.key < $1.key }) {
@@ -188,8 +199,10 @@ extension AccountAdministration {
 
   private func record(of account: String, for provider: ProviderName) async throws(StoreFault) -> ProviderRecord? {
     guard let sealed = try await store.providerRecord(of: account, for: provider) else { return nil }
-    guard let record = try? ProviderRecord(opening: sealed, for: ProviderRecord.owner(provider, account), by: keys) else {
-      throw StoreFault("the record of \(provider) for \(account) cannot be opened: it was changed, or sealed under another key")
+    guard let record = try? ProviderRecord(opening: sealed, for: ProviderRecord.owner(provider, account), by: keys)
+    else {
+      throw StoreFault(
+        "the record of \(provider) for \(account) cannot be opened: it was changed, or sealed under another key")
     }
     return record
   }
@@ -231,7 +244,8 @@ package struct ImportedAccount: Sendable {
   package var records: [ProviderName: ProviderRecord]
 
   package init(
-    id: String? = nil, identifiers: [Name], firstName: String? = nil, lastName: String? = nil, createdAt: Timestamp? = nil,
+    id: String? = nil, identifiers: [Name], firstName: String? = nil, lastName: String? = nil,
+    createdAt: Timestamp? = nil,
     lastSeenAt: Timestamp? = nil, isLocked: Bool = false, records: [ProviderName: ProviderRecord] = [:]
   ) {
     self.id = id

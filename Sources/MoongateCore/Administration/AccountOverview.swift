@@ -7,7 +7,8 @@ package struct AccountOverview: Sendable {
   package let locks: [NamedLock]
   /// What providers keep for the account, without what it is.
   package let factors: [StoredFactor]
-  /// The devices that are signed in: its sessions, newest first. (A device that is known and signed out carries its own token, and is stored nowhere.)
+  /// The devices that are signed in: its sessions, newest first. (A device that is known and signed out carries its own
+  /// token, and is stored nowhere.)
   package let devices: [Session]
   /// The tokens that the person has made for programs, without their secrets.
   package let tokens: [AccessToken]
@@ -20,12 +21,16 @@ package struct AccountOverview: Sendable {
 
 extension AccountAdministration {
   /// All that is known of an account.
-  package func overview(of account: Account, in generation: any PolicyGeneration) async throws(StoreFault) -> AccountOverview {
+  package func overview(of account: Account, in generation: any PolicyGeneration) async throws(StoreFault)
+    -> AccountOverview
+  {
     let filter = AuditFilter(people: .init(accounts: [account.id]), kinds: [.sessionStarted])
     return AccountOverview(
-      account: account, locks: try await locks(of: account, in: generation), factors: try await store.factors(of: account.id),
+      account: account, locks: try await locks(of: account, in: generation),
+      factors: try await store.factors(of: account.id),
       devices: try await sessions(of: account.id),
-      tokens: try await store.accessTokens(of: account.id), signIns: try await store.events(matching: filter, limit: AccountOverview.signInsTold))
+      tokens: try await store.accessTokens(of: account.id),
+      signIns: try await store.events(matching: filter, limit: AccountOverview.signInsTold))
   }
 
   /// Whom a text names in the audit trail: accounts, and identifiers that nobody has.
@@ -35,7 +40,8 @@ extension AccountAdministration {
     if text.hasPrefix("ac_") { people.accounts.insert(text) }
     for account in try await accounts(named: text, region: region) {
       people.accounts.insert(account.id)
-      people.traces.formUnion(account.identifiers.filter { $0.verifiedAt != nil }.map { keys.logHash($0.identifier.value) })
+      people.traces.formUnion(
+        account.identifiers.filter { $0.verifiedAt != nil }.map { keys.logHash($0.identifier.value) })
     }
     return people
   }

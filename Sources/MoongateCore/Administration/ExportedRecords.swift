@@ -2,10 +2,11 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// All that providers keep for one account, on its way to another gateway: sealed in one piece, and bound to the account as it was exported.
+/// All that providers keep for one account, on its way to another gateway: sealed in one piece, and bound to the
+/// account as it was exported.
 ///
-/// Attack: a line of an export with another identifier in it, with the records of another account, or with the record of a second factor taken out.
-/// None of them opens.
+/// Attack: a line of an export with another identifier in it, with the records of another account, or with the record
+/// of a second factor taken out. None of them opens.
 package struct ExportedRecords: Sendable, Equatable {
   package let records: [ProviderName: ProviderRecord]
 
@@ -18,7 +19,8 @@ package struct ExportedRecords: Sendable, Equatable {
     /// - Parameter identifiers: each with whether it is verified.
     package init(id: String, identifiers: [(Identifier, isVerified: Bool)], isLocked: Bool) {
       let parts =
-        [id, isLocked ? "locked" : "open"] + identifiers.flatMap { [$0.0.kind.rawValue, $0.0.value, $0.isVerified ? "verified" : "claimed"] }
+        [id, isLocked ? "locked" : "open"]
+        + identifiers.flatMap { [$0.0.kind.rawValue, $0.0.value, $0.isVerified ? "verified" : "claimed"] }
       var bytes: [UInt8] = []
       for part in parts {
         // Each part with its length before it: no two accounts give the same bytes.
@@ -38,7 +40,9 @@ package struct ExportedRecords: Sendable, Equatable {
   /// Seals them.
   /// - Parameter keys: the gateway's own, or a ring of a key that the operator has chosen.
   package func sealed(for owner: Owner, by keys: KeyRing) throws -> String {
-    let entries = records.sorted { $0.key < $1.key }.map { Entry(provider: $0.key.rawValue, version: $0.value.version, record: Data($0.value.bytes)) }
+    let entries = records.sorted { $0.key < $1.key }.map {
+      Entry(provider: $0.key.rawValue, version: $0.value.version, record: Data($0.value.bytes))
+    }
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
     return Base64URL.encode(try keys.seal(Array(encoder.encode(entries)), for: Self.purpose(owner)))
@@ -48,10 +52,13 @@ package struct ExportedRecords: Sendable, Equatable {
   /// - Throws: where it was changed, is another account's, or was sealed with another key.
   package init(opening text: String, for owner: Owner, by keys: KeyRing) throws {
     guard let sealed = Base64URL.decode(text) else { throw KeyRingError.notOurs }
-    let entries = try JSONDecoder().decode([Entry].self, from: Data(try keys.open(Array(sealed), for: Self.purpose(owner))))
+    let entries = try JSONDecoder().decode(
+      [Entry].self, from: Data(try keys.open(Array(sealed), for: Self.purpose(owner))))
     var records: [ProviderName: ProviderRecord] = [:]
     for entry in entries {
-      guard let provider = ProviderName(rawValue: entry.provider), entry.version >= 1 else { throw KeyRingError.notOurs }
+      guard let provider = ProviderName(rawValue: entry.provider), entry.version >= 1 else {
+        throw KeyRingError.notOurs
+      }
       records[provider] = ProviderRecord(bytes: Array(entry.record), version: entry.version)
     }
     self.init(records: records)
@@ -71,7 +78,8 @@ package struct ExportedRecords: Sendable, Equatable {
           "its record of `\(provider)` has version \(record.version), and this gateway reads versions up to \(known.recordVersion): update it first"
       }
       guard keys.hasPeppers(of: record.bytes) else {
-        return "the hash in its record of `\(provider)` needs a master key that this gateway does not have: give this gateway the key file, or "
+        return
+          "the hash in its record of `\(provider)` needs a master key that this gateway does not have: give this gateway the key file, or "
           + "export without records and let people set new secrets"
       }
       return nil
@@ -84,6 +92,8 @@ package struct ExportedRecords: Sendable, Equatable {
 extension KeyRing {
   /// Whether the ring has every pepper that the hashes in a provider's record name.
   func hasPeppers(of record: [UInt8]) -> Bool {
-    String(decoding: record, as: UTF8.self).matches(of: /keyid=([A-Za-z0-9_\-+\/]+)/).allSatisfy { peppered([], by: String($0.output.1)) != nil }
+    String(decoding: record, as: UTF8.self).matches(of: /keyid=([A-Za-z0-9_\-+\/]+)/).allSatisfy {
+      peppered([], by: String($0.output.1)) != nil
+    }
   }
 }

@@ -6,7 +6,8 @@ import MoongateSDK
 package struct KeyCensus: Sendable, Equatable {
   /// Records that are sealed under a key, by its name.
   package private(set) var sealed: [String: Int] = [:]
-  /// Records in which a hash is peppered with a key, by its name and by provider: those only their owner's secret can move to another key.
+  /// Records in which a hash is peppered with a key, by its name and by provider: those only their owner's secret can
+  /// move to another key.
   package private(set) var peppered: [String: [ProviderName: Int]] = [:]
   /// Records that no key of the ring opens.
   package private(set) var foreign = 0
@@ -16,15 +17,18 @@ package struct KeyCensus: Sendable, Equatable {
   /// Counts.
   package init(of store: any AccountStore, by keys: KeyRing) async throws(StoreFault) {
     var counted = Self()
-    try await Self.walk(store) { account, provider, sealed throws(StoreFault) in counted.count(sealed, provider, account, keys) }
+    try await Self.walk(store) { account, provider, sealed throws(StoreFault) in
+      counted.count(sealed, provider, account, keys)
+    }
     self = counted
   }
 
   private init() {}
 
-  /// Seals anew, with the current key, what is sealed under the named one. What changed meanwhile is left to whoever changed it: that was sealed
-  /// with the current key.
-  /// - Parameter drops: whether records whose hashes are peppered with the named key are removed; else they stay as they are.
+  /// Seals anew, with the current key, what is sealed under the named one. What changed meanwhile is left to whoever
+  /// changed it: that was sealed with the current key.
+  /// - Parameter drops: whether records whose hashes are peppered with the named key are removed; else they stay as
+  ///   they are.
   /// - Returns: what is there after that.
   package static func move(
     from name: String, in store: any Store, by keys: KeyRing, dropping drops: Bool, at now: Timestamp
@@ -39,7 +43,9 @@ package struct KeyCensus: Sendable, Equatable {
         replacement = nil
       } else {
         guard opened.key == name else { return }
-        do { replacement = try opened.record.sealed(for: owner, by: keys) } catch { throw StoreFault("a record of \(provider) could not be sealed") }
+        do { replacement = try opened.record.sealed(for: owner, by: keys) } catch {
+          throw StoreFault("a record of \(provider) could not be sealed")
+        }
       }
       _ = try await store.apply(
         [
@@ -50,13 +56,17 @@ package struct KeyCensus: Sendable, Equatable {
     return try await KeyCensus(of: store, by: keys)
   }
 
-  /// Moves the key-value entries of providers to a ring that lacks a key. To be done when nothing is made with that key any more.
-  package static func moveValues(from ring: KeyRing, to left: KeyRing, in store: any ProviderValueStore, at now: Timestamp) async throws(StoreFault) {
+  /// Moves the key-value entries of providers to a ring that lacks a key. To be done when nothing is made with that key
+  /// any more.
+  package static func moveValues(
+    from ring: KeyRing, to left: KeyRing, in store: any ProviderValueStore, at now: Timestamp
+  ) async throws(StoreFault) {
     try await SealedProviderValue.move(in: store, from: ring, to: left, at: now)
   }
 
   private mutating func count(_ sealed: [UInt8], _ provider: ProviderName, _ account: String, _ keys: KeyRing) {
-    guard let opened = try? ProviderRecord.opening(sealed, for: ProviderRecord.owner(provider, account), by: keys) else {
+    guard let opened = try? ProviderRecord.opening(sealed, for: ProviderRecord.owner(provider, account), by: keys)
+    else {
       foreign += 1
       return
     }
@@ -72,7 +82,9 @@ package struct KeyCensus: Sendable, Equatable {
       let accounts = try await store.accounts(after: last, limit: page)
       for account in accounts {
         for provider in account.credentials.sorted() {
-          if let sealed = try await store.providerRecord(of: account.id, for: provider) { try await body(account.id, provider, sealed) }
+          if let sealed = try await store.providerRecord(of: account.id, for: provider) {
+            try await body(account.id, provider, sealed)
+          }
         }
       }
       guard accounts.count == page, let id = accounts.last?.id else { return }

@@ -39,7 +39,9 @@ package struct NamedLock: Sendable, Equatable {
     account = origins.first { $0.account != nil }?.account
     failures = attempts.count
     let counts = Dictionary(grouping: origins, by: \.address).mapValues(\.count)
-    sources = counts.map { Source(address: $0.key, count: $0.value) }.sorted { ($1.count, $0.address) < ($0.count, $1.address) }
+    sources = counts.map { Source(address: $0.key, count: $0.value) }.sorted {
+      ($1.count, $0.address) < ($0.count, $1.address)
+    }
   }
 }
 
@@ -57,8 +59,10 @@ extension AccountAdministration {
     let traces = [keys.accountTrace(account.id)] + account.identifiers.map { keys.logHash($0.identifier.value) }
     var locks = try await store.locks(about: traces, at: now)
     // A lock that an older gateway began has no attempts that name anybody: its counter says whose it is.
-    let counters = Set(PersonalLimits(keys: keys, providers: providers).limits(of: account, in: generation).map(\.counter))
-    for lock in try await store.locks(at: now) where counters.contains(lock.counter) && !locks.contains(where: { $0.id == lock.id }) {
+    let counters = Set(
+      PersonalLimits(keys: keys, providers: providers).limits(of: account, in: generation).map(\.counter))
+    for lock in try await store.locks(at: now)
+    where counters.contains(lock.counter) && !locks.contains(where: { $0.id == lock.id }) {
       locks.append(lock)
     }
     return try await name(locks.sorted { ($0.since, $0.id) < ($1.since, $1.id) }, in: generation)
@@ -66,7 +70,9 @@ extension AccountAdministration {
 
   /// The locks that a text names: by a lock's id, an account's id, a number or an address in any spelling.
   /// - Parameter region: ISO 3166-1 alpha-2, for numbers without `+`.
-  package func locks(named text: String, region: String, in generation: any PolicyGeneration) async throws(StoreFault) -> [NamedLock] {
+  package func locks(named text: String, region: String, in generation: any PolicyGeneration) async throws(StoreFault)
+    -> [NamedLock]
+  {
     let now = clock.now()
     let all = try await store.locks(at: now)
     if let lock = all.first(where: { $0.id == text }) { return try await name([lock], in: generation) }
@@ -76,7 +82,9 @@ extension AccountAdministration {
     }
     // Nobody's account: a number that somebody only guessed at.
     let traces = identifiers(named: text, region: region).map { keys.logHash($0.value) }
-    let others = try await store.locks(about: traces, at: now).filter { lock in !found.contains { $0.lock.id == lock.id } }
+    let others = try await store.locks(about: traces, at: now).filter { lock in
+      !found.contains { $0.lock.id == lock.id }
+    }
     return found + (try await name(others, in: generation))
   }
 
@@ -92,7 +100,8 @@ extension AccountAdministration {
     return .done
   }
 
-  private func name(_ locks: [LockRecord], in generation: any PolicyGeneration) async throws(StoreFault) -> [NamedLock] {
+  private func name(_ locks: [LockRecord], in generation: any PolicyGeneration) async throws(StoreFault) -> [NamedLock]
+  {
     let attempts = Dictionary(grouping: try await store.failedAttempts(at: locks.map(\.counter)), by: \.counter)
     return locks.map { NamedLock($0, attempts[$0.counter] ?? [], by: keys, in: generation) }
   }
@@ -116,7 +125,9 @@ extension AccountAdministration {
     guard let account = try await store.account(id) else { return nil }
     if account.isLocked, try await unlock(id) == .unknown { return nil }
     var ended: [NamedLock] = []
-    for lock in try await locks(of: account, in: generation) { if try await clear(lock) == .done { ended.append(lock) } }
+    for lock in try await locks(of: account, in: generation) {
+      if try await clear(lock) == .done { ended.append(lock) }
+    }
     return Unlocking(wasLocked: account.isLocked, locks: ended)
   }
 }

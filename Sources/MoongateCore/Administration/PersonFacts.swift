@@ -21,16 +21,21 @@ package struct PersonFacts: Sendable {
   ///   - address: from which the person comes; nil: that is left open.
   package func facts(of identifier: Identifier, _ account: Account?, from address: ClientAddress?) -> Facts {
     Facts(
-      now: now, action: .send, provider: policy.provider, identifier: identifier, account: account?.facts(at: now, in: generation) ?? AccountFacts(),
+      now: now, action: .send, provider: policy.provider, identifier: identifier,
+      account: account?.facts(at: now, in: generation) ?? AccountFacts(),
       client: ClientFacts(address: address ?? .unspecified))
   }
 
-  /// The same with the counters of the limits that count by the person, or by all; where an address is given, also of those that count by it.
+  /// The same with the counters of the limits that count by the person, or by all; where an address is given, also of
+  /// those that count by it.
   /// - Throws: `StoreFault`; a `PolicyFault` where a function that chooses a number fails.
-  package func facts(of identifier: Identifier, _ account: Account?, from address: ClientAddress?, in store: any Store) async throws -> Facts {
+  package func facts(of identifier: Identifier, _ account: Account?, from address: ClientAddress?, in store: any Store)
+    async throws -> Facts
+  {
     var facts = facts(of: identifier, account, from: address)
     let subject = StepSubject(
-      provider: policy.provider, identifier: identifier, account: account?.id, conceals: policy.unknownAccount == .conceal,
+      provider: policy.provider, identifier: identifier, account: account?.id,
+      conceals: policy.unknownAccount == .conceal,
       flow: TokenHash(bytes: []), challenge: nil, address: address ?? .unspecified)
     let limits = try limits(of: subject, facts).filter { limit in
       switch limit.key {
@@ -51,7 +56,8 @@ package struct PersonFacts: Sendable {
     var limits: [ResolvedLimit] = []
     for action in LimitAction.allCases {
       limits += try policy.resolve(
-        action, for: subject, keys: keys, number: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) },
+        action, for: subject, keys: keys,
+        number: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) },
         duration: { varying throws(PolicyFault) in try evaluator.value(of: varying, given: facts) })
     }
     return limits

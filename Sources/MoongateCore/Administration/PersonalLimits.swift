@@ -1,6 +1,7 @@
 import MoongateSDK
 
-/// The limits that count attempts of one person, whatever device they come from. Only the counters' names count: their numbers are no policy's.
+/// The limits that count attempts of one person, whatever device they come from. Only the counters' names count: their
+/// numbers are no policy's.
 package struct PersonalLimits: Sendable {
   let keys: KeyRing
   let providers: ProviderRegistry
@@ -23,8 +24,12 @@ package struct PersonalLimits: Sendable {
         provider: provider, identifier: identifier, account: account.id, conceals: policy.unknownAccount == .conceal,
         flow: TokenHash(of: [UInt8]()), challenge: nil, address: .unspecified)
       for action in actions {
-        let limits = (try? policy.resolve(action, for: subject, keys: keys, number: { _ in 1 }, duration: { _ in Self.longestWindow })) ?? []
-        for limit in limits where limit.key.isPersonal && !found.contains(where: { $0.counter == limit.counter }) { found.append(limit) }
+        let limits =
+          (try? policy.resolve(
+            action, for: subject, keys: keys, number: { _ in 1 }, duration: { _ in Self.longestWindow })) ?? []
+        for limit in limits where limit.key.isPersonal && !found.contains(where: { $0.counter == limit.counter }) {
+          found.append(limit)
+        }
       }
     }
     return found

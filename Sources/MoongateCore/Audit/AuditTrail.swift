@@ -43,7 +43,8 @@ package final class AuditTrail: Sendable {
   private let state = Mutex(State())
 
   /// - Parameters:
-  ///   - foldsFloods: whether a flood of refusals becomes one event; false where every decision is looked at, as in policy cases.
+  ///   - foldsFloods: whether a flood of refusals becomes one event; false where every decision is looked at, as in
+  ///     policy cases.
   ///   - signIns: counts refusals, one by one.
   package init(store: any AuditStore, logger: Logger, foldsFloods: Bool = true, signIns: SignInMetrics? = nil) {
     self.signIns = signIns
@@ -84,7 +85,8 @@ package final class AuditTrail: Sendable {
     }
   }
 
-  /// How many requests have been refused since the start, by the refusal's code. The codes are a closed set and the policies' own reasons.
+  /// How many requests have been refused since the start, by the refusal's code. The codes are a closed set and the
+  /// policies' own reasons.
   package var refusals: [String: Int] { state.withLock { $0.refusals } }
 
   /// Newest first, what is not written yet included.
@@ -107,7 +109,8 @@ package final class AuditTrail: Sendable {
   /// The event with this id, written or not: a client may ask as soon as it has the id, also while the store is at it.
   package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? {
     let known = state.withLock { state in
-      state.folds.fold(id) ?? state.waiting.last { $0.id == id } ?? state.writing.values.lazy.compactMap { $0.last { $0.id == id } }.first
+      state.folds.fold(id) ?? state.waiting.last { $0.id == id }
+        ?? state.writing.values.lazy.compactMap { $0.last { $0.id == id } }.first
     }
     if let known { return known }
     return try await store.event(id)

@@ -2,7 +2,8 @@ import Synchronization
 
 /// Folds log lines about the same thing: the first one is written, those of the following minute are counted.
 ///
-/// Attack: what fails for some requests fails for as many as somebody sends. A line for each would fill the disk and hide everything else.
+/// Attack: what fails for some requests fails for as many as somebody sends. A line for each would fill the disk and
+/// hide everything else.
 package final class FoldedLines<Key: Hashable & Sendable, Line: Sendable>: Sendable {
   private struct Window {
     let until: Timestamp
@@ -21,7 +22,8 @@ package final class FoldedLines<Key: Hashable & Sendable, Line: Sendable>: Senda
     self.most = most
   }
 
-  /// - Returns: how many lines were not written since the last one, where this one is to be written; nil where it is counted.
+  /// - Returns: how many lines were not written since the last one, where this one is to be written; nil where it is
+  ///   counted.
   package func admit(_ key: Key, _ line: Line, at now: Timestamp) -> Int? {
     windows.withLock { windows in
       if var open = windows[key], now < open.until {

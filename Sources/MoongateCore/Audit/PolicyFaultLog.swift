@@ -2,10 +2,11 @@ import Logging
 
 /// Tells the operator of policy functions that fail: each error at most once a minute, with how often it happened.
 ///
-/// Attack: a function that fails for some requests fails for as many as somebody sends. A line for each would fill the disk and hide
-/// everything else.
+/// Attack: a function that fails for some requests fails for as many as somebody sends. A line for each would fill the
+/// disk and hide everything else.
 package final class PolicyFaultLog: Sendable {
-  /// One error: what a function is told may be part of its message, so the message does not count where the line is known.
+  /// One error: what a function is told may be part of its message, so the message does not count where the line is
+  /// known.
   private struct Place: Hashable {
     let location: SourceLocation?
     let kind: PolicyFault.Kind

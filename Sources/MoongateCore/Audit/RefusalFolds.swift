@@ -2,14 +2,16 @@ import MoongateSDK
 
 /// Turns a flood of refusals into one event per minute, kind and address.
 ///
-/// The first refusals of a kind from an address are stored one by one, with all that led to them. Beyond that they share one event, with its count, and
-/// each of them carries that event's decision id: so every id that a client is given can be looked up, at once and as long as the event is kept.
+/// The first refusals of a kind from an address are stored one by one, with all that led to them. Beyond that they
+/// share one event, with its count, and each of them carries that event's decision id: so every id that a client is
+/// given can be looked up, at once and as long as the event is kept.
 struct RefusalFolds: Sendable {
   /// So many refusals of one kind from one address are stored one by one in a minute.
   static let singles = 10
   /// So many of all kinds and addresses are stored one by one in a minute.
   static let mostSingles = 3_000
-  /// So many kinds and addresses are told apart in a minute. Beyond them refusals of one kind share an event whatever address they are from.
+  /// So many kinds and addresses are told apart in a minute. Beyond them refusals of one kind share an event whatever
+  /// address they are from.
   static let mostKeys = 10_000
   private static let minute: Int64 = 60_000
 
@@ -43,8 +45,11 @@ struct RefusalFolds: Sendable {
   /// Takes a refusal in. `end(before:)` comes first.
   mutating func take(_ event: AuditEvent) -> Disposition {
     var key = Key(
-      code: event.code, provider: event.provider, rule: event.detail["rule"] ?? event.detail["reason"], address: event.address.map(Self.counted))
-    if seen[key] == nil, seen.count >= Self.mostKeys { key = Key(code: event.code, provider: nil, rule: nil, address: nil, isShared: true) }
+      code: event.code, provider: event.provider, rule: event.detail["rule"] ?? event.detail["reason"],
+      address: event.address.map(Self.counted))
+    if seen[key] == nil, seen.count >= Self.mostKeys {
+      key = Key(code: event.code, provider: nil, rule: nil, address: nil, isShared: true)
+    }
     if let fold = folds[key] {
       folds[key]?.count = (fold.count ?? 1) + 1
       // A flood that goes through many people is about none of them.

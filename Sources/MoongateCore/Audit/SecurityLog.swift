@@ -1,7 +1,8 @@
 import Logging
 
-/// Writes what an operator has to see into the log: sign-ins, locks and their ends, changes of identifiers and factors, what operators did.
-/// One line for each event of the audit trail, once the store holds it; `GET /decisions/{id}` tells the rest.
+/// Writes what an operator has to see into the log: sign-ins, locks and their ends, changes of identifiers and factors,
+/// what operators did. One line for each event of the audit trail, once the store holds it; `GET /decisions/{id}` tells
+/// the rest.
 package struct SecurityLog: Sendable {
   private let logger: Logger
 
@@ -26,7 +27,8 @@ extension AuditEvent.Kind {
   package var isSecurityEvent: Bool {
     switch self {
     // Generations have lines of their own. A name opens nothing.
-    case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .refused, .generationActive, .generationRefused, .client,
+    case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .refused, .generationActive,
+      .generationRefused, .client,
       .accountRenamed:
       false
     default: true

@@ -1,7 +1,8 @@
 import MoongateSDK
 import Synchronization
 
-/// Counts sign-ins and attempts by what became of them: for `/metrics`. It is told of events of the audit trail, and costs a request nothing of its own.
+/// Counts sign-ins and attempts by what became of them: for `/metrics`. It is told of events of the audit trail, and
+/// costs a request nothing of its own.
 package final class SignInMetrics: Sendable {
   /// A name that labels a series, and what became of it.
   private struct Key: Hashable, Comparable {
@@ -16,7 +17,8 @@ package final class SignInMetrics: Sendable {
     var attempts: [Key: UInt64] = [:]
   }
 
-  /// Of each family. Flows, providers, codes and reasons come from the configuration; this bounds what many reloads bring.
+  /// Of each family. Flows, providers, codes and reasons come from the configuration; this bounds what many reloads
+  /// bring.
   private static let mostSeries = 1000
 
   private let counts = Mutex(Counts())
@@ -28,7 +30,9 @@ package final class SignInMetrics: Sendable {
     for event in events where event.kind == .sessionStarted || event.kind == .codeVerified {
       counts.withLock { counts in
         if event.kind == .sessionStarted, let flow = event.flow { Self.count(flow, "completed", &counts.signIns) }
-        if event.kind == .codeVerified, let provider = event.provider { Self.count(provider.rawValue, "verified", &counts.attempts) }
+        if event.kind == .codeVerified, let provider = event.provider {
+          Self.count(provider.rawValue, "verified", &counts.attempts)
+        }
       }
     }
   }
@@ -52,7 +56,9 @@ package final class SignInMetrics: Sendable {
   package var families: [MetricFamily] {
     let counts = counts.withLock { $0 }
     let samples = { (label: String, series: [Key: UInt64]) in
-      series.sorted { $0.key < $1.key }.map { MetricFamily.Sample([(label, $0.key.name), ("outcome", $0.key.outcome)], Double($0.value)) }
+      series.sorted { $0.key < $1.key }.map {
+        MetricFamily.Sample([(label, $0.key.name), ("outcome", $0.key.outcome)], Double($0.value))
+      }
     }
     return [
       MetricFamily(.signInsTotal, samples("flow", counts.signIns)),

@@ -85,7 +85,9 @@ package struct AuditWebhookSettings: Sendable, Hashable {
     self.secret = secret
   }
 
-  package static func == (left: Self, right: Self) -> Bool { left.url == right.url && left.secret.reveal() == right.secret.reveal() }
+  package static func == (left: Self, right: Self) -> Bool {
+    left.url == right.url && left.secret.reveal() == right.secret.reveal()
+  }
 
   package func hash(into hasher: inout Hasher) { hasher.combine(url) }
 }

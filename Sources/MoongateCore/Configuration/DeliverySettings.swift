@@ -31,7 +31,8 @@ package struct SMTPSettings: Sendable, Equatable {
   package let authority: String?
 
   package init(
-    host: String, port: Int, encryption: Encryption, from: MailSender, user: SecretText? = nil, password: SecretText? = nil, authority: String? = nil
+    host: String, port: Int, encryption: Encryption, from: MailSender, user: SecretText? = nil,
+    password: SecretText? = nil, authority: String? = nil
   ) {
     self.host = host
     self.port = port
@@ -103,7 +104,9 @@ package struct MailSender: Sendable, Equatable {
       name = nil
       address = text
     }
-    guard Self.isAddress(address), name?.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 }) ?? true else { return nil }
+    guard Self.isAddress(address), name?.unicodeScalars.allSatisfy({ $0.value >= 32 && $0.value != 127 }) ?? true else {
+      return nil
+    }
   }
 
   /// What follows the last `@`.
@@ -114,8 +117,12 @@ package struct MailSender: Sendable, Equatable {
   /// Attack: an address with a line end, or with `>` and more behind it, that writes headers or recipients of its own.
   package static func isAddress(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
-    guard bytes.count <= 254, let at = bytes.lastIndex(of: UInt8(ascii: "@")), (1...64).contains(at) else { return false }
-    let isWord: (UInt8) -> Bool = { (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) || (0x61...0x7a).contains($0) }
+    guard bytes.count <= 254, let at = bytes.lastIndex(of: UInt8(ascii: "@")), (1...64).contains(at) else {
+      return false
+    }
+    let isWord: (UInt8) -> Bool = {
+      (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) || (0x61...0x7a).contains($0)
+    }
     let domain = bytes[(at + 1)...]
     let edges = [domain.first, domain.last]
     guard edges.allSatisfy({ $0.map(isWord) ?? false }),
@@ -132,7 +139,13 @@ package struct MailSender: Sendable, Equatable {
     var escaped = false
     for byte in bytes.dropFirst().dropLast() {
       guard (0x20...0x7e).contains(byte) else { return false }
-      if escaped { escaped = false } else if byte == UInt8(ascii: "\\") { escaped = true } else if byte == UInt8(ascii: "\"") { return false }
+      if escaped {
+        escaped = false
+      } else if byte == UInt8(ascii: "\\") {
+        escaped = true
+      } else if byte == UInt8(ascii: "\"") {
+        return false
+      }
     }
     return !escaped
   }

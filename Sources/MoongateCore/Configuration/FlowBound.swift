@@ -1,7 +1,8 @@
-/// How many flows there may be in which nobody has proved anything, and how many bytes they may take: those in a gateway's memory, and those in the store.
+/// How many flows there may be in which nobody has proved anything, and how many bytes they may take: those in a
+/// gateway's memory, and those in the store.
 ///
-/// Attack: flows that are created, or begun, without end, until memory or disk is full. Where there are too many, the address that has the most loses its
-/// oldest, so that a flood evicts itself.
+/// Attack: flows that are created, or begun, without end, until memory or disk is full. Where there are too many, the
+/// address that has the most loses its oldest, so that a flood evicts itself.
 package struct FlowBound: Sendable, Hashable {
   /// Of one client address (`ClientAddress.countingKey`).
   package static let perAddress = 1_000
@@ -16,8 +17,11 @@ package struct FlowBound: Sendable, Hashable {
 
   package func holds(count: Int, bytes: Int) -> Bool { count <= self.count && bytes <= self.bytes }
 
-  /// A tenth below it, where it is large: what is found to be too much goes in one sweep, and the next one is not due at once.
-  package var swept: FlowBound { count < 1_000 ? self : FlowBound(count: count - count / 10, bytes: bytes - bytes / 10) }
+  /// A tenth below it, where it is large: what is found to be too much goes in one sweep, and the next one is not due
+  /// at once.
+  package var swept: FlowBound {
+    count < 1_000 ? self : FlowBound(count: count - count / 10, bytes: bytes - bytes / 10)
+  }
 
   /// Which flows have to go.
   /// - Parameter flows: oldest first, each with whose it is.
@@ -31,7 +35,8 @@ package struct FlowBound: Sendable, Hashable {
     return flows.indices.filter { !stays[$0] }
   }
 
-  /// Takes the oldest of whoever has the most until all together weigh no more than `most`: nobody has more than a level, which is as high as can be.
+  /// Takes the oldest of whoever has the most until all together weigh no more than `most`: nobody has more than a
+  /// level, which is as high as can be.
   private static func trim(_ groups: inout [[Int]], to most: Int, weight: (Int) -> Int) {
     let heaviest = groups.map { $0.reduce(0) { $0 + weight($1) } }
     if heaviest.reduce(0, +) <= most { return }

@@ -4,7 +4,8 @@ package struct GateSettings: Sendable, Hashable {
   package var replay: Duration
   /// Which share of them may change: 0 to 1.
   package var mostFlips: Double
-  /// The mark of the change that the operator accepts whatever it changes: the first 16 or more digits of `PolicyGeneration.changeMark`.
+  /// The mark of the change that the operator accepts whatever it changes: the first 16 or more digits of
+  /// `PolicyGeneration.changeMark`.
   package var accepted: String?
 
   package init(replay: Duration = .seconds(86_400), mostFlips: Double = 0.005, accepted: String? = nil) {

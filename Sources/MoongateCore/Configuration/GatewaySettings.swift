@@ -26,14 +26,16 @@ package struct GatewaySettings: Sendable {
   package var trustedProxies: [AddressBlock]
   /// Besides `publicURL`'s, where `return_to` may lead: `host` or `host:port`, in lower case.
   package var redirectHosts: [String]
-  /// One session for all subdomains of this domain: `cookie_domain`, or the one of `domains` that `publicURL` belongs to.
+  /// One session for all subdomains of this domain: `cookie_domain`, or the one of `domains` that `publicURL` belongs
+  /// to.
   package var cookieDomain: String?
   /// All root domains that share one sign-in, `cookieDomain` among them; empty where gateway.lua names none.
   package var domains: [String] = []
   /// What messages call us.
   package var service: String
   package var brand: Brand
-  /// The languages of pages and messages, by their tags (BCP 47), the first for people who want none of them; empty: those that are offered by default.
+  /// The languages of pages and messages, by their tags (BCP 47), the first for people who want none of them; empty:
+  /// those that are offered by default.
   package var languages: [String] = []
   /// As a probability per 30 days; nil where the operator names none.
   package var riskBudget: Double?
@@ -44,7 +46,8 @@ package struct GatewaySettings: Sendable {
   package var corsOrigins: [String]
   /// For how long browsers are told to use https alone (RFC 6797), where `publicURL` is https; nil: they are not told.
   package var hsts: Duration?
-  /// How long connections may finish when the gateway ends or hands over to another process: requests, WebSockets and event streams.
+  /// How long connections may finish when the gateway ends or hands over to another process: requests, WebSockets and
+  /// event streams.
   package var drain = GatewaySettings.usualDrain
   /// Where each setting stands, by its path (`providers.phone_otp.sms`), for problems that are found later.
   package var locations: [String: SourceLocation]
@@ -58,9 +61,12 @@ package struct GatewaySettings: Sendable {
   package static let usualHSTS: Duration = .seconds(365 * 86_400)
 
   package init(
-    listen: ListenAddress, admin: ListenAddress, publicURL: PublicURL, tls: TLSFiles? = nil, store: StoreLocation, key: KeyLocation, region: String,
-    trustedProxies: [AddressBlock] = [], redirectHosts: [String] = [], cookieDomain: String? = nil, service: String, brand: Brand = Brand(),
-    riskBudget: Double? = nil, providers: [ProviderName: ProviderSettings], connectionLimits: ConnectionLimits = ConnectionLimits(),
+    listen: ListenAddress, admin: ListenAddress, publicURL: PublicURL, tls: TLSFiles? = nil, store: StoreLocation,
+    key: KeyLocation, region: String,
+    trustedProxies: [AddressBlock] = [], redirectHosts: [String] = [], cookieDomain: String? = nil, service: String,
+    brand: Brand = Brand(),
+    riskBudget: Double? = nil, providers: [ProviderName: ProviderSettings],
+    connectionLimits: ConnectionLimits = ConnectionLimits(),
     corsOrigins: [String] = [], adminToken: SecretText? = nil, hsts: Duration? = GatewaySettings.usualHSTS,
     locations: [String: SourceLocation] = [:]
   ) {
@@ -87,9 +93,12 @@ package struct GatewaySettings: Sendable {
 }
 
 extension GatewaySettings {
-  /// The value of `Strict-Transport-Security` (RFC 6797 section 6.1) that answers carry; nil where they carry none. Browsers do not believe it
-  /// of an answer that came in the clear (section 8.1), so nobody is locked out of a host that has no https.
-  package var strictTransportSecurity: String? { publicURL.isSecure ? hsts.map { "max-age=\($0.components.seconds)" } : nil }
+  /// The value of `Strict-Transport-Security` (RFC 6797 section 6.1) that answers carry; nil where they carry none.
+  /// Browsers do not believe it of an answer that came in the clear (section 8.1), so nobody is locked out of a host
+  /// that has no https.
+  package var strictTransportSecurity: String? {
+    publicURL.isSecure ? hsts.map { "max-age=\($0.components.seconds)" } : nil
+  }
 }
 
 /// `host:port` to listen on; an IPv6 host stands in brackets where it is written out.
@@ -105,7 +114,9 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
 
   /// Reads `host:port`; an IPv6 host stands in brackets. nil where the text is neither.
   package init?(_ text: String) {
-    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port) else { return nil }
+    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+      (0...65535).contains(port)
+    else { return nil }
     let host = String(text[..<colon])
     if host.hasPrefix("["), host.hasSuffix("]") {
       let inner = String(host.dropFirst().dropLast())
@@ -189,7 +200,8 @@ package struct Brand: Sendable, Hashable {
   package var privacy: String?
 
   package init(
-    name: String? = nil, logo: String? = nil, primary: String? = nil, support: String? = nil, terms: String? = nil, privacy: String? = nil
+    name: String? = nil, logo: String? = nil, primary: String? = nil, support: String? = nil, terms: String? = nil,
+    privacy: String? = nil
   ) {
     self.name = name
     self.logo = logo
@@ -204,7 +216,8 @@ package struct Brand: Sendable, Hashable {
 package struct ProviderSettings: Sendable {
   package var texts: [String: String]
   package var secrets: [String: SecretText]
-  /// Secrets whose file is not there, by the setting's name: the file's path. The demo's are made at the first start; others are missing.
+  /// Secrets whose file is not there, by the setting's name: the file's path. The demo's are made at the first start;
+  /// others are missing.
   package var missingFiles: [String: String] = [:]
   /// Ways for messages to leave, by the setting's name.
   package var deliveries: [String: DeliverySettings]
@@ -225,7 +238,8 @@ package struct ProviderSettings: Sendable {
 
   /// As their provider reads them.
   package var forSteps: StepSettings {
-    StepSettings(texts: texts, secrets: secrets.mapValues { secret in { @Sendable in secret.reveal() } }, values: values)
+    StepSettings(
+      texts: texts, secrets: secrets.mapValues { secret in { @Sendable in secret.reveal() } }, values: values)
   }
 }
 
@@ -243,7 +257,8 @@ package struct ConnectionLimits: Sendable, Hashable {
   package var bodyRate: BodyRate? = .standard
 
   package init(
-    connections: Int = 50_000, connectionsPerAddress: Int? = 1_000, requestsPerSecondPerAddress: Int? = nil, flows: FlowBound = FlowBound()
+    connections: Int = 50_000, connectionsPerAddress: Int? = 1_000, requestsPerSecondPerAddress: Int? = nil,
+    flows: FlowBound = FlowBound()
   ) {
     self.flows = flows
     self.connections = connections

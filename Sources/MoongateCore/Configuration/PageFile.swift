@@ -1,4 +1,5 @@
-/// A file of the folder's `pages/`: a template, words, a stylesheet or a picture that takes the place of ours, or adds to them.
+/// A file of the folder's `pages/`: a template, words, a stylesheet or a picture that takes the place of ours, or adds
+/// to them.
 package struct PageFile: Sendable, Hashable {
   /// Its name in `pages/`, such as `login.mustache`.
   package let name: String

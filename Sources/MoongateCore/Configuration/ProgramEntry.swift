@@ -18,7 +18,8 @@ package struct ProgramEntry: Sendable {
   package let digest: String
 
   package init(
-    name: ProviderName, location: SourceLocation, path: String, arguments: [String], environment: [String: SecretText], timeout: Duration,
+    name: ProviderName, location: SourceLocation, path: String, arguments: [String], environment: [String: SecretText],
+    timeout: Duration,
     folder: String, digest: String
   ) {
     self.name = name
@@ -32,7 +33,8 @@ package struct ProgramEntry: Sendable {
   }
 }
 
-/// Starts the programs of a candidate, aside from those that serve. All of this blocks, for as long as handshakes may take.
+/// Starts the programs of a candidate, aside from those that serve. All of this blocks, for as long as handshakes may
+/// take.
 package protocol ProgramStarter: Sendable {
   /// Starts them all at once, or finds those that run already, and asks each what it is.
   /// - Returns: in the order of the entries.

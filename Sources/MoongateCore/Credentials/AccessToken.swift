@@ -1,18 +1,19 @@
 import MoongateSDK
 
-/// A token by which a program gets through routes that take tokens, without a person: one of the installation's own (a service token), or one that a
-/// person has made (a personal token).
+/// A token by which a program gets through routes that take tokens, without a person: one of the installation's own (a
+/// service token), or one that a person has made (a personal token).
 ///
 /// The secret itself is known to its holder alone: the store has a keyed hash of it.
 package struct AccessToken: Sendable, Equatable {
   /// `tk_` and 96 random bits in base64url. Not a secret: it names the token in lists, events and changes.
   package let id: String
-  /// Of a service token: `ServiceTokenName`, unique among them. Of a personal one: what its owner calls it, unique for the account.
+  /// Of a service token: `ServiceTokenName`, unique among them. Of a personal one: what its owner calls it, unique for
+  /// the account.
   package let name: String
   /// The owner of a personal token, as the account was when the token was made; nil for a service token.
   ///
-  /// Attack: a thief with a stolen session makes a token, and stays when the owner resets the password or signs out everywhere. Each of those raises
-  /// the account's epoch, and a token of an older epoch is dead.
+  /// Attack: a thief with a stolen session makes a token, and stays when the owner resets the password or signs out
+  /// everywhere. Each of those raises the account's epoch, and a token of an older epoch is dead.
   package let owner: AccountVersion?
   /// Of a service token, sorted. A personal token has the groups that its account has now.
   package let groups: [GroupName]
@@ -29,8 +30,10 @@ package struct AccessToken: Sendable, Equatable {
   package var hash: AccessTokenHash
 
   package init(
-    id: String, name: String, owner: AccountVersion?, groups: [GroupName] = [], networks: [AddressBlock] = [], createdAt: Timestamp,
-    expiresAt: Timestamp?, isSuperseded: Bool = false, lastUsedAt: Timestamp? = nil, lastUsedFrom: String? = nil, hash: AccessTokenHash
+    id: String, name: String, owner: AccountVersion?, groups: [GroupName] = [], networks: [AddressBlock] = [],
+    createdAt: Timestamp,
+    expiresAt: Timestamp?, isSuperseded: Bool = false, lastUsedAt: Timestamp? = nil, lastUsedFrom: String? = nil,
+    hash: AccessTokenHash
   ) {
     self.id = id
     self.name = name
@@ -51,11 +54,13 @@ package struct AccessToken: Sendable, Equatable {
   /// Whether a client of this address may use it.
   package func admits(_ address: ClientAddress) -> Bool { networks.isEmpty || networks.contains { address.isIn($0) } }
 
-  /// By what a change of it is announced to caches (`SessionChanges.tokens`). It stays the same for as long as the token lives, which its hash does not.
+  /// By what a change of it is announced to caches (`SessionChanges.tokens`). It stays the same for as long as the
+  /// token lives, which its hash does not.
   package static func announcement(of id: String) -> TokenHash { TokenHash(of: id.utf8) }
 }
 
-/// The secret of a token: `mgt_` and 256 random bits in base64url. Programs that scan for leaked secrets know it by its beginning.
+/// The secret of a token: `mgt_` and 256 random bits in base64url. Programs that scan for leaked secrets know it by its
+/// beginning.
 package struct AccessTokenSecret: Sendable {
   package static let prefix: StaticString = "mgt_"
   /// In bytes, with the prefix.
@@ -64,7 +69,9 @@ package struct AccessTokenSecret: Sendable {
   package let text: SecretText
 
   /// A new one.
-  package init(from random: any RandomSource) { text = SecretText("\(Self.prefix)\(Base64URL.encode(random.bytes(32)))") }
+  package init(from random: any RandomSource) {
+    text = SecretText("\(Self.prefix)\(Base64URL.encode(random.bytes(32)))")
+  }
 }
 
 /// A token as the store found it.
@@ -119,7 +126,8 @@ extension SessionSnapshot {
     self.init(
       session: Session(
         id: token.id, token: AccessToken.announcement(of: token.id), account: account.id, createdAt: token.createdAt,
-        expiresAt: token.expiresAt ?? Timestamp(milliseconds: .max), idle: Self.idle, lastSeenAt: token.lastUsedAt ?? token.createdAt, passed: [],
+        expiresAt: token.expiresAt ?? Timestamp(milliseconds: .max), idle: Self.idle,
+        lastSeenAt: token.lastUsedAt ?? token.createdAt, passed: [],
         userAgent: nil), account: account, token: token)
   }
 }

@@ -3,7 +3,8 @@
 package struct GatewayCookies: Sendable, Hashable {
   /// Every name that can be ours, under any configuration: none goes upstream, none is taken from there.
   package static let allNames: Set<String> = [
-    "moongate", "__Host-moongate", "__Secure-moongate", "moongate-flow", "__Host-moongate-flow", "moongate-device", "__Host-moongate-device",
+    "moongate", "__Host-moongate", "__Secure-moongate", "moongate-flow", "__Host-moongate-flow", "moongate-device",
+    "__Host-moongate-device",
   ]
 
   /// Holds a session's token.
@@ -28,10 +29,13 @@ package struct GatewayCookies: Sendable, Hashable {
     device = prefix + "moongate-device"
     let labels = host.split(separator: ".")
     let isAddress = host.hasPrefix("[") || IPAddressText.parse(Array(host.utf8)) != nil
-    parentDomains = isAddress || labels.count < 2 ? [] : (0...(labels.count - 2)).map { labels[$0...].joined(separator: ".") }
+    parentDomains =
+      isAddress || labels.count < 2 ? [] : (0...(labels.count - 2)).map { labels[$0...].joined(separator: ".") }
   }
 
-  package init(_ settings: GatewaySettings) { self.init(publicURL: settings.publicURL, cookieDomain: settings.cookieDomain) }
+  package init(_ settings: GatewaySettings) {
+    self.init(publicURL: settings.publicURL, cookieDomain: settings.cookieDomain)
+  }
 
   /// Those of the root domain that a request's host belongs to: their names are the same on all domains.
   package init(_ settings: GatewaySettings, at host: String?) {
@@ -42,8 +46,8 @@ package struct GatewayCookies: Sendable, Hashable {
     self.init(publicURL: settings.publicURL, cookieDomain: domain, host: host)
   }
 
-  /// The values of `Set-Cookie` that sign a browser in. What a neighbour has planted under our name is expired first: two
-  /// cookies of one name are no session, so it would lock the person out.
+  /// The values of `Set-Cookie` that sign a browser in. What a neighbour has planted under our name is expired first:
+  /// two cookies of one name are no session, so it would lock the person out.
   package func signIn(_ token: SecretText) -> [String] {
     expiries(keeping: true) + [line(session, token.reveal(), domain: domain)]
   }
@@ -54,13 +58,15 @@ package struct GatewayCookies: Sendable, Hashable {
   /// The value of `Set-Cookie` that makes a browser known to its flows.
   package func begin(_ token: SecretText) -> String { line(flow, token.reveal(), domain: nil) }
 
-  /// The values of `Set-Cookie` that make a browser known to the handoff that it asks for. What a neighbour has planted under the name is
-  /// expired first: only where there is no https can it have been, and two cookies of one name are none.
+  /// The values of `Set-Cookie` that make a browser known to the handoff that it asks for. What a neighbour has planted
+  /// under the name is expired first: only where there is no https can it have been, and two cookies of one name are
+  /// none.
   package func beginHandoff(_ token: SecretText) -> [String] {
     (isSecure ? [] : parentDomains).map { line(flow, "", domain: $0) + "; Max-Age=0" } + [begin(token)]
   }
 
-  /// The value of `Set-Cookie` that makes a device known to the accounts that signed in on it. It outlives sessions, and signing out.
+  /// The value of `Set-Cookie` that makes a device known to the accounts that signed in on it. It outlives sessions,
+  /// and signing out.
   package func remember(_ token: SecretText) -> String {
     line(device, token.reveal(), domain: nil) + "; Max-Age=\(DeviceToken.lifetime.components.seconds)"
   }

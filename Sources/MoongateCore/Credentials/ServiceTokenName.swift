@@ -1,5 +1,5 @@
-/// The name of a service token: 1 to 48 lower-case letters, digits, `-`, `_` and `.`, the first one a letter or a digit. It is part of a header's value
-/// (`Remote-User: token:NAME`) and of the admin API's addresses.
+/// The name of a service token: 1 to 48 lower-case letters, digits, `-`, `_` and `.`, the first one a letter or a
+/// digit. It is part of a header's value (`Remote-User: token:NAME`) and of the admin API's addresses.
 package struct ServiceTokenName: Sendable, Hashable {
   package let text: String
 

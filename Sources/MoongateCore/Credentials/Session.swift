@@ -33,7 +33,8 @@ package struct Session: Sendable, Equatable, Codable {
   package var domain: SessionDomain?
 
   package init(
-    id: String, token: TokenHash, account: String, createdAt: Timestamp, expiresAt: Timestamp, idle: Duration, lastSeenAt: Timestamp,
+    id: String, token: TokenHash, account: String, createdAt: Timestamp, expiresAt: Timestamp, idle: Duration,
+    lastSeenAt: Timestamp,
     passed: [PassedStep], userAgent: String?
   ) {
     self.id = id
@@ -50,7 +51,8 @@ package struct Session: Sendable, Equatable, Codable {
   /// The same session under a new token. Its end stays.
   func renewed(_ token: TokenHash, of account: String, passed: [PassedStep], at now: Timestamp) -> Session {
     Session(
-      id: id, token: token, account: account, createdAt: createdAt, expiresAt: expiresAt, idle: idle, lastSeenAt: now, passed: passed,
+      id: id, token: token, account: account, createdAt: createdAt, expiresAt: expiresAt, idle: idle, lastSeenAt: now,
+      passed: passed,
       userAgent: userAgent)
   }
 
@@ -58,7 +60,9 @@ package struct Session: Sendable, Equatable, Codable {
   package var deadline: Timestamp { min(expiresAt, lastSeenAt + idle) }
 
   /// How many different factors were proved, 1 or more: 2 and above is more than one kind of step.
-  package var assuranceLevel: Int { passed.contains { $0.isMultiFactor ?? false } ? 2 : max(1, min(2, Set(passed.map(\.provider)).count)) }
+  package var assuranceLevel: Int {
+    passed.contains { $0.isMultiFactor ?? false } ? 2 : max(1, min(2, Set(passed.map(\.provider)).count))
+  }
 
   /// The latest sign-in or step-up.
   package var authenticatedAt: Timestamp { passed.map(\.at).max() ?? createdAt }
@@ -68,8 +72,8 @@ package struct Session: Sendable, Equatable, Codable {
 package struct PassedStep: Sendable, Equatable, Codable {
   package let provider: ProviderName
   package let at: Timestamp
-  /// The identifier that was proved, as `KeyRing.proofHash`; nil where the step proved a secret, and in sessions that an older program began.
-  /// It authorises changes only while the account holds that identifier.
+  /// The identifier that was proved, as `KeyRing.proofHash`; nil where the step proved a secret, and in sessions that
+  /// an older program began. It authorises changes only while the account holds that identifier.
   package let identifier: String?
   /// Whether the step proved two factors at once, such as a device and the fingerprint that unlocks it; nil: no.
   package let isMultiFactor: Bool?

@@ -91,7 +91,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
       switch self {
       case .refused: .refusals
       // A flood makes as many accounts as `register` lets it, and renames one as often as it likes.
-      case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated, .accountRenamed,
+      case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated,
+        .accountRenamed,
         .sessionExtended, .tokenUsed:
         .activity
       default: .security
@@ -100,7 +101,8 @@ package struct AuditEvent: Sendable, Equatable, Codable {
   }
 
   package init(
-    id: DecisionID, at: Timestamp, kind: Kind, flow: String? = nil, flowPrefix: String? = nil, provider: ProviderName? = nil, account: String? = nil,
+    id: DecisionID, at: Timestamp, kind: Kind, flow: String? = nil, flowPrefix: String? = nil,
+    provider: ProviderName? = nil, account: String? = nil,
     identifier: String? = nil, address: String? = nil, code: String? = nil, detail: [String: String] = [:]
   ) {
     self.id = id

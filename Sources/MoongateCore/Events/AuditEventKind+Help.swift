@@ -37,7 +37,8 @@ extension AuditEvent.Kind {
     case .generationActive: "A generation of the configuration became active."
     case .generationRefused: "A changed configuration was refused; `detail` says why."
     case .reloadRequested: "An operator asked for a reload."
-    case .upgradeRequested: "An operator asked for an upgrade: the program starts again in place of the one that serves."
+    case .upgradeRequested:
+      "An operator asked for an upgrade: the program starts again in place of the one that serves."
     case .upgradeEnded: "An upgrade ended; `detail` says whether the new program took over."
     case .shadowBegun: "An operator started a shadow candidate (`moongate policy shadow`)."
     case .shadowPromoted: "An operator made the shadow candidate active."

@@ -24,7 +24,9 @@ package struct AuditFilter: Sendable, Equatable {
   /// The events of one request: the decision itself, and what it led to.
   package var decision: DecisionID?
 
-  package init(people: People? = nil, kinds: Set<AuditEvent.Kind>? = nil, since: Timestamp? = nil, decision: DecisionID? = nil) {
+  package init(
+    people: People? = nil, kinds: Set<AuditEvent.Kind>? = nil, since: Timestamp? = nil, decision: DecisionID? = nil
+  ) {
     self.people = people
     self.kinds = kinds
     self.since = since

@@ -1,6 +1,7 @@
 /// The parts of the audit trail that are bounded each by itself.
 ///
-/// Attack: junk requests, each refused with a line in the trail, until the lines of a sign-in or of an operator's act are no longer kept.
+/// Attack: junk requests, each refused with a line in the trail, until the lines of a sign-in or of an operator's act
+/// are no longer kept.
 package enum AuditQuota: Int, Sendable, CaseIterable {
   /// What people do on their way: flows begun, codes sent, events of pages. What an older gateway stores counts here.
   case activity = 0

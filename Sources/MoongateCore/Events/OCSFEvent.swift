@@ -1,7 +1,8 @@
 import MoongateSDK
 
-/// An event of the audit trail in the words of the Open Cybersecurity Schema Framework: a record of the class Authentication (3002), which programs
-/// that collect security events understand. What that class has no field for stands under `unmapped`.
+/// An event of the audit trail in the words of the Open Cybersecurity Schema Framework: a record of the class
+/// Authentication (3002), which programs that collect security events understand. What that class has no field for
+/// stands under `unmapped`.
 package struct OCSFEvent: Sendable {
   /// `activity_id` of the class.
   package enum Activity: Int, Sendable {

@@ -1,6 +1,7 @@
 /// Who acts on the gateway from outside it, for the audit trail.
 package struct OperatorIdentity: Sendable, Equatable {
-  /// The name that the operator gave, or has on the machine, or that the token of the admin listener has; nil: none is known.
+  /// The name that the operator gave, or has on the machine, or that the token of the admin listener has; nil: none is
+  /// known.
   package let name: String?
   /// By what: `admin listener`, `moongate account`.
   package let tool: String
@@ -12,7 +13,9 @@ package struct OperatorIdentity: Sendable, Equatable {
 
   package init(name: String?, tool: String, address: String? = nil) {
     // A name comes from a command line or a file: no line of a log may be forged by it.
-    self.name = name.map { String($0.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7f }.prefix(Self.longest).map(Character.init)) }
+    self.name = name.map {
+      String($0.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7f }.prefix(Self.longest).map(Character.init))
+    }
     self.tool = tool
     self.address = address
   }

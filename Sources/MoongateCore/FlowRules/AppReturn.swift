@@ -1,10 +1,11 @@
 import Crypto
 import MoongateSDK
 
-/// How an app takes over what a browser has completed for it: by a one-time code, redeemed with PKCE (RFC 7636, S256 only).
+/// How an app takes over what a browser has completed for it: by a one-time code, redeemed with PKCE (RFC 7636, S256
+/// only).
 ///
-/// Attack: whoever begins a flow and sends its link to a victim must not fetch the victim's session. The code goes to the app's own
-/// address, and only who made the challenge can redeem it.
+/// Attack: whoever begins a flow and sends its link to a victim must not fetch the victim's session. The code goes to
+/// the app's own address, and only who made the challenge can redeem it.
 package struct AppReturn: Sendable, Equatable, Codable {
   /// Base64url of the SHA-256 of the verifier (RFC 7636 section 4.2).
   package let challenge: String
@@ -18,10 +19,12 @@ package struct AppReturn: Sendable, Equatable, Codable {
     self.address = address
   }
 
-  /// Whether the verifier is the one whose hash the challenge is. RFC 7636 section 4.1: 43 to 128 unreserved characters.
+  /// Whether the verifier is the one whose hash the challenge is. RFC 7636 section 4.1: 43 to 128 unreserved
+  /// characters.
   func isProved(by verifier: String) -> Bool {
     guard (43...128).contains(verifier.utf8.count) else { return false }
-    return constantTimeEquals(Array(Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))).utf8), Array(challenge.utf8))
+    return constantTimeEquals(
+      Array(Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))).utf8), Array(challenge.utf8))
   }
 
   /// The address with the code in its query.

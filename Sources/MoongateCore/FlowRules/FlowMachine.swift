@@ -29,10 +29,12 @@ package struct FlowMachine: Sendable {
 
   package init(_ record: FlowRecord) { self.record = record }
 
-  /// Why the flow takes no verb any more; nil where it is alive. An expired flow says so until its lifetime has passed once
-  /// more, then it never was.
+  /// Why the flow takes no verb any more; nil where it is alive. An expired flow says so until its lifetime has passed
+  /// once more, then it never was.
   package func closed(at now: Timestamp) -> Closed? {
-    if now >= record.expiresAt { return now >= record.expiresAt + (record.expiresAt - record.createdAt) ? .gone : .expired }
+    if now >= record.expiresAt {
+      return now >= record.expiresAt + (record.expiresAt - record.createdAt) ? .gone : .expired
+    }
     // Begun by an older program, under weaker rules.
     if record.basis == nil { return .expired }
     return record.status == .pending ? nil : .over
@@ -54,7 +56,8 @@ package struct FlowMachine: Sendable {
     guard let due else { return }
     if applies {
       record.steps[record.position] = StepRule(
-        choices: due.choices, isSkippable: due.isSkippable, when: nil, requirement: due.requirement, isFallback: due.isFallback)
+        choices: due.choices, isSkippable: due.isSkippable, when: nil, requirement: due.requirement,
+        isFallback: due.isFallback)
     } else {
       record.position += 1
     }
@@ -73,7 +76,8 @@ package struct FlowMachine: Sendable {
   ///   - state: what its provider wants back, sealed.
   ///   - judged: what a try was judged by before it asked; nil where it is asked for the first time.
   package mutating func waits(
-    for fields: [InputField]?, showing shown: SealedBytes? = nil, at site: String?, polling wait: StepWait? = nil, state: [UInt8],
+    for fields: [InputField]?, showing shown: SealedBytes? = nil, at site: String?, polling wait: StepWait? = nil,
+    state: [UInt8],
     judgedBy judged: StoredRecord.Judged? = nil
   ) {
     record.step?.fields = fields
@@ -107,15 +111,19 @@ package struct FlowMachine: Sendable {
   package mutating func gathers(_ change: (inout PendingProofs) -> Void) { change(&record.gathered) }
 
   /// What the provider tells policies of its step, which has passed.
-  package mutating func tells(_ facts: [String: String], of provider: ProviderName) { record.tells(facts, of: provider) }
+  package mutating func tells(_ facts: [String: String], of provider: ProviderName) {
+    record.tells(facts, of: provider)
+  }
 
   /// The account that the flow makes has been counted by the provider's limits.
-  package mutating func countsRegistration(by provider: ProviderName) { record.registered = (record.registered ?? []).union([provider]) }
+  package mutating func countsRegistration(by provider: ProviderName) {
+    record.registered = (record.registered ?? []).union([provider])
+  }
 
   /// The core, and nobody else, has found that the open step was proved (security.md 19).
   ///
-  /// A step that proves an identifier which is new to the account is kept in `ProofBasis.introduced` and is no factor. So are the steps that passed
-  /// before the account was known: what they proved was nobody's.
+  /// A step that proves an identifier which is new to the account is kept in `ProofBasis.introduced` and is no factor.
+  /// So are the steps that passed before the account was known: what they proved was nobody's.
   package mutating func passed(_ proof: PassedProof) {
     var basis = record.basis ?? ProofBasis(epoch: nil)
     if record.account == nil, let account = proof.account {
@@ -123,7 +131,8 @@ package struct FlowMachine: Sendable {
       basis.epoch = account.epoch
       basis.introduced += record.passed
       record.passed = []
-      // Attack: the attacker proves a number of their own, then the victim's password: the number would be the victim's account's.
+      // Attack: the attacker proves a number of their own, then the victim's password: the number would be the victim's
+      // account's.
       record.proved = []
     }
     if record.account != nil, !proof.proved.isEmpty, proof.held.isEmpty {
@@ -140,8 +149,8 @@ package struct FlowMachine: Sendable {
     record.position += 1
   }
 
-  /// The account joins another one by an identifier that is new to it. What introduced the identifier proves what the other account holds, so
-  /// there it is a factor.
+  /// The account joins another one by an identifier that is new to it. What introduced the identifier proves what the
+  /// other account holds, so there it is a factor.
   package mutating func joins(_ account: AccountVersion) {
     record.passed = record.basis?.introduced ?? []
     record.account = account.id
@@ -170,7 +179,9 @@ package struct FlowMachine: Sendable {
 
   /// A policy wants another provider passed as well, right after the step that was just passed.
   package mutating func requireNext(_ provider: ProviderName) {
-    guard !hasPassed(provider), !record.steps.dropFirst(record.position).contains(where: { $0.isOwed(provider) }) else { return }
+    guard !hasPassed(provider), !record.steps.dropFirst(record.position).contains(where: { $0.isOwed(provider) }) else {
+      return
+    }
     record.steps.insert(StepRule(choices: [provider], isSkippable: false, when: nil), at: record.position)
   }
 

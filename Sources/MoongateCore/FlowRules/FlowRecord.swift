@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// The id of a flow: `fl_` and 256 bits in base64url. A bearer secret: whoever has it drives the flow, so the store keeps
-/// its hash and logs a prefix.
+/// The id of a flow: `fl_` and 256 bits in base64url. A bearer secret: whoever has it drives the flow, so the store
+/// keeps its hash and logs a prefix.
 package struct FlowID: Sendable, Hashable, CustomStringConvertible {
   package let secret: SecretText
   package let hash: TokenHash
@@ -25,8 +25,8 @@ package struct FlowID: Sendable, Hashable, CustomStringConvertible {
   package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }
 
-/// One run of a flow, as the store keeps it. Steps, texts and lifetimes are those of its beginning; limits and functions
-/// are always the active generation's.
+/// One run of a flow, as the store keeps it. Steps, texts and lifetimes are those of its beginning; limits and
+/// functions are always the active generation's.
 package struct FlowRecord: Sendable, Equatable, Codable {
   package enum Status: String, Sendable, Codable {
     case pending, complete, failed
@@ -34,7 +34,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
 
   package let id: TokenHash
   package let name: String
-  /// Counts the changes; a change is stored only over the version that it was made from, so that of two at once one wins.
+  /// Counts the changes; a change is stored only over the version that it was made from, so that of two at once one
+  /// wins.
   package var version: Int
   package var status: Status
   package let createdAt: Timestamp
@@ -49,8 +50,9 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// How the code providers of its steps make and word their codes.
   package private(set) var codes: [ProviderName: CodeTexts]
   package let returnTo: String?
-  /// The hash of the `moongate-flow` cookie of the browser that the flow is bound to: the one that it began in, or, where an app takes over what it
-  /// ends in, the first one that opened its pages. nil: the flow is driven by the API alone.
+  /// The hash of the `moongate-flow` cookie of the browser that the flow is bound to: the one that it began in, or,
+  /// where an app takes over what it ends in, the first one that opened its pages. nil: the flow is driven by the API
+  /// alone.
   package var browser: TokenHash?
   /// The network that it began in.
   @Base64Coded package private(set) var network: [UInt8]
@@ -66,10 +68,11 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var account: String?
   /// What waits for the flow's end.
   package var gathered: PendingProofs
-  /// What the proofs of this flow relied on; nil in a flow that an older program began, which is over: under these rules it could end in a session
-  /// that they would not give.
+  /// What the proofs of this flow relied on; nil in a flow that an older program began, which is over: under these
+  /// rules it could end in a session that they would not give.
   package var basis: ProofBasis?
-  /// The id of the session that drives it, where it is an account's own flow: the one that it was begun with, or one that has adopted it.
+  /// The id of the session that drives it, where it is an account's own flow: the one that it was begun with, or one
+  /// that has adopted it.
   package var startedIn: String?
   /// The app that takes over what it ends in, where there is one.
   package let app: AppReturn?
@@ -81,7 +84,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package var completedNext: String?
   /// Which client address created it, as a keyed hash: flows in which nobody has proved anything are counted by it.
   package var origin: String?
-  /// Whether an app began the step that leads to another site, before the flow belonged to the browser that came back from there; nil: no.
+  /// Whether an app began the step that leads to another site, before the flow belonged to the browser that came back
+  /// from there; nil: no.
   var isSentByApp: Bool?
   /// The providers whose limits on `register` have counted the account that the flow makes; nil: none.
   package var registered: Set<ProviderName>?
@@ -89,7 +93,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   package private(set) var facts: [ProviderName: [String: String]]?
 
   package init(
-    id: TokenHash, definition: FlowDefinition, codes: [ProviderName: CodeTexts], createdAt: Timestamp, returnTo: String?, browser: TokenHash?,
+    id: TokenHash, definition: FlowDefinition, codes: [ProviderName: CodeTexts], createdAt: Timestamp,
+    returnTo: String?, browser: TokenHash?,
     network: [UInt8], account: AccountVersion?, startedIn: String? = nil, app: AppReturn? = nil
   ) {
     self.id = id
@@ -144,7 +149,8 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   /// The step that is due; nil when all are behind.
   package var due: StepRule? { position < steps.count ? steps[position] : nil }
 
-  /// What a provider's step does in this flow: what the flow is for says it, and `accounts.lua` for the steps that it requires.
+  /// What a provider's step does in this flow: what the flow is for says it, and `accounts.lua` for the steps that it
+  /// requires.
   package func stepPurpose(of provider: ProviderName) -> StepPurpose {
     switch steps.last(where: { $0.requirement != nil && $0.choices.contains(provider) })?.requirement {
     case .prove?: .prove
@@ -154,19 +160,23 @@ package struct FlowRecord: Sendable, Equatable, Codable {
   }
 
   /// `origin` while nobody has proved anything in the flow; then it may be evicted (`FlowBound`).
-  package var unprovedOrigin: String? { status == .pending && passed.isEmpty && basis?.introduced.isEmpty ?? true && startedIn == nil ? origin : nil }
+  package var unprovedOrigin: String? {
+    status == .pending && passed.isEmpty && basis?.introduced.isEmpty ?? true && startedIn == nil ? origin : nil
+  }
 
-  /// Whether nothing was typed, chosen or proved in it yet. An app may have begun the step that leads to another site: what comes back from there is
-  /// the person's who went there.
+  /// Whether nothing was typed, chosen or proved in it yet. An app may have begun the step that leads to another site:
+  /// what comes back from there is the person's who went there.
   var isUntouched: Bool {
     let isOnlySentAway = step.map { $0.redirectTo != nil && $0.challenge == nil && $0.identifier == nil } ?? true
-    return status == .pending && position == 0 && passed.isEmpty && proved.isEmpty && gathered == PendingProofs() && accountChoice == nil
+    return status == .pending && position == 0 && passed.isEmpty && proved.isEmpty && gathered == PendingProofs()
+      && accountChoice == nil
       && account == nil && basis?.introduced.isEmpty ?? true && isOnlySentAway
   }
 
   /// Whether the step sets the secret of an account that the flow is about to make.
   func makesAccount(setting step: StepRecord) -> Bool {
-    purpose.step(of: step.provider) == .set && accountRule != .existing && account == nil && step.account == nil && startedIn == nil
+    purpose.step(of: step.provider) == .set && accountRule != .existing && account == nil && step.account == nil
+      && startedIn == nil
   }
 
   /// What completing it does.
@@ -213,15 +223,18 @@ package struct StepRecord: Sendable, Equatable, Codable {
   package var redirectTo: String?
   /// For full providers: what the person is shown beside the fields, sealed: it may be a secret.
   package var shown: SealedBytes?
-  /// For full providers: when the step may be polled, where the person decides elsewhere. An older gateway does not read it, and asks at once.
+  /// For full providers: when the step may be polled, where the person decides elsewhere. An older gateway does not
+  /// read it, and asks at once.
   package var wait: StepWait?
   /// For full providers: what another site has posted with the person, until the browser comes for it.
   package var returned: HeldReturn?
-  /// For full providers: the record by which they judged first, where they have asked for more since. A step that is opened anew has none.
+  /// For full providers: the record by which they judged first, where they have asked for more since. A step that is
+  /// opened anew has none.
   package var judgedBy: StoredRecord.Judged?
 
   package init(
-    provider: ProviderName, identifier: Identifier?, isSkippable: Bool, account: AccountVersion?, challenge: Challenge?, state: [UInt8] = []
+    provider: ProviderName, identifier: Identifier?, isSkippable: Bool, account: AccountVersion?, challenge: Challenge?,
+    state: [UInt8] = []
   ) {
     self.provider = provider
     self.identifier = identifier
@@ -233,8 +246,8 @@ package struct StepRecord: Sendable, Equatable, Codable {
   }
 }
 
-/// What another site posted with a person (OAuth 2.0 Form Post Response Mode). The post brings no cookies of ours, so it is kept until the same browser
-/// comes back by itself, which it was told the handle for.
+/// What another site posted with a person (OAuth 2.0 Form Post Response Mode). The post brings no cookies of ours, so
+/// it is kept until the same browser comes back by itself, which it was told the handle for.
 package struct HeldReturn: Sendable, Equatable, Codable {
   /// Of the handle, which is good once.
   package let handle: TokenHash
@@ -267,13 +280,17 @@ package struct SentCode: Sendable, Equatable, Codable {
 
 extension StepRecord {
   /// The codes that the person may type, that of `provider` first; none in a step without codes.
-  var codes: [SentCode] { (challenge.map { [SentCode(provider: provider, challenge: $0)] } ?? []) + (alternatives ?? []) }
+  var codes: [SentCode] {
+    (challenge.map { [SentCode(provider: provider, challenge: $0)] } ?? []) + (alternatives ?? [])
+  }
 
   /// The step as if this code were the only one.
   func sent(_ code: SentCode) -> StepRecord { of(code.provider, code.challenge) }
 
   /// The step as if the provider's code were the only one; without a code where it has sent none.
-  func sent(by provider: ProviderName) -> StepRecord { of(provider, codes.first { $0.provider == provider }?.challenge) }
+  func sent(by provider: ProviderName) -> StepRecord {
+    of(provider, codes.first { $0.provider == provider }?.challenge)
+  }
 
   /// The same step about an account.
   func about(_ account: AccountVersion) -> StepRecord {
@@ -313,8 +330,8 @@ package struct SealedBytes: Sendable, Equatable, Codable {
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
 }
 
-/// One issued code. It lives in `[issuedAt, expiresAt)`, in one flow, for one provider and identifier, and is spent by the
-/// flow's own change of version.
+/// One issued code. It lives in `[issuedAt, expiresAt)`, in one flow, for one provider and identifier, and is spent by
+/// the flow's own change of version.
 package struct Challenge: Sendable, Equatable, Codable {
   /// `KeyRing.codeMAC`; of a code that nobody knows where nothing was sent (a concealed unknown account).
   @Base64Coded package private(set) var mac: [UInt8]

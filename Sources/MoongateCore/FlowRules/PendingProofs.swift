@@ -26,7 +26,8 @@ package struct StoredRecord: Sendable, Equatable, Codable {
   package let sealed: [UInt8]?
   /// Where the proof is good once: the account's record must still be this one when the flow completes.
   package let judgedBy: Judged?
-  /// Whether it is only the judged record in a newer form: then it gives way to whatever has taken that one's place, and no flow is refused for it.
+  /// Whether it is only the judged record in a newer form: then it gives way to whatever has taken that one's place,
+  /// and no flow is refused for it.
   package let isRenewal: Bool?
 
   package init(sealed: [UInt8]?, judgedBy: Judged? = nil, isRenewal: Bool? = nil) {

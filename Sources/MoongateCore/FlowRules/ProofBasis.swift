@@ -1,9 +1,10 @@
 import MoongateSDK
 
-/// What the proofs of a flow relied on. It is judged again when the flow completes, because an account can change while a flow waits.
+/// What the proofs of a flow relied on. It is judged again when the flow completes, because an account can change while
+/// a flow waits.
 ///
-/// Attack: a code is sent to a number, or a reset is parked after its code; the owner replaces the number; then the flow is completed, and the
-/// old number is the account's again.
+/// Attack: a code is sent to a number, or a reset is parked after its code; the owner replaces the number; then the
+/// flow is completed, and the old number is the account's again.
 package struct ProofBasis: Sendable, Equatable, Codable {
   /// `Account.epoch` when the account became known; nil while it is not.
   package var epoch: Int?
@@ -11,7 +12,8 @@ package struct ProofBasis: Sendable, Equatable, Codable {
   package var held: [Identifier] = []
   /// Steps that proved an identifier which is new to the account. They are no factors: they are not in `passed`.
   ///
-  /// Attack: with a stolen session the thief proves a number of their own, and a route that asks for a fresh code lets them in.
+  /// Attack: with a stolen session the thief proves a number of their own, and a route that asks for a fresh code lets
+  /// them in.
   package var introduced: [PassedStep] = []
   /// The account that held the new identifier when its code was sent.
   package var holder: AccountVersion?

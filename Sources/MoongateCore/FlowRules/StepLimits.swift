@@ -17,8 +17,8 @@ struct StepSubject: Sendable {
   var isClaimed = false
   /// Whether this device has passed this provider for the account before: it has counters of its own then.
   var isOwnDevice = false
-  /// Whether this device has passed any provider for the account before: limits that count many people together do not apply to what it begins and
-  /// has sent there.
+  /// Whether this device has passed any provider for the account before: limits that count many people together do not
+  /// apply to what it begins and has sent there.
   var isTrusted = false
 
   /// The same, on a device that has counters of its own there.
@@ -41,8 +41,8 @@ struct StepSubject: Sendable {
       if let account {
         Array(account.utf8)
       } else if conceals || isClaimed, let identifier {
-        // Attack: an account's limit that only known people have would tell who is known; one for each account that claims an address would multiply
-        // the tries at it.
+        // Attack: an account's limit that only known people have would tell who is known; one for each account that
+        // claims an address would multiply the tries at it.
         Array("nobody \(identifier.kind.rawValue) \(identifier.value)".utf8)
       } else {
         nil
@@ -50,7 +50,8 @@ struct StepSubject: Sendable {
     case .ip: address.countingKey
     case .network: address.networkKey
     case .country: identifier?.attributes["country"].map { Array($0.utf8) }
-    case .prefix: identifier?.kind == .phone ? identifier.map { Array($0.value.filter(\.isNumber).prefix(7).utf8) } : nil
+    case .prefix:
+      identifier?.kind == .phone ? identifier.map { Array($0.value.filter(\.isNumber).prefix(7).utf8) } : nil
     case .device: device
     case .flow: flow.bytes
     case .challenge: challenge?.mac
@@ -91,15 +92,21 @@ extension ProviderPolicy {
 extension LimitFacts {
   /// What a policy is told of a limit: how far it is used, and until when it is locked now.
   init(_ limit: ResolvedLimit, _ state: CounterState, at now: Timestamp) {
-    self.init(name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: now) ? state.lockedUntil : nil)
+    self.init(
+      name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: now) ? state.lockedUntil : nil
+    )
   }
 }
 
 extension StepSubject {
-  /// The resend timer's row: it belongs to provider and identifier, whatever the flow; a device that has passed before has its own.
+  /// The resend timer's row: it belongs to provider and identifier, whatever the flow; a device that has passed before
+  /// has its own.
   fileprivate func timerKey(by keys: KeyRing) -> [UInt8] {
     keys.counterKey(
-      [Array("resend".utf8), Array(provider.rawValue.utf8), Array((identifier?.kind.rawValue ?? "").utf8), Array((identifier?.value ?? "").utf8)]
+      [
+        Array("resend".utf8), Array(provider.rawValue.utf8), Array((identifier?.kind.rawValue ?? "").utf8),
+        Array((identifier?.value ?? "").utf8),
+      ]
         + (ownDevice.map { [$0] } ?? []))
   }
 }
@@ -113,7 +120,8 @@ extension ProviderPolicy {
   ) throws(PolicyFault) -> [ResolvedLimit] {
     var resolved: [ResolvedLimit] = []
     for limit in limits where limit.action == action {
-      // Attack: a flood that fills a ceiling turns everybody away. Devices that have passed for the account are neither counted nor refused by it.
+      // Attack: a flood that fills a ceiling turns everybody away. Devices that have passed for the account are neither
+      // counted nor refused by it.
       if limit.key.isCeiling, subject.isTrusted, action == .send || action == .begin { continue }
       guard let value = subject.value(of: limit.key) else { continue }
       // A global limit counts over all providers, the others over their own.
@@ -121,9 +129,11 @@ extension ProviderPolicy {
       var counted = [Array(scope.utf8), Array(limit.name.utf8), Array(limit.key.rawValue.utf8), value]
       // Attack: strangers who lock the owner out. What they use up is not the owner's, nor the owner's theirs.
       //
-      // Attack: messages to a number of the attacker's own without end. Each code that arrives makes another trusted device, so sends of all trusted
-      // devices share one counter.
-      if limit.key.isPersonal, let own = subject.ownDevice { counted.append(action == .send ? Array("trusted devices".utf8) : own) }
+      // Attack: messages to a number of the attacker's own without end. Each code that arrives makes another trusted
+      // device, so sends of all trusted devices share one counter.
+      if limit.key.isPersonal, let own = subject.ownDevice {
+        counted.append(action == .send ? Array("trusted devices".utf8) : own)
+      }
       let counter = keys.counterKey(counted)
       var lock: [Duration] = []
       for length in limit.lock { lock.append(try duration(length)) }
@@ -131,7 +141,8 @@ extension ProviderPolicy {
       if let varying = limit.window { window = try duration(varying) }
       resolved.append(
         ResolvedLimit(
-          provider: provider, name: limit.name, key: limit.key, counter: counter, max: try number(limit.max), window: window, counts: limit.counts,
+          provider: provider, name: limit.name, key: limit.key, counter: counter, max: try number(limit.max),
+          window: window, counts: limit.counts,
           lock: lock, disables: limit.disables))
     }
     return resolved
@@ -139,7 +150,8 @@ extension ProviderPolicy {
 
   /// Whether any number of its limits or timers is chosen by a function.
   var hasVaryingNumbers: Bool {
-    limits.contains { $0.max.varies || ($0.window?.varies ?? false) || $0.lock.contains(where: \.varies) } || resendAfter.contains(where: \.varies)
+    limits.contains { $0.max.varies || ($0.window?.varies ?? false) || $0.lock.contains(where: \.varies) }
+      || resendAfter.contains(where: \.varies)
   }
 }
 

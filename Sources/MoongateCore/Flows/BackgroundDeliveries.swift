@@ -20,7 +20,8 @@ final class ConcurrencyLimit: Sendable {
   func leave() { taken.subtract(1, ordering: .releasing) }
 }
 
-/// Deliveries that go on after the answer, as `conceal` wants it. Bounded: a delivery that finds no place is a failed one.
+/// Deliveries that go on after the answer, as `conceal` wants it. Bounded: a delivery that finds no place is a failed
+/// one.
 struct BackgroundDeliveries: Sendable {
   private let places = ConcurrencyLimit(1_000)
 

@@ -1,10 +1,10 @@
 import MoongateSDK
 
-/// Decides which proofs may authorise a change of an account: of its identifiers and factors, its export and its deletion
-/// (`accounts.lua`, `change_within` and `recovery_delay`).
+/// Decides which proofs may authorise a change of an account: of its identifiers and factors, its export and its
+/// deletion (`accounts.lua`, `change_within` and `recovery_delay`).
 ///
-/// An account that has factors of its own (a PIN, an authenticator app) takes one of them. Any other account takes a code to a verified
-/// identifier, its password, or its identity elsewhere.
+/// An account that has factors of its own (a PIN, an authenticator app) takes one of them. Any other account takes a
+/// code to a verified identifier, its password, or its identity elsewhere.
 struct ChangeAuthority: Sendable {
   let account: Account
   let rules: AccountRules
@@ -15,7 +15,8 @@ struct ChangeAuthority: Sendable {
   /// A factor that is about to be made anew, and says nothing until then.
   var replaced: ProviderName?
 
-  /// The account's own factors: secrets that are kept for it and that do not also say who it is, as an email address beside a password does.
+  /// The account's own factors: secrets that are kept for it and that do not also say who it is, as an email address
+  /// beside a password does.
   var factors: Set<ProviderName> {
     account.credentials.filter { $0 != replaced && descriptors[$0]?.isSecondFactor ?? false }
   }
@@ -26,7 +27,10 @@ struct ChangeAuthority: Sendable {
     replaced = factor
   }
 
-  init(account: Account, rules: AccountRules, descriptors: [ProviderName: ProviderDescriptor], keys: KeyRing, now: Timestamp) {
+  init(
+    account: Account, rules: AccountRules, descriptors: [ProviderName: ProviderDescriptor], keys: KeyRing,
+    now: Timestamp
+  ) {
     self.account = account
     self.rules = rules
     self.descriptors = descriptors
@@ -41,7 +45,8 @@ struct ChangeAuthority: Sendable {
     guard let descriptor = descriptors[provider] else { return false }
     if account.credentials.contains(provider) { return true }
     let kinds = Set(descriptor.identifierKinds)
-    // What tells of an identity elsewhere proves that identity; the address that comes with it is not asked for by itself.
+    // What tells of an identity elsewhere proves that identity; the address that comes with it is not asked for by
+    // itself.
     let proved = kinds.contains(.federated) ? [.federated] : kinds
     return trusted.contains { proved.contains($0.identifier.kind) }
   }
@@ -62,7 +67,9 @@ struct ChangeAuthority: Sendable {
   }
 
   /// The verified identifiers that are not too new.
-  var trusted: [HeldIdentifier] { account.identifiers.filter { $0.verifiedAt != nil && account.isTooNewUntil($0, rules, at: now) == nil } }
+  var trusted: [HeldIdentifier] {
+    account.identifiers.filter { $0.verifiedAt != nil && account.isTooNewUntil($0, rules, at: now) == nil }
+  }
 
   /// When the first of the identifiers that are too new stops being so; nil where none is.
   var firstTrustedAt: Timestamp? { account.identifiers.compactMap { account.isTooNewUntil($0, rules, at: now) }.min() }
@@ -71,11 +78,14 @@ struct ChangeAuthority: Sendable {
 extension Account {
   /// Until when the identifier may sign in and authorise nothing; nil where it may authorise changes and resets now.
   ///
-  /// Attack: a thief who holds a session for a minute adds a number of their own, and with it replaces the PIN and the password. For
-  /// `recovery_delay` only what was there before can do that. An account that has nothing else is exempt, and so is the oldest identifier of an
-  /// account that is itself younger than the delay: nothing older could be protected by refusing it.
+  /// Attack: a thief who holds a session for a minute adds a number of their own, and with it replaces the PIN and the
+  /// password. For `recovery_delay` only what was there before can do that. An account that has nothing else is exempt,
+  /// and so is the oldest identifier of an account that is itself younger than the delay: nothing older could be
+  /// protected by refusing it.
   func isTooNewUntil(_ held: HeldIdentifier, _ rules: AccountRules, at now: Timestamp) -> Timestamp? {
-    guard let verifiedAt = held.verifiedAt, createdAt < verifiedAt, now < verifiedAt + rules.recoveryDelay else { return nil }
+    guard let verifiedAt = held.verifiedAt, createdAt < verifiedAt, now < verifiedAt + rules.recoveryDelay else {
+      return nil
+    }
     let others = identifiers.filter { $0.identifier != held.identifier }.compactMap(\.verifiedAt)
     guard let oldest = others.min() else { return nil }
     if verifiedAt <= oldest, now < createdAt + rules.recoveryDelay { return nil }

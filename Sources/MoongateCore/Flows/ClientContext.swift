@@ -11,7 +11,8 @@ package struct ClientContext: Sendable {
     case page, api
   }
 
-  /// The hash of the `moongate-flow` cookie, where there is one. A flow that began in a browser is that browser's alone.
+  /// The hash of the `moongate-flow` cookie, where there is one. A flow that began in a browser is that browser's
+  /// alone.
   package var browser: TokenHash?
   /// The live session that came with the request, where there is one.
   package var session: SessionSnapshot?
@@ -22,7 +23,8 @@ package struct ClientContext: Sendable {
   package var languages: [String] = []
 
   package init(
-    decision: DecisionID, address: ClientAddress, userAgent: String?, browser: TokenHash?, session: SessionSnapshot?, device: SecretText? = nil,
+    decision: DecisionID, address: ClientAddress, userAgent: String?, browser: TokenHash?, session: SessionSnapshot?,
+    device: SecretText? = nil,
     entryPoint: EntryPoint = .api
   ) {
     self.decision = decision

@@ -23,7 +23,9 @@ extension CodeRule {
   }
 
   /// Whether it is a space or a hyphen, by which people group the characters of a code.
-  static func isSeparator(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.isWhitespace || hyphens.contains(scalar.value) }
+  static func isSeparator(_ scalar: Unicode.Scalar) -> Bool {
+    scalar.properties.isWhitespace || hyphens.contains(scalar.value)
+  }
 
   /// Hyphen-minus, soft hyphen, the dashes, minus, full-width hyphen.
   private static let hyphens: Set<UInt32> = [0x2d, 0xad, 0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212, 0xff0d]
@@ -41,6 +43,7 @@ extension CodeRule {
 extension CodeTexts {
   /// The policy's message in a language, with its parts filled in.
   func text(code: String, service: String, in language: any MessageLanguage) -> String {
-    language.text(message, ["code": code, "service": service, "minutes": String(max(1, rule.lifetime.components.seconds / 60))])
+    language.text(
+      message, ["code": code, "service": service, "minutes": String(max(1, rule.lifetime.components.seconds / 60))])
   }
 }

@@ -1,8 +1,8 @@
 import MoongateSDK
 import Synchronization
 
-/// What one decision was made from, noted on the way, for the operator who asks why (`moongate policy explain`). It goes
-/// into the audit trail where the decision is a refusal. Holds no secret, and of identifiers only keyed hashes.
+/// What one decision was made from, noted on the way, for the operator who asks why (`moongate policy explain`). It
+/// goes into the audit trail where the decision is a refusal. Holds no secret, and of identifiers only keyed hashes.
 final class DecisionTrace: Sendable {
   struct Subject: Sendable {
     var flow: String?
@@ -40,7 +40,9 @@ final class DecisionTrace: Sendable {
 
   /// How limits stand where nothing was charged.
   func uncharged(_ limits: [ResolvedLimit], _ states: [CounterState]) {
-    for (limit, state) in zip(limits, states) { note("counter.\(limit.name)", "\(state.used) -> \(state.used) of \(limit.max)") }
+    for (limit, state) in zip(limits, states) {
+      note("counter.\(limit.name)", "\(state.used) -> \(state.used) of \(limit.max)")
+    }
   }
 
   /// The rule that decided: its path in the policy, and where it stands.

@@ -8,12 +8,16 @@ extension FlowEngine {
     guard let account else { return }
     // Attack: the thief's change of the number was begun before the owner made a PIN, and is completed after it.
     // (A secret that has been made meanwhile is not replaced: the transaction demands the record that was judged.)
-    let isMade = record.purpose.setProvider.map { account.credentials.contains($0) && !keepsSeveral($0, request) } ?? false
+    let isMade =
+      record.purpose.setProvider.map { account.credentials.contains($0) && !keepsSeveral($0, request) } ?? false
     if record.purpose.needsHeldProof, !isMade, let own = request.client.session {
       let authority = self.authority(over: account, request)
-      guard (own.session.passed + record.passed).contains(where: authority.authorises) else { throw unauthorised(authority, request) }
+      guard (own.session.passed + record.passed).contains(where: authority.authorises) else {
+        throw unauthorised(authority, request)
+      }
     }
-    let isHeld = record.basis?.held.allSatisfy { proved in account.identifiers.contains { $0.identifier == proved } } ?? false
+    let isHeld =
+      record.basis?.held.allSatisfy { proved in account.identifiers.contains { $0.identifier == proved } } ?? false
     guard isHeld, account.epoch == record.basis?.epoch else { throw request.refusal(.flowExpired) }
   }
 
@@ -23,7 +27,8 @@ extension FlowEngine {
     return record.purpose.isReset
       || record.gathered.records.keys.contains { name in
         let purpose = record.stepPurpose(of: name)
-        return account.credentials.contains(name) && purpose != .prove && !(purpose == .set && keepsSeveral(name, request))
+        return account.credentials.contains(name) && purpose != .prove
+          && !(purpose == .set && keepsSeveral(name, request))
       }
   }
 

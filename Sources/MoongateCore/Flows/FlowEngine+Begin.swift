@@ -5,7 +5,9 @@ import MoongateSDK
 extension FlowEngine {
   /// Opens a step. A full provider is judged at once where the input holds all that it asks for.
   /// - Parameter provider: nil where the client names none: the step has one choice, or one that the fields fit.
-  package func begin(_ id: FlowID, provider: String?, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
+  package func begin(_ id: FlowID, provider: String?, fields: [String: InputValue], client: ClientContext) async
+    -> Result<FlowView, Refusal>
+  {
     await answer(client, flow: id) { request throws(FlowError) in
       request.notes.note("act", LimitAction.send.rawValue)
       let sent = ProviderInput(fields: fields, defaultRegion: request.generation.gateway.region)
@@ -16,8 +18,12 @@ extension FlowEngine {
       guard case .offer = machine.next, let due = machine.due else { throw request.refusal(.stepNotOpen) }
       let choices = beginnable(due, request)
       let chosen = provider == nil ? meant(of: choices, input, request) : named
-      guard let chosen, let policy = request.generation.policies[chosen.descriptor.name] else { throw request.refusal(.stepNotOpen) }
-      if let code = chosen as? any CodeProvider, let step = machine.record.step, isSwitch(to: policy.provider, from: step, machine.record, request) {
+      guard let chosen, let policy = request.generation.policies[chosen.descriptor.name] else {
+        throw request.refusal(.stepNotOpen)
+      }
+      if let code = chosen as? any CodeProvider, let step = machine.record.step,
+        isSwitch(to: policy.provider, from: step, machine.record, request)
+      {
         return try await switchSender(to: code, policy, said, step, machine, id: id, request)
       }
       guard choices.contains(policy.provider) else { throw request.refusal(.stepNotOpen) }
@@ -37,7 +43,8 @@ extension FlowEngine {
     await answer(client, flow: id) { request throws(FlowError) in
       request.notes.note("act", LimitAction.send.rawValue)
       let machine = try await load(id, request)
-      guard let step = machine.record.step, let identifier = step.identifier, let policy = request.generation.policies[step.provider],
+      guard let step = machine.record.step, let identifier = step.identifier,
+        let policy = request.generation.policies[step.provider],
         let provider = registry(request)[step.provider] as? any CodeProvider
       else { throw request.refusal(.stepNotOpen) }
       try demandChangeProof(machine.record, request)
@@ -50,11 +57,14 @@ extension FlowEngine {
   private func meant(of choices: [ProviderName], _ input: ProviderInput, _ request: RequestContext) -> (any Provider)? {
     let able = choices.compactMap { registry(request)[$0] }
     if able.count == 1 { return able[0] }
-    let fitting = able.filter { provider in provider.descriptor.beginFields.contains { $0.isRequired && input.fields[$0.name] != nil } }
+    let fitting = able.filter { provider in
+      provider.descriptor.beginFields.contains { $0.isRequired && input.fields[$0.name] != nil }
+    }
     return fitting.count == 1 ? fitting[0] : nil
   }
 
-  /// The flow, and whom the input names. Malformed comes before all else (exact.md, order of checks): it says nothing about the flow.
+  /// The flow, and whom the input names. Malformed comes before all else (exact.md, order of checks): it says nothing
+  /// about the flow.
   private func load(
     _ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ request: RequestContext
   ) async throws(FlowError) -> (FlowMachine, said: Identifier?) {
@@ -72,7 +82,9 @@ extension FlowEngine {
     }
   }
 
-  private func read(_ provider: any CodeProvider, _ input: ProviderInput, _ request: RequestContext) throws(FlowError) -> Identifier {
+  private func read(_ provider: any CodeProvider, _ input: ProviderInput, _ request: RequestContext) throws(FlowError)
+    -> Identifier
+  {
     let identifier: Identifier
     do { identifier = try provider.readIdentifier(input) } catch { throw request.refusal(error) }
     try demandBeginning(input, by: provider.descriptor, request)
@@ -80,10 +92,12 @@ extension FlowEngine {
     return identifier
   }
 
-  /// Whom a code is for: who was named; where nobody was, the account's own address or number, or the one that the flow was told before.
+  /// Whom a code is for: who was named; where nobody was, the account's own address or number, or the one that the flow
+  /// was told before.
   /// - Parameter said: who was named, where that has been read already.
   private func recipient(
-    of provider: any CodeProvider, _ said: Identifier?, _ input: ProviderInput, _ record: FlowRecord, _ own: Account?, _ request: RequestContext
+    of provider: any CodeProvider, _ said: Identifier?, _ input: ProviderInput, _ record: FlowRecord, _ own: Account?,
+    _ request: RequestContext
   ) throws(FlowError) -> Identifier {
     if let said { return said }
     let kinds = provider.descriptor.identifierKinds
@@ -92,7 +106,8 @@ extension FlowEngine {
     if let own {
       // What was said in this flow before: an address that another site has attested is confirmed at that very address.
       let said = record.proved.last { proved in
-        kinds.contains(proved.kind) && own.identifiers.contains { $0.identifier == proved && $0.verifiedAt != nil && record.purpose.accepts($0) }
+        kinds.contains(proved.kind)
+          && own.identifiers.contains { $0.identifier == proved && $0.verifiedAt != nil && record.purpose.accepts($0) }
       }
       if let said { return said }
       if let meant = meant(of: kinds, in: own, for: record.purpose, request) { return meant }
@@ -103,16 +118,20 @@ extension FlowEngine {
   }
 
   /// The account has nothing of these kinds that could be proved here.
-  private func nothingToProve(_ kinds: [IdentifierKind], _ own: Account, _ purpose: FlowPurpose, _ request: RequestContext) -> FlowError {
+  private func nothingToProve(
+    _ kinds: [IdentifierKind], _ own: Account, _ purpose: FlowPurpose, _ request: RequestContext
+  ) -> FlowError {
     if purpose.isReset { return resetRefusal(kinds, own, request) }
     return own.identifiers.contains { kinds.contains($0.identifier.kind) && $0.verifiedAt != nil }
       ? request.refusal(.alreadySet, detail: "This is verified already.")
       : request.refusal(.denied, detail: "There is no address or number here that a code could go to.")
   }
 
-  /// Attack: a second step passed with an identifier of the attacker's own. A step of a known account is for what it holds, except for
-  /// the one that it is to be given; a step beside a claimed address is for that one.
-  func demandRight(to identifier: Identifier, of own: Account?, _ record: FlowRecord, _ request: RequestContext) throws(FlowError) {
+  /// Attack: a second step passed with an identifier of the attacker's own. A step of a known account is for what it
+  /// holds, except for the one that it is to be given; a step beside a claimed address is for that one.
+  func demandRight(to identifier: Identifier, of own: Account?, _ record: FlowRecord, _ request: RequestContext)
+    throws(FlowError)
+  {
     guard let own else {
       let claimed = record.gathered.claimed.filter { $0.kind == identifier.kind }
       guard claimed.isEmpty || claimed.contains(identifier) else { throw request.refusal(.denied) }
@@ -139,7 +158,8 @@ extension FlowEngine {
 
   /// Refuses with what tells who is registered: so it costs the address that asks.
   func revealing(
-    _ code: RefusalCode, _ provider: ProviderName, _ limits: [ResolvedLimit], _ action: LimitAction, _ request: RequestContext
+    _ code: RefusalCode, _ provider: ProviderName, _ limits: [ResolvedLimit], _ action: LimitAction,
+    _ request: RequestContext
   ) async throws(FlowError) -> FlowError {
     request.decided(by: "unknown_account", of: provider)
     let perAddress = limits.filter { $0.key == .ip }
@@ -147,12 +167,18 @@ extension FlowEngine {
     // A limit of failures counts it too: to ask who is registered is a try that went wrong.
     let outcome: Settlement.Outcome = action == .send ? .success : .failure
     request.watch?.ended(reservation.id, outcome)
-    try await settle([.settle(Settlement(reservation: reservation.id, outcome: outcome, limits: perAddress, timer: nil, now: request.now))], request)
+    try await settle(
+      [
+        .settle(
+          Settlement(reservation: reservation.id, outcome: outcome, limits: perAddress, timer: nil, now: request.now))
+      ], request)
     return request.refusal(code)
   }
 }
 
 extension CodeProvider {
   /// Whether the input says whom the code is for.
-  func isNamed(in input: ProviderInput) -> Bool { descriptor.beginFields.contains { $0.isRequired && input.fields[$0.name] != nil } }
+  func isNamed(in input: ProviderInput) -> Bool {
+    descriptor.beginFields.contains { $0.isRequired && input.fields[$0.name] != nil }
+  }
 }

@@ -1,7 +1,8 @@
 import Foundation
 import MoongateSDK
 
-// Other sites send people back with a `state` of ours: by GET with their cookies, or by a form that the browser posts across sites without them.
+// Other sites send people back with a `state` of ours: by GET with their cookies, or by a form that the browser posts
+// across sites without them.
 
 extension FlowEngine {
   private static let callbackOwner = "callback"
@@ -13,19 +14,22 @@ extension FlowEngine {
   func callback(_ provider: ProviderName, id: FlowID, _ request: RequestContext) throws(FlowError) -> Callback {
     do {
       let sealed = try keys.seal(Array(id.secret.reveal().utf8), for: "\(Self.callbackOwner) \(provider)")
-      return Callback(address: "\(request.generation.gateway.publicURL)/auth/callback/\(provider)", state: Base64URL.encode(sealed))
+      return Callback(
+        address: "\(request.generation.gateway.publicURL)/auth/callback/\(provider)", state: Base64URL.encode(sealed))
     } catch {
       throw .store(StoreFault("the state of a redirect could not be sealed"))
     }
   }
 
-  /// The flow that a site sends a person back to, for `GET /auth/callback/{provider}?state=…`; the page then submits what came with it.
+  /// The flow that a site sends a person back to, for `GET /auth/callback/{provider}?state=…`; the page then submits
+  /// what came with it.
   ///
-  /// Attack: a link to the callback with the attacker's own grant would sign the victim in as the attacker. So a state works in the
-  /// browser that began the flow and in no other, and not at all for a flow that no browser began, unless an app takes it over by a
-  /// code that only it can redeem.
+  /// Attack: a link to the callback with the attacker's own grant would sign the victim in as the attacker. So a state
+  /// works in the browser that began the flow and in no other, and not at all for a flow that no browser began, unless
+  /// an app takes it over by a code that only it can redeem.
   /// - Parameter handle: what `hold` gave, where the site posted what it sends back.
-  /// - Returns: `flowNotFound` for whatever is not a living flow of this browser; `stepNotOpen` for a handle that was used.
+  /// - Returns: `flowNotFound` for whatever is not a living flow of this browser; `stepNotOpen` for a handle that was
+  ///   used.
   package func flow(
     ofCallback state: String, provider: ProviderName, returned handle: String? = nil, client: ClientContext
   ) async -> Result<CalledBack, Refusal> {
@@ -35,13 +39,16 @@ extension FlowEngine {
       guard machine.record.browser != nil || machine.record.app != nil else { throw request.refusal(.flowNotFound) }
       var called = CalledBack(id: id, returnTo: machine.record.returnTo, app: machine.record.app)
       guard let handle else { return called }
-      guard let step = machine.record.step, step.provider == provider, let held = step.returned, held.handle == TokenHash(of: handle.utf8),
+      guard let step = machine.record.step, step.provider == provider, let held = step.returned,
+        held.handle == TokenHash(of: handle.utf8),
         request.now < held.expiresAt
       else { throw request.refusal(.stepNotOpen) }
       machine.holds(nil)
       let taken = machine.record
       // Of two that come for it, one wins.
-      let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(taken)], at: request.now) }
+      let result = try await asking { () async throws(StoreFault) in
+        try await store.apply([.putFlow(taken)], at: request.now)
+      }
       guard case .applied = result else { throw request.refusal(.stepNotOpen) }
       called.returned = try open(held, for: provider, id: id)
       return called
@@ -50,11 +57,11 @@ extension FlowEngine {
 
   /// Keeps what another site posted with a person, sealed, until their browser comes for it.
   ///
-  /// The post crosses sites, so it brings no cookie of ours and proves nothing of who sent it. Whoever sent it gets a handle for a flow of which
-  /// they know the state, and only the browser that began the flow can do something with it.
+  /// The post crosses sites, so it brings no cookie of ours and proves nothing of who sent it. Whoever sent it gets a
+  /// handle for a flow of which they know the state, and only the browser that began the flow can do something with it.
   ///
-  /// Attack: a form of the attacker's posts their own code into the victim's browser. With the attacker's state the flow is not the victim's; with a
-  /// state that is made up there is no flow.
+  /// Attack: a form of the attacker's posts their own code into the victim's browser. With the attacker's state the
+  /// flow is not the victim's; with a state that is made up there is no flow.
   /// - Parameter fields: the declared callback fields that came.
   /// - Returns: the handle, good once.
   package func hold(
@@ -66,7 +73,8 @@ extension FlowEngine {
       if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
       guard let record = found, record.browser != nil || record.app != nil else { throw request.refusal(.flowNotFound) }
       var machine = FlowMachine(record)
-      guard machine.closed(at: request.now) == nil, let step = record.step, step.provider == provider, step.redirectTo != nil,
+      guard machine.closed(at: request.now) == nil, let step = record.step, step.provider == provider,
+        step.redirectTo != nil,
         let descriptor = registry(request).descriptor(provider)
       else { throw request.refusal(.stepNotOpen) }
       let input = ProviderInput(fields: fields, defaultRegion: "").only(descriptor.callbackFields.map(\.name))
@@ -74,15 +82,20 @@ extension FlowEngine {
       let handle = SecretText(Base64URL.encode(random.bytes(32)))
       machine.holds(
         HeldReturn(
-          handle: TokenHash(of: handle.reveal().utf8), fields: try seal(input, for: provider, id: id), expiresAt: request.now + Self.longestReturn))
+          handle: TokenHash(of: handle.reveal().utf8), fields: try seal(input, for: provider, id: id),
+          expiresAt: request.now + Self.longestReturn))
       let held = machine.record
-      let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(held)], at: request.now) }
+      let result = try await asking { () async throws(StoreFault) in
+        try await store.apply([.putFlow(held)], at: request.now)
+      }
       guard case .applied = result else { throw request.refusal(.stepNotOpen) }
       return handle
     }
   }
 
-  private func flowID(ofCallback state: String, _ provider: ProviderName, _ request: RequestContext) throws(FlowError) -> FlowID {
+  private func flowID(ofCallback state: String, _ provider: ProviderName, _ request: RequestContext) throws(FlowError)
+    -> FlowID
+  {
     guard state.utf8.count <= 1024, let sealed = Base64URL.decode(state),
       let text = try? keys.open(sealed, for: "\(Self.callbackOwner) \(provider)")
     else { throw request.refusal(.flowNotFound) }
@@ -98,7 +111,9 @@ extension FlowEngine {
     }
   }
 
-  private func open(_ held: HeldReturn, for provider: ProviderName, id: FlowID) throws(FlowError) -> [String: InputValue] {
+  private func open(_ held: HeldReturn, for provider: ProviderName, id: FlowID) throws(FlowError) -> [String:
+    InputValue]
+  {
     do {
       let bytes = try keys.open(held.fields.bytes, for: "returned \(owner(provider, id))")
       return try JSONDecoder().decode([String: String].self, from: Data(bytes)).mapValues { .text($0) }

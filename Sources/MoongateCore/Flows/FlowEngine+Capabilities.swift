@@ -9,7 +9,8 @@ struct StepCapabilities: Sendable {
   var context: StepContext
   /// Of the sealed record in `context.account`; nil where there is none.
   let record: TokenHash?
-  /// The record in its provider's newest form, where the stored one is older: to be stored once a step with it has passed.
+  /// The record in its provider's newest form, where the stored one is older: to be stored once a step with it has
+  /// passed.
   var upgraded: [UInt8]?
   /// Takes out of the provider's words what must not be in a log.
   let redaction: Redaction
@@ -19,28 +20,36 @@ extension FlowEngine {
   /// What a full provider is given for a call.
   /// - Parameter input: what the client sent in this step.
   func lend(
-    _ provider: any FullProvider, _ step: StepRecord, _ input: ProviderInput, _ record: FlowRecord, id: FlowID, _ request: RequestContext
+    _ provider: any FullProvider, _ step: StepRecord, _ input: ProviderInput, _ record: FlowRecord, id: FlowID,
+    _ request: RequestContext
   ) async throws(FlowError) -> StepCapabilities {
     let name = step.provider
     var account: StepAccount?
     var sealed: [UInt8]?
     if let known = try await loadAccount(step.account ?? record.account) {
-      sealed = try await asking { () async throws(StoreFault) in try await store.providerRecord(of: known.id, for: name) }
+      sealed = try await asking { () async throws(StoreFault) in try await store.providerRecord(of: known.id, for: name)
+      }
       account = StepAccount(
-        id: known.id, record: nil, identifiers: known.identifiers.map(\.identifier), names: [known.firstName, known.lastName].compactMap(\.self))
+        id: known.id, record: nil, identifiers: known.identifiers.map(\.identifier),
+        names: [known.firstName, known.lastName].compactMap(\.self))
     }
-    let redaction = redaction(of: name, input, ([step.identifier].compactMap(\.self)) + (account?.identifiers ?? []), request)
+    let redaction = redaction(
+      of: name, input, ([step.identifier].compactMap(\.self)) + (account?.identifiers ?? []), request)
     var upgraded: [UInt8]?
     if let known = account, let stored = sealed {
       let record = try open(stored, of: name, for: known.id)
       upgraded = try await upgrade(record, by: provider, for: known.id, redaction, request)
-      account = StepAccount(id: known.id, record: upgraded ?? record.bytes, identifiers: known.identifiers, names: known.names)
+      account = StepAccount(
+        id: known.id, record: upgraded ?? record.bytes, identifiers: known.identifiers, names: known.names)
     }
     let context = StepContext(
-      flow: record.name, flowPurpose: record.purpose.kind, purpose: record.stepPurpose(of: name), account: account, identifier: step.identifier,
-      state: try unseal(step.state, for: name, id: id), now: request.now.milliseconds, callback: try callback(name, id: id, request),
+      flow: record.name, flowPurpose: record.purpose.kind, purpose: record.stepPurpose(of: name), account: account,
+      identifier: step.identifier,
+      state: try unseal(step.state, for: name, id: id), now: request.now.milliseconds,
+      callback: try callback(name, id: id, request),
       asked: step.asked(provider.descriptor), tools: tools(for: provider, redaction, request))
-    return StepCapabilities(context: context, record: sealed.map { TokenHash(of: $0) }, upgraded: upgraded, redaction: redaction)
+    return StepCapabilities(
+      context: context, record: sealed.map { TokenHash(of: $0) }, upgraded: upgraded, redaction: redaction)
   }
 
   /// What any provider is lent for a call.
@@ -53,7 +62,9 @@ extension FlowEngine {
       messenger: messenger(for: provider, request),
       log: StepLog { [logger] level, sentence, values in
         var metadata: Logger.Metadata = ["decision": "\(decision)"]
-        for (key, value) in values.prefix(Self.mostLogged) { metadata["\(name).\(redaction(key))"] = "\(redaction(value))" }
+        for (key, value) in values.prefix(Self.mostLogged) {
+          metadata["\(name).\(redaction(key))"] = "\(redaction(value))"
+        }
         logger.log(level: level.ofLogger, "\(name): \(redaction(sentence))", metadata: metadata)
       }, clock: StepClock { [clock] in clock.now().milliseconds },
       store: ProviderKeyValues(of: name, in: store, keys: keys, clock: clock, logger: logger))
@@ -62,14 +73,17 @@ extension FlowEngine {
   /// So many named values a line of a provider may have.
   private static let mostLogged = 32
 
-  /// What must not be seen in a log of this step: all that the client sent, whom it is about, and the provider's secrets.
+  /// What must not be seen in a log of this step: all that the client sent, whom it is about, and the provider's
+  /// secrets.
   func redaction(
-    of provider: ProviderName, _ input: ProviderInput?, _ identifiers: [Identifier], code: CodeMessage? = nil, _ request: RequestContext
+    of provider: ProviderName, _ input: ProviderInput?, _ identifiers: [Identifier], code: CodeMessage? = nil,
+    _ request: RequestContext
   ) -> Redaction {
     let sent = (input?.fields.values).map(Array.init) ?? []
     let secrets = request.generation.gateway.providers[provider]?.secrets.values.map { $0.reveal() } ?? []
     return Redaction(
-      sent.compactMap { if case .text(let text) = $0 { text } else { nil } } + identifiers.flatMap { [$0.value, $0.display] } + secrets
+      sent.compactMap { if case .text(let text) = $0 { text } else { nil } }
+        + identifiers.flatMap { [$0.value, $0.display] } + secrets
         + [code?.code, code?.text].compactMap(\.self))
   }
 
@@ -79,14 +93,17 @@ extension FlowEngine {
     do {
       return try ProviderRecord(opening: sealed, for: ProviderRecord.owner(provider, account), by: keys)
     } catch {
-      throw .store(StoreFault("the record of \(provider) for \(account) cannot be opened: it was changed, or sealed under another key"))
+      throw .store(
+        StoreFault(
+          "the record of \(provider) for \(account) cannot be opened: it was changed, or sealed under another key"))
     }
   }
 
   /// A record in its provider's newest form.
   /// - Returns: nil where it has that form already.
   func upgrade(
-    _ record: ProviderRecord, by provider: any FullProvider, for account: String, _ redaction: Redaction, _ request: RequestContext
+    _ record: ProviderRecord, by provider: any FullProvider, for account: String, _ redaction: Redaction,
+    _ request: RequestContext
   ) async throws(FlowError) -> [UInt8]? {
     let (name, newest) = (provider.descriptor.name, provider.descriptor.recordVersion)
     if record.version == newest { return nil }
@@ -101,7 +118,9 @@ extension FlowEngine {
     let start = ContinuousClock.now
     do {
       let upgraded = try await provider.upgrade(record.bytes, from: record.version)
-      guard upgraded.count <= Self.mostKept else { throw StoreFault("it wants to keep more than \(Self.mostKept) bytes") }
+      guard upgraded.count <= Self.mostKept else {
+        throw StoreFault("it wants to keep more than \(Self.mostKept) bytes")
+      }
       providerMetrics.record(.upgrade, of: name, .upgraded, since: start)
       return upgraded
     } catch {
@@ -109,15 +128,20 @@ extension FlowEngine {
       logger.error(
         "a provider could not upgrade a record",
         metadata: [
-          "decision": "\(request.client.decision)", "provider": "\(name)", "version": "\(record.version)", "fault": "\(redaction("\(error)"))",
+          "decision": "\(request.client.decision)", "provider": "\(name)", "version": "\(record.version)",
+          "fault": "\(redaction("\(error)"))",
         ])
       throw request.refusal(.busy)
     }
   }
 
   /// Seals a provider's new record for its flow, since the account may not exist yet.
-  func seal(record: [UInt8], of provider: ProviderName, id: FlowID, _ request: RequestContext) throws(FlowError) -> [UInt8] {
-    guard record.count <= Self.mostKept else { throw .store(StoreFault("\(provider) wants to keep more than \(Self.mostKept) bytes")) }
+  func seal(record: [UInt8], of provider: ProviderName, id: FlowID, _ request: RequestContext) throws(FlowError)
+    -> [UInt8]
+  {
+    guard record.count <= Self.mostKept else {
+      throw .store(StoreFault("\(provider) wants to keep more than \(Self.mostKept) bytes"))
+    }
     let version = registry(request).descriptor(provider)?.recordVersion ?? 1
     do {
       return try ProviderRecord(bytes: record, version: version).sealed(for: owner(provider, id), by: keys)
@@ -145,22 +169,31 @@ extension FlowEngine {
   /// Seals what a provider wants back while its flow waits.
   func seal(_ state: [UInt8], for provider: ProviderName, id: FlowID) throws(FlowError) -> [UInt8] {
     guard !state.isEmpty else { return [] }
-    guard state.count <= Self.mostKept else { throw .store(StoreFault("\(provider) wants to keep more than \(Self.mostKept) bytes")) }
-    do { return try keys.seal(state, for: owner(provider, id)) } catch { throw .store(StoreFault("the state of \(provider) could not be sealed")) }
+    guard state.count <= Self.mostKept else {
+      throw .store(StoreFault("\(provider) wants to keep more than \(Self.mostKept) bytes"))
+    }
+    do { return try keys.seal(state, for: owner(provider, id)) } catch {
+      throw .store(StoreFault("the state of \(provider) could not be sealed"))
+    }
   }
 
   /// Opens what `seal` closed.
   func unseal(_ sealed: [UInt8], for provider: ProviderName, id: FlowID) throws(FlowError) -> [UInt8] {
     guard !sealed.isEmpty else { return [] }
-    do { return try keys.open(sealed, for: owner(provider, id)) } catch { throw .store(StoreFault("the state of \(provider) cannot be opened")) }
+    do { return try keys.open(sealed, for: owner(provider, id)) } catch {
+      throw .store(StoreFault("the state of \(provider) cannot be opened"))
+    }
   }
 
-  /// Seals what the person is to be shown: the key of an authenticator app is in it, and the flow's row lies in the database.
+  /// Seals what the person is to be shown: the key of an authenticator app is in it, and the flow's row lies in the
+  /// database.
   func seal(_ shown: [Shown], for provider: ProviderName, id: FlowID) throws(FlowError) -> SealedBytes? {
     guard !shown.isEmpty else { return nil }
     do {
       let bytes = Array(try JSONEncoder().encode(shown))
-      guard bytes.count <= Self.mostKept else { throw StoreFault("\(provider) wants to show more than \(Self.mostKept) bytes") }
+      guard bytes.count <= Self.mostKept else {
+        throw StoreFault("\(provider) wants to show more than \(Self.mostKept) bytes")
+      }
       return SealedBytes(try keys.seal(bytes, for: "shown \(owner(provider, id))"))
     } catch {
       throw .store(error as? StoreFault ?? StoreFault("what \(provider) shows could not be sealed"))
@@ -169,12 +202,13 @@ extension FlowEngine {
 
   /// What the open step shows. A view goes to whoever drives the flow: the browser that began it, or the session.
   ///
-  /// Attack: who began an app's flow and sent its link to a victim asks for it afterwards. What a step shows is not told of flows that an app
-  /// takes over.
+  /// Attack: who began an app's flow and sent its link to a victim asks for it afterwards. What a step shows is not
+  /// told of flows that an app takes over.
   func shown(_ step: StepRecord, of record: FlowRecord, id: FlowID) throws(FlowError) -> [Shown] {
     guard let sealed = step.shown, record.app == nil else { return [] }
     do {
-      return try JSONDecoder().decode([Shown].self, from: Data(try keys.open(sealed.bytes, for: "shown \(owner(step.provider, id))")))
+      return try JSONDecoder().decode(
+        [Shown].self, from: Data(try keys.open(sealed.bytes, for: "shown \(owner(step.provider, id))")))
     } catch {
       throw .store(StoreFault("what \(step.provider) shows cannot be opened"))
     }

@@ -3,17 +3,22 @@ import MoongateSDK
 // What a completed flow has changed in an account that was there, as lines of the audit trail.
 
 extension FlowEngine {
-  /// Lines about identifiers and factors that are not what they were. Goes by the accounts and not by what the flow is for: no way to change one
-  /// has to be remembered here.
+  /// Lines about identifiers and factors that are not what they were. Goes by the accounts and not by what the flow is
+  /// for: no way to change one has to be remembered here.
   /// - Parameters:
   ///   - before: the account as it was; nil where it was made.
   ///   - after: the account as it is.
-  func changeEvents(_ record: FlowRecord, before: Account?, after: Account, id: FlowID, _ request: RequestContext) -> [Change] {
+  func changeEvents(_ record: FlowRecord, before: Account?, after: Account, id: FlowID, _ request: RequestContext)
+    -> [Change]
+  {
     guard let before else { return [] }
-    return (identifierEvents(record, before, after, id, request) + factorEvents(record, before, after, id, request)).map { .audit($0) }
+    return (identifierEvents(record, before, after, id, request) + factorEvents(record, before, after, id, request)).map
+    { .audit($0) }
   }
 
-  private func identifierEvents(_ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ request: RequestContext) -> [AuditEvent] {
+  private func identifierEvents(
+    _ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ request: RequestContext
+  ) -> [AuditEvent] {
     let verified = { (account: Account) in account.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier) }
     // Two accounts have become one: what the first held is new to the other.
     let old = before.id == after.id ? verified(before) : []
@@ -29,7 +34,9 @@ extension FlowEngine {
     return events + gone.map { line(.identifierRemoved, about: $0, record, id, request) }
   }
 
-  private func line(_ kind: AuditEvent.Kind, about identifier: Identifier, _ record: FlowRecord, _ id: FlowID, _ request: RequestContext)
+  private func line(
+    _ kind: AuditEvent.Kind, about identifier: Identifier, _ record: FlowRecord, _ id: FlowID, _ request: RequestContext
+  )
     -> AuditEvent
   {
     var event = event(kind, request, record: record, id: id)
@@ -39,7 +46,9 @@ extension FlowEngine {
     return event
   }
 
-  private func factorEvents(_ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ request: RequestContext) -> [AuditEvent] {
+  private func factorEvents(
+    _ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ request: RequestContext
+  ) -> [AuditEvent] {
     let written = Set(record.gathered.records.keys.filter { record.purpose.step(of: $0) != .prove })
     // What was only proved may have been written anew (at another cost, with the last code's time), and is what it was.
     return written.union(before.credentials).union(after.credentials).sorted().compactMap { provider in

@@ -1,6 +1,7 @@
 import MoongateSDK
 
-// Several accounts claim the address to which a code was right: the person chooses theirs (account-security.md section 3, rule 6).
+// Several accounts claim the address to which a code was right: the person chooses theirs (account-security.md section
+// 3, rule 6).
 
 /// An account that the person may choose, by what they can recognise and nothing that tells who else has it.
 package struct AccountOption: Sendable, Equatable {
@@ -19,7 +20,9 @@ extension FlowEngine {
   func whoseCode(_ step: StepRecord, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> (
     subject: ProofSubject, choice: AccountChoice?
   ) {
-    guard let claimants = step.claimants, let identifier = step.identifier else { return (subject(ofCode: step, record), nil) }
+    guard let claimants = step.claimants, let identifier = step.identifier else {
+      return (subject(ofCode: step, record), nil)
+    }
     let left = try await recoverable(claimants, by: identifier).map(AccountVersion.init)
     switch left.count {
     case 0: throw request.refusal(.flowExpired)
@@ -29,10 +32,13 @@ extension FlowEngine {
   }
 
   /// Those of the accounts that are as they were and that whoever has proved the identifier may still be given.
-  private func recoverable(_ accounts: [AccountVersion], by identifier: Identifier) async throws(FlowError) -> [Account] {
+  private func recoverable(_ accounts: [AccountVersion], by identifier: Identifier) async throws(FlowError) -> [Account]
+  {
     var left: [Account] = []
     for version in accounts {
-      guard let account = try await loadAccount(version.id), AccountVersion(account) == version, account.isRecoverable(by: identifier) else {
+      guard let account = try await loadAccount(version.id), AccountVersion(account) == version,
+        account.isRecoverable(by: identifier)
+      else {
         continue
       }
       left.append(account)
@@ -40,8 +46,11 @@ extension FlowEngine {
     return left
   }
 
-  /// Takes the person's choice. Nothing is compared and nothing counted: whoever is here has proved the address that all of them claim.
-  func choose(_ choice: AccountChoice, _ input: ProviderInput, _ before: FlowMachine, id: FlowID, _ request: RequestContext) async throws(FlowError)
+  /// Takes the person's choice. Nothing is compared and nothing counted: whoever is here has proved the address that
+  /// all of them claim.
+  func choose(
+    _ choice: AccountChoice, _ input: ProviderInput, _ before: FlowMachine, id: FlowID, _ request: RequestContext
+  ) async throws(FlowError)
     -> FlowView
   {
     let typed: String
@@ -49,7 +58,8 @@ extension FlowEngine {
     guard let number = Int(typed), choice.accounts.indices.contains(number - 1),
       let account = try await recoverable([choice.accounts[number - 1]], by: choice.identifier).first
     else {
-      throw request.refusal(.invalidInput, detail: "Choose one of the accounts that this step names.", field: Self.accountField)
+      throw request.refusal(
+        .invalidInput, detail: "Choose one of the accounts that this step names.", field: Self.accountField)
     }
     try demandUnlocked(account, request)
     var machine = before
@@ -64,18 +74,24 @@ extension FlowEngine {
       guard let account = try await recoverable([version], by: choice.identifier).first else { continue }
       let sessions = try await asking { () async throws(StoreFault) in try await store.sessions(of: account.id) }
       let used = sessions.map(\.lastSeenAt) + [account.lastSeenAt]
-      options.append(AccountOption(value: String(index + 1), createdAt: account.createdAt, lastUsedAt: used.max() ?? account.lastSeenAt))
+      options.append(
+        AccountOption(
+          value: String(index + 1), createdAt: account.createdAt, lastUsedAt: used.max() ?? account.lastSeenAt))
     }
     return options
   }
 
-  /// What a new password leaves of an account whose address was only claimed until then: nothing that somebody else may have put there.
+  /// What a new password leaves of an account whose address was only claimed until then: nothing that somebody else may
+  /// have put there.
   ///
-  /// Attack: an account that is registered in the victim's name before the victim comes, with a PIN, an authenticator app or an identity elsewhere of
-  /// the attacker's own, for the day on which the victim recovers "their" password.
-  /// - Returns: the account as it will be, and the change that makes it so; nil where the identifier was the account's own before.
+  /// Attack: an account that is registered in the victim's name before the victim comes, with a PIN, an authenticator
+  /// app or an identity elsewhere of the attacker's own, for the day on which the victim recovers "their" password.
+  /// - Returns: the account as it will be, and the change that makes it so; nil where the identifier was the account's
+  ///   own before.
   /// - Throws: 410 where the account has been given to somebody else meanwhile.
-  func reclaimed(_ account: Account, before: Account, _ record: FlowRecord, _ request: RequestContext) throws(FlowError) -> (Account, Change)? {
+  func reclaimed(_ account: Account, before: Account, _ record: FlowRecord, _ request: RequestContext) throws(FlowError)
+    -> (Account, Change)?
+  {
     guard let proved = record.proved.last(where: { $0.kind == .email }),
       !before.identifiers.contains(where: { $0.identifier == proved && $0.verifiedAt != nil })
     else { return nil }

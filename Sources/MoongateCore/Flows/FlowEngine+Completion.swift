@@ -7,16 +7,16 @@ private struct Outcome: Sendable {
   /// As it will be.
   var account: Account
   var isNew = false
-  /// Whether an identifier, a password, a PIN or a factor is changed or removed, rather than added. Then all other sessions of the account end, and
-  /// what was proved before is worth nothing.
+  /// Whether an identifier, a password, a PIN or a factor is changed or removed, rather than added. Then all other
+  /// sessions of the account end, and what was proved before is worth nothing.
   ///
   /// Attack: the thief whose session made the owner change the PIN goes on in that session.
   var isChange = false
   var changes: [Change] = []
   /// Records in a newer form: all of them, or none where one of those that were judged is not there any more.
   ///
-  /// Attack: whoever knows the old PIN proves it, and waits at the flow's next step until its owner has changed it, or comes in the very moment;
-  /// the old one, hashed at today's cost, would take the new one's place.
+  /// Attack: whoever knows the old PIN proves it, and waits at the flow's next step until its owner has changed it, or
+  /// comes in the very moment; the old one, hashed at today's cost, would take the new one's place.
   var renewals: [Change] = []
   /// After the session is stored.
   var lastChanges: [Change] = []
@@ -24,7 +24,9 @@ private struct Outcome: Sendable {
 
 extension FlowEngine {
   /// Goes on after a step was passed or skipped: to the next one, or to the end.
-  func carryOn(_ machine: inout FlowMachine, id: FlowID, _ request: RequestContext, changes: [Change]) async throws(FlowError) -> FlowView {
+  func carryOn(_ machine: inout FlowMachine, id: FlowID, _ request: RequestContext, changes: [Change])
+    async throws(FlowError) -> FlowView
+  {
     guard try await advance(&machine, request) == .complete else {
       // Where it was hidden until now. No further step is begun for them.
       if machine.record.startedIn == nil { try demandUnlocked(try await loadAccount(machine.record.account), request) }
@@ -34,7 +36,9 @@ extension FlowEngine {
   }
 
   /// Makes the session, and the account where it is new.
-  private func complete(_ before: FlowMachine, id: FlowID, _ request: RequestContext, changes: [Change]) async throws(FlowError) -> FlowView {
+  private func complete(_ before: FlowMachine, id: FlowID, _ request: RequestContext, changes: [Change])
+    async throws(FlowError) -> FlowView
+  {
     let purpose = before.record.purpose
     // Attack: a flow whose steps were all skipped or did not apply. Nothing proved, nobody signed in.
     guard !before.record.passed.isEmpty || before.record.startedIn != nil else { throw request.refusal(.denied) }
@@ -49,9 +53,13 @@ extension FlowEngine {
         if let holder = try await holder(of: identifier), holder.id != known.id { isRefused = true }
       }
     }
-    // Attack: a registration for `any` account takes the password first and then a code. Whoever reads one code to an address replaces the password of
-    // the account that has it.
-    if known != nil, purpose.registersFactor, purpose.provider.map({ machine.record.gathered.records[$0] != nil }) ?? false { isRefused = true }
+    // Attack: a registration for `any` account takes the password first and then a code. Whoever reads one code to an
+    // address replaces the password of the account that has it.
+    if known != nil, purpose.registersFactor,
+      purpose.provider.map({ machine.record.gathered.records[$0] != nil }) ?? false
+    {
+      isRefused = true
+    }
     if isRefused {
       // Concealed until the code was proved: now it is theirs to know.
       machine.failed()
@@ -63,7 +71,9 @@ extension FlowEngine {
     machine.gathers { $0.claimed = claimed }
     var outcome: Outcome
     if let known {
-      outcome = purpose.joinsAccounts ? try await joining(known, machine.record, request) : try await changing(known, machine.record, request)
+      outcome =
+        purpose.joinsAccounts
+        ? try await joining(known, machine.record, request) : try await changing(known, machine.record, request)
       if outcome.account.id != known.id { machine.joins(AccountVersion(outcome.account)) }
     } else {
       try await countRegistration(machine.record, request)
@@ -95,7 +105,8 @@ extension FlowEngine {
       code = AppCode(hash: token.hash, expiresAt: request.now + AppCode.lifetime, factors: outcome.account.credentials)
       next = app.address(with: token.secret)
     } else if machine.record.startedIn != nil, let own = request.client.session?.session {
-      let (grown, token) = growing(own, of: outcome.account.id, machine.record, forgetting: lessened(known, outcome.account, purpose), request)
+      let (grown, token) = growing(
+        own, of: outcome.account.id, machine.record, forgetting: lessened(known, outcome.account, purpose), request)
       (session, secret) = (grown, token.secret)
       sessionChanges = [.replaceSession(own.token, by: grown)]
     } else {
@@ -111,27 +122,35 @@ extension FlowEngine {
     var judged = machine.record
     judged.account = outcome.account.id
     machine.completed(
-      account: AccountVersion(outcome.account), isNew: outcome.isNew, next: machine.record.app?.address ?? next, code: code)
-    // First of all: of two that complete the same flow at once the other one learns that the step is not open any more, and nothing else.
-    let first = changes + [.putFlow(machine.record)] + (known.map { [Change.demandEpoch(AccountVersion($0))] } ?? []) + outcome.changes
+      account: AccountVersion(outcome.account), isNew: outcome.isNew, next: machine.record.app?.address ?? next,
+      code: code)
+    // First of all: of two that complete the same flow at once the other one learns that the step is not open any more,
+    // and nothing else.
+    let first =
+      changes + [.putFlow(machine.record)] + (known.map { [Change.demandEpoch(AccountVersion($0))] } ?? [])
+      + outcome.changes
     var all = sessionChanges + outcome.lastChanges
     if outcome.isChange { all.append(.endSessions(account: outcome.account.id, except: session?.token)) }
     if session != nil { all.append(.audit(event(.sessionStarted, request, record: machine.record, id: id))) }
     all += changeEvents(judged, before: known, after: outcome.account, id: id, request)
     let (last, renewals) = (all, outcome.renewals)
-    var result = try await asking { () async throws(StoreFault) in try await store.apply(first + renewals + last, at: request.now) }
+    var result = try await asking { () async throws(StoreFault) in
+      try await store.apply(first + renewals + last, at: request.now)
+    }
     if case .conflict(.recordChanged) = result, !renewals.isEmpty {
       result = try await asking { () async throws(StoreFault) in try await store.apply(first + last, at: request.now) }
     }
     switch result {
     case .applied: pending.remove(id.hash)
-    // Attack: two right codes at once make one account. To say that it is registered now would tell the loser about the winner.
+    // Attack: two right codes at once make one account. To say that it is registered now would tell the loser about the
+    // winner.
     case .conflict(.identifierTaken) where outcome.isNew && rule == .any: throw request.refusal(.stepNotOpen)
     case .conflict(let conflict): throw request.refusal(conflict)
     }
     tell(of: before.record, before: known, after: outcome.account, isNewDevice: isNewDevice, request)
     var view = FlowView(
-      id: id, flow: machine.record.name, purpose: purpose, status: .complete, expiresAt: machine.record.expiresAt, choices: [], step: nil,
+      id: id, flow: machine.record.name, purpose: purpose, status: .complete, expiresAt: machine.record.expiresAt,
+      choices: [], step: nil,
       passed: passed, account: AccountView(outcome.account, isNew: outcome.isNew, pads: request.generation.pads),
       session: session.map { SessionView($0, token: secret) }, next: next,
       isOfBrowser: machine.record.browser != nil && machine.record.browser == request.client.browser)
@@ -150,39 +169,51 @@ extension FlowEngine {
     if let bound = try await loadAccount(record.account) { return bound }
     // An account that is gone is no reason to make another.
     if record.account != nil { throw request.refusal(.denied) }
-    // Nobody had it when it was proved. Attack: a code that was sent to a number before its owner came opens the account that the owner has made
-    // with it since.
+    // Nobody had it when it was proved. Attack: a code that was sent to a number before its owner came opens the
+    // account that the owner has made with it since.
     for identifier in record.proved {
       guard try await holder(of: identifier) != nil else { continue }
-      throw request.refusal(record.accountRule == .new && identifier.kind != .federated ? .alreadyRegistered : .stepNotOpen)
+      throw request.refusal(
+        record.accountRule == .new && identifier.kind != .federated ? .alreadyRegistered : .stepNotOpen)
     }
     return nil
   }
 
   /// What changes in an account that is there.
-  private func changing(_ account: Account, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Outcome {
+  private func changing(_ account: Account, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError)
+    -> Outcome
+  {
     var outcome = Outcome(account: account, changes: [.seen(account: account.id)])
     let isFederated = record.proved.contains { $0.kind == .federated }
     for identifier in record.proved {
       let held = outcome.account.identifiers.firstIndex { $0.identifier == identifier }
       if let held, outcome.account.identifiers[held].verifiedAt != nil { continue }
-      // Attack: whoever reads an account's mail for a minute joins an identity of their own to it, and gets in by that for ever, past the PIN. They may
-      // sign in; what stays is a change, which a factor of the account's own authorises.
-      // A flow that connects a site has demanded one already (`demandHeld`).
-      if held == nil, identifier.kind == .federated, !record.purpose.connectsSite, !mayJoin(account, record, request) { continue }
+      // Attack: whoever reads an account's mail for a minute joins an identity of their own to it, and gets in by that
+      // for ever, past the PIN. They may sign in; what stays is a change, which a factor of the account's own
+      // authorises. A flow that connects a site has demanded one already (`demandHeld`).
+      if held == nil, identifier.kind == .federated, !record.purpose.connectsSite, !mayJoin(account, record, request) {
+        continue
+      }
       if isFederated, identifier.kind != .federated, identifier.kind != record.purpose.newIdentifier {
-        // Attack: an address that its owner has left behind (`change_email`, a former employer's) comes back by the next sign-in by Google, and
-        // whoever reads its mail gets in again. An account that has proved another address keeps to that one.
-        if outcome.account.identifiers.contains(where: { $0.identifier.kind == identifier.kind && $0.verifiedAt != nil }) { continue }
+        // Attack: an address that its owner has left behind (`change_email`, a former employer's) comes back by the
+        // next sign-in by Google, and whoever reads its mail gets in again. An account that has proved another address
+        // keeps to that one.
+        if outcome.account.identifiers.contains(where: { $0.identifier.kind == identifier.kind && $0.verifiedAt != nil }
+        ) {
+          continue
+        }
         // Another account has proved the address since: it is theirs, and signing in goes on.
         if let holder = try await holder(of: identifier), holder.id != account.id { continue }
       }
       if let held { outcome.account.identifiers.remove(at: held) }
       outcome.account.identifiers.append(HeldIdentifier(identifier: identifier, verifiedAt: request.now))
-      outcome.changes.append(.verifyIdentifier(account: account.id, identifier, forgetting: registry(request).identifierSecrets))
+      outcome.changes.append(
+        .verifyIdentifier(account: account.id, identifier, forgetting: registry(request).identifierSecrets))
     }
     // Identities at other sites are kept beside each other.
-    if let kind = record.purpose.newIdentifier, kind != .federated, let new = record.proved.last(where: { $0.kind == kind }) {
+    if let kind = record.purpose.newIdentifier, kind != .federated,
+      let new = record.proved.last(where: { $0.kind == kind })
+    {
       outcome.isChange = account.identifiers.contains { $0.identifier.kind == kind && $0.identifier != new }
       outcome.account.identifiers.removeAll { $0.identifier.kind == kind && $0.identifier != new }
       outcome.changes.append(.dropIdentifiers(account: account.id, kind, except: new))
@@ -191,19 +222,25 @@ extension FlowEngine {
       outcome.account.identifiers.append(HeldIdentifier(identifier: claimed, verifiedAt: nil))
       outcome.changes.append(.claimIdentifier(account: account.id, claimed))
     }
-    if (record.gathered.firstName != nil && account.firstName == nil) || (record.gathered.lastName != nil && account.lastName == nil) {
+    if (record.gathered.firstName != nil && account.firstName == nil)
+      || (record.gathered.lastName != nil && account.lastName == nil)
+    {
       outcome.account.firstName = account.firstName ?? record.gathered.firstName
       outcome.account.lastName = account.lastName ?? record.gathered.lastName
-      outcome.changes.append(.nameAccount(account: account.id, firstName: record.gathered.firstName, lastName: record.gathered.lastName))
+      outcome.changes.append(
+        .nameAccount(account: account.id, firstName: record.gathered.firstName, lastName: record.gathered.lastName))
     }
     return outcome
   }
 
-  /// The number was proved: where it is another account's, that account is this person's, and what they hold here moves there.
+  /// The number was proved: where it is another account's, that account is this person's, and what they hold here moves
+  /// there.
   ///
-  /// Attack: an account with a number, a PIN or a password of its own must not disappear into another by one code. Only what is nothing
-  /// but an identity elsewhere and its address is joined; both sides of it are proved.
-  private func joining(_ account: Account, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Outcome {
+  /// Attack: an account with a number, a PIN or a password of its own must not disappear into another by one code. Only
+  /// what is nothing but an identity elsewhere and its address is joined; both sides of it are proved.
+  private func joining(_ account: Account, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError)
+    -> Outcome
+  {
     var found: Account?
     if let phone = record.proved.last(where: { $0.kind == .phone }) { found = try await holder(of: phone) }
     let holder = found.flatMap { $0.id == account.id ? nil : $0 }
@@ -211,13 +248,15 @@ extension FlowEngine {
     guard holder.map(AccountVersion.init) == record.basis?.holder else { throw request.refusal(.flowExpired) }
     guard let holder else { return try await changing(account, record, request) }
     if holder.isLocked { throw request.refusal(.disabled) }
-    // Attack: the thief's own address beside the owner's, to which codes go from then on. What the account has verified of a kind is not doubled.
+    // Attack: the thief's own address beside the owner's, to which codes go from then on. What the account has verified
+    // of a kind is not doubled.
     let moving = account.identifiers.filter { held in
       held.verifiedAt != nil
         && (held.identifier.kind == .federated
           || !holder.identifiers.contains { $0.identifier.kind == held.identifier.kind && $0.verifiedAt != nil })
     }
-    // Attack: whoever gets hold of one code to the number adds an identity of their own to an account that a PIN or an app protects.
+    // Attack: whoever gets hold of one code to the number adds an identity of their own to an account that a PIN or an
+    // app protects.
     guard authority(over: holder, request).factors.isEmpty else { throw request.refusal(.alreadyRegistered) }
     guard account.credentials.isEmpty, moving.contains(where: { $0.identifier.kind == .federated }),
       !moving.contains(where: { $0.identifier.kind == .phone })
@@ -238,17 +277,23 @@ extension FlowEngine {
       identifiers.append(HeldIdentifier(identifier: claimed, verifiedAt: nil))
     }
     let account = Account(
-      id: "ac_" + Base64URL.encode(random.bytes(16)), firstName: record.gathered.firstName, lastName: record.gathered.lastName,
+      id: "ac_" + Base64URL.encode(random.bytes(16)), firstName: record.gathered.firstName,
+      lastName: record.gathered.lastName,
       createdAt: request.now,
       lastSeenAt: request.now, identifiers: identifiers)
-    return Outcome(account: account, isNew: true, changes: [.createAccount(account, forgetting: registry(request).identifierSecrets)])
+    return Outcome(
+      account: account, isNew: true, changes: [.createAccount(account, forgetting: registry(request).identifierSecrets)]
+    )
   }
 
   /// Hands over the records that providers keep: from now on sealed for the account.
-  private func hand(_ gathered: PendingProofs, to outcome: inout Outcome, id: FlowID, _ request: RequestContext) throws(FlowError) {
+  private func hand(_ gathered: PendingProofs, to outcome: inout Outcome, id: FlowID, _ request: RequestContext)
+    throws(FlowError)
+  {
     let account = outcome.account.id
     for (provider, kept) in gathered.records.sorted(by: { $0.key < $1.key }) {
-      // Attack: one code of an authenticator app, read over a shoulder, in two flows at once. Both were judged right by the same record.
+      // Attack: one code of an authenticator app, read over a shoulder, in two flows at once. Both were judged right by
+      // the same record.
       if let judged = kept.judgedBy, !(kept.isRenewal ?? false) {
         outcome.changes.append(.demandProviderRecord(account: account, provider, judged.hash))
       }
@@ -276,7 +321,9 @@ extension FlowEngine {
   }
 
   /// What a purpose does beyond its steps.
-  private func conclude(_ purpose: FlowPurpose, _ outcome: inout Outcome, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) {
+  private func conclude(
+    _ purpose: FlowPurpose, _ outcome: inout Outcome, _ record: FlowRecord, _ request: RequestContext
+  ) async throws(FlowError) {
     switch purpose {
     case .factor(let provider, .recover):
       let kinds = registry(request)[provider]?.descriptor.identifierKinds ?? []
@@ -288,17 +335,20 @@ extension FlowEngine {
       outcome.changes.append(change)
     case .factor(let provider, .reset): try forgetTries(at: provider, nil, &outcome, record, request)
     case .change:
-      for step in record.passed + (record.basis?.introduced ?? []) where registry(request)[step.provider] is any CodeProvider {
+      for step in record.passed + (record.basis?.introduced ?? [])
+      where registry(request)[step.provider] is any CodeProvider {
         try forgetTries(at: step.provider, nil, &outcome, record, request)
       }
     default: break
     }
   }
 
-  /// What takes another's place begins anew: the locks, and the turning off (policy.md, `disable`), were of what was there before.
+  /// What takes another's place begins anew: the locks, and the turning off (policy.md, `disable`), were of what was
+  /// there before.
   /// - Parameter identifier: by which the provider's tries are counted besides the account, where it is.
   private func forgetTries(
-    at name: ProviderName, _ identifier: Identifier?, _ outcome: inout Outcome, _ record: FlowRecord, _ request: RequestContext
+    at name: ProviderName, _ identifier: Identifier?, _ outcome: inout Outcome, _ record: FlowRecord,
+    _ request: RequestContext
   ) throws(FlowError) {
     guard let policy = request.generation.policies[name] else { return }
     let account = outcome.account
@@ -306,7 +356,8 @@ extension FlowEngine {
     for isOwnDevice in Set([false, request.device != nil]) {
       var subject = subject(policy, identifier, account: account.id, flow: record.id, request)
       subject.isOwnDevice = isOwnDevice
-      let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, request), expiredAt: nil, request)
+      let limits = try limits(
+        policy, subject, facts: facts(record, subject: subject, account: account, request), expiredAt: nil, request)
       outcome.changes.append(.clearCounters(limits.verify.filter(\.key.isPersonal)))
     }
   }
@@ -316,7 +367,8 @@ extension FlowEngine {
     let token = SessionToken(from: random)
     let session = Session(
       id: "se_" + Base64URL.encode(random.bytes(12)), token: token.hash, account: account, createdAt: request.now,
-      expiresAt: request.now + record.session.lifetime, idle: record.session.idle, lastSeenAt: request.now, passed: record.passed,
+      expiresAt: request.now + record.session.lifetime, idle: record.session.idle, lastSeenAt: request.now,
+      passed: record.passed,
       userAgent: request.client.userAgent.map { String($0.prefix(256)) })
     return (session, token)
   }
@@ -324,20 +376,24 @@ extension FlowEngine {
   /// The same session with more proved and a new token. Its end stays: a step-up is no way to live for ever.
   /// - Parameter lessened: providers of which something was removed.
   private func growing(
-    _ own: Session, of account: String, _ record: FlowRecord, forgetting lessened: Set<ProviderName>, _ request: RequestContext
+    _ own: Session, of account: String, _ record: FlowRecord, forgetting lessened: Set<ProviderName>,
+    _ request: RequestContext
   ) -> (Session, SessionToken) {
     let token = SessionToken(from: random)
-    // Earlier steps keep their own times; of one provider the latest counts. Attack: an identity of the thief's own, passed for an account that then
-    // joined the victim's, is no second factor of the victim's.
+    // Earlier steps keep their own times; of one provider the latest counts. Attack: an identity of the thief's own,
+    // passed for an account that then joined the victim's, is no second factor of the victim's.
     let again = Set(own.account == account ? record.passed.map(\.provider) : own.passed.map(\.provider))
-    let passed = (own.passed.filter { !again.contains($0.provider) } + record.passed).filter { !lessened.contains($0.provider) }
+    let passed = (own.passed.filter { !again.contains($0.provider) } + record.passed).filter {
+      !lessened.contains($0.provider)
+    }
     return (own.renewed(token.hash, of: account, passed: passed, at: request.now), token)
   }
 
   /// The factors of which the flow has removed something.
   ///
-  /// Attack: a session that has passed a factor goes on into routes that require it when the account has none any more, or when what was proved is the
-  /// very thing that was removed. What a session has passed by such a factor, this flow's own proof included, is forgotten.
+  /// Attack: a session that has passed a factor goes on into routes that require it when the account has none any more,
+  /// or when what was proved is the very thing that was removed. What a session has passed by such a factor, this
+  /// flow's own proof included, is forgotten.
   private func lessened(_ before: Account?, _ after: Account, _ purpose: FlowPurpose) -> Set<ProviderName> {
     var lessened = before?.credentials.subtracting(after.credentials) ?? []
     switch purpose {
@@ -351,7 +407,8 @@ extension FlowEngine {
   private func destination(_ record: FlowRecord, isNew: Bool) -> String {
     guard isNew else { return record.returnTo ?? record.next.returning }
     guard let returnTo = record.returnTo else { return record.next.new }
-    return record.next.new + (record.next.new.contains("?") ? "&" : "?") + "return_to=" + PercentEncoding.encode(returnTo)
+    return record.next.new + (record.next.new.contains("?") ? "&" : "?") + "return_to="
+      + PercentEncoding.encode(returnTo)
   }
 }
 

@@ -1,17 +1,22 @@
 import MoongateSDK
 
-// What a policy that conceals must not tell before the person has proved who they are: that an account is there, and what an operator or a limit has
-// done to it (account-security.md section 3, rule 7).
+// What a policy that conceals must not tell before the person has proved who they are: that an account is there, and
+// what an operator or a limit has done to it (account-security.md section 3, rule 7).
 
 extension FlowEngine {
-  /// Whether the answer must be the same as for an unknown account: the policy conceals, and the flow does not know yet who the person is.
-  func hides(_ policy: ProviderPolicy, _ record: FlowRecord) -> Bool { policy.unknownAccount == .conceal && record.account == nil }
+  /// Whether the answer must be the same as for an unknown account: the policy conceals, and the flow does not know yet
+  /// who the person is.
+  func hides(_ policy: ProviderPolicy, _ record: FlowRecord) -> Bool {
+    policy.unknownAccount == .conceal && record.account == nil
+  }
 
   /// Refuses an account that an operator has locked.
   ///
-  /// Attack: whoever asks for the address of an account that an operator has locked learns that there is one. Where the policy conceals, the flow goes
-  /// on as for any account, and its end is refused (`demandUnlocked` there).
-  func demandUnlocked(_ account: Account?, _ policy: ProviderPolicy, _ record: FlowRecord, _ request: RequestContext) throws(FlowError) {
+  /// Attack: whoever asks for the address of an account that an operator has locked learns that there is one. Where the
+  /// policy conceals, the flow goes on as for any account, and its end is refused (`demandUnlocked` there).
+  func demandUnlocked(_ account: Account?, _ policy: ProviderPolicy, _ record: FlowRecord, _ request: RequestContext)
+    throws(FlowError)
+  {
     if hides(policy, record) { return }
     try demandUnlocked(account, request)
   }

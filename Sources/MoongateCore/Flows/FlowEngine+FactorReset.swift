@@ -11,8 +11,9 @@ package enum FactorReset: Sendable, Equatable {
 }
 
 extension FlowEngine {
-  /// Removes what a provider keeps for an account, for a person who has lost it: the record, and the attempts and locks that were counted for it. All
-  /// sessions end, proofs of before are worth nothing, and the person is told by a message.
+  /// Removes what a provider keeps for an account, for a person who has lost it: the record, and the attempts and locks
+  /// that were counted for it. All sessions end, proofs of before are worth nothing, and the person is told by a
+  /// message.
   /// - Parameter identity: for the audit trail: who did it, and by what.
   package func resetFactor(
     _ provider: ProviderName, of id: String, by identity: OperatorIdentity, client: ClientContext
@@ -21,13 +22,15 @@ extension FlowEngine {
     guard let account = try await store.account(id) else { return .unknown }
     guard account.credentials.contains(provider) else { return .none(kept: account.credentials.sorted()) }
     var event = AuditEvent(
-      id: DecisionID(from: random), at: request.now, kind: .factorRemoved, provider: provider, account: id, detail: identity.detail)
+      id: DecisionID(from: random), at: request.now, kind: .factorRemoved, provider: provider, account: id,
+      detail: identity.detail)
     event.address = identity.address
     event.detail["reason"] = "reset by an operator"
     let changes: [Change] = [
       .putProviderRecord(account: id, provider, sealed: nil),
       .clearCounters(
-        PersonalLimits(keys: keys, providers: providers).limits([.verify], of: account, at: provider, in: request.generation)),
+        PersonalLimits(keys: keys, providers: providers).limits(
+          [.verify], of: account, at: provider, in: request.generation)),
       .endSessions(account: id, except: nil), .raiseEpoch(account: id), .audit(event),
     ]
     guard case .applied = try await store.apply(changes, at: request.now) else { return .unknown }

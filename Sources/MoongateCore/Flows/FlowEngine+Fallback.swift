@@ -1,9 +1,11 @@
 import MoongateSDK
 
-// `fallback { "a", "b" }`: the first provider sends the code, and each of the others where the one before it cannot, or the person asks for it.
+// `fallback { "a", "b" }`: the first provider sends the code, and each of the others where the one before it cannot, or
+// the person asks for it.
 //
-// Attack: whoever makes the first delivery fail, or asks for the second, has a second code to guess, and with its provider's own limits twice the
-// attempts. Every attempt in such a step is charged to the limits of all its providers at once, whichever code it is compared with.
+// Attack: whoever makes the first delivery fail, or asks for the second, has a second code to guess, and with its
+// provider's own limits twice the attempts. Every attempt in such a step is charged to the limits of all its providers
+// at once, whichever code it is compared with.
 
 extension FlowEngine {
   /// The providers that can send the code of a step, in order; the provider alone where the step is no `fallback`.
@@ -21,7 +23,9 @@ extension FlowEngine {
   /// The other providers that can send a code to the identifier of an open step.
   func fallbacks(of step: StepRecord, _ record: FlowRecord, _ request: RequestContext) -> [ProviderName] {
     guard step.challenge != nil else { return [] }
-    return senders(of: record, beside: step.provider, request).filter { $0 != step.provider && !(step.unreachable ?? []).contains($0) }
+    return senders(of: record, beside: step.provider, request).filter {
+      $0 != step.provider && !(step.unreachable ?? []).contains($0)
+    }
   }
 
   /// Whether beginning by the provider asks for a code from another sender of the open step.
@@ -34,7 +38,8 @@ extension FlowEngine {
 
   /// Sends a code by another provider of the `fallback`, to the identifier of the open step and to no other.
   func switchSender(
-    to provider: any CodeProvider, _ policy: ProviderPolicy, _ said: Identifier?, _ step: StepRecord, _ machine: FlowMachine, id: FlowID,
+    to provider: any CodeProvider, _ policy: ProviderPolicy, _ said: Identifier?, _ step: StepRecord,
+    _ machine: FlowMachine, id: FlowID,
     _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
     guard let identifier = step.identifier, said == nil || said == identifier else {
@@ -47,9 +52,11 @@ extension FlowEngine {
 
   /// Whether this device has passed another sender of the step for the account.
   ///
-  /// Attack: strangers use up the attempts at a fallback, and its owner is locked out at the provider that their device has not passed yet. A device
-  /// that has passed one of the providers has counters of its own at all of them.
-  func hasPassed(anySenderOf record: FlowRecord, beside name: ProviderName, for account: String?, _ request: RequestContext) -> Bool {
+  /// Attack: strangers use up the attempts at a fallback, and its owner is locked out at the provider that their device
+  /// has not passed yet. A device that has passed one of the providers has counters of its own at all of them.
+  func hasPassed(
+    anySenderOf record: FlowRecord, beside name: ProviderName, for account: String?, _ request: RequestContext
+  ) -> Bool {
     guard let account, request.device != nil else { return false }
     return senders(of: record, beside: name, request).contains { keys.knows(request.device, account, by: $0) }
   }
@@ -73,7 +80,8 @@ extension FlowEngine {
   ) async throws(FlowError) -> StepLimits {
     let subject = subject(of: step, policy, record, request)
     let account = policy.hasVaryingNumbers ? try await loadAccount(subject.account) : nil
-    return try limits(policy, subject, facts: facts(record, subject: subject, account: account, request), expiredAt: nil, request)
+    return try limits(
+      policy, subject, facts: facts(record, subject: subject, account: account, request), expiredAt: nil, request)
   }
 }
 
@@ -101,7 +109,9 @@ struct AdmittedCodes: Sendable {
 extension FlowEngine {
   /// What was typed, as the rules of the step's codes read it.
   /// - Throws: 422 where it can be none of them: that is malformed, and no attempt.
-  func read(_ typed: String, for step: StepRecord, _ request: RequestContext) throws(FlowError) -> [(code: SentCode, typed: String)] {
+  func read(_ typed: String, for step: StepRecord, _ request: RequestContext) throws(FlowError) -> [(
+    code: SentCode, typed: String
+  )] {
     let read = step.codes.compactMap { code in code.challenge.rule.read(typed).map { (code, $0) } }
     guard read.isEmpty, let rule = step.challenge?.rule else { return read }
     throw request.refusal(.invalidInput, detail: "Enter the \(rule.length)-\(rule.unit) code.", field: "code")
@@ -110,17 +120,21 @@ extension FlowEngine {
   /// Asks the policies of the codes that a typed one may be, and collects the limits of all senders of the step.
   /// - Throws: the refusal of the first policy where none of them allows the attempt.
   func admit(
-    _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ machine: FlowMachine, id: FlowID, _ request: RequestContext
+    _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ machine: FlowMachine, id: FlowID,
+    _ request: RequestContext
   ) async throws(FlowError) -> AdmittedCodes {
     var admitted = AdmittedCodes(limits: [], codes: [])
     var refused: FlowError?
     for (code, typed) in read {
       // A provider that the configuration has lost since has no limits any more, and its codes are worth nothing.
-      guard let policy = request.generation.policies[code.provider], registry(request)[code.provider] is any CodeProvider else { continue }
+      guard let policy = request.generation.policies[code.provider],
+        registry(request)[code.provider] is any CodeProvider
+      else { continue }
       let own = step.sent(code)
       do throws(FlowError) {
         let (limits, also) = try await admit(own, policy, machine, id: id, request)
-        admitted.codes.append(AdmittedCode(step: own, challenge: code.challenge, typed: typed, limits: limits, also: also))
+        admitted.codes.append(
+          AdmittedCode(step: own, challenge: code.challenge, typed: typed, limits: limits, also: also))
       } catch {
         guard case .refused = error else { throw error }
         refused = refused ?? error
@@ -129,7 +143,8 @@ extension FlowEngine {
     guard let first = admitted.codes.first else { throw refused ?? request.refusal(.stepNotOpen) }
     admitted.limits = first.limits.verify
     for code in admitted.codes.dropFirst() {
-      admitted.limits += code.limits.verify.filter { limit in !admitted.limits.contains { $0.counter == limit.counter } }
+      admitted.limits += code.limits.verify.filter { limit in !admitted.limits.contains { $0.counter == limit.counter }
+      }
     }
     let others = try await otherVerifyLimits(of: first.step, machine.record, beside: admitted.limits, request)
     admitted.limits += others

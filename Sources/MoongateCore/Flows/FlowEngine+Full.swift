@@ -1,7 +1,8 @@
 import Logging
 import MoongateSDK
 
-// Steps of providers that verify by themselves: opening one, what it is lent, and its judgement. The core charges, they compare.
+// Steps of providers that verify by themselves: opening one, what it is lent, and its judgement. The core charges, they
+// compare.
 
 /// A step that is open, and whether what its provider asks for is there already.
 struct OpenedStep: Sendable {
@@ -34,12 +35,14 @@ enum Judgement: Sendable {
 extension FlowEngine {
   /// Opens the step of a full provider; judges it at once where the input holds all that it asks for.
   func open(
-    _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID, _ request: RequestContext
+    _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID,
+    _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
     let opened = try await opening(provider, input, policy, before, isBegin: true, id: id, request)
     guard opened.isComplete else {
       return try await store(
-        opened.machine, [.audit(event(.flowBegun, request, record: opened.machine.record, id: id, step: opened.step))], id: id, request)
+        opened.machine, [.audit(event(.flowBegun, request, record: opened.machine.record, id: id, step: opened.step))],
+        id: id, request)
     }
     return try await judge(provider, input, opened.step, policy, opened.machine, isNew: true, id: id, request)
   }
@@ -47,7 +50,8 @@ extension FlowEngine {
   /// Opens the step, without storing it.
   /// - Parameter isBegin: whether the client begins it, and it is counted as begun.
   func opening(
-    _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, isBegin: Bool = false, id: FlowID,
+    _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine,
+    isBegin: Bool = false, id: FlowID,
     _ request: RequestContext
   ) async throws(FlowError) -> OpenedStep {
     var machine = before
@@ -74,7 +78,8 @@ extension FlowEngine {
     }
     try demandUnlocked(owners.only, policy, machine.record, request)
     let conceals = policy.unknownAccount == .conceal
-    let subject = subject(policy, identifier, account: owners.holder?.id, claimants: owners.claimants.map(\.id), flow: id.hash, request)
+    let subject = subject(
+      policy, identifier, account: owners.holder?.id, claimants: owners.claimants.map(\.id), flow: id.hash, request)
     let facts = facts(machine.record, subject: subject, account: owners.only, request)
     let limits = try limits(policy, subject, facts: facts, expiredAt: nil, request)
     if isBegin { try await count(limits.begin, as: .begin, request) }
@@ -85,7 +90,8 @@ extension FlowEngine {
     try await refuseWhileLocked(
       limits.verify(for: purpose).filter(\.key.isPersonal), hidesDisabled: hides(policy, machine.record), request)
     var fresh = StepRecord(
-      provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false, account: owners.holder.map(AccountVersion.init),
+      provider: name, identifier: identifier, isSkippable: machine.due?.isSkippable ?? false,
+      account: owners.holder.map(AccountVersion.init),
       challenge: nil)
     if !owners.claimants.isEmpty { fresh.claimants = owners.claimants.map(AccountVersion.init) }
     machine.opened(fresh)
@@ -93,17 +99,21 @@ extension FlowEngine {
     var lent = try await lend(provider, step, input, machine.record, id: id, request)
     lent.context.asked = provider.descriptor.beginFields
     let begun = lent.context
-    let answer = try await fulfil(.begin, of: name, lent, request) { () async throws in try await provider.begin(begun, input) }
+    let answer = try await fulfil(.begin, of: name, lent, request) { () async throws in
+      try await provider.begin(begun, input)
+    }
     switch answer {
     case .ask, .redirect, .wait:
-      guard let opened = try round(after: answer, machine, by: name, id: id, request), let step = opened.record.step else {
+      guard let opened = try round(after: answer, machine, by: name, id: id, request), let step = opened.record.step
+      else {
         throw request.refusal(.stepNotOpen)
       }
       let required = step.redirectTo == nil ? (step.fields ?? []).filter(\.isRequired) : []
       let isComplete = !required.isEmpty && required.allSatisfy { input.fields[$0.name] != nil }
       return OpenedStep(machine: opened, step: step, isComplete: isComplete)
     case .malformed(let problem): throw request.refusal(problem)
-    case .refused(let reason), .refusedAndAsked(let reason, _): throw request.refusal(try outcome(reason, of: name, request))
+    case .refused(let reason), .refusedAndAsked(let reason, _):
+      throw request.refusal(try outcome(reason, of: name, request))
     case .proved:
       // Attack: a step that passes without a try would be a step that no limit counts.
       throw request.refusal(.denied)
@@ -113,7 +123,8 @@ extension FlowEngine {
   /// Lets a full provider judge, and carries on.
   /// - Parameter isNew: whether the step was opened by the same call.
   func judge(
-    _ provider: any FullProvider, _ input: ProviderInput, _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool = false,
+    _ provider: any FullProvider, _ input: ProviderInput, _ step: StepRecord, _ policy: ProviderPolicy,
+    _ before: FlowMachine, isNew: Bool = false,
     id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
     let input = try answer(input, to: step, by: provider.descriptor, request)
@@ -122,23 +133,31 @@ extension FlowEngine {
     do throws(InputProblem) { try provider.check(lent.context, input) } catch { throw request.refusal(error) }
     try demandFit(input, to: step, by: provider.descriptor, request)
     let place = try await hashingPlace(for: provider, lent.context, policy, step, before.record, request)
-    switch try await judgement(of: provider, input, lent, place.hasher, step, policy, before, isNew: isNew, id: id, request) {
+    switch try await judgement(
+      of: provider, input, lent, place.hasher, step, policy, before, isNew: isNew, id: id, request)
+    {
     case .proved(var proved):
       if place.isRegistration { proved.machine.countsRegistration(by: step.provider) }
       return try await finish(proved.machine, proved.changes, refunding: [proved.charged], id: id, request)
     case .waits(let machine, let refund):
-      if try await keep(machine, givingBack: refund, request) { return try await view(of: machine.record, id: id, request) }
+      if try await keep(machine, givingBack: refund, request) {
+        return try await view(of: machine.record, id: id, request)
+      }
       // A rival was faster. Who only polls is told how the flow stands.
       guard step.wait != nil else { throw request.refusal(.stepNotOpen) }
       return try await view(of: try await load(id, request, completeToo: true).record, id: id, request)
     }
   }
 
-  /// Charges a try and lets the provider judge it. Nothing but the try's settlement is stored, and the next round where a refusal asks again.
-  /// - Parameter asksAgain: whether a refusal may ask again. Not beside a code, whose step the caller stores: the step then stays as it was opened.
+  /// Charges a try and lets the provider judge it. Nothing but the try's settlement is stored, and the next round where
+  /// a refusal asks again.
+  /// - Parameter asksAgain: whether a refusal may ask again. Not beside a code, whose step the caller stores: the step
+  ///   then stays as it was opened.
   func judgement(
-    of provider: any FullProvider, _ input: ProviderInput, _ lent: StepCapabilities, _ slot: (any SecretHasher)?, _ step: StepRecord,
-    _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool, asksAgain: Bool = true, id: FlowID, _ request: RequestContext
+    of provider: any FullProvider, _ input: ProviderInput, _ lent: StepCapabilities, _ slot: (any SecretHasher)?,
+    _ step: StepRecord,
+    _ policy: ProviderPolicy, _ before: FlowMachine, isNew: Bool, asksAgain: Bool = true, id: FlowID,
+    _ request: RequestContext
   ) async throws(FlowError) -> Judgement {
     let purpose = lent.context.purpose
     try await demandProof(before: purpose, before.record, request)
@@ -163,8 +182,9 @@ extension FlowEngine {
       try await settle([refund], request)
       throw error
     }
-    // Attack: a code is judged right, and while its provider waits for one answer more the code is spent, or the secret replaced or removed, in
-    // another flow. What counts is the record of the first judgement, not the one that is there when the last answer comes.
+    // Attack: a code is judged right, and while its provider waits for one answer more the code is spent, or the secret
+    // replaced or removed, in another flow. What counts is the record of the first judgement, not the one that is there
+    // when the last answer comes.
     let judged = step.judgedBy ?? StoredRecord.Judged(hash: candidate.lent.record)
     // A refusal ends a wait. Otherwise every further poll of a page that is left open would be a failure.
     let isPoll = step.wait != nil
@@ -189,7 +209,8 @@ extension FlowEngine {
       return .proved(
         try await giving(back: refund, request) { () throws(FlowError) -> ProvedStep in
           if purpose == .set { try demandChangeProof(before.record, request, isJudged: true) }
-          return try passing(charged, step, proof, judgedBy: judged, for: purpose, whose, candidate.also, nil, before, id: id, request)
+          return try passing(
+            charged, step, proof, judgedBy: judged, for: purpose, whose, candidate.also, nil, before, id: id, request)
         })
     case .refused(let reason):
       let outcome = try outcome(reason, of: step.provider, request)
@@ -241,55 +262,77 @@ extension FlowEngine {
 
   /// The account that a proof is about; nil where it is nobody's yet.
   ///
-  /// Attack: an identity of the attacker's own, proved in a flow of somebody else. Where the account is known, what was proved must be
-  /// the account's; an identity that is nobody's is joined to an account only by an address that both have proved.
-  private func subject(of proof: Proof, _ step: StepRecord, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> ProofSubject {
-    if record.purpose.connectsSite, registry(request).descriptor(step.provider)?.identifierKinds.contains(.federated) ?? false {
+  /// Attack: an identity of the attacker's own, proved in a flow of somebody else. Where the account is known, what was
+  /// proved must be the account's; an identity that is nobody's is joined to an account only by an address that both
+  /// have proved.
+  private func subject(of proof: Proof, _ step: StepRecord, _ record: FlowRecord, _ request: RequestContext)
+    async throws(FlowError) -> ProofSubject
+  {
+    if record.purpose.connectsSite,
+      registry(request).descriptor(step.provider)?.identifierKinds.contains(.federated) ?? false
+    {
       return try await connected(by: proof, of: step.provider, record, request)
     }
     var holders: [(identifier: Identifier, account: Account)] = []
-    for identifier in proof.proved { if let holder = try await holder(of: identifier) { holders.append((identifier, holder)) } }
+    for identifier in proof.proved {
+      if let holder = try await holder(of: identifier) { holders.append((identifier, holder)) }
+    }
     if let known = record.account ?? step.account {
-      guard proof.proved.isEmpty || (!holders.isEmpty && holders.allSatisfy { $0.account.id == known }) else { throw request.refusal(.denied) }
-      guard let epoch = record.account == nil ? step.epoch : record.basis?.epoch else { throw request.refusal(.flowExpired) }
+      guard proof.proved.isEmpty || (!holders.isEmpty && holders.allSatisfy { $0.account.id == known }) else {
+        throw request.refusal(.denied)
+      }
+      guard let epoch = record.account == nil ? step.epoch : record.basis?.epoch else {
+        throw request.refusal(.flowExpired)
+      }
       return ProofSubject(account: AccountVersion(id: known, epoch: epoch), held: holders.map(\.identifier))
     }
     if let first = holders.first?.account {
-      return ProofSubject(account: AccountVersion(first), held: holders.filter { $0.account.id == first.id }.map(\.identifier))
+      return ProofSubject(
+        account: AccountVersion(first), held: holders.filter { $0.account.id == first.id }.map(\.identifier))
     }
     let confirmation = try await confirmation(of: proof, step, request)
-    // Attack: the attacker signs in at the other site by an account of their own that names the victim's address, and sends the victim the link
-    // that leads back. Who was sent there by an app is asked for no proof of anybody else's.
+    // Attack: the attacker signs in at the other site by an account of their own that names the victim's address, and
+    // sends the victim the link that leads back. Who was sent there by an app is asked for no proof of anybody else's.
     if confirmation.confirmedBy != nil, record.isSentByApp ?? false { throw request.refusal(.alreadyRegistered) }
     return confirmation
   }
 
   /// The account of a flow that connects it with another site: the identity is new to it, and so is no factor.
   ///
-  /// Attack: an identity of another account is connected with the thief's, to take that account over or to have it disappear. It stays where it is.
-  private func connected(by proof: Proof, of provider: ProviderName, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError)
+  /// Attack: an identity of another account is connected with the thief's, to take that account over or to have it
+  /// disappear. It stays where it is.
+  private func connected(by proof: Proof, of provider: ProviderName, _ record: FlowRecord, _ request: RequestContext)
+    async throws(FlowError)
     -> ProofSubject
   {
-    guard let identity = proof.proved.first, let own = try await loadOwn(record, request) else { throw request.refusal(.denied) }
+    guard let identity = proof.proved.first, let own = try await loadOwn(record, request) else {
+      throw request.refusal(.denied)
+    }
     if let holder = try await holder(of: identity), holder.id != own.id {
-      throw request.refusal(.alreadyRegistered, detail: "This identity belongs to another account here. Nothing was changed.")
+      throw request.refusal(
+        .alreadyRegistered, detail: "This identity belongs to another account here. Nothing was changed.")
     }
     try demandUnconnected(provider, own, request)
     return ProofSubject(account: AccountVersion(own))
   }
 
   /// An account has one identity at a site: by a second one somebody else could come in unseen.
-  private func demandUnconnected(_ provider: ProviderName, _ account: Account, _ request: RequestContext) throws(FlowError) {
+  private func demandUnconnected(_ provider: ProviderName, _ account: Account, _ request: RequestContext)
+    throws(FlowError)
+  {
     guard account.identifiers.contains(where: { registry(request).proves($0.identifier, by: provider) }) else { return }
     throw request.refusal(.alreadySet, detail: "This site is connected already. Disconnect it first.")
   }
 
-  /// An identity that is nobody's comes with an address that another site has verified and does not vouch for today: where an account holds that
-  /// address, the account's own proof is asked for next, and only then is the identity joined to it.
+  /// An identity that is nobody's comes with an address that another site has verified and does not vouch for today:
+  /// where an account holds that address, the account's own proof is asked for next, and only then is the identity
+  /// joined to it.
   ///
-  /// Attack: a former employee still has the account at the other site that was made with the company's address, and gets into the account of
-  /// whoever has the address now.
-  private func confirmation(of proof: Proof, _ step: StepRecord, _ request: RequestContext) async throws(FlowError) -> ProofSubject {
+  /// Attack: a former employee still has the account at the other site that was made with the company's address, and
+  /// gets into the account of whoever has the address now.
+  private func confirmation(of proof: Proof, _ step: StepRecord, _ request: RequestContext) async throws(FlowError)
+    -> ProofSubject
+  {
     for identifier in proof.attested {
       guard let account = try await holder(of: identifier) else { continue }
       let able = registry(request).all.filter { other in
@@ -298,28 +341,36 @@ extension FlowEngine {
           && descriptor.identifierKinds.contains(identifier.kind) && !descriptor.identifierKinds.contains(.federated)
           && isOpen(descriptor.name, to: account, in: .stepUp, request)
       }
-      // A code to the very address, or the password beside it. Attack: a code to the account's number would show the number to a stranger.
-      guard let chosen = able.first(where: { $0 is any CodeProvider }) ?? able.first else { throw request.refusal(.alreadyRegistered) }
+      // A code to the very address, or the password beside it. Attack: a code to the account's number would show the
+      // number to a stranger.
+      guard let chosen = able.first(where: { $0 is any CodeProvider }) ?? able.first else {
+        throw request.refusal(.alreadyRegistered)
+      }
       return ProofSubject(account: AccountVersion(account), confirmedBy: chosen.descriptor.name)
     }
     return ProofSubject()
   }
 
-  /// What the provider hashes with. A permit of a provider that says that it hashes is taken before the charge: `busy` costs nobody an attempt.
+  /// What the provider hashes with. A permit of a provider that says that it hashes is taken before the charge: `busy`
+  /// costs nobody an attempt.
   ///
-  /// Attack: registrations without end, each of which costs a hash. Where the hash is of an account that is about to be made, that account is counted
-  /// before it; those that are too many wait for no place.
+  /// Attack: registrations without end, each of which costs a hash. Where the hash is of an account that is about to be
+  /// made, that account is counted before it; those that are too many wait for no place.
   func hashingPlace(
-    for provider: any FullProvider, _ context: StepContext, _ policy: ProviderPolicy, _ step: StepRecord, _ record: FlowRecord,
+    for provider: any FullProvider, _ context: StepContext, _ policy: ProviderPolicy, _ step: StepRecord,
+    _ record: FlowRecord,
     _ request: RequestContext
   ) async throws(FlowError) -> HashingGrant {
     guard provider.descriptor.hashesSecrets else {
       return HashingGrant(
-        hasher: HasherOnDemand(hashing: hashing, address: request.client.address.countingKey, salt: salt(for: provider, context)))
+        hasher: HasherOnDemand(
+          hashing: hashing, address: request.client.address.countingKey, salt: salt(for: provider, context)))
     }
     guard hashing.hasRoom else { throw request.refusal(.busy) }
     var grant = HashingGrant()
-    if record.makesAccount(setting: step) { grant.isRegistration = try await countRegistration(by: policy, step.identifier, record, request) }
+    if record.makesAccount(setting: step) {
+      grant.isRegistration = try await countRegistration(by: policy, step.identifier, record, request)
+    }
     grant.hasher = await hashing.slot(for: request.client.address.countingKey, salt: salt(for: provider, context))
     guard grant.hasher != nil else { throw request.refusal(.busy) }
     return grant
@@ -334,7 +385,9 @@ extension FlowEngine {
     let answer: StepAnswer
     do {
       let attributes = [("moongate.provider", provider.rawValue)]
-      answer = try await traced("provider \(call.rawValue)", .internal, attributes, outcome: { ProviderMetrics.Outcome($0).rawValue }) {
+      answer = try await traced(
+        "provider \(call.rawValue)", .internal, attributes, outcome: { ProviderMetrics.Outcome($0).rawValue }
+      ) {
         try await body()
       }
     } catch {
@@ -343,7 +396,8 @@ extension FlowEngine {
       let fault = lent.redaction("\(error)")
       request.notes.note(faultDetail(fault, of: provider, in: call, at: request.now))
       logger.error(
-        "a provider failed", metadata: ["decision": "\(request.client.decision)", "provider": "\(provider)", "fault": "\(fault)"])
+        "a provider failed",
+        metadata: ["decision": "\(request.client.decision)", "provider": "\(provider)", "fault": "\(fault)"])
       throw request.refusal(.busy)
     }
     do {
@@ -357,8 +411,11 @@ extension FlowEngine {
     return answer
   }
 
-  /// Refuses an answer that its provider may not give: 503, and counted as its fault. Every answer passes here, and nothing of it is checked again.
-  private func demandProper(_ answer: StepAnswer, of provider: ProviderName, _ request: RequestContext) throws(FlowError) {
+  /// Refuses an answer that its provider may not give: 503, and counted as its fault. Every answer passes here, and
+  /// nothing of it is checked again.
+  private func demandProper(_ answer: StepAnswer, of provider: ProviderName, _ request: RequestContext)
+    throws(FlowError)
+  {
     switch answer {
     case .ask(let fields, _, let shown): try demandAskable(fields, showing: shown, by: provider, request)
     case .redirect(let site, _): try demandSite(site, by: provider, request)
@@ -370,7 +427,9 @@ extension FlowEngine {
     case .proved(let proof):
       try demandDeclared(proof.proved + proof.attested + proof.claimed, by: provider, request)
       if let long = proof.facts.first(where: { !ProvidedFacts.fits($0.value) }) {
-        throw flaw("a provider tells a fact that is longer than 300 bytes", of: provider, request, ["fact": "\(long.key.prefix(48))"])
+        throw flaw(
+          "a provider tells a fact that is longer than 300 bytes", of: provider, request,
+          ["fact": "\(long.key.prefix(48))"])
       }
       warnOfUndeclaredFacts(proof, of: provider, request)
       try demandFactor(proof.record, by: provider, request)
@@ -390,10 +449,14 @@ extension FlowEngine {
 
   /// A provider reads and proves what it has declared and nothing else.
   ///
-  /// Attack: a provider of chat names, or a program that somebody has got into, "proves" the phone number of whoever it likes.
+  /// Attack: a provider of chat names, or a program that somebody has got into, "proves" the phone number of whoever it
+  /// likes.
   ///
-  /// Attack: one of two providers of sites "proves" an identity that begins with the name of the other, and so opens that one's accounts.
-  func demandDeclared(_ identifiers: [Identifier], by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
+  /// Attack: one of two providers of sites "proves" an identity that begins with the name of the other, and so opens
+  /// that one's accounts.
+  func demandDeclared(_ identifiers: [Identifier], by provider: ProviderName, _ request: RequestContext)
+    throws(FlowError)
+  {
     let registry = registry(request)
     let kinds = registry.descriptor(provider)?.identifierKinds ?? []
     if identifiers.contains(where: { registry.issuer(of: $0) ?? provider != provider }) {
@@ -401,30 +464,38 @@ extension FlowEngine {
     }
     guard let stray = identifiers.first(where: { !kinds.contains($0.kind) }) else { return }
     throw flaw(
-      "a provider names an identifier of a kind that it does not declare", of: provider, request, ["kind": "\(stray.kind.rawValue)"])
+      "a provider names an identifier of a kind that it does not declare", of: provider, request,
+      ["kind": "\(stray.kind.rawValue)"])
   }
 
   /// Only a provider that declares that it keeps a factor keeps a record.
   ///
-  /// Attack: a provider that proves numbers and says so makes itself a factor of every account, and with it authorises changes of all others.
-  private func demandFactor(_ record: Proof.Record, by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
+  /// Attack: a provider that proves numbers and says so makes itself a factor of every account, and with it authorises
+  /// changes of all others.
+  private func demandFactor(_ record: Proof.Record, by provider: ProviderName, _ request: RequestContext)
+    throws(FlowError)
+  {
     if case .keep = record { return }
     if registry(request).descriptor(provider)?.role.contains(.keepsFactor) ?? false { return }
     throw flaw("a provider keeps a record, and its role is not to keep a factor", of: provider, request)
   }
 
-  /// The outcome that the provider has declared for its refusal. One that it has not declared is a fault: nobody knows whether it says
-  /// something about a secret, and what.
-  private func outcome(_ reason: RefusalReason, of provider: ProviderName, _ request: RequestContext) throws(FlowError) -> Outcome {
+  /// The outcome that the provider has declared for its refusal. One that it has not declared is a fault: nobody knows
+  /// whether it says something about a secret, and what.
+  private func outcome(_ reason: RefusalReason, of provider: ProviderName, _ request: RequestContext) throws(FlowError)
+    -> Outcome
+  {
     if let outcome = registry(request).descriptor(provider)?.outcome(reason) { return outcome }
     throw flaw("a provider refused for a reason that it does not declare among its outcomes", of: provider, request)
   }
 }
 
 extension StepLimits {
-  /// The limits that a step of the purpose is charged against. Setting a secret guesses nothing, and a locked PIN can be reset: it counts by
-  /// address only.
-  func verify(for purpose: StepPurpose) -> [ResolvedLimit] { purpose == .set ? verify.filter { !$0.key.isPersonal } : verify }
+  /// The limits that a step of the purpose is charged against. Setting a secret guesses nothing, and a locked PIN can
+  /// be reset: it counts by address only.
+  func verify(for purpose: StepPurpose) -> [ResolvedLimit] {
+    purpose == .set ? verify.filter { !$0.key.isPersonal } : verify
+  }
 }
 
 extension Proof {
@@ -439,7 +510,8 @@ extension Proof {
     return proof
   }
 
-  /// The same, and the record stays in the newer form that it was lent in: as a renewal, which gives way to whatever was stored meanwhile.
+  /// The same, and the record stays in the newer form that it was lent in: as a renewal, which gives way to whatever
+  /// was stored meanwhile.
   fileprivate func storing(_ upgraded: [UInt8]?, in purpose: StepPurpose) -> Proof {
     guard let upgraded, purpose == .prove, case .keep = record else { return self }
     var proof = self

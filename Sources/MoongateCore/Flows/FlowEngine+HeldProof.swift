@@ -9,24 +9,30 @@ extension FlowEngine {
   /// - Parameters:
   ///   - session: as the store has it at the request.
   ///   - passed: further steps that count, such as those of the flow that is under way.
-  /// - Throws: 403 `step_up_required` with the provider and the flow that authorise the change; 403 `identifier_too_new` with the time to wait
-  ///   where all that the account could prove was added too recently.
-  func demandHeldProof(of session: SessionSnapshot, _ request: RequestContext, counting passed: [PassedStep] = []) throws(FlowError) {
+  /// - Throws: 403 `step_up_required` with the provider and the flow that authorise the change; 403
+  ///   `identifier_too_new` with the time to wait where all that the account could prove was added too recently.
+  func demandHeldProof(of session: SessionSnapshot, _ request: RequestContext, counting passed: [PassedStep] = [])
+    throws(FlowError)
+  {
     let authority = self.authority(over: session.account, request)
     guard !(session.session.passed + passed).contains(where: authority.accepts) else { return }
     throw unauthorised(authority, request)
   }
 
-  /// The providers that authorise a change of the account at this moment, each with the flow in which a session passes it: those of the
-  /// flows whose purpose is a step-up first, in their order.
-  func changeProofs(_ authority: ChangeAuthority, _ request: RequestContext) -> [(provider: ProviderName, flow: String)] {
-    let flows = request.generation.flows.values.filter { $0.needsSession(by: registry(request)) && $0.purpose.isProofAlone }
+  /// The providers that authorise a change of the account at this moment, each with the flow in which a session passes
+  /// it: those of the flows whose purpose is a step-up first, in their order.
+  func changeProofs(_ authority: ChangeAuthority, _ request: RequestContext) -> [(provider: ProviderName, flow: String)]
+  {
+    let flows = request.generation.flows.values.filter {
+      $0.needsSession(by: registry(request)) && $0.purpose.isProofAlone
+    }
     let ordered = flows.sorted { ($0.purpose == .stepUp ? 0 : 1, $0.name) < ($1.purpose == .stepUp ? 0 : 1, $1.name) }
     var found: [(provider: ProviderName, flow: String)] = []
     for flow in ordered {
       // A flow of several steps would ask for more than the change needs.
       guard flow.steps.count == 1, let step = flow.steps.first, step.when == nil else { continue }
-      for provider in step.choices where authority.canAuthorise(provider) && !found.contains(where: { $0.provider == provider }) {
+      for provider in step.choices
+      where authority.canAuthorise(provider) && !found.contains(where: { $0.provider == provider }) {
         found.append((provider, flow.name))
       }
     }
@@ -39,7 +45,8 @@ extension FlowEngine {
     let usable = registry.all.map(\.descriptor.name).filter { request.generation.policies[$0] != nil }
     let descriptors = usable.compactMap { name in registry.descriptor(name).map { (name, $0) } }
     return ChangeAuthority(
-      account: account, rules: request.generation.accounts, descriptors: Dictionary(descriptors) { first, _ in first }, keys: keys, now: request.now)
+      account: account, rules: request.generation.accounts, descriptors: Dictionary(descriptors) { first, _ in first },
+      keys: keys, now: request.now)
   }
 
   /// The refusal of a change for which nothing has been proved.
@@ -48,6 +55,7 @@ extension FlowEngine {
       if let until = authority.firstTrustedAt { return request.refusal(.identifierTooNew, until: until) }
       return request.refusal(.stepUpRequired)
     }
-    return .refused(Refusal(.stepUpRequired, decision: request.client.decision, provider: named.provider, flow: named.flow))
+    return .refused(
+      Refusal(.stepUpRequired, decision: request.client.decision, provider: named.provider, flow: named.flow))
   }
 }

@@ -10,10 +10,14 @@ extension FlowEngine {
   /// What providers with the role `keepsSeveral` keep for the session's account. Records of all others stay closed.
   package func holdings(client: ClientContext) async -> Result<[ProviderName: [HeldItem]], Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
+      guard let own = request.client.session, own.isLive(at: request.now) else {
+        throw request.refusal(.unauthenticated)
+      }
       var found: [ProviderName: [HeldItem]] = [:]
       for name in own.account.credentials.sorted() {
-        guard let provider = keeper(name, request), let kept = try await kept(by: provider, for: own.account.id, request) else { continue }
+        guard let provider = keeper(name, request),
+          let kept = try await kept(by: provider, for: own.account.id, request)
+        else { continue }
         do {
           found[name] = Array(try provider.holdings(in: kept).prefix(Self.mostHoldings))
         } catch {
@@ -33,15 +37,21 @@ extension FlowEngine {
   }
 
   /// The provider's record of the account in its newest form; nil where there is none.
-  private func kept(by provider: any FullProvider, for account: String, _ request: RequestContext) async throws(FlowError) -> [UInt8]? {
+  private func kept(by provider: any FullProvider, for account: String, _ request: RequestContext)
+    async throws(FlowError) -> [UInt8]?
+  {
     let name = provider.descriptor.name
-    let sealed = try await asking { () async throws(StoreFault) in try await store.providerRecord(of: account, for: name) }
+    let sealed = try await asking { () async throws(StoreFault) in
+      try await store.providerRecord(of: account, for: name)
+    }
     guard let sealed else { return nil }
     let record = try open(sealed, of: name, for: account)
-    return try await upgrade(record, by: provider, for: account, redaction(of: name, nil, [], request), request) ?? record.bytes
+    return try await upgrade(record, by: provider, for: account, redaction(of: name, nil, [], request), request)
+      ?? record.bytes
   }
 
-  /// What a provider has thrown at its record is the operator's to read; the lists of the others are shown all the same.
+  /// What a provider has thrown at its record is the operator's to read; the lists of the others are shown all the
+  /// same.
   private func logUnreadable(_ name: ProviderName, _ error: any Error, _ request: RequestContext) {
     let redaction = redaction(of: name, nil, [], request)
     logger.error(

@@ -8,7 +8,8 @@ struct Charged: Sendable {
   let limits: [ResolvedLimit]
   /// The try's own place in each limit, from 1: of 200 at once each has another (exact.md).
   let places: [Int]
-  /// Whether a limit that turns the person's credential off was left out, because nobody may learn that it did. Then nothing is right.
+  /// Whether a limit that turns the person's credential off was left out, because nobody may learn that it did. Then
+  /// nothing is right.
   var isOff = false
 
   /// How many tries are left after this one, over all limits.
@@ -20,10 +21,12 @@ extension FlowEngine {
   private static let patience: Duration = .seconds(2)
 
   /// Charges one try, or one send, against all limits before any work is done for it.
-  /// - Parameter hidesDisabled: whether a limit that has turned something of the person off is left out, as if it were not there.
+  /// - Parameter hidesDisabled: whether a limit that has turned something of the person off is left out, as if it were
+  ///   not there.
   /// - Throws: the refusal where a limit or the timer is against it; nothing is charged then.
   func charge(
-    _ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, hidesDisabled: Bool = false, _ request: RequestContext
+    _ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, hidesDisabled: Bool = false,
+    _ request: RequestContext
   ) async throws(FlowError) -> Charged {
     if !action.hasOutcome { request.notes.note("act", action.rawValue) }
     var limits = limits
@@ -33,12 +36,15 @@ extension FlowEngine {
     let started = ContinuousClock.now
     var pause: Duration = .milliseconds(10)
     while true {
-      let charge = ReservationRequest(id: id, now: max(request.now, clock.now()), limits: limits, timer: timer, isSettled: !action.hasOutcome)
+      let charge = ReservationRequest(
+        id: id, now: max(request.now, clock.now()), limits: limits, timer: timer, isSettled: !action.hasOutcome)
       switch try await asking({ () async throws(StoreFault) in try await store.reserve(charge) }) {
       case .reserved(let places, _): return Charged(id: id, limits: limits, places: places, isOff: isOff)
       case .refused(let refusal):
-        // Attack: "turned off" tells that there is something. Without this limit the try is counted as an unknown person's is.
-        if hidesDisabled, refusal.reason == .disabled, let off = refusal.limit, off.turnsPersonOff, limits.contains(off) {
+        // Attack: "turned off" tells that there is something. Without this limit the try is counted as an unknown
+        // person's is.
+        if hidesDisabled, refusal.reason == .disabled, let off = refusal.limit, off.turnsPersonOff, limits.contains(off)
+        {
           request.decided(by: off, used: nil, lockedUntil: nil)
           limits.removeAll { $0 == off }
           isOff = true
@@ -68,7 +74,11 @@ extension FlowEngine {
   /// Counts an event that has no outcome: the begin of a step, or an account that is about to be made.
   func count(_ limits: [ResolvedLimit], as action: LimitAction, _ request: RequestContext) async throws(FlowError) {
     let act = request.notes.lines["act"]
-    if limits.isEmpty { request.watch?.asked(action) } else { _ = try await charge(limits, for: action, timer: nil, request) }
+    if limits.isEmpty {
+      request.watch?.asked(action)
+    } else {
+      _ = try await charge(limits, for: action, timer: nil, request)
+    }
     request.notes.note("act", act)
   }
 
@@ -101,14 +111,17 @@ extension FlowEngine {
   ///   - hidesDisabled: as of `charge`.
   /// - Returns: whether something of the person is turned off that was left out.
   @discardableResult
-  func refuseWhileLocked(_ limits: [ResolvedLimit], for action: LimitAction = .verify, hidesDisabled: Bool = false, _ request: RequestContext)
+  func refuseWhileLocked(
+    _ limits: [ResolvedLimit], for action: LimitAction = .verify, hidesDisabled: Bool = false, _ request: RequestContext
+  )
     async throws(FlowError) -> Bool
   {
     guard !limits.isEmpty else { return false }
     let states = try await asking { () async throws(StoreFault) in try await store.counters(limits, at: request.now) }
     request.notes.uncharged(limits, states)
     for (limit, state) in zip(limits, states) where state.isDisabled || state.isLocked(at: request.now) {
-      request.decided(by: limit, used: state.used, lockedUntil: state.isLocked(at: request.now) ? state.lockedUntil : nil)
+      request.decided(
+        by: limit, used: state.used, lockedUntil: state.isLocked(at: request.now) ? state.lockedUntil : nil)
     }
     let isHidden = zip(limits, states).contains { $1.isDisabled && hidesDisabled && $0.turnsPersonOff }
     if zip(limits, states).contains(where: { $1.isDisabled && !(hidesDisabled && $0.turnsPersonOff) }) {
@@ -134,8 +147,12 @@ extension FlowEngine {
   /// Stores the flow as it is now, and gives an attempt back, also where a rival has changed the flow meanwhile.
   /// - Returns: whether it was stored.
   @discardableResult
-  func keep(_ machine: FlowMachine, givingBack refund: Change, _ request: RequestContext) async throws(FlowError) -> Bool {
-    switch try await asking({ () async throws(StoreFault) in try await store.apply([refund, .putFlow(machine.record)], at: request.now) }) {
+  func keep(_ machine: FlowMachine, givingBack refund: Change, _ request: RequestContext) async throws(FlowError)
+    -> Bool
+  {
+    switch try await asking({ () async throws(StoreFault) in
+      try await store.apply([refund, .putFlow(machine.record)], at: request.now)
+    }) {
     case .applied:
       pending.remove(machine.record.id)
       return true
@@ -146,8 +163,12 @@ extension FlowEngine {
   }
 
   /// Stores the flow as it is now, with what belongs to the same moment.
-  func store(_ machine: FlowMachine, _ changes: [Change], id: FlowID, _ request: RequestContext) async throws(FlowError) -> FlowView {
-    switch try await asking({ () async throws(StoreFault) in try await store.apply(changes + [.putFlow(machine.record)], at: request.now) }) {
+  func store(_ machine: FlowMachine, _ changes: [Change], id: FlowID, _ request: RequestContext) async throws(FlowError)
+    -> FlowView
+  {
+    switch try await asking({ () async throws(StoreFault) in
+      try await store.apply(changes + [.putFlow(machine.record)], at: request.now)
+    }) {
     case .applied:
       pending.remove(id.hash)
       return try await view(of: machine.record, id: id, request)

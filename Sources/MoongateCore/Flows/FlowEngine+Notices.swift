@@ -1,7 +1,8 @@
 import Logging
 import MoongateSDK
 
-// Telling people. Never holds up or fails what it tells of: it goes out behind the answer, and a failure is the operator's to read.
+// Telling people. Never holds up or fails what it tells of: it goes out behind the answer, and a failure is the
+// operator's to read.
 
 /// Where a notice goes.
 struct NoticeAddress: Sendable, Equatable {
@@ -22,7 +23,9 @@ struct NoticeAddress: Sendable, Equatable {
 extension Account {
   /// Where its person is told things: the verified address, else the verified number.
   var noticeAddress: NoticeAddress? {
-    [.email, .phone].lazy.compactMap { self.identifier($0) }.first { $0.verifiedAt != nil }.flatMap { NoticeAddress($0.identifier) }
+    [.email, .phone].lazy.compactMap { self.identifier($0) }.first { $0.verifiedAt != nil }.flatMap {
+      NoticeAddress($0.identifier)
+    }
   }
 }
 
@@ -34,7 +37,8 @@ extension FlowEngine {
   func tell(of record: FlowRecord, before: Account?, after: Account, isNewDevice: Bool, _ request: RequestContext) {
     guard let before else { return }
     if record.startedIn == nil, isNewDevice {
-      tell(.newDevice(userAgent: request.client.userAgent, at: request.now), to: after.noticeAddress, of: before, request)
+      tell(
+        .newDevice(userAgent: request.client.userAgent, at: request.now), to: after.noticeAddress, of: before, request)
     }
     if record.purpose.connectsSite {
       if let provider = record.basis?.introduced.last?.provider {
@@ -42,14 +46,17 @@ extension FlowEngine {
       }
     } else if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
       // The old one is told: who took the account over by a new one must not be the only one who knows.
-      // Attack: accounts that claim a stranger's address and change it away, again and again, each time with a mail to the stranger that no
-      // limit counts. What nobody has proved is nobody's in particular.
+      // Attack: accounts that claim a stranger's address and change it away, again and again, each time with a mail to
+      // the stranger that no limit counts. What nobody has proved is nobody's in particular.
       let gone = before.identifiers.filter { held in
-        held.identifier.kind == given && held.verifiedAt != nil && !after.identifiers.contains { $0.identifier == held.identifier }
+        held.identifier.kind == given && held.verifiedAt != nil
+          && !after.identifiers.contains { $0.identifier == held.identifier }
       }
       let notice: Notice = given == .email ? .emailChanged : gone.isEmpty ? .phoneAdded : .phoneChanged
       var addresses = gone.compactMap { NoticeAddress($0.identifier) }
-      if given == .phone, let email = after.identifier(.email), email.verifiedAt != nil, let address = NoticeAddress(email.identifier) {
+      if given == .phone, let email = after.identifier(.email), email.verifiedAt != nil,
+        let address = NoticeAddress(email.identifier)
+      {
         addresses.append(address)
       }
       for address in addresses { tell(notice, to: address, of: before, request) }
@@ -65,13 +72,17 @@ extension FlowEngine {
       case .set where before.credentials.contains(provider) && !keepsSeveral: change = .change
       default: change = purpose
       }
-      if let notice = notice(of: change, provider, request) { tell(notice, to: after.noticeAddress, of: before, request) }
+      if let notice = notice(of: change, provider, request) {
+        tell(notice, to: after.noticeAddress, of: before, request)
+      }
     }
   }
 
   /// Tells the owner of an account that a factor, or one of several, was removed without a flow.
   func tellOfRemoval(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
-    if let notice = notice(of: .disable, provider, request) { tell(notice, to: account.noticeAddress, of: account, request) }
+    if let notice = notice(of: .disable, provider, request) {
+      tell(notice, to: account.noticeAddress, of: account, request)
+    }
   }
 
   /// Tells the owner of an account that the site of a provider no longer signs in to it.
@@ -112,7 +123,8 @@ extension FlowEngine {
     let service = request.generation.gateway.service
     let language = noticeLanguage(of: account, request)
     let message = Message(
-      channel: address.channel, to: address.to, subject: address.channel == .mail ? notice.subject(service: service, in: language) : nil,
+      channel: address.channel, to: address.to,
+      subject: address.channel == .mail ? notice.subject(service: service, in: language) : nil,
       text: notice.text(service: service, by: address.channel, in: language))
     let failed = AuditEvent(
       id: DecisionID(from: random), at: request.now, kind: .deliveryFailed, identifier: keys.logHash(address.to),
@@ -125,7 +137,8 @@ extension FlowEngine {
         var failed = failed
         failed.detail["fault"] = error.reason
         audit.record(failed)
-        logger.error("a notice could not be delivered", metadata: ["fault": "\(error.reason)", "decision": "\(failed.id)"])
+        logger.error(
+          "a notice could not be delivered", metadata: ["fault": "\(error.reason)", "decision": "\(failed.id)"])
       }
     }
     if !started { audit.record(failed) }
@@ -136,7 +149,9 @@ extension FlowEngine {
     for provider in registry(request).all {
       let settings = request.generation.gateway.providers[provider.descriptor.name]
       for field in provider.descriptor.settings {
-        if case .messages(channel) = field.kind, let way = settings?.deliveries[field.name] { return delivery.messenger(for: way) }
+        if case .messages(channel) = field.kind, let way = settings?.deliveries[field.name] {
+          return delivery.messenger(for: way)
+        }
       }
     }
     return nil

@@ -4,7 +4,9 @@ import MoongateSDK
 
 extension FlowEngine {
   /// Settles the numbers of a step's limits. Costs no Lua where none of them is chosen by a function.
-  func limits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, expiredAt: Timestamp?, _ request: RequestContext) throws(FlowError)
+  func limits(
+    _ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, expiredAt: Timestamp?, _ request: RequestContext
+  ) throws(FlowError)
     -> StepLimits
   {
     let limits = try settling(policy, facts, request) { number, duration throws(PolicyFault) in
@@ -15,7 +17,8 @@ extension FlowEngine {
   }
 
   /// Settles the numbers of the limits on making accounts.
-  func registerLimits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, _ request: RequestContext) throws(FlowError) -> [ResolvedLimit]
+  func registerLimits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, _ request: RequestContext)
+    throws(FlowError) -> [ResolvedLimit]
   {
     request.watch?.settled(subject, facts, expiredAt: nil, verify: 0)
     return try settling(policy, facts, request) { number, duration throws(PolicyFault) in
@@ -26,7 +29,8 @@ extension FlowEngine {
   /// Runs the body with what gives a varying number its value.
   private func settling<Result>(
     _ policy: ProviderPolicy, _ facts: Facts, _ request: RequestContext,
-    _ body: ((Varying<Int>) throws(PolicyFault) -> Int, (Varying<Duration>) throws(PolicyFault) -> Duration) throws(PolicyFault) -> Result
+    _ body: ((Varying<Int>) throws(PolicyFault) -> Int, (Varying<Duration>) throws(PolicyFault) -> Duration)
+      throws(PolicyFault) -> Result
   ) throws(FlowError) -> Result {
     do {
       guard policy.hasVaryingNumbers else { return try body(fixed, fixed) }
@@ -38,7 +42,8 @@ extension FlowEngine {
             }
           },
           { varying throws(PolicyFault) in
-            try noting(varying.function, evaluator, facts, request, { "\"\($0.asWritten)\"" }) { () throws(PolicyFault) in
+            try noting(varying.function, evaluator, facts, request, { "\"\($0.asWritten)\"" }) {
+              () throws(PolicyFault) in
               try evaluator.value(of: varying, given: facts)
             }
           })
@@ -50,7 +55,8 @@ extension FlowEngine {
 
   /// Runs a function and notes what it answered and read, also where it broke.
   private func noting<Answer>(
-    _ function: FunctionName?, _ evaluator: any PolicyEvaluator, _ facts: Facts, _ request: RequestContext, _ told: (Answer) -> String,
+    _ function: FunctionName?, _ evaluator: any PolicyEvaluator, _ facts: Facts, _ request: RequestContext,
+    _ told: (Answer) -> String,
     _ body: () throws(PolicyFault) -> Answer
   ) throws(PolicyFault) -> Answer {
     guard let function else { return try body() }
@@ -67,26 +73,34 @@ extension FlowEngine {
 
   /// Whom a step counts against.
   func subject(
-    _ policy: ProviderPolicy, _ identifier: Identifier?, account: String?, claimants: [String] = [], challenge: Challenge? = nil, flow: TokenHash,
+    _ policy: ProviderPolicy, _ identifier: Identifier?, account: String?, claimants: [String] = [],
+    challenge: Challenge? = nil, flow: TokenHash,
     _ request: RequestContext
   ) -> StepSubject {
     StepSubject(
-      provider: policy.provider, identifier: identifier, account: account, conceals: policy.unknownAccount == .conceal, flow: flow,
+      provider: policy.provider, identifier: identifier, account: account, conceals: policy.unknownAccount == .conceal,
+      flow: flow,
       challenge: challenge, address: request.client.address, device: request.device?.id, isClaimed: !claimants.isEmpty,
-      isOwnDevice: (claimants + [account].compactMap(\.self)).contains { keys.knows(request.device, $0, by: policy.provider) },
+      isOwnDevice: (claimants + [account].compactMap(\.self)).contains {
+        keys.knows(request.device, $0, by: policy.provider)
+      },
       isTrusted: keys.knows(request.device, account, by: nil))
   }
 
   /// Whom an open step counts against.
-  func subject(of step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ request: RequestContext) -> StepSubject {
+  func subject(of step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ request: RequestContext)
+    -> StepSubject
+  {
     let subject = subject(
-      policy, step.identifier, account: counted(step.identifier, step.account ?? record.account, record), claimants: (step.claimants ?? []).map(\.id),
+      policy, step.identifier, account: counted(step.identifier, step.account ?? record.account, record),
+      claimants: (step.claimants ?? []).map(\.id),
       challenge: step.challenge, flow: record.id, request)
     return subject.of(ownDevice: hasPassed(anySenderOf: record, beside: policy.provider, for: subject.account, request))
   }
 
-  /// The account that a step's tries count against. A code to an address or number that the account is to be given says nothing of the one that
-  /// it has: where tries at that one have turned it off, this is the way to turn it on again (policy.md, `disable`: "or a rebind").
+  /// The account that a step's tries count against. A code to an address or number that the account is to be given says
+  /// nothing of the one that it has: where tries at that one have turned it off, this is the way to turn it on again
+  /// (policy.md, `disable`: "or a rebind").
   func counted(_ identifier: Identifier?, _ account: String?, _ record: FlowRecord) -> String? {
     identifier?.kind != nil && identifier?.kind == record.purpose.newIdentifier ? nil : account
   }
@@ -120,12 +134,14 @@ extension FlowEngine {
   /// - Returns: the provider that must be passed as well, where the verdict is so.
   /// - Throws: the refusal. It does not depend on whether a code was right, and nothing is charged.
   func judge(
-    _ action: LimitAction, by policy: ProviderPolicy, _ limits: StepLimits, facts: Facts, account: Account?, _ request: RequestContext
+    _ action: LimitAction, by policy: ProviderPolicy, _ limits: StepLimits, facts: Facts, account: Account?,
+    _ request: RequestContext
   ) async throws(FlowError) -> ProviderName? {
     guard let function = action == .send ? policy.send : policy.verify else { return nil }
     var facts = facts
     facts.action = action
-    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: request.now) }
+    let states = try await asking { () async throws(StoreFault) in try await store.counters(limits.all, at: request.now)
+    }
     request.notes.uncharged(
       action == .send ? limits.send : limits.verify,
       Array(action == .send ? states.prefix(limits.send.count) : states.dropFirst(limits.send.count)))
@@ -147,7 +163,8 @@ extension FlowEngine {
     switch verdict {
     case .allow: return nil
     case .deny(let reason):
-      throw request.refusal(.policyReason(reason), detail: request.generation.text(ofReason: reason, by: policy.provider))
+      throw request.refusal(
+        .policyReason(reason), detail: request.generation.text(ofReason: reason, by: policy.provider))
     case .fault(let fault): throw .policy(fault)
     case .requireAlso(let provider):
       if facts.flow?.passed.contains(provider) ?? false { return nil }
@@ -156,19 +173,25 @@ extension FlowEngine {
     }
   }
 
-  private func note(_ verdict: Verdict, of function: FunctionName, _ evidence: PolicyEvidence?, _ request: RequestContext) {
+  private func note(
+    _ verdict: Verdict, of function: FunctionName, _ evidence: PolicyEvidence?, _ request: RequestContext
+  ) {
     request.notes.note("verdict", verdict.text)
     request.notes.note("rule", function.path)
     for (name, value) in evidence?.notes(keys) ?? [:] { request.notes.note(name, value) }
   }
 
   /// Asks `when` of a flow.
-  func condition(_ function: FunctionName, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Bool {
+  func condition(_ function: FunctionName, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError)
+    -> Bool
+  {
     try condition(function, record, of: try await loadAccount(record.account), request)
   }
 
   /// Asks `when` of a flow, or of accounts.lua.
-  func condition(_ function: FunctionName, _ record: FlowRecord, of account: Account?, _ request: RequestContext) throws(FlowError) -> Bool {
+  func condition(_ function: FunctionName, _ record: FlowRecord, of account: Account?, _ request: RequestContext)
+    throws(FlowError) -> Bool
+  {
     let facts = facts(record, subject: nil, account: account, request)
     request.watch?.asked(.condition(function, facts))
     do {
@@ -184,7 +207,9 @@ extension FlowEngine {
 
   /// Whether the account could pass the provider at all.
   func hasFactor(_ account: Account?, _ name: ProviderName, _ request: RequestContext) -> Bool {
-    guard let account, let provider = registry(request)[name], request.generation.policies[name] != nil else { return false }
+    guard let account, let provider = registry(request)[name], request.generation.policies[name] != nil else {
+      return false
+    }
     if account.credentials.contains(name) { return true }
     let kinds = provider.descriptor.identifierKinds
     if provider is any CodeProvider { return kinds.contains { account.identifier($0)?.verifiedAt != nil } }
@@ -192,8 +217,8 @@ extension FlowEngine {
     return kinds.contains(.federated) && account.identifier(.federated)?.verifiedAt != nil
   }
 
-  /// Whether a step by the provider can lead anywhere for the account, as far as the core knows: a code needs somewhere to go, a secret and an
-  /// identity have to be there, unless the step is to make them.
+  /// Whether a step by the provider can lead anywhere for the account, as far as the core knows: a code needs somewhere
+  /// to go, a secret and an identity have to be there, unless the step is to make them.
   func isOpen(_ name: ProviderName, to account: Account, in purpose: FlowPurpose, _ request: RequestContext) -> Bool {
     guard let provider = registry(request)[name] else { return false }
     let kinds = provider.descriptor.identifierKinds

@@ -8,17 +8,22 @@ extension FlowEngine {
   func redeem(_ id: FlowID, _ input: ProviderInput, _ request: RequestContext) async throws(FlowError) -> FlowView? {
     var machine = try await load(id, request, completeToo: true, as: .look)
     guard machine.record.status == .complete else { return nil }
-    guard let app = machine.record.app, let code = machine.record.appCode, let account = try await loadAccount(machine.record.account),
+    guard let app = machine.record.app, let code = machine.record.appCode,
+      let account = try await loadAccount(machine.record.account),
       let epoch = machine.record.basis?.epoch
     else { throw request.refusal(.stepNotOpen) }
     let typed: (code: String, verifier: String)
-    do throws(InputProblem) { typed = (try input.text("code"), try input.text("code_verifier")) } catch { throw request.refusal(error) }
+    do throws(InputProblem) { typed = (try input.text("code"), try input.text("code_verifier")) } catch {
+      throw request.refusal(error)
+    }
     guard request.now < code.expiresAt else { throw request.refusal(.codeExpired) }
     // Both are secrets of 256 bits, so nothing is counted: there is nothing to guess.
-    guard constantTimeEquals(TokenHash(of: typed.code.utf8).bytes, code.hash.bytes), app.isProved(by: typed.verifier) else {
+    guard constantTimeEquals(TokenHash(of: typed.code.utf8).bytes, code.hash.bytes), app.isProved(by: typed.verifier)
+    else {
       throw request.refusal(.invalidCode)
     }
-    // Attack: the account has set up a second factor since the code was made, and whoever has the code would be in without it.
+    // Attack: the account has set up a second factor since the code was made, and whoever has the code would be in
+    // without it.
     if let factors = code.factors, !account.credentials.isSubset(of: factors) { throw request.refusal(.flowExpired) }
     machine.redeemed()
     let (session, token) = newSession(of: account.id, machine.record, request)

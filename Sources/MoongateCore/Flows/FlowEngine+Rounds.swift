@@ -8,19 +8,22 @@ extension FlowEngine {
   /// - Parameter answer: checked already, as all answers are (`fulfil`).
   /// - Parameter judged: what the first attempt was judged by; nil where the step is begun.
   func round(
-    after answer: StepAnswer, _ before: FlowMachine, by provider: ProviderName, judgedBy judged: StoredRecord.Judged? = nil, id: FlowID,
+    after answer: StepAnswer, _ before: FlowMachine, by provider: ProviderName,
+    judgedBy judged: StoredRecord.Judged? = nil, id: FlowID,
     _ request: RequestContext
   ) throws(FlowError) -> FlowMachine? {
     var machine = before
     switch answer {
     case .ask(let fields, let state, let shown):
       machine.waits(
-        for: fields, showing: try seal(shown, for: provider, id: id), at: nil, state: try seal(state, for: provider, id: id), judgedBy: judged)
+        for: fields, showing: try seal(shown, for: provider, id: id), at: nil,
+        state: try seal(state, for: provider, id: id), judgedBy: judged)
     case .redirect(let site, let state):
       machine.waits(for: nil, at: site, state: try seal(state, for: provider, id: id), judgedBy: judged)
     case .wait(let interval, let state, let shown):
       machine.waits(
-        for: [], showing: try seal(shown, for: provider, id: id), at: nil, polling: StepWait(interval: interval, from: max(request.now, clock.now())),
+        for: [], showing: try seal(shown, for: provider, id: id), at: nil,
+        polling: StepWait(interval: interval, from: max(request.now, clock.now())),
         state: try seal(state, for: provider, id: id), judgedBy: judged)
     case .proved, .refused, .refusedAndAsked, .malformed: return nil
     }
@@ -29,24 +32,29 @@ extension FlowEngine {
 
   /// Polls a step that waits. Before the poll is due the flow is told as it is, and its provider is not called.
   ///
-  /// Attack: a thousand polls in parallel, each a call of the provider and of its vendor. The poll is claimed by a change of the flow's version
-  /// before the provider is called, so that in one interval there is one call.
+  /// Attack: a thousand polls in parallel, each a call of the provider and of its vendor. The poll is claimed by a
+  /// change of the flow's version before the provider is called, so that in one interval there is one call.
   ///
   /// Attack: fields that are sent with a poll are guesses that no limit counts, since a poll is not counted.
   func poll(
-    _ provider: any FullProvider, _ wait: StepWait, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID,
+    _ provider: any FullProvider, _ wait: StepWait, _ input: ProviderInput, _ policy: ProviderPolicy,
+    _ before: FlowMachine, id: FlowID,
     _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
     request.notes.note("act", "poll")
     if let field = input.fields.keys.min() {
       throw request.refusal(
-        InputProblem(field: field, reason: .invalidInput, detail: "This step waits for an approval elsewhere and takes no fields."))
+        InputProblem(
+          field: field, reason: .invalidInput, detail: "This step waits for an approval elsewhere and takes no fields.")
+      )
     }
     guard request.now >= wait.due else { return try await view(of: before.record, id: id, request) }
     var machine = before
     machine.polled(at: request.now)
     let claim = machine.record
-    let result = try await asking { () async throws(StoreFault) in try await store.apply([.putFlow(claim)], at: request.now) }
+    let result = try await asking { () async throws(StoreFault) in
+      try await store.apply([.putFlow(claim)], at: request.now)
+    }
     guard case .applied = result else {
       // Another poll came first. Its outcome may be there already.
       let current = try await load(id, request, completeToo: true)
@@ -62,7 +70,9 @@ extension FlowEngine {
   /// Attack: an interval of nothing, for which the page and every client would ask without a pause.
   func demandPollable(_ interval: Duration, by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
     if StepAnswer.pollIntervals.contains(interval) { return }
-    throw flaw("a provider wants to be polled less than 1 or more than 60 seconds later", of: provider, request, ["poll": "\(interval)"])
+    throw flaw(
+      "a provider wants to be polled less than 1 or more than 60 seconds later", of: provider, request,
+      ["poll": "\(interval)"])
   }
 
   /// Where a person is sent is a site.

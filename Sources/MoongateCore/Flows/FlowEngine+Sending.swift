@@ -30,7 +30,9 @@ private struct ReadyCode: Sendable {
   /// Sends it; nil where that went well.
   let deliver: @Sendable () async -> FailedDelivery?
 
-  func settled(_ outcome: Settlement.Outcome, _ request: RequestContext) -> Change { charged.settled(outcome, timer: timer, request) }
+  func settled(_ outcome: Settlement.Outcome, _ request: RequestContext) -> Change {
+    charged.settled(outcome, timer: timer, request)
+  }
 }
 
 /// What a provider needs before its code may go out.
@@ -54,47 +56,61 @@ extension FlowEngine {
   ///   - own: the account that the flow is known to be of.
   ///   - isBegin: whether the step is begun by it, and counted as begun.
   func send(
-    _ provider: any CodeProvider, to identifier: Identifier, _ policy: ProviderPolicy, _ before: FlowMachine, of own: Account?,
+    _ provider: any CodeProvider, to identifier: Identifier, _ policy: ProviderPolicy, _ before: FlowMachine,
+    of own: Account?,
     isBegin: Bool = false, id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
     let record = before.record
     let owners =
       own == nil && record.purpose.recoveredProvider != nil
-      ? try await recoverable(by: identifier, in: record.purpose, request) : IdentifierOwners(holder: try await holder(of: identifier))
+      ? try await recoverable(by: identifier, in: record.purpose, request)
+      : IdentifierOwners(holder: try await holder(of: identifier))
     try demandUnlocked(own ?? owners.only, policy, record, request)
     try demandRight(to: identifier, of: own, record, request)
     let senders = senders(of: record, beside: policy.provider, request)
     let conceals = senders.contains { request.generation.policies[$0]?.unknownAccount == .conceal }
-    let recipient = recipient(identifier, own, owners, senders: senders, policy.provider, record, conceals: conceals, request)
-    let followers = senders.drop { $0 != policy.provider }.dropFirst().filter { !(recipient.step.unreachable ?? []).contains($0) }
+    let recipient = recipient(
+      identifier, own, owners, senders: senders, policy.provider, record, conceals: conceals, request)
+    let followers = senders.drop { $0 != policy.provider }.dropFirst().filter {
+      !(recipient.step.unreachable ?? []).contains($0)
+    }
     switch try await ready(provider, policy, for: recipient, record, isBegin: isBegin, id: id, request) {
     case .needs(let other): return try await ask(for: other, first: before, id: id, request)
-    case .ready(let first) where conceals: return try await sendConcealed(first, followers, recipient, before, id: id, request)
+    case .ready(let first) where conceals:
+      return try await sendConcealed(first, followers, recipient, before, id: id, request)
     case .ready(let first): return try await sendOpenly(first, followers, recipient, before, id: id, request)
     }
   }
 
   private func recipient(
-    _ identifier: Identifier, _ own: Account?, _ owners: IdentifierOwners, senders: [ProviderName], _ name: ProviderName, _ record: FlowRecord,
+    _ identifier: Identifier, _ own: Account?, _ owners: IdentifierOwners, senders: [ProviderName],
+    _ name: ProviderName, _ record: FlowRecord,
     conceals: Bool, _ request: RequestContext
   ) -> CodeRecipient {
     let isTaken = own.map { own in owners.holder.map { $0.id != own.id } ?? false && !record.purpose.joinsAccounts }
-    let isWanted = isTaken.map { !$0 } ?? (record.accountRule == .any || owners.isEmpty != (record.accountRule == .existing))
+    let isWanted =
+      isTaken.map { !$0 } ?? (record.accountRule == .any || owners.isEmpty != (record.accountRule == .existing))
     var step = StepRecord(
       provider: name, identifier: identifier, isSkippable: record.due?.isSkippable ?? false,
       account: (own ?? owners.holder).map(AccountVersion.init), challenge: nil)
     if let own, let holder = owners.holder, holder.id != own.id { step.holder = AccountVersion(holder) }
     if !owners.claimants.isEmpty { step.claimants = owners.claimants.map(AccountVersion.init) }
-    // Attack: a code that was sent before the number changed hands, beside one that was sent since, opens the account of its new owner.
-    if let open = record.step, open.identifier == identifier, senders.contains(open.provider), open.isForTheSame(as: step) {
+    // Attack: a code that was sent before the number changed hands, beside one that was sent since, opens the account
+    // of its new owner.
+    if let open = record.step, open.identifier == identifier, senders.contains(open.provider),
+      open.isForTheSame(as: step)
+    {
       step.alternatives = open.codes.filter { senders.contains($0.provider) }
       step.unreachable = open.unreachable
     }
-    return CodeRecipient(identifier: identifier, own: own, owners: owners, isWanted: isWanted, conceals: conceals, step: step)
+    return CodeRecipient(
+      identifier: identifier, own: own, owners: owners, isWanted: isWanted, conceals: conceals, step: step)
   }
 
   /// Another provider first. It is for a person who is known in this flow already: a number alone proves nobody.
-  private func ask(for provider: ProviderName, first before: FlowMachine, id: FlowID, _ request: RequestContext) async throws(FlowError) -> FlowView {
+  private func ask(for provider: ProviderName, first before: FlowMachine, id: FlowID, _ request: RequestContext)
+    async throws(FlowError) -> FlowView
+  {
     guard before.record.account != nil else { throw request.refusal(.denied) }
     var machine = before
     machine.requireNext(provider)
@@ -103,7 +119,8 @@ extension FlowEngine {
 
   /// Charges a message of a provider, and makes its code.
   private func ready(
-    _ provider: any CodeProvider, _ policy: ProviderPolicy, for recipient: CodeRecipient, _ record: FlowRecord, isBegin: Bool = false, id: FlowID,
+    _ provider: any CodeProvider, _ policy: ProviderPolicy, for recipient: CodeRecipient, _ record: FlowRecord,
+    isBegin: Bool = false, id: FlowID,
     _ request: RequestContext
   ) async throws(FlowError) -> Readiness {
     let name = policy.provider
@@ -112,8 +129,10 @@ extension FlowEngine {
     let hides = hides(policy, record)
     let others = try await otherVerifyLimits(of: step, record, beside: [], request)
     var subject = subject(
-      policy, identifier, account: counted(identifier, step.account, record), claimants: recipient.owners.claimants.map(\.id), flow: id.hash, request)
-    // Attack: accounts that claim strangers' addresses, each with a device that knows it. Only what the account has verified is sent to without ceilings.
+      policy, identifier, account: counted(identifier, step.account, record),
+      claimants: recipient.owners.claimants.map(\.id), flow: id.hash, request)
+    // Attack: accounts that claim strangers' addresses, each with a device that knows it. Only what the account has
+    // verified is sent to without ceilings.
     let holds = recipient.account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false
     subject.isTrusted = subject.isTrusted && holds
     subject = subject.of(ownDevice: hasPassed(anySenderOf: record, beside: name, for: subject.account, request))
@@ -122,32 +141,40 @@ extension FlowEngine {
     let limits = try limits(policy, subject, facts: facts, expiredAt: expiredAt, request)
     if isBegin { try await count(limits.begin, as: .begin, request) }
     if !recipient.isWanted, !recipient.conceals {
-      throw try await revealing(recipient.owners.isEmpty ? .accountNotFound : .alreadyRegistered, name, limits.send, .send, request)
+      throw try await revealing(
+        recipient.owners.isEmpty ? .accountNotFound : .alreadyRegistered, name, limits.send, .send, request)
     }
-    if let first = try await judge(.send, by: policy, limits, facts: facts, account: recipient.account, request) { return .needs(first) }
+    if let first = try await judge(.send, by: policy, limits, facts: facts, account: recipient.account, request) {
+      return .needs(first)
+    }
     let isOff = try await refuseWhileLocked(
       (limits.verify + others).filter(\.key.isPersonal), for: .send, hidesDisabled: hides, request)
     let charged = try await charge(limits.send, for: .send, timer: limits.timer, hidesDisabled: hides, request)
     let texts = record.codes[name] ?? CodeTexts(policy)
     let code = texts.rule.make(from: random)
-    // Nobody is told the code of an unknown person whom the policy conceals, or of one whom a limit has turned off: no answer to it can be right.
+    // Nobody is told the code of an unknown person whom the policy conceals, or of one whom a limit has turned off: no
+    // answer to it can be right.
     let reaches = (recipient.isWanted || !recipient.owners.isEmpty) && !isOff && !charged.isOff
     // Both are made, whichever is kept: the same work for the same time.
-    let answerable = keys.codeMAC(code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: record.name)
+    let answerable = keys.codeMAC(
+      code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: record.name)
     let unanswerable = random.bytes(answerable.count)
     let challenge = Challenge(
-      mac: reaches ? answerable : unanswerable, issuedAt: request.now, expiresAt: request.now + texts.rule.lifetime, rule: texts.rule)
+      mac: reaches ? answerable : unanswerable, issuedAt: request.now, expiresAt: request.now + texts.rule.lifetime,
+      rule: texts.rule)
     return .ready(
       ReadyCode(
         sent: SentCode(provider: name, challenge: challenge), charged: charged, timer: limits.timer, reaches: reaches,
-        deliver: deliverer(provider, code, texts, identifier, request.speaking(language(for: recipient.account, request)))))
+        deliver: deliverer(
+          provider, code, texts, identifier, request.speaking(language(for: recipient.account, request)))))
   }
 
   /// The same for the next provider of a `fallback`; nil where it is not configured any more.
   private func ready(
     _ name: ProviderName, for recipient: CodeRecipient, _ record: FlowRecord, id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> Readiness? {
-    guard let provider = registry(request)[name] as? any CodeProvider, let policy = request.generation.policies[name] else { return nil }
+    guard let provider = registry(request)[name] as? any CodeProvider, let policy = request.generation.policies[name]
+    else { return nil }
     return try await ready(provider, policy, for: recipient, record, id: id, request)
   }
 
@@ -155,16 +182,20 @@ extension FlowEngine {
 
   /// Answers first and delivers then.
   ///
-  /// Attack: the answer, or its time, tells whether a message went to somebody, by which provider, or why not: so who has an account, and who is on a
-  /// messenger. Everything that could be seen later is therefore decided before the delivery, and is the same whatever becomes of it: the codes of all
-  /// providers are made and charged for known and unknown people, and what the step shows stays that of the first. A provider's reason is told to nobody.
+  /// Attack: the answer, or its time, tells whether a message went to somebody, by which provider, or why not: so who
+  /// has an account, and who is on a messenger. Everything that could be seen later is therefore decided before the
+  /// delivery, and is the same whatever becomes of it: the codes of all providers are made and charged for known and
+  /// unknown people, and what the step shows stays that of the first. A provider's reason is told to nobody.
   private func sendConcealed(
-    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID, _ request: RequestContext
+    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID,
+    _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
     var codes = [first]
     for name in followers {
       do throws(FlowError) {
-        if case .ready(let code)? = try await ready(name, for: recipient, before.record, id: id, request) { codes.append(code) }
+        if case .ready(let code)? = try await ready(name, for: recipient, before.record, id: id, request) {
+          codes.append(code)
+        }
       } catch {
         // What refuses its message refuses it for known and unknown people. The first one goes out all the same.
         if case .store = error { throw error }
@@ -195,7 +226,8 @@ extension FlowEngine {
 
   /// Delivers and answers then; of a `fallback` the next provider sends where one cannot.
   private func sendOpenly(
-    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID, _ request: RequestContext
+    _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID,
+    _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
     var waiting = recipient.step
     var code = first
@@ -211,7 +243,9 @@ extension FlowEngine {
         if reason.isPermanent { waiting.unreachable = (waiting.unreachable ?? []) + [name] }
       }
       var next: Readiness?
-      while next == nil, let name = followers.popFirst() { next = try await ready(name, for: recipient, before.record, id: id, request) }
+      while next == nil, let name = followers.popFirst() {
+        next = try await ready(name, for: recipient, before.record, id: id, request)
+      }
       switch next {
       case .ready(let ready): code = ready
       case .needs(let other): return try await ask(for: other, first: before, id: id, request)
@@ -229,12 +263,14 @@ extension FlowEngine {
 
   /// The delivery itself; it answers with what went wrong.
   private func deliverer(
-    _ provider: any CodeProvider, _ code: String, _ texts: CodeTexts, _ identifier: Identifier, _ request: RequestContext
+    _ provider: any CodeProvider, _ code: String, _ texts: CodeTexts, _ identifier: Identifier,
+    _ request: RequestContext
   ) -> @Sendable () async -> FailedDelivery? {
     let gateway = request.generation.gateway
     let language = request.messageLanguage ?? language(request.client.languages, request)
     let message = CodeMessage(
-      code: code, text: texts.text(code: code, service: gateway.service, in: language), domainBoundLine: "@\(gateway.publicURL.host) #\(code)",
+      code: code, text: texts.text(code: code, service: gateway.service, in: language),
+      domainBoundLine: "@\(gateway.publicURL.host) #\(code)",
       service: gateway.service, language: language.tag, translate: { language.translated($0) })
     let name = provider.descriptor.name
     let redaction = redaction(of: name, nil, [identifier], code: message, request)
@@ -260,10 +296,13 @@ extension FlowEngine {
 
   /// Logs a failed delivery.
   /// - Returns: its line of the audit trail.
-  private func report(_ failed: FailedDelivery, of step: StepRecord, _ record: FlowRecord, id: FlowID, _ request: RequestContext) -> AuditEvent {
+  private func report(
+    _ failed: FailedDelivery, of step: StepRecord, _ record: FlowRecord, id: FlowID, _ request: RequestContext
+  ) -> AuditEvent {
     var event = event(.deliveryFailed, request, record: record, id: id, step: step)
     var metadata: Logger.Metadata = [
-      "provider": "\(step.provider)", "fault": "\(failed.fault)", "decision": "\(event.id)", "request": "\(request.client.decision)",
+      "provider": "\(step.provider)", "fault": "\(failed.fault)", "decision": "\(event.id)",
+      "request": "\(request.client.decision)",
     ]
     if let reason = failed.reason {
       event.detail["reason"] = reason.reason.rawValue
@@ -292,10 +331,13 @@ extension StepRecord {
     account == other.account && epoch == other.epoch && holder == other.holder && claimants == other.claimants
   }
 
-  /// The step with these new codes, the first of which it shows, beside those that it waits for already and that have not expired.
+  /// The step with these new codes, the first of which it shows, beside those that it waits for already and that have
+  /// not expired.
   fileprivate func waiting(for new: [SentCode], at now: Timestamp) -> StepRecord {
     guard let first = new.first else { return self }
-    let kept = (alternatives ?? []).filter { old in now < old.challenge.expiresAt && !new.contains { $0.provider == old.provider } }
+    let kept = (alternatives ?? []).filter { old in
+      now < old.challenge.expiresAt && !new.contains { $0.provider == old.provider }
+    }
     var step = sent(first)
     let others = new.dropFirst() + kept
     step.alternatives = others.isEmpty ? nil : Array(others)

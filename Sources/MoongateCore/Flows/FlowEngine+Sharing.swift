@@ -1,6 +1,7 @@
 /// Flows that are not begun yet, when another process takes over (`moongate upgrade`).
 extension FlowEngine {
-  /// Stores the flows that wait in memory. Those that are created from now on are stored at once, as with several gateways.
+  /// Stores the flows that wait in memory. Those that are created from now on are stored at once, as with several
+  /// gateways.
   package func shareFlows() async throws(StoreFault) {
     try await pending.share { records throws(StoreFault) in
       _ = try await store.apply(records.map(Change.putFlow), at: clock.now())
@@ -11,7 +12,8 @@ extension FlowEngine {
   package func keepFlows() { pending.keepAgain() }
 
   /// Runs the body while the flow, if it waits in memory, stays there.
-  func working<Answer>(with id: FlowID?, _ body: () async throws(FlowError) -> Answer) async throws(FlowError) -> Answer {
+  func working<Answer>(with id: FlowID?, _ body: () async throws(FlowError) -> Answer) async throws(FlowError) -> Answer
+  {
     guard let id else { return try await body() }
     await pending.enter(id.hash)
     let outcome: Result<Answer, FlowError>

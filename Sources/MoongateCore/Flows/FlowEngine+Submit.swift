@@ -13,7 +13,9 @@ extension FlowEngine {
   /// Judges what the person sent for the open step. A code may bring the fields of a secret that is set right after it.
   ///
   /// For a complete flow that an app takes over: redeems its one-time code, `{"code","code_verifier"}`.
-  package func submit(_ id: FlowID, fields: [String: InputValue], client: ClientContext) async -> Result<FlowView, Refusal> {
+  package func submit(_ id: FlowID, fields: [String: InputValue], client: ClientContext) async -> Result<
+    FlowView, Refusal
+  > {
     await answer(client, flow: id) { request throws(FlowError) in
       request.notes.note("act", "submit")
       let input = ProviderInput(fields: fields, defaultRegion: request.generation.gateway.region)
@@ -53,7 +55,8 @@ extension FlowEngine {
 
   /// Compares a code with those that the step waits for.
   private func compare(
-    _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine, _ following: FollowUpSecret?,
+    _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine,
+    _ following: FollowUpSecret?,
     _ input: ProviderInput, id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
     let admitted = try await admit(read, step, before, id: id, request)
@@ -63,13 +66,17 @@ extension FlowEngine {
       throw request.refusal(.codeExpired)
     }
     // Charge first, then compare: a thousand parallel guesses get as many comparisons as the policy says.
-    let charged = try await charge(admitted.limits, for: .verify, timer: nil, hidesDisabled: hides(policy, before.record), request)
+    let charged = try await charge(
+      admitted.limits, for: .verify, timer: nil, hidesDisabled: hides(policy, before.record), request)
     let right = live.filter { code in
       keys.isMAC(
-        code.challenge.mac, of: code.typed, flow: id.hash, provider: code.step.provider.rawValue, identifier: step.identifier?.value ?? "",
+        code.challenge.mac, of: code.typed, flow: id.hash, provider: code.step.provider.rawValue,
+        identifier: step.identifier?.value ?? "",
         purpose: before.record.name)
     }
-    guard let code = right.first, !charged.isOff else { throw try await failed(charged, .invalidCode, step, before, id: id, request) }
+    guard let code = right.first, !charged.isOff else {
+      throw try await failed(charged, .invalidCode, step, before, id: id, request)
+    }
     let proof = Proof(proved: step.identifier.map { [$0] } ?? [])
     let found: (subject: ProofSubject, choice: AccountChoice?)
     do throws(FlowError) {
@@ -80,22 +87,28 @@ extension FlowEngine {
     }
     // Attack: a code of one sender, right each time, clears the failures that were made at another's.
     let (counted, rest) = charged.split(code.limits.verify)
-    var proved = try passing(counted, code.step, proof, for: .prove, found.subject, code.also, code.limits.timer, before, id: id, request)
+    var proved = try passing(
+      counted, code.step, proof, for: .prove, found.subject, code.also, code.limits.timer, before, id: id, request)
     proved.charged = charged
     if !rest.limits.isEmpty { proved.changes.append(rest.settled(.refund, request)) }
     if let choice = found.choice { proved.machine.asks(toChoose: choice) }
     try await demandOldEnough(proved, id: id, request)
-    guard let following else { return try await finish(proved.machine, proved.changes, refunding: [charged], id: id, request) }
+    guard let following else {
+      return try await finish(proved.machine, proved.changes, refunding: [charged], id: id, request)
+    }
     return try await goOn(proved, following, input, id: id, request)
   }
 
-  /// Looks whether the input holds what the next step asks for, and whether that can be judged: a PIN that is too weak is refused before
-  /// the code is compared, so that the code is neither charged nor spent (exact.md, "The seeds' own calls").
+  /// Looks whether the input holds what the next step asks for, and whether that can be judged: a PIN that is too weak
+  /// is refused before the code is compared, so that the code is neither charged nor spent (exact.md, "The seeds' own
+  /// calls").
   private func following(
     _ step: StepRecord, _ machine: FlowMachine, _ input: ProviderInput, id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> FollowUpSecret? {
-    // Only a secret that is set. Attack: a PIN beside a code that is wrong would be a guess that its own limits do not count.
-    guard let name = machine.certainNext, machine.record.stepPurpose(of: name) == .set, let full = registry(request)[name] as? any FullProvider,
+    // Only a secret that is set. Attack: a PIN beside a code that is wrong would be a guess that its own limits do not
+    // count.
+    guard let name = machine.certainNext, machine.record.stepPurpose(of: name) == .set,
+      let full = registry(request)[name] as? any FullProvider,
       let policy = request.generation.policies[name],
       full.descriptor.submitFields.contains(where: { $0.name != "code" && input.fields[$0.name] != nil })
     else { return nil }
@@ -103,16 +116,19 @@ extension FlowEngine {
     let known = step.account.flatMap { id in step.epoch.map { AccountVersion(id: id, epoch: $0) } }
     let ahead = StepRecord(provider: name, identifier: nil, isSkippable: false, account: known, challenge: nil)
     var lent = try await lend(full, ahead, input, machine.record, id: id, request)
-    // The step is not begun, so nobody knows yet what it asks for: what came is checked, and what is missing is refused once it is begun.
+    // The step is not begun, so nobody knows yet what it asks for: what came is checked, and what is missing is refused
+    // once it is begun.
     lent.context.asked = full.descriptor.submitFields.filter { input.fields[$0.name] != nil }
     // Attack: without a session nobody is proved yet, and "your name is no password" would tell the name.
     if machine.record.startedIn == nil { lent = lent.anonymous }
     do throws(InputProblem) { try full.check(lent.context, input) } catch { throw request.refusal(error) }
     return FollowUpSecret(
-      provider: full, policy: policy, place: try await hashingPlace(for: full, lent.context, policy, ahead, machine.record, request))
+      provider: full, policy: policy,
+      place: try await hashingPlace(for: full, lent.context, policy, ahead, machine.record, request))
   }
 
-  /// The code was right: on to the secret that came with it. What goes wrong there leaves the code's step passed and the next one due.
+  /// The code was right: on to the secret that came with it. What goes wrong there leaves the code's step passed and
+  /// the next one due.
   private func goOn(
     _ proved: ProvedStep, _ following: FollowUpSecret, _ input: ProviderInput, id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
@@ -121,21 +137,26 @@ extension FlowEngine {
       return try await finish(machine, proved.changes, refunding: [proved.charged], id: id, request)
     }
     let codeOnly = machine
-    // What goes wrong from here on leaves the next step open, so that the same call may be made again with another secret.
+    // What goes wrong from here on leaves the next step open, so that the same call may be made again with another
+    // secret.
     var reached = machine
     do throws(FlowError) {
       let descriptor = following.provider.descriptor
-      let opened = try await opening(following.provider, input.declared(by: descriptor), following.policy, machine, id: id, request)
+      let opened = try await opening(
+        following.provider, input.declared(by: descriptor), following.policy, machine, id: id, request)
       guard opened.isComplete else {
         return try await finish(codeOnly, proved.changes, refunding: [proved.charged], id: id, request)
       }
       reached = opened.machine
       let input = try answer(input, to: opened.step, by: descriptor, request)
       let lent = try await lend(following.provider, opened.step, input, opened.machine.record, id: id, request)
-      do throws(InputProblem) { try following.provider.check(lent.context, input) } catch { throw request.refusal(error) }
+      do throws(InputProblem) { try following.provider.check(lent.context, input) } catch {
+        throw request.refusal(error)
+      }
       try demandFit(input, to: opened.step, by: descriptor, request)
       let judged = try await judgement(
-        of: following.provider, input, lent, following.place.hasher, opened.step, following.policy, opened.machine, isNew: false, asksAgain: false,
+        of: following.provider, input, lent, following.place.hasher, opened.step, following.policy, opened.machine,
+        isNew: false, asksAgain: false,
         id: id, request)
       switch judged {
       case .proved(var second):
@@ -145,7 +166,8 @@ extension FlowEngine {
       case .waits(let waiting, let refund): return try await store(waiting, proved.changes + [refund], id: id, request)
       }
     } catch {
-      // Whatever was refused, the code was right. (Where the flow has changed meanwhile, its rival has said so already.)
+      // Whatever was refused, the code was right. (Where the flow has changed meanwhile, its rival has said so
+      // already.)
       if case .refused = error { try await settle(proved.changes + [.putFlow(reached.record)], request) }
       throw error
     }
@@ -154,7 +176,8 @@ extension FlowEngine {
   /// The try was wrong: it stays charged, and the answer follows from its own place.
   /// - Parameter isNew: whether the step was opened by the same call; it stays open then.
   func failed(
-    _ charged: Charged, _ code: RefusalCode, _ step: StepRecord, _ machine: FlowMachine, isNew: Bool = false, id: FlowID, _ request: RequestContext
+    _ charged: Charged, _ code: RefusalCode, _ step: StepRecord, _ machine: FlowMachine, isNew: Bool = false,
+    id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> FlowError {
     let record = machine.record
     request.watch?.ended(charged.id, .failure)
@@ -179,7 +202,8 @@ extension FlowEngine {
     if let tightest {
       request.decided(by: tightest, used: nil, lockedUntil: locks.first { $0.limit.name == tightest.name }?.until)
     }
-    // The place decides, not the order in which tries that ran at once were settled: of 200 under max = 5 four answer 401.
+    // The place decides, not the order in which tries that ran at once were settled: of 200 under max = 5 four answer
+    // 401.
     let isHidden = request.generation.policies[step.provider].map { hides($0, record) } ?? false
     let charged = isHidden ? charged.withoutTurningOff : charged
     guard let left = charged.left else { return request.refusal(code) }
@@ -199,7 +223,9 @@ extension FlowEngine {
   }
 
   /// What is remembered of a failed attempt, for the operator who looks at the lock that it may lead to.
-  private func attempts(_ limits: [ResolvedLimit], _ step: StepRecord, _ record: FlowRecord, _ request: RequestContext) -> [FailedAttempt] {
+  private func attempts(_ limits: [ResolvedLimit], _ step: StepRecord, _ record: FlowRecord, _ request: RequestContext)
+    -> [FailedAttempt]
+  {
     let origin = AttemptOrigin(
       identifier: step.identifier, account: counted(step.identifier, step.account ?? record.account, record),
       address: request.client.address.description)
@@ -207,8 +233,10 @@ extension FlowEngine {
     return limits.filter(\.remembersFailures).compactMap { try? origin.attempt(at: $0.counter, request.now, by: keys) }
   }
 
-  /// Settles a failure; a step that was opened by the same call stays open. A flow that only memory knows costs no write.
-  private func settleFailure(_ settlement: Settlement, keeping record: FlowRecord?, _ request: RequestContext) async throws(FlowError) -> [LockBegun]
+  /// Settles a failure; a step that was opened by the same call stays open. A flow that only memory knows costs no
+  /// write.
+  private func settleFailure(_ settlement: Settlement, keeping record: FlowRecord?, _ request: RequestContext)
+    async throws(FlowError) -> [LockBegun]
   {
     guard let record else { return try await settle([.settle(settlement)], request) }
     guard record.version > 0 else {
@@ -216,7 +244,9 @@ extension FlowEngine {
       pending.update(record)
       return locks
     }
-    switch try await asking({ () async throws(StoreFault) in try await store.apply([.settle(settlement), .putFlow(record)], at: request.now) }) {
+    switch try await asking({ () async throws(StoreFault) in
+      try await store.apply([.settle(settlement), .putFlow(record)], at: request.now)
+    }) {
     case .applied(let locks): return locks
     // A rival has changed the flow: the failure counts nevertheless.
     case .conflict: return try await settle([.settle(settlement)], request)
@@ -231,10 +261,12 @@ extension FlowEngine {
     // What the account is to be given it does not have.
     let isNew = record.purpose.newIdentifier.map { $0 == step.identifier?.kind } ?? false
     return ProofSubject(
-      account: AccountVersion(id: id, epoch: epoch), held: isNew ? [] : [step.identifier].compactMap(\.self), holder: step.holder)
+      account: AccountVersion(id: id, epoch: epoch), held: isNew ? [] : [step.identifier].compactMap(\.self),
+      holder: step.holder)
   }
 
-  /// Where the code of a reset went to an identifier that is too new, the person may know it now that the code was right. The flow is over.
+  /// Where the code of a reset went to an identifier that is too new, the person may know it now that the code was
+  /// right. The flow is over.
   private func demandOldEnough(_ proved: ProvedStep, id: FlowID, _ request: RequestContext) async throws(FlowError) {
     let record = proved.machine.record
     guard record.purpose.isReset, let account = try await loadAccount(record.account) else { return }
@@ -254,8 +286,10 @@ extension FlowEngine {
   ///   - timer: of a code, to be cleared.
   ///   - judged: the provider's record that the proof was judged by.
   func passing(
-    _ charged: Charged, _ step: StepRecord, _ proof: Proof, judgedBy judged: StoredRecord.Judged = .init(hash: nil), for purpose: StepPurpose,
-    _ subject: ProofSubject, _ also: ProviderName?, _ timer: ResendTimer?, _ before: FlowMachine, id: FlowID, _ request: RequestContext
+    _ charged: Charged, _ step: StepRecord, _ proof: Proof, judgedBy judged: StoredRecord.Judged = .init(hash: nil),
+    for purpose: StepPurpose,
+    _ subject: ProofSubject, _ also: ProviderName?, _ timer: ResendTimer?, _ before: FlowMachine, id: FlowID,
+    _ request: RequestContext
   ) throws(FlowError) -> ProvedStep {
     var machine = before
     let name = step.provider
@@ -263,7 +297,9 @@ extension FlowEngine {
     let isFactor = purpose != .set || machine.record.purpose.registersFactor
     let main = subject.held.first ?? proof.proved.first
     var passed = PassedProof(
-      PassedStep(provider: name, at: request.now, identifier: main.map { keys.proofHash(of: $0) }, isMultiFactor: proof.isMultiFactor),
+      PassedStep(
+        provider: name, at: request.now, identifier: main.map { keys.proofHash(of: $0) },
+        isMultiFactor: proof.isMultiFactor),
       account: subject.account)
     (passed.proved, passed.held) = (proof.proved, subject.held)
     (passed.isFactor, passed.holder) = (isFactor, subject.holder)
@@ -272,8 +308,9 @@ extension FlowEngine {
       let identifiers = proof.proved.isEmpty ? [step.identifier].compactMap(\.self) : proof.proved
       machine.tells(ProvidedFacts.of(descriptor, proof, about: identifiers), of: name)
     }
-    // Attack: someone who has one factor opens the step that sets up another on the way into the account, and finishes it when the owner has set one
-    // up. Such a step was required because the account had none, so it still has to have none.
+    // Attack: someone who has one factor opens the step that sets up another on the way into the account, and finishes
+    // it when the owner has set one up. Such a step was required because the account had none, so it still has to have
+    // none.
     let isEnrolment = before.due?.requirement == .enroll
     let basis = isEnrolment ? StoredRecord.Judged(hash: nil) : judged
     let kept: StoredRecord?
@@ -283,14 +320,17 @@ extension FlowEngine {
     // Who only proves changes nothing but the record's form, such as a hash at today's cost.
     case .replace(let new) where purpose == .prove:
       kept = StoredRecord(sealed: try seal(record: new, of: name, id: id, request), judgedBy: judged, isRenewal: true)
-    // Attack: a flow of the thief's that makes a PIN waits until the owner has made one, or comes in the very moment, and takes its place.
+    // Attack: a flow of the thief's that makes a PIN waits until the owner has made one, or comes in the very moment,
+    // and takes its place.
     case .replace(let new):
       let isAddition = machine.record.purpose.needsHeldProof || isEnrolment
       kept = StoredRecord(sealed: try seal(record: new, of: name, id: id, request), judgedBy: isAddition ? basis : nil)
-    case .replaceOnce(let new): kept = StoredRecord(sealed: try seal(record: new, of: name, id: id, request), judgedBy: basis)
+    case .replaceOnce(let new):
+      kept = StoredRecord(sealed: try seal(record: new, of: name, id: id, request), judgedBy: basis)
     }
     machine.gathers { gathered in
-      // Attack: an account of the attacker's that the other site once gave the victim's address, and does not vouch for. Nobody has proved it here.
+      // Attack: an account of the attacker's that the other site once gave the victim's address, and does not vouch
+      // for. Nobody has proved it here.
       gathered.claimed += proof.claimed + proof.attested
       gathered.firstName = proof.firstName ?? gathered.firstName
       gathered.lastName = proof.lastName ?? gathered.lastName
@@ -299,8 +339,9 @@ extension FlowEngine {
     if let also { machine.requireNext(also) }
     if let confirmedBy = subject.confirmedBy { machine.requireNext(confirmedBy) }
     var changes: [Change] = [
-      // Attack: whoever claims the address of another signs in there now and then, so that their wrong guesses at the other's password are never so
-      // many in a row that they turn it off. What is right for one of several claimants says nothing of the tries at the others.
+      // Attack: whoever claims the address of another signs in there now and then, so that their wrong guesses at the
+      // other's password are never so many in a row that they turn it off. What is right for one of several claimants
+      // says nothing of the tries at the others.
       charged.settled(step.challenge == nil && (step.claimants?.count ?? 0) > 1 ? .refund : .success, request),
       .audit(event(.codeVerified, request, record: machine.record, id: id, step: step)),
     ]
@@ -309,19 +350,23 @@ extension FlowEngine {
   }
 
   /// Goes on after a right try, and gives it back where that cannot be stored.
-  func finish(_ before: FlowMachine, _ changes: [Change], refunding tries: [Charged], id: FlowID, _ request: RequestContext) async throws(FlowError)
+  func finish(
+    _ before: FlowMachine, _ changes: [Change], refunding tries: [Charged], id: FlowID, _ request: RequestContext
+  ) async throws(FlowError)
     -> FlowView
   {
     var machine = before
     do {
       return try await carryOn(&machine, id: id, request, changes: changes)
     } catch {
-      // The pass was not stored, whatever the reason: the try was none. Its code is spent by a rival, or it still works.
+      // The pass was not stored, whatever the reason: the try was none. Its code is spent by a rival, or it still
+      // works.
       switch error {
       case .store: break
       case .refused, .policy:
         let refunds = tries.map { charged in
-          Change.settle(Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: request.now))
+          Change.settle(
+            Settlement(reservation: charged.id, outcome: .refund, limits: charged.limits, timer: nil, now: request.now))
         }
         try await settle(refunds, request)
       }

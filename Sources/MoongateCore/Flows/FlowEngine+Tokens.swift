@@ -14,7 +14,9 @@ extension FlowEngine {
   /// The tokens of the session's account, by name.
   package func personalTokens(client: ClientContext) async -> Result<[AccessToken], Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
+      guard let own = request.client.session, own.isLive(at: request.now) else {
+        throw request.refusal(.unauthenticated)
+      }
       let all = try await asking { () async throws(StoreFault) in try await store.accessTokens(of: own.account.id) }
       return all.filter { $0.owner?.epoch == own.account.epoch }
     }
@@ -27,7 +29,8 @@ extension FlowEngine {
 
   /// Makes a token for the session's account.
   /// - Parameter lifetime: within `tokenLifetimes`.
-  /// - Returns: with the secret, which nobody can read again; 403 `denied` where no route takes such tokens; 422 `invalid_input` with the field.
+  /// - Returns: with the secret, which nobody can read again; 403 `denied` where no route takes such tokens; 422
+  ///   `invalid_input` with the field.
   package func makeToken(
     named text: String, for lifetime: Duration, client: ClientContext
   ) async -> Result<MadeAccessToken, Refusal> {
@@ -41,7 +44,8 @@ extension FlowEngine {
       }
       let secret = AccessTokenSecret(from: random).text
       let token = AccessToken(
-        id: AccessToken.newID(random), name: name.text, owner: AccountVersion(account), createdAt: request.now, expiresAt: request.now + lifetime,
+        id: AccessToken.newID(random), name: name.text, owner: AccountVersion(account), createdAt: request.now,
+        expiresAt: request.now + lifetime,
         hash: keys.accessTokenHash(secret))
       let event = AuditEvent.about(token, .tokenCreated, at: request.now, random, address: request.client.address)
       let changes: [Change] = [
@@ -62,11 +66,15 @@ extension FlowEngine {
   /// - Returns: 404 where the account has no such token; whether somebody else has is not told.
   package func revokeToken(_ id: String, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
-      guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
+      guard let own = request.client.session, own.isLive(at: request.now) else {
+        throw request.refusal(.unauthenticated)
+      }
       let all = try await asking { () async throws(StoreFault) in try await store.accessTokens(of: own.account.id) }
       guard let token = all.first(where: { $0.id == id }) else { throw request.refusal(.notFound) }
       let event = AuditEvent.about(token, .tokenRevoked, at: request.now, random, address: request.client.address)
-      let result = try await asking { () async throws(StoreFault) in try await store.apply([.endAccessToken(id), .audit(event)], at: request.now) }
+      let result = try await asking { () async throws(StoreFault) in
+        try await store.apply([.endAccessToken(id), .audit(event)], at: request.now)
+      }
       guard case .applied = result else { throw request.refusal(.notFound) }
     }
   }

@@ -6,16 +6,18 @@ extension FlowEngine {
   /// The flow for its client. Never a token, never a code.
   func view(of record: FlowRecord, id: FlowID, _ request: RequestContext) async throws(FlowError) -> FlowView {
     let isOfBrowser = record.browser != nil && record.browser == request.client.browser
-    // Attack: who created an app's flow asks for it while somebody else goes on with it in a browser, and reads whom the code went to.
+    // Attack: who created an app's flow asks for it while somebody else goes on with it in a browser, and reads whom
+    // the code went to.
     if record.app != nil, record.browser != nil, !isOfBrowser, record.status != .complete || record.appCode != nil {
       return FlowView(
-        id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt, choices: [], step: nil, passed: [],
+        id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
+        choices: [], step: nil, passed: [],
         account: nil,
         session: nil, next: nil, isOfBrowser: false)
     }
     let due = record.status == .pending ? record.due : nil
-    // Attack: who began an app's flow and sent its link to a victim asks for it afterwards. Until the app has redeemed its code at its own
-    // address, nothing is told of who completed it, and never the code.
+    // Attack: who began an app's flow and sent its link to a victim asks for it afterwards. Until the app has redeemed
+    // its code at its own address, nothing is told of who completed it, and never the code.
     let isTold = record.status == .complete && record.appCode == nil
     let account = isTold ? try await loadAccount(record.account) : nil
     var view = FlowView(
@@ -32,12 +34,16 @@ extension FlowEngine {
     return view
   }
 
-  /// What may be begun. Of several, those that lead somewhere for the person, once it is proved who that is: before, it would tell a stranger
-  /// what they have.
-  private func choices(_ due: StepRule?, of record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> [ProviderName] {
+  /// What may be begun. Of several, those that lead somewhere for the person, once it is proved who that is: before, it
+  /// would tell a stranger what they have.
+  private func choices(_ due: StepRule?, of record: FlowRecord, _ request: RequestContext) async throws(FlowError)
+    -> [ProviderName]
+  {
     let configured = due.map { beginnable($0, request) } ?? []
     // What accounts.lua requires was chosen by what the account has.
-    guard configured.count > 1, due?.requirement == nil, let account = try await loadAccount(record.account) else { return configured }
+    guard configured.count > 1, due?.requirement == nil, let account = try await loadAccount(record.account) else {
+      return configured
+    }
     let open = configured.filter { isOpen($0, to: account, in: record.purpose, request) }
     return open.isEmpty ? configured : open
   }
@@ -45,15 +51,18 @@ extension FlowEngine {
   private func step(of record: FlowRecord, id: FlowID, _ request: RequestContext) async throws(FlowError) -> StepView? {
     if let choice = record.accountChoice {
       var view = StepView(
-        provider: choice.provider, fields: [], sentTo: nil, expiresAt: nil, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: false)
+        provider: choice.provider, fields: [], sentTo: nil, expiresAt: nil, resendAt: nil, attemptsLeft: nil,
+        resendsLeft: nil, isSkippable: false)
       view.accounts = try await options(choice)
       return view
     }
     guard let step = record.step, let provider = registry(request)[step.provider] else { return nil }
     var view = StepView(
-      provider: step.provider, fields: step.challenge.map { [$0.rule.field] } ?? step.fields ?? provider.descriptor.submitFields,
+      provider: step.provider,
+      fields: step.challenge.map { [$0.rule.field] } ?? step.fields ?? provider.descriptor.submitFields,
       sentTo: record.hidesRecipient ? step.identifier?.hint : step.identifier?.display,
-      expiresAt: step.challenge?.expiresAt, resendAt: nil, attemptsLeft: nil, resendsLeft: nil, isSkippable: step.isSkippable,
+      expiresAt: step.challenge?.expiresAt, resendAt: nil, attemptsLeft: nil, resendsLeft: nil,
+      isSkippable: step.isSkippable,
       redirectTo: step.redirectTo)
     view.shown = try shown(step, of: record, id: id)
     let isCeremony = view.shown.contains { if case .ceremony = $0 { true } else { false } }
@@ -65,16 +74,21 @@ extension FlowEngine {
     guard let policy = request.generation.policies[step.provider] else { return view }
     let subject = subject(of: step, policy, record, request)
     let account = policy.hasVaryingNumbers ? try await loadAccount(subject.account) : nil
-    let limits = try limits(policy, subject, facts: facts(record, subject: subject, account: account, request), expiredAt: nil, request)
+    let limits = try limits(
+      policy, subject, facts: facts(record, subject: subject, account: account, request), expiredAt: nil, request)
     let timer = step.challenge == nil ? nil : limits.timer
     let also = try await otherVerifyLimits(of: step, record, beside: limits.verify, request)
-    let standing = try await asking { () async throws(StoreFault) in try await store.standing(limits.all + also, timer, at: request.now) }
+    let standing = try await asking { () async throws(StoreFault) in
+      try await store.standing(limits.all + also, timer, at: request.now)
+    }
     let states = standing.counters
     let isTold = { (limit: ResolvedLimit) in !hides(policy, record) || !limit.turnsPersonOff }
     let send = zip(limits.send, states.prefix(limits.send.count)).filter { isTold($0.0) }
-    let tries = Array(zip(limits.verify, states.dropFirst(limits.send.count))) + zip(also, states.dropFirst(limits.all.count))
+    let tries =
+      Array(zip(limits.verify, states.dropFirst(limits.send.count))) + zip(also, states.dropFirst(limits.all.count))
     let verify = tries.filter { isTold($0.0) }
-    view.attemptsLeft = verify.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
+    view.attemptsLeft = verify.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }
+      .min()
     view.lockedUntil = verify.compactMap { $1.isLocked(at: request.now) ? $1.lockedUntil : nil }.max()
     guard let challenge = step.challenge else { return view }
     view.resendsLeft = send.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
@@ -97,11 +111,12 @@ extension FlowRecord {
 }
 
 extension Identifier {
-  /// What its owner recognises it by; nil for an identity at another site of which nothing but issuer and subject is known.
+  /// What its owner recognises it by; nil for an identity at another site of which nothing but issuer and subject is
+  /// known.
   package var shown: String? { kind == .federated && value.hasSuffix(display) ? nil : display }
 
-  /// Enough for its owner to recognise, too little for anybody else to use: the last two digits of a number; an address without its name. nil where its
-  /// owner would not recognise it.
+  /// Enough for its owner to recognise, too little for anybody else to use: the last two digits of a number; an address
+  /// without its name. nil where its owner would not recognise it.
   package var hint: String? {
     guard let display = shown else { return nil }
     guard let at = display.firstIndex(of: "@") else {

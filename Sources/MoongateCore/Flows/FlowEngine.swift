@@ -2,8 +2,9 @@
 import Logging
 import MoongateSDK
 
-/// Runs flows: the one door to signing in. `serve`, tests and the simulator all go through it; only clock, randomness and
-/// store differ. What follows from what is `FlowMachine`'s to say; the engine looks up, charges, compares and stores.
+/// Runs flows: the one door to signing in. `serve`, tests and the simulator all go through it; only clock, randomness
+/// and store differ. What follows from what is `FlowMachine`'s to say; the engine looks up, charges, compares and
+/// stores.
 package struct FlowEngine: Sendable {
   let store: any Store
   let generations: ActiveGeneration
@@ -36,10 +37,12 @@ package struct FlowEngine: Sendable {
   ///   - policyFaults: where errors of policies go; nil: into the log by themselves.
   ///   - shadow: what looks on where an operator lets a candidate do so.
   ///   - languages: those that messages can be in.
-  ///   - sharesFlows: whether what one gateway creates another may begin: flows are then stored from their creation on, and not kept in memory.
+  ///   - sharesFlows: whether what one gateway creates another may begin: flows are then stored from their creation on,
+  ///     and not kept in memory.
   package init(
     store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService,
-    web: any WebClient = UnreachableWeb(), hashing: any HashingPermits = UnavailableHashing(), clock: any GatewayClock, random: any RandomSource,
+    web: any WebClient = UnreachableWeb(), hashing: any HashingPermits = UnavailableHashing(), clock: any GatewayClock,
+    random: any RandomSource,
     keys: KeyRing, audit: AuditTrail, logger: Logger, policyFaults: PolicyFaultLog? = nil,
     shadow: PolicyShadow? = nil, languages: any MessageLanguages = EnglishMessages(), sharesFlows: Bool = false
   ) {
@@ -63,8 +66,10 @@ package struct FlowEngine: Sendable {
   /// Begins a flow.
   /// - Parameters:
   ///   - returnTo: judged already (`RedirectTargets`); nil where it was refused or not given.
-  ///   - browser: the hash of the browser's cookie, where the request carried an `Origin`: the flow is that browser's alone.
-  ///   - app: the app that takes over what a sign-in ends in; the browser that completes it gets no session of its own then.
+  ///   - browser: the hash of the browser's cookie, where the request carried an `Origin`: the flow is that browser's
+  ///     alone.
+  ///   - app: the app that takes over what a sign-in ends in; the browser that completes it gets no session of its own
+  ///     then.
   package func create(
     _ name: String, returnTo: String?, browser: TokenHash?, app: AppReturn? = nil, client: ClientContext
   ) async -> Result<FlowView, Refusal> {
@@ -72,7 +77,8 @@ package struct FlowEngine: Sendable {
       let id = FlowID(from: random)
       let machine = try await draft(name, id: id, returnTo: returnTo, browser: browser, app: app, request)
       let isKept = pending.put(
-        machine.record, from: client.address.countingKey, at: request.now, within: request.generation.gateway.connectionLimits.flows)
+        machine.record, from: client.address.countingKey, at: request.now,
+        within: request.generation.gateway.connectionLimits.flows)
       // Any gateway of the store may begin it.
       guard isKept else { return try await store(machine, [], id: id, request) }
       return try await view(of: machine.record, id: id, request)
@@ -81,7 +87,9 @@ package struct FlowEngine: Sendable {
 
   /// What a flow would offer first to who asks. Nothing is begun: for pages that lead on to the step that it is about.
   /// - Parameter forChange: only what authorises a change of the account (`demandHeldProof`).
-  package func offers(_ name: String, forChange: Bool = false, client: ClientContext) async -> Result<[ProviderName], Refusal> {
+  package func offers(_ name: String, forChange: Bool = false, client: ClientContext) async -> Result<
+    [ProviderName], Refusal
+  > {
     await answer(client, flow: nil) { request throws(FlowError) in
       let id = FlowID(from: random)
       let machine = try await draft(name, id: id, returnTo: nil, browser: nil, app: nil, request)
@@ -94,8 +102,11 @@ package struct FlowEngine: Sendable {
     }
   }
 
-  /// The end of the lock that keeps the account of the client's session from proving a factor in a flow; nil without a lock. Nothing is stored.
-  package func lock(of provider: ProviderName, in name: String, client: ClientContext) async -> Result<Timestamp?, Refusal> {
+  /// The end of the lock that keeps the account of the client's session from proving a factor in a flow; nil without a
+  /// lock. Nothing is stored.
+  package func lock(of provider: ProviderName, in name: String, client: ClientContext) async -> Result<
+    Timestamp?, Refusal
+  > {
     await answer(client, flow: nil) { request throws(FlowError) in
       let id = FlowID(from: random)
       var record = try await draft(name, id: id, returnTo: nil, browser: nil, app: nil, request).record
@@ -119,13 +130,15 @@ package struct FlowEngine: Sendable {
       guard let own = client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
       guard app == nil else {
         throw request.refusal(
-          .invalidInput, detail: "An app can take over a sign-in, not a flow of someone who is signed in.", field: "code_challenge")
+          .invalidInput, detail: "An app can take over a sign-in, not a flow of someone who is signed in.",
+          field: "code_challenge")
       }
       session = own
     }
     let choices = Set(definition.steps.flatMap(\.choices))
     var record = FlowRecord(
-      id: id.hash, definition: definition, codes: request.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
+      id: id.hash, definition: definition,
+      codes: request.generation.policies.filter { choices.contains($0.key) }.mapValues(CodeTexts.init),
       createdAt: request.now, returnTo: returnTo, browser: browser, network: client.address.networkKey,
       account: session.map { AccountVersion($0.account) }, startedIn: session?.session.id, app: app)
     record.origin = Base64URL.encode(keys.counterKey([Array("flow".utf8), client.address.countingKey]).prefix(12))
@@ -133,7 +146,9 @@ package struct FlowEngine: Sendable {
     try demandChangeProof(record, request)
     // A flow in which nothing applies proves nothing.
     guard case .offer(let offered) = try await advance(&machine, request) else { throw request.refusal(.denied) }
-    if offered.allSatisfy({ record.stepPurpose(of: $0) == .set }) { try await demandProof(before: .set, machine.record, request) }
+    if offered.allSatisfy({ record.stepPurpose(of: $0) == .set }) {
+      try await demandProof(before: .set, machine.record, request)
+    }
     if record.purpose.isReset, let session { try demandResettable(offered, record.purpose, session.account, request) }
     return machine
   }
@@ -161,7 +176,9 @@ package struct FlowEngine: Sendable {
     await answer(client, flow: id) { request throws(FlowError) in
       _ = try await load(id, request, as: .look)
       pending.remove(id.hash)
-      _ = try await asking { () async throws(StoreFault) in try await store.apply([.deleteFlow(id.hash)], at: request.now) }
+      _ = try await asking { () async throws(StoreFault) in
+        try await store.apply([.deleteFlow(id.hash)], at: request.now)
+      }
     }
   }
 }
@@ -176,12 +193,18 @@ extension FlowEngine {
 extension FlowEngine {
   /// Runs a verb and turns whatever stops it into a refusal with its decision in the audit trail.
   func answer<Answer: Sendable>(
-    _ client: ClientContext, flow: FlowID?, call: String = #function, _ body: (RequestContext) async throws(FlowError) -> Answer
+    _ client: ClientContext, flow: FlowID?, call: String = #function,
+    _ body: (RequestContext) async throws(FlowError) -> Answer
   ) async -> Result<Answer, Refusal> {
     let now = clock.now()
-    var request = RequestContext(client: client, now: now, generation: generations.current, device: keys.device(client.device, at: now))
+    var request = RequestContext(
+      client: client, now: now, generation: generations.current, device: keys.device(client.device, at: now))
     if let shadow, shadow.isOn { request.watch = RequestWatch() }
-    defer { if let shadow, let watch = request.watch { shadow.take(watch, RequestDecision(decision: client.decision, at: now)) } }
+    defer {
+      if let shadow, let watch = request.watch {
+        shadow.take(watch, RequestDecision(decision: client.decision, at: now))
+      }
+    }
     do {
       return .success(
         try await traced("flow \(call.prefix { $0 != "(" })") { () async throws(FlowError) in
@@ -210,9 +233,12 @@ extension FlowEngine {
       }
       refusal.decision = audit.record(
         AuditEvent(
-          id: client.decision, at: request.now, kind: .refused, flow: request.notes.subject.flow, flowPrefix: flow?.prefix,
-          provider: request.notes.subject.provider, account: request.notes.subject.account ?? client.session?.account.id,
-          identifier: request.notes.subject.identifier, address: client.address.description, code: refusal.code.name, detail: detail))
+          id: client.decision, at: request.now, kind: .refused, flow: request.notes.subject.flow,
+          flowPrefix: flow?.prefix,
+          provider: request.notes.subject.provider,
+          account: request.notes.subject.account ?? client.session?.account.id,
+          identifier: request.notes.subject.identifier, address: client.address.description, code: refusal.code.name,
+          detail: detail))
       return .failure(refusal)
     }
   }
@@ -223,7 +249,9 @@ extension FlowEngine {
   }
 
   /// The flow, if it takes verbs and is this client's.
-  func load(_ id: FlowID, _ request: RequestContext, completeToo: Bool = false, as use: FlowUse = .drive) async throws(FlowError) -> FlowMachine {
+  func load(_ id: FlowID, _ request: RequestContext, completeToo: Bool = false, as use: FlowUse = .drive)
+    async throws(FlowError) -> FlowMachine
+  {
     var found = pending.find(id.hash)
     if found == nil { found = try await asking { () async throws(StoreFault) in try await store.flow(id.hash) } }
     guard let stored = found, let record = try await bound(stored, to: request.client, for: use, request) else {
@@ -256,9 +284,12 @@ extension FlowEngine {
   }
 
   /// A line of the audit trail about this flow.
-  func event(_ kind: AuditEvent.Kind, _ request: RequestContext, record: FlowRecord, id: FlowID, step: StepRecord? = nil) -> AuditEvent {
+  func event(
+    _ kind: AuditEvent.Kind, _ request: RequestContext, record: FlowRecord, id: FlowID, step: StepRecord? = nil
+  ) -> AuditEvent {
     AuditEvent(
-      id: DecisionID(from: random), at: request.now, kind: kind, flow: record.name, flowPrefix: id.prefix, provider: step?.provider,
+      id: DecisionID(from: random), at: request.now, kind: kind, flow: record.name, flowPrefix: id.prefix,
+      provider: step?.provider,
       account: record.account ?? step?.account, identifier: step?.identifier.map { keys.logHash($0.value) },
       address: request.client.address.description, detail: ["request": request.client.decision.text])
   }

@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// Why a verb of the engine stopped. Refusals and faults are told apart to the end: a wrong code is never mistaken for a
-/// store that is down.
+/// Why a verb of the engine stopped. Refusals and faults are told apart to the end: a wrong code is never mistaken for
+/// a store that is down.
 enum FlowError: Error {
   /// The answer is no.
   case refused(Refusal)
@@ -34,20 +34,25 @@ struct RequestContext: Sendable {
 
   /// A refusal of this request.
   func refusal(
-    _ code: RefusalCode, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil, until: Timestamp? = nil, resendAt: Timestamp? = nil
+    _ code: RefusalCode, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil, until: Timestamp? = nil,
+    resendAt: Timestamp? = nil
   ) -> FlowError {
     .refused(
       Refusal(
-        code, decision: client.decision, detail: detail, field: field, attemptsLeft: attemptsLeft, retryAfter: until.map { $0 - now },
+        code, decision: client.decision, detail: detail, field: field, attemptsLeft: attemptsLeft,
+        retryAfter: until.map { $0 - now },
         resendAt: resendAt))
   }
 
-  /// A refusal of input that cannot be read. What its provider says of it is kept to a sentence and the name of a field: both are told, and the
-  /// name is kept in the audit trail.
+  /// A refusal of input that cannot be read. What its provider says of it is kept to a sentence and the name of a
+  /// field: both are told, and the name is kept in the audit trail.
   func refusal(_ problem: InputProblem) -> FlowError {
-    let isSentence = !problem.detail.isEmpty && problem.detail.utf8.count <= 300 && !problem.detail.unicodeScalars.contains { $0.value < 0x20 }
+    let isSentence =
+      !problem.detail.isEmpty && problem.detail.utf8.count <= 300
+      && !problem.detail.unicodeScalars.contains { $0.value < 0x20 }
     return refusal(
-      RefusalCode(problem.reason), detail: isSentence ? problem.detail : nil, field: ProviderName(rawValue: problem.field)?.rawValue)
+      RefusalCode(problem.reason), detail: isSentence ? problem.detail : nil,
+      field: ProviderName(rawValue: problem.field)?.rawValue)
   }
 
   /// What a provider refuses with. What it is that is set already, only the provider can say.

@@ -27,13 +27,15 @@ package struct FlowView: Sendable {
   package var isUnderWay = false
   /// Whether an app takes over what the flow ends in. For pages; no answer of the API has it.
   package var isForApp = false
-  /// The first name that was typed in the flow, for pages of the browser that the flow belongs to. No answer of the API has it.
+  /// The first name that was typed in the flow, for pages of the browser that the flow belongs to. No answer of the API
+  /// has it.
   package var firstName: String?
   /// The last name that was typed in the flow, for pages like `firstName`.
   package var lastName: String?
 
   package init(
-    id: FlowID, flow: String, purpose: FlowPurpose, status: FlowRecord.Status, expiresAt: Timestamp, choices: [ProviderName], step: StepView?,
+    id: FlowID, flow: String, purpose: FlowPurpose, status: FlowRecord.Status, expiresAt: Timestamp,
+    choices: [ProviderName], step: StepView?,
     passed: [PassedStep],
     account: AccountView?, session: SessionView?, next: String?, isOfBrowser: Bool
   ) {
@@ -51,7 +53,8 @@ package struct FlowView: Sendable {
     self.isOfBrowser = isOfBrowser
   }
 
-  /// The provider whose turn it is: of the open step, or the only one that may be begun. nil where the person chooses or nothing is left.
+  /// The provider whose turn it is: of the open step, or the only one that may be begun. nil where the person chooses
+  /// or nothing is left.
   package var due: ProviderName? { step?.provider ?? (choices.count == 1 ? choices[0] : nil) }
 }
 
@@ -81,7 +84,8 @@ package struct StepView: Sendable, Equatable {
   package var accounts: [AccountOption] = []
 
   package init(
-    provider: ProviderName, fields: [InputField], sentTo: String?, expiresAt: Timestamp?, resendAt: Timestamp?, attemptsLeft: Int?,
+    provider: ProviderName, fields: [InputField], sentTo: String?, expiresAt: Timestamp?, resendAt: Timestamp?,
+    attemptsLeft: Int?,
     resendsLeft: Int?, isSkippable: Bool, redirectTo: String? = nil, lockedUntil: Timestamp? = nil
   ) {
     self.provider = provider

@@ -4,8 +4,9 @@ import Synchronization
 
 /// Runs the maintenance of providers: each on one gateway of the installation at a time, by a lease in the store.
 ///
-/// A run is cancelled at its time limit. Its lease lasts a little longer: a gateway that dies is replaced when it ends. A run that goes on even so can store
-/// nothing under a lease that another gateway has, and this gateway begins no second one beside it.
+/// A run is cancelled at its time limit. Its lease lasts a little longer: a gateway that dies is replaced when it ends.
+/// A run that goes on even so can store nothing under a lease that another gateway has, and this gateway begins no
+/// second one beside it.
 package final class Maintenance: Sendable {
   /// The longest run.
   package static let limit: Duration = .seconds(60)
@@ -49,23 +50,31 @@ package final class Maintenance: Sendable {
     await withTaskGroup(of: Void.self) { group in
       for provider in registry.all {
         let descriptor = provider.descriptor
-        guard let interval = descriptor.maintenanceInterval, generation.policies[descriptor.name] != nil else { continue }
-        let isDue = state.withLock { $0.next[descriptor.name].map { $0 <= now } ?? true && $0.running.insert(descriptor.name).inserted }
+        guard let interval = descriptor.maintenanceInterval, generation.policies[descriptor.name] != nil else {
+          continue
+        }
+        let isDue = state.withLock {
+          $0.next[descriptor.name].map { $0 <= now } ?? true && $0.running.insert(descriptor.name).inserted
+        }
         if isDue { group.addTask { await self.run(provider, every: interval, in: generation, at: now) } }
       }
     }
   }
 
-  private func run(_ provider: any Provider, every interval: Duration, in generation: any PolicyGeneration, at now: Timestamp) async {
+  private func run(
+    _ provider: any Provider, every interval: Duration, in generation: any PolicyGeneration, at now: Timestamp
+  ) async {
     let name = provider.descriptor.name
     let lease: Lease
     do {
-      switch try await engine.store.acquireLease("maintain \(name)", by: holder, for: Self.limit + Self.grace, at: now) {
+      switch try await engine.store.acquireLease("maintain \(name)", by: holder, for: Self.limit + Self.grace, at: now)
+      {
       case .held(let held): lease = held
       case .notBefore(let moment): return ended(name, next: moment)
       }
     } catch {
-      engine.logger.warning("the maintenance of a provider cannot begin", metadata: ["provider": "\(name)", "fault": "\(error)"])
+      engine.logger.warning(
+        "the maintenance of a provider cannot begin", metadata: ["provider": "\(name)", "fault": "\(error)"])
       return ended(name, next: now + Self.pause)
     }
     let hasEnded = await maintain(provider, under: lease, generation)
@@ -76,7 +85,8 @@ package final class Maintenance: Sendable {
       // Of one that has not ended the lease stays until its own end.
       if hasEnded { try await engine.store.releaseLease(lease, dueAt: due, at: end) }
     } catch {
-      engine.logger.warning("the maintenance of a provider could not be ended", metadata: ["provider": "\(name)", "fault": "\(error)"])
+      engine.logger.warning(
+        "the maintenance of a provider could not be ended", metadata: ["provider": "\(name)", "fault": "\(error)"])
     }
     if hasEnded { ended(name, next: due) }
   }
@@ -89,7 +99,8 @@ package final class Maintenance: Sendable {
   }
 
   /// - Returns: false where it has not ended after it was cancelled.
-  private func maintain(_ provider: any Provider, under lease: Lease, _ generation: any PolicyGeneration) async -> Bool {
+  private func maintain(_ provider: any Provider, under lease: Lease, _ generation: any PolicyGeneration) async -> Bool
+  {
     let name = provider.descriptor.name
     let start = ContinuousClock.now
     let run = MaintenanceRun()
@@ -117,7 +128,8 @@ package final class Maintenance: Sendable {
     case .failed(let fault):
       engine.providerMetrics.record(.maintain, of: name, .fault, since: start)
       let redaction = engine.redaction(of: name, nil, [], engine.maintenanceRequest(generation))
-      engine.logger.error("the maintenance of a provider failed", metadata: ["provider": "\(name)", "fault": "\(redaction(fault))"])
+      engine.logger.error(
+        "the maintenance of a provider failed", metadata: ["provider": "\(name)", "fault": "\(redaction(fault))"])
     // The gateway ends. Its lease does too, and another gateway goes on.
     case .stopped:
       work.cancel()
@@ -126,7 +138,8 @@ package final class Maintenance: Sendable {
       work.cancel()
       engine.providerMetrics.record(.maintain, of: name, .fault, since: start)
       engine.logger.error(
-        "the maintenance of a provider did not end in time and is cancelled", metadata: ["provider": "\(name)", "limit": "\(Self.limit)"])
+        "the maintenance of a provider did not end in time and is cancelled",
+        metadata: ["provider": "\(name)", "limit": "\(Self.limit)"])
       // Whoever ignores that is left behind: nothing else of this provider's runs here until it has ended.
       Task { [self, clock = engine.clock] in
         await work.value
@@ -179,12 +192,14 @@ private final class MaintenanceRun: Sendable {
 extension FlowEngine {
   /// A visit that nobody pays.
   func maintenanceRequest(_ generation: any PolicyGeneration) -> RequestContext {
-    let client = ClientContext(decision: DecisionID(from: random), address: .unspecified, userAgent: nil, browser: nil, session: nil)
+    let client = ClientContext(
+      decision: DecisionID(from: random), address: .unspecified, userAgent: nil, browser: nil, session: nil)
     return RequestContext(client: client, now: clock.now(), generation: generation)
   }
 
   /// What a provider is granted for its maintenance.
-  func maintenanceTools(for provider: any Provider, under lease: Lease, _ generation: any PolicyGeneration) -> StepTools {
+  func maintenanceTools(for provider: any Provider, under lease: Lease, _ generation: any PolicyGeneration) -> StepTools
+  {
     let name = provider.descriptor.name
     let request = maintenanceRequest(generation)
     var tools = tools(for: provider, redaction(of: name, nil, [], request), request)

@@ -14,11 +14,13 @@ package protocol MessageLanguage: Sendable {
   /// BCP 47.
   var tag: String { get }
   var isRightToLeft: Bool { get }
-  /// An English text of ours, an operator's or a provider's in this language, its {braces} still in it; the text itself where no translation is known.
+  /// An English text of ours, an operator's or a provider's in this language, its {braces} still in it; the text itself
+  /// where no translation is known.
   func translated(_ english: String) -> String
   /// A time for a person: "15 minutes".
   func spoken(_ duration: Duration) -> String
-  /// What a device is called, such as "Chrome on Android"; nil where nothing is known of it. No text of the request's own is in it.
+  /// What a device is called, such as "Chrome on Android"; nil where nothing is known of it. No text of the request's
+  /// own is in it.
   func device(userAgent: String?) -> String?
 }
 
@@ -32,7 +34,8 @@ extension MessageLanguage {
       said += rest[..<match.range.lowerBound]
       let value = values.first { $0.key == match.1 }?.value
       // A code is copied and filled in by phones: nothing invisible stands beside it.
-      said += isRightToLeft && match.1 != "code" ? value?.isolatedForRightToLeft ?? String(match.0) : value ?? String(match.0)
+      said +=
+        isRightToLeft && match.1 != "code" ? value?.isolatedForRightToLeft ?? String(match.0) : value ?? String(match.0)
       rest = rest[match.range.upperBound...]
     }
     return said + rest
@@ -40,8 +43,8 @@ extension MessageLanguage {
 }
 
 extension String {
-  /// The text as a part of a text that runs from right to left: a phone number, a time or a name of several words keeps its own order
-  /// (Unicode Standard Annex #9, "First Strong Isolate").
+  /// The text as a part of a text that runs from right to left: a phone number, a time or a name of several words keeps
+  /// its own order (Unicode Standard Annex #9, "First Strong Isolate").
   package var isolatedForRightToLeft: String {
     contains { !$0.isLetter && !$0.isNumber } ? "\u{2068}\(self)\u{2069}" : self
   }
@@ -59,7 +62,9 @@ package struct EnglishMessages: MessageLanguages {
 
   package init() {}
 
-  package func language(_ wanted: [String], of generation: any PolicyGeneration, providers: [StepWords]) -> any MessageLanguage { English() }
+  package func language(_ wanted: [String], of generation: any PolicyGeneration, providers: [StepWords])
+    -> any MessageLanguage
+  { English() }
 }
 
 /// Sends what is in one language.
@@ -71,10 +76,12 @@ private struct MessengerInLanguage: Messenger {
 }
 
 extension FlowEngine {
-  /// The language of messages to an account: the one in which its person signed in last on a device that they had used before.
+  /// The language of messages to an account: the one in which its person signed in last on a device that they had used
+  /// before.
   ///
-  /// Attack: somebody who knows a password signs in with `Accept-Language: ta`, and the owner cannot read the notice of it. A request decides only
-  /// where the account has no language yet, or where it comes from a device that has passed for the account.
+  /// Attack: somebody who knows a password signs in with `Accept-Language: ta`, and the owner cannot read the notice of
+  /// it. A request decides only where the account has no language yet, or where it comes from a device that has passed
+  /// for the account.
   func language(for account: Account?, _ request: RequestContext) -> any MessageLanguage {
     guard let account, let kept = account.language, !keys.knows(request.device, account.id, by: nil) else {
       return language(request.client.languages, request)
@@ -89,7 +96,8 @@ extension FlowEngine {
 
   func language(_ wanted: [String], _ request: RequestContext) -> any MessageLanguage {
     languages.language(
-      wanted, of: request.generation, providers: registry(request).all.compactMap { registry(request).descriptor($0.descriptor.name)?.words })
+      wanted, of: request.generation,
+      providers: registry(request).all.compactMap { registry(request).descriptor($0.descriptor.name)?.words })
   }
 
   /// The language that an account has after a sign-in; nil where it keeps the one that it has.
@@ -100,7 +108,8 @@ extension FlowEngine {
   }
 
   /// A messenger that says in which language a message is and what it looks like.
-  func speaking(_ messenger: any Messenger, _ language: any MessageLanguage, _ request: RequestContext) -> any Messenger {
+  func speaking(_ messenger: any Messenger, _ language: any MessageLanguage, _ request: RequestContext) -> any Messenger
+  {
     let gateway = request.generation.gateway
     let service = gateway.brand.name ?? gateway.service
     return MessengerInLanguage(

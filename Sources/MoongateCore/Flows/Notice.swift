@@ -2,7 +2,8 @@ import MoongateSDK
 
 /// What people are told about their account without having asked.
 package enum Notice: Sendable, Equatable {
-  /// - Parameter userAgent: what the device calls itself. It is told by the few names that we know and never as it was sent.
+  /// - Parameter userAgent: what the device calls itself. It is told by the few names that we know and never as it was
+  ///   sent.
   case newDevice(userAgent: String?, at: Timestamp)
   /// nil: until an operator ends it.
   case locked(for: Duration?)
@@ -29,17 +30,24 @@ package enum Notice: Sendable, Equatable {
     switch self {
     case .newDevice: language.translated("Somebody signed in to your account on a new device")
     case .locked(let duration?):
-      language.text("Signing in to your account is locked for {wait} after too many wrong tries", ["wait": language.spoken(duration)])
+      language.text(
+        "Signing in to your account is locked for {wait} after too many wrong tries",
+        ["wait": language.spoken(duration)])
     case .locked(nil): language.translated("Signing in to your account was turned off after too many wrong tries")
     case .emailChanged: language.translated("The email address of your account was changed")
     case .phoneAdded: language.translated("A phone number was added to your account")
     case .phoneChanged: language.translated("The phone number of your account was changed")
-    case .siteConnected(let site): language.text("\"{name}\" was connected to your account", ["name": language.translated(site)])
-    case .siteDisconnected(let site): language.text("\"{name}\" was disconnected from your account", ["name": language.translated(site)])
+    case .siteConnected(let site):
+      language.text("\"{name}\" was connected to your account", ["name": language.translated(site)])
+    case .siteDisconnected(let site):
+      language.text("\"{name}\" was disconnected from your account", ["name": language.translated(site)])
     case .factor(let notice): language.translated(notice.event)
-    case .factorSet(let title): language.text("\"{name}\" was set up for your account", ["name": language.translated(title)])
-    case .factorChanged(let title): language.text("\"{name}\" of your account was changed", ["name": language.translated(title)])
-    case .factorRemoved(let title): language.text("\"{name}\" of your account was turned off", ["name": language.translated(title)])
+    case .factorSet(let title):
+      language.text("\"{name}\" was set up for your account", ["name": language.translated(title)])
+    case .factorChanged(let title):
+      language.text("\"{name}\" of your account was changed", ["name": language.translated(title)])
+    case .factorRemoved(let title):
+      language.text("\"{name}\" of your account was turned off", ["name": language.translated(title)])
     }
   }
 
@@ -62,7 +70,8 @@ package enum Notice: Sendable, Equatable {
     return "\(service): \(subject)"
   }
 
-  /// Lines that tell more: the device and the time. The place is not told, because the gateway asks no network service where an address is.
+  /// Lines that tell more: the device and the time. The place is not told, because the gateway asks no network service
+  /// where an address is.
   private func details(in language: any MessageLanguage) -> [String] {
     guard case .newDevice(let userAgent, let time) = self else { return [] }
     let device = language.device(userAgent: userAgent).map { language.text("Device: {device}", ["device": $0]) }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Flows that were created and not begun yet. They cost no write and are bounded (`FlowBound`): who creates flows without end drops their own oldest,
-/// not other people's.
+/// Flows that were created and not begun yet. They cost no write and are bounded (`FlowBound`): who creates flows
+/// without end drops their own oldest, not other people's.
 final class PendingFlows: Sendable {
   private struct Entry {
     var record: FlowRecord
@@ -52,7 +52,9 @@ final class PendingFlows: Sendable {
   ///   - bound: of all flows here.
   /// - Returns: false if flows are shared: the caller stores it.
   @discardableResult
-  func put(_ record: FlowRecord, from address: [UInt8], at now: Timestamp, within bound: FlowBound = FlowBound()) -> Bool {
+  func put(_ record: FlowRecord, from address: [UInt8], at now: Timestamp, within bound: FlowBound = FlowBound())
+    -> Bool
+  {
     state.withLock { state in
       guard case .own = state.sharing else { return false }
       if state.flows[record.id] == nil {
@@ -106,10 +108,11 @@ final class PendingFlows: Sendable {
     }
   }
 
-  /// Stores all flows that wait here, and those that are created from now on: another process may then begin them. A flow that a request works with
-  /// is stored when that request ends (`leave`).
+  /// Stores all flows that wait here, and those that are created from now on: another process may then begin them. A
+  /// flow that a request works with is stored when that request ends (`leave`).
   ///
-  /// Attack: a request that began with a flow in memory writes it over what another process has made of it meanwhile. It may not be in both places.
+  /// Attack: a request that began with a flow in memory writes it over what another process has made of it meanwhile.
+  /// It may not be in both places.
   /// - Parameter store: stores some of them.
   /// - Throws: what `store` throws. Flows wait here as before, but for those that were stored.
   func share<Fault: Error>(_ store: ([FlowRecord]) async throws(Fault) -> Void) async throws(Fault) {
@@ -154,7 +157,9 @@ final class PendingFlows: Sendable {
   func bind(_ id: TokenHash, to browser: TokenHash) -> FlowRecord? {
     state.withLock { state in
       guard var record = state.flows[id]?.record else { return nil }
-      guard record.browser == nil || record.browser == browser, record.browser != nil || record.isUntouched else { return record }
+      guard record.browser == nil || record.browser == browser, record.browser != nil || record.isUntouched else {
+        return record
+      }
       if record.browser == nil { record.bind(to: browser) }
       state.flows[id]?.record = record
       return record
@@ -171,7 +176,9 @@ final class PendingFlows: Sendable {
     for (id, entry) in state.flows where dead(entry.record) { state.remove(id) }
     let alive = state.age.compactMap { id in state.flows[id].map { (id: id, entry: $0) } }
     if !bound.holds(count: state.flows.count, bytes: state.bytes) {
-      for index in bound.swept.surplus(of: alive.map { ($0.entry.address, $0.entry.bytes) }) { state.remove(alive[index].id) }
+      for index in bound.swept.surplus(of: alive.map { ($0.entry.address, $0.entry.bytes) }) {
+        state.remove(alive[index].id)
+      }
     }
     state.age = state.age.filter { state.flows[$0] != nil }
     state.order = state.order.compactMapValues { own in

@@ -10,14 +10,17 @@ enum ProvidedFacts {
 
   /// The declared facts of a proof, by name; those of the proof itself first, then attributes of what it proves.
   ///
-  /// Attack: a provider that tells facts of other names, to be read where an operator expects another provider's or the gateway's own. What is not
-  /// declared is dropped, and each provider has a place of its own.
+  /// Attack: a provider that tells facts of other names, to be read where an operator expects another provider's or the
+  /// gateway's own. What is not declared is dropped, and each provider has a place of its own.
   /// - Parameters:
   ///   - identifiers: what the step proves, or was about.
-  static func of(_ descriptor: ProviderDescriptor, _ proof: Proof, about identifiers: [Identifier]) -> [String: String] {
+  static func of(_ descriptor: ProviderDescriptor, _ proof: Proof, about identifiers: [Identifier]) -> [String: String]
+  {
     var facts: [String: String] = [:]
     for field in descriptor.facts {
-      let attributed = descriptor.of(field).flatMap { kind in identifiers.first { $0.kind == kind }?.attributes[field.name] }
+      let attributed = descriptor.of(field).flatMap { kind in
+        identifiers.first { $0.kind == kind }?.attributes[field.name]
+      }
       if let value = proof.facts[field.name] ?? attributed, fits(value) { facts[field.name] = value }
     }
     return facts

@@ -12,7 +12,8 @@ package struct ProviderKeyValues: KeyValueStore {
   private let lease: Lease?
 
   package init(
-    of provider: ProviderName, in store: any ProviderValueStore, keys: KeyRing, clock: any GatewayClock, logger: Logger, under lease: Lease? = nil
+    of provider: ProviderName, in store: any ProviderValueStore, keys: KeyRing, clock: any GatewayClock, logger: Logger,
+    under lease: Lease? = nil
   ) {
     self.provider = provider
     self.store = store
@@ -25,14 +26,18 @@ package struct ProviderKeyValues: KeyValueStore {
   package func value(for key: String) async throws(KeyValueFault) -> [UInt8]? {
     let place = try place(of: key)
     let now = clock.now()
-    return try open(try await asking { [store] () async throws(StoreFault) in try await store.providerValue(at: place, at: now) }, at: place)
+    return try open(
+      try await asking { [store] () async throws(StoreFault) in try await store.providerValue(at: place, at: now) },
+      at: place)
   }
 
   package func set(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) {
     _ = try await put(value, for: key, expiresIn: lifetime, once: false)
   }
 
-  package func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) -> Bool {
+  package func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault)
+    -> Bool
+  {
     try await put(value, for: key, expiresIn: lifetime, once: true)
   }
 
@@ -60,7 +65,9 @@ package struct ProviderKeyValues: KeyValueStore {
     return SealedProviderValue.place(of: key, for: provider, by: keys)
   }
 
-  private func put(_ value: [UInt8], for key: String, expiresIn lifetime: Duration, once: Bool) async throws(KeyValueFault) -> Bool {
+  private func put(_ value: [UInt8], for key: String, expiresIn lifetime: Duration, once: Bool)
+    async throws(KeyValueFault) -> Bool
+  {
     try KeyValueLimits.check(key: key, value: value, lifetime: lifetime)
     let place = SealedProviderValue.place(of: key, for: provider, by: keys)
     let now = clock.now()
@@ -72,7 +79,9 @@ package struct ProviderKeyValues: KeyValueStore {
     }
     let entry = ProviderValue(place: place, sealed: sealed, expiresAt: now + lifetime)
     let rule = ProviderValueRule(isOnce: once, lease: lease)
-    let outcome = try await asking { [store] () async throws(StoreFault) in try await store.putProviderValue(entry, rule, at: now) }
+    let outcome = try await asking { [store] () async throws(StoreFault) in
+      try await store.putProviderValue(entry, rule, at: now)
+    }
     switch outcome {
     case .stored: return true
     case .taken: return false
@@ -95,7 +104,8 @@ package struct ProviderKeyValues: KeyValueStore {
   }
 
   private func unavailable(_ reason: String) -> KeyValueFault {
-    logger.error("the key-value store of a provider did not answer", metadata: ["provider": "\(provider)", "fault": "\(reason)"])
+    logger.error(
+      "the key-value store of a provider did not answer", metadata: ["provider": "\(provider)", "fault": "\(reason)"])
     return .unavailable
   }
 }

@@ -1,13 +1,14 @@
 /// Where `return_to` and its like may lead (http.md, "Sessions and cookies"): to paths of our own, to `public_url`, to
 /// `redirect_hosts` and to hosts of routes. Whatever else is asked for is ignored.
 ///
-/// Attack: a link to our sign-in page that ends at a look-alike (`//evil`, `/\evil`, `https:evil`, `https://us@evil`). What
-/// two programs could read in two ways is refused, so that a browser never goes elsewhere than was judged here.
+/// Attack: a link to our sign-in page that ends at a look-alike (`//evil`, `/\evil`, `https:evil`, `https://us@evil`).
+/// What two programs could read in two ways is refused, so that a browser never goes elsewhere than was judged here.
 package struct RedirectTargets: Sendable {
   /// The longest text that is looked at, in bytes.
   package static let longest = 2048
 
-  /// Origins (`scheme://authority`) that may be led to, as they are compared: lower case, a port only where it is not the scheme's own.
+  /// Origins (`scheme://authority`) that may be led to, as they are compared: lower case, a port only where it is not
+  /// the scheme's own.
   private let origins: Set<String>
   /// Those of them that `redirect_hosts` names.
   private let appOrigins: Set<String>
@@ -35,12 +36,15 @@ package struct RedirectTargets: Sendable {
     guard let text = accept(text), !text.hasPrefix("/"), let separator = text.firstRange(of: "://") else { return nil }
     let rest = text[separator.upperBound...]
     let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }.lowercased()
-    return appOrigins.contains(Self.origin(scheme: text[..<separator.lowerBound].lowercased(), authority: authority)) ? text : nil
+    return appOrigins.contains(Self.origin(scheme: text[..<separator.lowerBound].lowercased(), authority: authority))
+      ? text : nil
   }
 
   /// - Returns: the text as it was given where it may be followed, else nil.
   package func accept(_ text: String?) -> String? {
-    guard let text, text.utf8.count <= Self.longest, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") }) else { return nil }
+    guard let text, text.utf8.count <= Self.longest,
+      text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") })
+    else { return nil }
     if text.hasPrefix("/") { return Self.isPlainPath(text[...]) ? text : nil }
     guard let separator = text.firstRange(of: "://") else { return nil }
     let scheme = text[..<separator.lowerBound].lowercased()
@@ -58,7 +62,8 @@ package struct RedirectTargets: Sendable {
     return "\(scheme)://\(authority.hasSuffix(own) ? String(authority.dropLast(own.count)) : authority)"
   }
 
-  /// Whether the path, up to its query or fragment, begins with one `/`, and holds neither empty or dot segments nor an encoded separator or control byte.
+  /// Whether the path, up to its query or fragment, begins with one `/`, and holds neither empty or dot segments nor an
+  /// encoded separator or control byte.
   private static func isPlainPath(_ text: Substring) -> Bool {
     let path = text.prefix { $0 != "?" && $0 != "#" }
     guard !path.utf8.contains(UInt8(ascii: "%")) || decodes(path) else { return false }

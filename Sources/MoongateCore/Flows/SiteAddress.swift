@@ -4,13 +4,17 @@ import Foundation
 enum SiteAddress {
   private static let longest = 8_192
 
-  /// Whether a browser that follows the address comes to the host that it seems to name, by TLS; or to this very machine, where demos run.
+  /// Whether a browser that follows the address comes to the host that it seems to name, by TLS; or to this very
+  /// machine, where demos run.
   ///
-  /// Attack: over `http://` whoever is in between reads the state of the step and answers as the site. `http://localhost.example.com/` is not
-  /// this machine; and browsers read a `\` as a slash, and what is before an `@` as a name.
+  /// Attack: over `http://` whoever is in between reads the state of the step and answers as the site.
+  /// `http://localhost.example.com/` is not this machine; and browsers read a `\` as a slash, and what is before an `@`
+  /// as a name.
   static func isSite(_ address: String) -> Bool {
-    guard address.utf8.count <= longest, address.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") }),
-      let parts = URLComponents(string: address), let host = parts.host, !host.isEmpty, parts.user == nil, parts.password == nil
+    guard address.utf8.count <= longest,
+      address.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") }),
+      let parts = URLComponents(string: address), let host = parts.host, !host.isEmpty, parts.user == nil,
+      parts.password == nil
     else { return false }
     switch parts.scheme?.lowercased() {
     case "https": return true

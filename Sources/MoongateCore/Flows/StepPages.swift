@@ -1,6 +1,7 @@
 import MoongateSDK
 
-// Where the steps of providers are shown: it follows from what they declare, for pages and for the proxy that leads people there.
+// Where the steps of providers are shown: it follows from what they declare, for pages and for the proxy that leads
+// people there.
 
 extension ProviderRegistry {
   /// How the pages show the provider's steps; nil for a provider that there is not.
@@ -11,12 +12,14 @@ extension ProviderRegistry {
   /// The path of the provider's own page: boxes for a code or a pad for digits; nil where it has none.
   package func ownPage(of name: ProviderName) -> String? {
     switch presentation(of: name) {
-    case .codeEntry? where self[name] is any CodeProvider, .digitPad?: "/auth/" + (descriptor(name)?.page ?? "step/\(name)")
+    case .codeEntry? where self[name] is any CodeProvider, .digitPad?:
+      "/auth/" + (descriptor(name)?.page ?? "step/\(name)")
     default: nil
     }
   }
 
-  /// Whether the provider's steps are shown on the page for signing in: a password beside an address, and another site that is offered by a button there.
+  /// Whether the provider's steps are shown on the page for signing in: a password beside an address, and another site
+  /// that is offered by a button there.
   package func isOnEntrance(_ name: ProviderName) -> Bool {
     switch (presentation(of: name), descriptor(name)?.entrance) {
     case (.form?, .field?): descriptor(name)?.passwordField != nil
@@ -26,7 +29,9 @@ extension ProviderRegistry {
   }
 
   /// The path of the page on which a session passes the provider.
-  package func stepPage(of name: ProviderName) -> String { ownPage(of: name) ?? (isOnEntrance(name) ? "/auth/login" : Self.allSteps) }
+  package func stepPage(of name: ProviderName) -> String {
+    ownPage(of: name) ?? (isOnEntrance(name) ? "/auth/login" : Self.allSteps)
+  }
 
   /// The page of all providers without one of their own.
   package static let allSteps = "/auth/step"

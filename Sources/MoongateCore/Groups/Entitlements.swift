@@ -1,7 +1,8 @@
 /// What a requester may be told apart by: the groups that it is in, and the claims about it.
 ///
-/// Made for a session by `AccountRules.entitlements(of:by:)`, and for a token by `AccountRules.entitlements(ofGroups:)`. Every use of groups (a route's
-/// `require`, `f.session.groups`, `Remote-Groups`, the assertion) reads this value and nothing else.
+/// Made for a session by `AccountRules.entitlements(of:by:)`, and for a token by
+/// `AccountRules.entitlements(ofGroups:)`. Every use of groups (a route's `require`, `f.session.groups`,
+/// `Remote-Groups`, the assertion) reads this value and nothing else.
 package struct Entitlements: Sendable, Hashable {
   /// Sorted, each once. Only groups that the active accounts.lua defines.
   package let groups: [GroupName]

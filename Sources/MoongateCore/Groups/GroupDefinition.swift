@@ -8,7 +8,8 @@ package enum GroupDefinition: Sendable, Hashable {
   case members
 }
 
-/// Group and claim bounds. Fixed, so that the entitlements of every requester fit into headers that proxies and services accept.
+/// Group and claim bounds. Fixed, so that the entitlements of every requester fit into headers that proxies and
+/// services accept.
 package enum EntitlementBounds {
   /// The most groups that accounts.lua defines.
   package static let groups = 256

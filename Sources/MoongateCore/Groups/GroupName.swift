@@ -1,6 +1,7 @@
 /// The name of a group of accounts, as accounts.lua defines it.
 ///
-/// Printable ASCII only, so that equal names are equal bytes in Lua, in SQL, in headers and in JSON: no two spellings of one name.
+/// Printable ASCII only, so that equal names are equal bytes in Lua, in SQL, in headers and in JSON: no two spellings
+/// of one name.
 package struct GroupName: Sendable, Hashable, Comparable, Codable, RawRepresentable, CustomStringConvertible {
   package let rawValue: String
 
@@ -10,7 +11,8 @@ package struct GroupName: Sendable, Hashable, Comparable, Codable, RawRepresenta
   /// - Returns: nil unless the text has 1 to 64 printable ASCII characters and neither begins nor ends with a space.
   package init?(rawValue: String) {
     let bytes = rawValue.utf8
-    guard (1...Self.longest).contains(bytes.count), bytes.allSatisfy({ (0x20...0x7e).contains($0) }), bytes.first != 0x20, bytes.last != 0x20
+    guard (1...Self.longest).contains(bytes.count), bytes.allSatisfy({ (0x20...0x7e).contains($0) }),
+      bytes.first != 0x20, bytes.last != 0x20
     else { return nil }
     self.rawValue = rawValue
   }
@@ -20,11 +22,14 @@ package struct GroupName: Sendable, Hashable, Comparable, Codable, RawRepresenta
   /// What a name must look like, for error messages.
   package static let rule = "a group's name has 1 to \(longest) printable ASCII characters and no space at its ends"
 
-  package static func < (left: Self, right: Self) -> Bool { left.rawValue.utf8.lexicographicallyPrecedes(right.rawValue.utf8) }
+  package static func < (left: Self, right: Self) -> Bool {
+    left.rawValue.utf8.lexicographicallyPrecedes(right.rawValue.utf8)
+  }
 }
 
 extension Sequence<GroupName> {
-  /// The value of `Remote-Groups`: the names in their order, separated by commas; within a name `,` is `%2C` and `%` is `%25`.
+  /// The value of `Remote-Groups`: the names in their order, separated by commas; within a name `,` is `%2C` and `%` is
+  /// `%25`.
   package var headerValue: String {
     map { $0.rawValue.replacing("%", with: "%25").replacing(",", with: "%2C") }.joined(separator: ",")
   }

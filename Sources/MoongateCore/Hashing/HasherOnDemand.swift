@@ -9,7 +9,9 @@ struct HasherOnDemand: SecretHasher {
 
   func hash(_ secret: [UInt8]) async throws -> String { try await permitted().hash(secret) }
 
-  func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict { try await permitted().verify(secret, against: hash) }
+  func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
+    try await permitted().verify(secret, against: hash)
+  }
 
   private func permitted() async throws(HashingFault) -> any SecretHasher {
     guard hashing.hasRoom, let hasher = await hashing.slot(for: address, salt: salt) else { throw .busy }

@@ -2,15 +2,15 @@ import Foundation
 import MoongateSDK
 import Synchronization
 
-/// The hashing threads: so many, of low priority, with a bounded number of secrets that wait for them, so that a flood of
-/// PINs takes memory and processor from nobody but other PINs.
+/// The hashing threads: so many, of low priority, with a bounded number of secrets that wait for them, so that a flood
+/// of PINs takes memory and processor from nobody but other PINs.
 package final class HashingPool: HashingPermits {
   /// Half of the processors, one at least.
   package static var usualThreads: Int { max(1, ProcessInfo.processInfo.activeProcessorCount / 2) }
   /// For each thread. At the shipped cost the last of them waits about a second.
   package static let usualQueue = 32
-  /// Whoever waits longer for a thread (of low priority: others may have the processors) is told `busy`. Well under the ten
-  /// seconds after which the ledger takes a charged try for a failure.
+  /// Whoever waits longer for a thread (of low priority: others may have the processors) is told `busy`. Well under the
+  /// ten seconds after which the ledger takes a charged try for a failure.
   package static let longestWait: Duration = .seconds(5)
 
   private let hashing: SecretHashing
@@ -57,7 +57,8 @@ package final class HashingPool: HashingPermits {
     defer { if since != nil { shares.stopWaiting(address) } }
     while true {
       switch shares.enter(address) {
-      case .entered: return HashingSlot(hashing: hashing, place: HashingPermit(self, of: address), line: line, salt: salt)
+      case .entered:
+        return HashingSlot(hashing: hashing, place: HashingPermit(self, of: address), line: line, salt: salt)
       case .full: return nil
       case .overShare:
         if since == nil {
@@ -73,8 +74,8 @@ package final class HashingPool: HashingPermits {
   fileprivate func leave(_ address: [UInt8]) { shares.leave(address) }
 }
 
-/// A place that is given back when the last who holds it is gone: the slot, and whatever it has been given to do. The pool
-/// lives as long.
+/// A place that is given back when the last who holds it is gone: the slot, and whatever it has been given to do. The
+/// pool lives as long.
 final class HashingPermit: Sendable {
   private let pool: HashingPool
   /// Whose place it is.

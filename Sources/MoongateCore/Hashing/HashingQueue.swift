@@ -10,10 +10,12 @@ private final class RetainedPermit: Sendable {
   func letGo() { place.withLock { $0 = nil } }
 }
 
-/// Those who wait for a hashing thread, and the threads that serve them: client addresses take turns, and of one address first come is first served.
+/// Those who wait for a hashing thread, and the threads that serve them: client addresses take turns, and of one
+/// address first come is first served.
 ///
-/// Attack: an address that fills its share of the places at every moment. Were the line served in the order of arrival, everybody else would wait for
-/// all of its secrets; so they wait for one of them (start-time fair queueing: Goyal, Vin and Cheng, 1996).
+/// Attack: an address that fills its share of the places at every moment. Were the line served in the order of arrival,
+/// everybody else would wait for all of its secrets; so they wait for one of them (start-time fair queueing: Goyal, Vin
+/// and Cheng, 1996).
 final class HashingQueue: Sendable {
   /// One who waits.
   private struct Job: Sendable {
@@ -74,10 +76,12 @@ final class HashingQueue: Sendable {
 
   /// Runs the body on a hashing thread.
   /// - Parameter place: held while the body waits or runs, even if whoever asked is gone.
-  /// - Throws: what the body throws; `HashingFault.busy` where it waited too long; `CancellationError` where the task was
-  ///   cancelled while it waited. What has begun is ended and told: nobody learns by hanging up, and without being charged,
-  ///   whether a guess was right.
-  func run<Value: Sendable>(_ place: HashingPermit, _ body: @escaping @Sendable () throws(HashingFault) -> Value) async throws -> Value {
+  /// - Throws: what the body throws; `HashingFault.busy` where it waited too long; `CancellationError` where the task
+  ///   was cancelled while it waited. What has begun is ended and told: nobody learns by hanging up, and without being
+  ///   charged, whether a guess was right.
+  func run<Value: Sendable>(_ place: HashingPermit, _ body: @escaping @Sendable () throws(HashingFault) -> Value)
+    async throws -> Value
+  {
     let id = state.withLock { state in
       state.lastID += 1
       return state.lastID

@@ -2,8 +2,8 @@ import Synchronization
 
 /// The places for secrets that wait to be hashed, and how many of them each client address has.
 ///
-/// Attack: one address that has secrets hashed without end takes every place, and nobody else's PIN is compared. An address has a quarter of the places
-/// at most (an IPv6 one by its /64), and one at least.
+/// Attack: one address that has secrets hashed without end takes every place, and nobody else's PIN is compared. An
+/// address has a quarter of the places at most (an IPv6 one by its /64), and one at least.
 final class HashingShares: Sendable {
   /// What came of asking for a place.
   enum Entry: Equatable {

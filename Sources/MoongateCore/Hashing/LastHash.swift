@@ -1,9 +1,11 @@
 import Synchronization
 
-/// The last Argon2 hash that was made to compare one secret, so that several stored hashes of one cost and salt cost as much as one.
+/// The last Argon2 hash that was made to compare one secret, so that several stored hashes of one cost and salt cost as
+/// much as one.
 ///
-/// Attack: accounts without number that claim one address. A password is compared with those of several claimants; each would cost a hash of its
-/// own, and the time of the answer would tell how many there are. Passwords of one address share a salt (`FlowEngine.salt`).
+/// Attack: accounts without number that claim one address. A password is compared with those of several claimants; each
+/// would cost a hash of its own, and the time of the answer would tell how many there are. Passwords of one address
+/// share a salt (`FlowEngine.salt`).
 package final class LastHash: Sendable {
   private struct Made {
     let input: [UInt8]
@@ -25,9 +27,12 @@ package final class LastHash: Sendable {
 
   /// The digest of the input by everything that the stored hash says, but for its own digest.
   func hash(of input: [UInt8], like stored: Argon2Hash) throws(HashingFault) -> [UInt8] {
-    if let made = state.withLock({ $0.made }), made.input == input, made.like.isMade(like: stored) { return made.digest }
+    if let made = state.withLock({ $0.made }), made.input == input, made.like.isMade(like: stored) {
+      return made.digest
+    }
     let hash = try Argon2Hash(
-      input, kind: stored.kind, version: stored.version, cost: stored.cost, pepper: stored.pepper, salt: stored.salt, length: stored.digest.count)
+      input, kind: stored.kind, version: stored.version, cost: stored.cost, pepper: stored.pepper, salt: stored.salt,
+      length: stored.digest.count)
     state.withLock { state in
       state.made = Made(input: input, like: stored, digest: hash.digest)
       state.count += 1

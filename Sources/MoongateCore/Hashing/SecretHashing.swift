@@ -13,8 +13,8 @@ package struct SecretHashing: Sendable {
     self.cost = cost
   }
 
-  /// A PHC string with a fresh salt of 16 bytes. The secret is keyed with the pepper before, so that a copy of the database
-  /// alone cannot be guessed against, not even for the million PINs that there are.
+  /// A PHC string with a fresh salt of 16 bytes. The secret is keyed with the pepper before, so that a copy of the
+  /// database alone cannot be guessed against, not even for the million PINs that there are.
   /// - Parameter salt: in place of a fresh one: 16 bytes that nobody outside can know.
   package func hash(_ secret: [UInt8], salt: [UInt8]? = nil) throws(HashingFault) -> String {
     let (input, pepper) = keys.peppered(secret)
@@ -37,7 +37,9 @@ package struct SecretHashing: Sendable {
     switch try stored(text) {
     case .argon2(let stored):
       // One that another pepper was in, which is not in the ring, cannot be judged.
-      guard let input = stored.pepper.map({ keys.peppered(secret, by: $0) }) ?? secret else { throw .unreadable(.illFormed) }
+      guard let input = stored.pepper.map({ keys.peppered(secret, by: $0) }) ?? secret else {
+        throw .unreadable(.illFormed)
+      }
       let made = try last.hash(of: input, like: stored)
       guard constantTimeEquals(made, stored.digest) else { return .wrong }
       return .right(rehashed: stored.isCurrent(cost, pepper: keys.pepperName) ? nil : try hash(secret, salt: salt))
@@ -52,8 +54,9 @@ package struct SecretHashing: Sendable {
   }
 
   private static func bcrypt(_ secret: [UInt8], matches stored: String) throws(HashingFault) -> Bool {
-    // Attack: C text ends at a NUL, so "right\0anything" would be right. bcrypt itself reads 72 bytes: those who had a longer
-    // password before they were imported typed it into a program that did the same, and are hashed anew, whole, right after.
+    // Attack: C text ends at a NUL, so "right\0anything" would be right. bcrypt itself reads 72 bytes: those who had a
+    // longer password before they were imported typed it into a program that did the same, and are hashed anew, whole,
+    // right after.
     let hasNUL = secret.contains(0)
     let text = (hasNUL ? secret.map { $0 == 0 ? 1 : $0 } : secret).prefix(72).map { CChar(bitPattern: $0) } + [0]
     var output = [CChar](repeating: 0, count: Int(CARGON2_BCRYPT_SIZE))

@@ -13,7 +13,8 @@ package enum StoredHash: Sendable, Equatable {
     case unknownKind = "it is neither $argon2id$, $argon2i$ nor bcrypt ($2a$, $2b$, $2y$)"
     case illFormed = "it is not well formed"
     /// Attack: an imported hash whose cost keeps a thread busy for days.
-    case tooExpensive = "it costs too much to check: Argon2 up to 256 MiB, 32 passes and 16 lanes, bcrypt up to 2^14 rounds"
+    case tooExpensive =
+      "it costs too much to check: Argon2 up to 256 MiB, 32 passes and 16 lanes, bcrypt up to 2^14 rounds"
     /// A digest so short that some other secret will fit it.
     case tooWeak = "its salt or its digest is too short: 8 and 16 bytes at least"
   }
@@ -50,8 +51,8 @@ package enum StoredHash: Sendable, Equatable {
   }
 }
 
-/// `$argon2id$v=19$m=19456,t=2,p=1,keyid=…$salt$digest`, the PHC string format's form of Argon2. `keyid` names our pepper;
-/// an imported hash has none.
+/// `$argon2id$v=19$m=19456,t=2,p=1,keyid=…$salt$digest`, the PHC string format's form of Argon2. `keyid` names our
+/// pepper; an imported hash has none.
 package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
   package enum Kind: String, Sendable {
     case argon2i, argon2id
@@ -71,7 +72,8 @@ package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
   /// Makes a hash. Takes the time and the memory that `cost` says.
   /// - Parameter input: the secret, peppered where `pepper` says so.
   package init(
-    _ input: [UInt8], kind: Kind = .argon2id, version: UInt32 = 0x13, cost: HashCost, pepper: String?, salt: [UInt8], length: Int = 32
+    _ input: [UInt8], kind: Kind = .argon2id, version: UInt32 = 0x13, cost: HashCost, pepper: String?, salt: [UInt8],
+    length: Int = 32
   ) throws(HashingFault) {
     self.kind = kind
     self.version = version
@@ -80,7 +82,8 @@ package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
     self.salt = salt
     var digest = [UInt8](repeating: 0, count: length)
     let code = argon2_hash(
-      cost.passes, cost.memory, cost.lanes, input, input.count, salt, salt.count, &digest, length, nil, 0, kind.type, version)
+      cost.passes, cost.memory, cost.lanes, input, input.count, salt, salt.count, &digest, length, nil, 0, kind.type,
+      version)
     if code == ARGON2_MEMORY_ALLOCATION_ERROR.rawValue || code == ARGON2_THREAD_FAIL.rawValue { throw .outOfMemory }
     guard code == ARGON2_OK.rawValue else { throw .unreadable(.illFormed) }
     self.digest = digest
@@ -121,12 +124,14 @@ package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
 
   package var description: String {
     let key = pepper.map { ",keyid=\($0)" } ?? ""
-    return "$\(kind.rawValue)$v=\(version)$m=\(cost.memory),t=\(cost.passes),p=\(cost.lanes)\(key)$\(Self.text(salt))$\(Self.text(digest))"
+    return
+      "$\(kind.rawValue)$v=\(version)$m=\(cost.memory),t=\(cost.passes),p=\(cost.lanes)\(key)$\(Self.text(salt))$\(Self.text(digest))"
   }
 
   /// Whether it is as good as one that would be made today.
   func isCurrent(_ today: HashCost, pepper: String) -> Bool {
-    kind == .argon2id && version == 0x13 && self.pepper == pepper && cost.memory >= today.memory && cost.passes >= today.passes
+    kind == .argon2id && version == 0x13 && self.pepper == pepper && cost.memory >= today.memory
+      && cost.passes >= today.passes
       && cost.lanes >= today.lanes
   }
 
@@ -135,7 +140,9 @@ package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
 
   private static func bytes(_ text: Substring) -> [UInt8]? {
     let padded = text + String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
-    guard !text.contains("="), let data = Data(base64Encoded: String(padded)), self.text(Array(data)) == text else { return nil }
+    guard !text.contains("="), let data = Data(base64Encoded: String(padded)), self.text(Array(data)) == text else {
+      return nil
+    }
     return Array(data)
   }
 

@@ -1,5 +1,5 @@
-/// What a store knows of one counter at one moment, and the rules of limits over it. All stores and the simulator judge by
-/// these same few functions; a store only counts rows and keeps what they answer.
+/// What a store knows of one counter at one moment, and the rules of limits over it. All stores and the simulator judge
+/// by these same few functions; a store only counts rows and keeps what they answer.
 ///
 /// The life of a counter:
 /// ```
@@ -26,7 +26,8 @@ package struct CounterState: Sendable, Equatable {
   package static let patience: Duration = .seconds(10)
 
   package init(
-    pending: Int = 0, settled: Int = 0, oldest: Timestamp? = nil, lockedSince: Timestamp? = nil, lockedUntil: Timestamp? = nil, lockLevel: Int = 0,
+    pending: Int = 0, settled: Int = 0, oldest: Timestamp? = nil, lockedSince: Timestamp? = nil,
+    lockedUntil: Timestamp? = nil, lockLevel: Int = 0,
     isDisabled: Bool = false
   ) {
     self.pending = pending

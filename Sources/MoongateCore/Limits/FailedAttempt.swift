@@ -1,10 +1,12 @@
 import Foundation
 import MoongateSDK
 
-/// A failed attempt at something that can be locked, as the store keeps it: an operator who looks at a lock learns from it whom the lock is about.
+/// A failed attempt at something that can be locked, as the store keeps it: an operator who looks at a lock learns from
+/// it whom the lock is about.
 ///
-/// Attack: a copy of the database. The counter and both hashes are keyed, and what they stand for is sealed under a key that is not in the database:
-/// the rows tell that somebody failed, and when. They do not tell who, nor from which address.
+/// Attack: a copy of the database. The counter and both hashes are keyed, and what they stand for is sealed under a key
+/// that is not in the database: the rows tell that somebody failed, and when. They do not tell who, nor from which
+/// address.
 package struct FailedAttempt: Sendable, Equatable {
   /// The counter that the attempt was counted by: `ResolvedLimit.counter`.
   package let counter: [UInt8]
@@ -50,19 +52,22 @@ package struct AttemptOrigin: Sendable, Equatable, Codable {
     // Attack: the length of what is sealed tells a short address from a long one.
     plain += [UInt8](repeating: UInt8(ascii: " "), count: (Self.block - plain.count % Self.block) % Self.block)
     return FailedAttempt(
-      counter: counter, at: moment, account: account.map(keys.accountTrace), identifier: identifier.map { keys.logHash($0.value) },
+      counter: counter, at: moment, account: account.map(keys.accountTrace),
+      identifier: identifier.map { keys.logHash($0.value) },
       sealed: try keys.seal(plain, for: Self.owner(counter)))
   }
 
   /// Opens what `attempt` sealed.
   /// - Throws: where it was changed, moved to another counter, or sealed under a key that is not in the ring.
   package init(opening attempt: FailedAttempt, by keys: KeyRing) throws {
-    self = try JSONDecoder().decode(Self.self, from: Data(try keys.open(attempt.sealed, for: Self.owner(attempt.counter))))
+    self = try JSONDecoder().decode(
+      Self.self, from: Data(try keys.open(attempt.sealed, for: Self.owner(attempt.counter))))
   }
 
   private static let block = 128
 
-  /// Attack: somebody who writes to the database moves the name of one lock to another, so that the operator lifts the wrong one.
+  /// Attack: somebody who writes to the database moves the name of one lock to another, so that the operator lifts the
+  /// wrong one.
   private static func owner(_ counter: [UInt8]) -> String { "failed attempt \(Base64URL.encode(counter))" }
 }
 

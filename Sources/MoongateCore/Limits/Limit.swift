@@ -16,7 +16,8 @@ package enum LimitAction: String, Sendable, Codable, CaseIterable {
   /// Every account that is made, counted before the work for it is done.
   case register
 
-  /// Whether an event has an outcome that is known only later. An event without one counts when it happens, and stays counted.
+  /// Whether an event has an outcome that is known only later. An event without one counts when it happens, and stays
+  /// counted.
   package var hasOutcome: Bool { self == .send || self == .verify }
 }
 
@@ -74,7 +75,8 @@ package struct Limit: Sendable, Hashable {
   package let location: SourceLocation
 
   package init(
-    name: String, action: LimitAction, key: LimitKey, max: Varying<Int>, window: Varying<Duration>?, counts: LimitCounts,
+    name: String, action: LimitAction, key: LimitKey, max: Varying<Int>, window: Varying<Duration>?,
+    counts: LimitCounts,
     lock: [Varying<Duration>], disables: Bool, location: SourceLocation
   ) {
     self.name = name

@@ -16,7 +16,8 @@ package struct ResolvedLimit: Sendable, Hashable {
   package let disables: Bool
 
   package init(
-    provider: ProviderName, name: String, key: LimitKey, counter: [UInt8], max: Int, window: Duration?, counts: LimitCounts, lock: [Duration],
+    provider: ProviderName, name: String, key: LimitKey, counter: [UInt8], max: Int, window: Duration?,
+    counts: LimitCounts, lock: [Duration],
     disables: Bool
   ) {
     self.provider = provider
@@ -37,8 +38,8 @@ package struct ResendTimer: Sendable, Hashable {
   package let key: [UInt8]
   /// How long after the first send of a sequence, the second, …; the last repeats. Empty: no timer runs.
   package let intervals: [Duration]
-  /// When the code at hand expired, where it has: a send is open although the timer runs, unless one was made since. (Of
-  /// twenty parallel resends of an expired code one goes out.)
+  /// When the code at hand expired, where it has: a send is open although the timer runs, unless one was made since.
+  /// (Of twenty parallel resends of an expired code one goes out.)
   package let expiredAt: Timestamp?
 
   /// A sequence of sends starts anew after this time without one (exact.md, "Sending and codes").
@@ -51,7 +52,9 @@ package struct ResendTimer: Sendable, Hashable {
   }
 
   /// How long to wait after the send with this number, from 0, in its sequence.
-  package func interval(after sequence: Int) -> Duration? { intervals.isEmpty ? nil : intervals[min(sequence, intervals.count - 1)] }
+  package func interval(after sequence: Int) -> Duration? {
+    intervals.isEmpty ? nil : intervals[min(sequence, intervals.count - 1)]
+  }
 }
 
 /// Asks for one try, or one send, against all limits at once.
@@ -65,7 +68,8 @@ package struct ReservationRequest: Sendable {
   /// Whether the event has no outcome: it is counted in the same transaction and is never settled.
   package let isSettled: Bool
 
-  package init(id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, isSettled: Bool = false) {
+  package init(id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, isSettled: Bool = false)
+  {
     self.id = id
     self.now = now
     self.limits = limits
@@ -123,8 +127,8 @@ package struct Settlement: Sendable {
     case failure
     /// As if it had never been.
     case refund
-    /// A delivery failed: nothing is charged to the person and no timer runs, but limits per address and global ones keep
-    /// the event, or failing deliveries would be free load.
+    /// A delivery failed: nothing is charged to the person and no timer runs, but limits per address and global ones
+    /// keep the event, or failing deliveries would be free load.
     case refundPerson
   }
 
@@ -138,7 +142,8 @@ package struct Settlement: Sendable {
   package let attempts: [FailedAttempt]
 
   package init(
-    reservation: ReservationID, outcome: Outcome, limits: [ResolvedLimit], timer: ResendTimer?, now: Timestamp, attempts: [FailedAttempt] = []
+    reservation: ReservationID, outcome: Outcome, limits: [ResolvedLimit], timer: ResendTimer?, now: Timestamp,
+    attempts: [FailedAttempt] = []
   ) {
     self.reservation = reservation
     self.outcome = outcome

@@ -1,4 +1,5 @@
-/// The metrics of `GET /metrics`: each has its name, type, labels and help text here and nowhere else. The reference is written from these.
+/// The metrics of `GET /metrics`: each has its name, type, labels and help text here and nowhere else. The reference is
+/// written from these.
 package struct MetricDefinition: Sendable {
   package let name: String
   package let kind: MetricFamily.Kind
@@ -18,7 +19,8 @@ extension MetricDefinition {
   package static let accessLogDroppedTotal = MetricDefinition(
     "moongate_access_log_dropped_total", .counter,
     "Lines for which the access log had no room.")
-  package static let accessLogLinesTotal = MetricDefinition("moongate_access_log_lines_total", .counter, "Lines given to the access log.")
+  package static let accessLogLinesTotal = MetricDefinition(
+    "moongate_access_log_lines_total", .counter, "Lines given to the access log.")
   package static let adminTurnedAwayTotal = MetricDefinition(
     "moongate_admin_turned_away_total", .counter,
     "Requests to the admin listener that were refused unread, because too many wrong tokens came from their address.")
@@ -46,7 +48,8 @@ extension MetricDefinition {
   package static let candidateProblems = MetricDefinition(
     "moongate_candidate_problems", .gauge,
     "Problems of the candidate that was refused last; 0 when there is none.")
-  package static let candidatesRefusedTotal = MetricDefinition("moongate_candidates_refused_total", .counter, "Candidates refused.")
+  package static let candidatesRefusedTotal = MetricDefinition(
+    "moongate_candidates_refused_total", .counter, "Candidates refused.")
   package static let certificateExpiryTimestampSeconds = MetricDefinition(
     "moongate_certificate_expiry_timestamp_seconds", .gauge,
     "When the certificate that new connections are given ends, in Unix time.")
@@ -61,54 +64,67 @@ extension MetricDefinition {
     "Messages handed to a carrier, a mail server or the outbox, by channel and outcome; codes and notices.")
   package static let deliveryBreakerState = MetricDefinition(
     "moongate_delivery_breaker_state", .gauge, labels: ["site"],
-    "Whether messages go to a carrier or mail server: 0 they do; 1 one tries after failures; 2 none does, because of failures in a row.")
+    "Whether messages go to a carrier or mail server: 0 they do; 1 one tries after failures; 2 none does, because of failures in a row."
+  )
   package static let deliverySeconds = MetricDefinition(
     "moongate_delivery_seconds", .histogram, labels: ["channel"],
     "How long carriers and mail servers took to accept a message, by channel.")
   package static let generationActiveSinceSeconds = MetricDefinition(
     "moongate_generation_active_since_seconds", .gauge,
     "When it was switched on, in Unix time.")
-  package static let generationInfo = MetricDefinition("moongate_generation_info", .gauge, labels: ["generation"], "The generation that is active.")
-  package static let generationSwitchesTotal = MetricDefinition("moongate_generation_switches_total", .counter, "Generations switched on.")
+  package static let generationInfo = MetricDefinition(
+    "moongate_generation_info", .gauge, labels: ["generation"], "The generation that is active.")
+  package static let generationSwitchesTotal = MetricDefinition(
+    "moongate_generation_switches_total", .counter, "Generations switched on.")
   package static let generations = MetricDefinition(
     "moongate_generations", .gauge,
     "Different generations that they serve by; 1 unless a change has not reached all of them.")
   package static let generationsLive = MetricDefinition("moongate_generations_live", .gauge, "Generations in memory.")
-  package static let hashesTotal = MetricDefinition("moongate_hashes_total", .counter, "PINs and passwords taken up by a hashing thread.")
+  package static let hashesTotal = MetricDefinition(
+    "moongate_hashes_total", .counter, "PINs and passwords taken up by a hashing thread.")
   package static let hashingPermits = MetricDefinition(
     "moongate_hashing_permits", .gauge,
     "Places taken by PINs and passwords; at the limit, others get 503.")
   package static let hashingPermitsLimit = MetricDefinition(
     "moongate_hashing_permits_limit", .gauge,
     "The most places for PINs and passwords at a time.")
-  package static let hashingWaiting = MetricDefinition("moongate_hashing_waiting", .gauge, "PINs and passwords that wait for a hashing thread.")
-  package static let locks = MetricDefinition("moongate_locks", .gauge, "Locks that stand now, and credentials that a limit turned off.")
+  package static let hashingWaiting = MetricDefinition(
+    "moongate_hashing_waiting", .gauge, "PINs and passwords that wait for a hashing thread.")
+  package static let locks = MetricDefinition(
+    "moongate_locks", .gauge, "Locks that stand now, and credentials that a limit turned off.")
   package static let nodes = MetricDefinition("moongate_nodes", .gauge, "Gateways that serve from this store.")
   package static let openConnections = MetricDefinition(
     "moongate_open_connections", .gauge, labels: ["protocol"], "Connections of clients, by protocol.")
-  package static let policySeconds = MetricDefinition("moongate_policy_seconds", .histogram, "How long judging took where a route has `decide`.")
+  package static let policySeconds = MetricDefinition(
+    "moongate_policy_seconds", .histogram, "How long judging took where a route has `decide`.")
   package static let providerCallSeconds = MetricDefinition(
     "moongate_provider_call_seconds", .histogram, labels: ["provider", "call"],
     "How long calls of providers took.")
   package static let providerCallsTotal = MetricDefinition(
     "moongate_provider_calls_total", .counter, labels: ["provider", "call", "outcome"],
     "Calls of providers, by what came of them.")
-  package static let refusalsTotal = MetricDefinition("moongate_refusals_total", .counter, labels: ["code"], "Requests refused, by code.")
+  package static let refusalsTotal = MetricDefinition(
+    "moongate_refusals_total", .counter, labels: ["code"], "Requests refused, by code.")
   package static let requestDurationSeconds = MetricDefinition(
     "moongate_request_duration_seconds", .histogram, labels: ["route"],
     "From a request's first byte to its answer's last, by route.")
   package static let requestsTotal = MetricDefinition(
     "moongate_requests_total", .counter, labels: ["route", "outcome", "status"],
-    "Requests by route, by what became of them, and by the class of the status. (own): the gateway's pages and calls; (none): no route.")
+    "Requests by route, by what became of them, and by the class of the status. (own): the gateway's pages and calls; (none): no route."
+  )
   package static let sendsTotal = MetricDefinition(
     "moongate_sends_total", .counter, labels: ["provider", "channel", "country", "outcome"],
-    "Codes handed to a carrier or mail server, by provider, channel, country of the number (none: no number) and outcome.")
-  package static let sessionCacheEntries = MetricDefinition("moongate_session_cache_entries", .gauge, "Sessions remembered, over all event loops.")
+    "Codes handed to a carrier or mail server, by provider, channel, country of the number (none: no number) and outcome."
+  )
+  package static let sessionCacheEntries = MetricDefinition(
+    "moongate_session_cache_entries", .gauge, "Sessions remembered, over all event loops.")
   package static let sessionLookupsTotal = MetricDefinition(
     "moongate_session_lookups_total", .counter, labels: ["result"],
-    "Tokens looked for in the cache: live and dead were known, asked went to the store, unavailable could not be answered.")
+    "Tokens looked for in the cache: live and dead were known, asked went to the store, unavailable could not be answered."
+  )
   package static let sessions = MetricDefinition("moongate_sessions", .gauge, "Sessions that have not expired.")
-  package static let shadow = MetricDefinition("moongate_shadow", .gauge, "Whether a candidate looks on (moongate policy shadow).")
+  package static let shadow = MetricDefinition(
+    "moongate_shadow", .gauge, "Whether a candidate looks on (moongate policy shadow).")
   package static let shadowDifferingTotal = MetricDefinition(
     "moongate_shadow_differing_total", .counter, labels: ["kind"],
     "Those that it decides otherwise.")
@@ -119,7 +135,8 @@ extension MetricDefinition {
     "Decisions that the candidate was asked about.")
   package static let signInsTotal = MetricDefinition(
     "moongate_sign_ins_total", .counter, labels: ["flow", "outcome"],
-    "Flows, by what became of them: completed opened a session or changed one; refused counts each refused request of a flow.")
+    "Flows, by what became of them: completed opened a session or changed one; refused counts each refused request of a flow."
+  )
   package static let storeBusyTotal = MetricDefinition(
     "moongate_store_busy_total", .counter,
     "Work turned away because no connection was free in time.")
@@ -153,14 +170,16 @@ extension MetricDefinition {
   package static let storeTransactionsTotal = MetricDefinition(
     "moongate_store_transactions_total", .counter, labels: ["outcome"],
     "Transactions of the store, by how they ended.")
-  package static let storeWaiting = MetricDefinition("moongate_store_waiting", .gauge, "Work that waits for a connection to the store's database.")
+  package static let storeWaiting = MetricDefinition(
+    "moongate_store_waiting", .gauge, "Work that waits for a connection to the store's database.")
   package static let tlsHandshakesFailedTotal = MetricDefinition(
     "moongate_tls_handshakes_failed_total", .counter,
     "TLS handshakes that came to nothing.")
   package static let traceSpansTotal = MetricDefinition(
     "moongate_trace_spans_total", .counter, labels: ["outcome"],
     "Spans of traces: sent to the collector, or dropped since it did not take them.")
-  package static let tunnels = MetricDefinition("moongate_tunnels", .gauge, "WebSockets and other upgrades that are open.")
+  package static let tunnels = MetricDefinition(
+    "moongate_tunnels", .gauge, "WebSockets and other upgrades that are open.")
   package static let upstreamConnections = MetricDefinition(
     "moongate_upstream_connections", .gauge, labels: ["upstream", "state"],
     "Connections to upstreams, by what they do.")
@@ -172,16 +191,19 @@ extension MetricDefinition {
     "Connections opened to upstreams.")
   package static let upstreamErrorsTotal = MetricDefinition(
     "moongate_upstream_errors_total", .counter, labels: ["route", "cause"],
-    "Requests without a whole answer, by route and cause: unreachable, timeout, closed, unreadable, or cut (inside the answer).")
+    "Requests without a whole answer, by route and cause: unreachable, timeout, closed, unreadable, or cut (inside the answer)."
+  )
   package static let upstreamReusesTotal = MetricDefinition(
     "moongate_upstream_reuses_total", .counter, labels: ["upstream"],
     "Requests that went out on a connection that was there.")
-  package static let processCpuSecondsTotal = MetricDefinition("process_cpu_seconds_total", .counter, "CPU time of this process.")
+  package static let processCpuSecondsTotal = MetricDefinition(
+    "process_cpu_seconds_total", .counter, "CPU time of this process.")
   package static let processOpenFds = MetricDefinition("process_open_fds", .gauge, "Files and sockets that are open.")
   package static let processResidentMemoryBytes = MetricDefinition(
     "process_resident_memory_bytes", .gauge,
     "Memory of this process that is not swapped out.")
-  package static let processStartTimeSeconds = MetricDefinition("process_start_time_seconds", .gauge, "When this process started, in Unix time.")
+  package static let processStartTimeSeconds = MetricDefinition(
+    "process_start_time_seconds", .gauge, "When this process started, in Unix time.")
 
   /// Every metric, by name.
   package static let all: [MetricDefinition] = [

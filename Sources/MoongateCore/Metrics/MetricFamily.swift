@@ -53,7 +53,10 @@ package enum MetricText {
       for sample in family.samples {
         text += family.name + sample.suffix
         if !sample.labels.isEmpty {
-          text += "{" + sample.labels.map { "\($0.name)=\"\(escaped($0.value).replacing("\"", with: "\\\""))\"" }.joined(separator: ",") + "}"
+          text +=
+            "{"
+            + sample.labels.map { "\($0.name)=\"\(escaped($0.value).replacing("\"", with: "\\\""))\"" }.joined(
+              separator: ",") + "}"
         }
         text += " \(number(sample.value))\n"
       }
@@ -61,7 +64,9 @@ package enum MetricText {
     return text
   }
 
-  private static func escaped(_ text: String) -> String { text.replacing("\\", with: "\\\\").replacing("\n", with: "\\n") }
+  private static func escaped(_ text: String) -> String {
+    text.replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
+  }
 
   private static func number(_ value: Double) -> String {
     if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
@@ -74,7 +79,8 @@ package enum MetricText {
 package struct DurationHistogram: Sendable, Equatable {
   /// The upper ends of the buckets in nanoseconds; what took longer is in one more.
   package static let bounds: [Int64] = [
-    100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000, 250_000_000, 500_000_000,
+    100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
+    250_000_000, 500_000_000,
     1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000,
   ]
 

@@ -75,7 +75,9 @@ package final class ProviderMetrics: Sendable {
   /// As Prometheus reads it; empty families before the first call.
   package var families: [MetricFamily] {
     let all = calls.withLock { $0 }.sorted { $0.key < $1.key }.flatMap { provider, calls in
-      calls.sorted { $0.key < $1.key }.map { (labels: [("provider", provider.rawValue), ("call", $0.key.rawValue)], calls: $0.value) }
+      calls.sorted { $0.key < $1.key }.map {
+        (labels: [("provider", provider.rawValue), ("call", $0.key.rawValue)], calls: $0.value)
+      }
     }
     return [
       MetricFamily(

@@ -8,8 +8,8 @@ package struct AccountRules: Sendable, Equatable {
   package var signIn: [SignInRequirement]
   /// What people are offered to set up after a sign-in on the hosted pages, in the order of the file: `offer`.
   package var offers: [FactorOffer]
-  /// How recently a session must have proved something that the account already holds before it changes an identifier or a factor, or exports or
-  /// deletes the account.
+  /// How recently a session must have proved something that the account already holds before it changes an identifier
+  /// or a factor, or exports or deletes the account.
   package var changeWithin: Duration
   /// How long a newly added phone number or email address cannot authorise changes and resets. It may sign in.
   package var recoveryDelay: Duration
@@ -19,12 +19,15 @@ package struct AccountRules: Sendable, Equatable {
   package var groups: [GroupName: GroupDefinition]
   /// The claims that there are, each with its function: `claims`.
   package var claims: [String: FunctionName]
-  /// Where each value was said, by its path (`change_within`, `sign_in[1].when`). A value that is not here has its default.
+  /// Where each value was said, by its path (`change_within`, `sign_in[1].when`). A value that is not here has its
+  /// default.
   package var locations: [String: SourceLocation]
 
   package init(
-    signIn: [SignInRequirement] = [], offers: [FactorOffer] = [], changeWithin: Duration = .seconds(600), recoveryDelay: Duration = .seconds(86_400),
-    unverifiedLifetime: Duration = .seconds(30 * 86_400), groups: [GroupName: GroupDefinition] = [:], claims: [String: FunctionName] = [:],
+    signIn: [SignInRequirement] = [], offers: [FactorOffer] = [], changeWithin: Duration = .seconds(600),
+    recoveryDelay: Duration = .seconds(86_400),
+    unverifiedLifetime: Duration = .seconds(30 * 86_400), groups: [GroupName: GroupDefinition] = [:],
+    claims: [String: FunctionName] = [:],
     locations: [String: SourceLocation] = [:]
   ) {
     self.signIn = signIn
@@ -72,7 +75,9 @@ package struct FactorOffer: Sendable, Hashable {
   /// Where the entry begins.
   package let location: SourceLocation
 
-  package init(provider: ProviderName, every: Duration = .seconds(30 * 86_400), when: FunctionName? = nil, location: SourceLocation) {
+  package init(
+    provider: ProviderName, every: Duration = .seconds(30 * 86_400), when: FunctionName? = nil, location: SourceLocation
+  ) {
     self.provider = provider
     self.every = every
     self.when = when

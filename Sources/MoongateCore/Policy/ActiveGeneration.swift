@@ -84,7 +84,9 @@ package final class ActiveGeneration: Sendable {
 
   /// Switches to a validated generation; a refused candidate is forgotten.
   /// - Parameter restartNeeded: what of it holds only when the process is started again.
-  package func activate(_ generation: any PolicyGeneration, at now: Timestamp, restartNeeded: [ConfigurationProblem] = []) {
+  package func activate(
+    _ generation: any PolicyGeneration, at now: Timestamp, restartNeeded: [ConfigurationProblem] = []
+  ) {
     state.withLock { state in
       state.leases.removeAll { $0.lease == nil || $0.lease === generation.lease }
       state.leases.append(WeakLease(lease: generation.lease))

@@ -19,8 +19,10 @@ package struct Facts: Sendable {
   package var session: SessionFacts?
 
   package init(
-    now: Timestamp, action: LimitAction? = nil, provider: ProviderName? = nil, flow: FlowFacts? = nil, identifier: Identifier? = nil,
-    account: AccountFacts = AccountFacts(), client: ClientFacts, limits: [LimitFacts] = [], clockIsSuspect: Bool = false,
+    now: Timestamp, action: LimitAction? = nil, provider: ProviderName? = nil, flow: FlowFacts? = nil,
+    identifier: Identifier? = nil,
+    account: AccountFacts = AccountFacts(), client: ClientFacts, limits: [LimitFacts] = [],
+    clockIsSuspect: Bool = false,
     request: RequestFacts? = nil, session: SessionFacts? = nil
   ) {
     self.now = now
@@ -67,7 +69,8 @@ package struct AccountFacts: Sendable {
   package var factors: Set<ProviderName>
 
   package init(
-    exists: Bool = false, id: String? = nil, age: Duration? = nil, idle: Duration? = nil, hasPIN: Bool = false, hasEmail: Bool = false,
+    exists: Bool = false, id: String? = nil, age: Duration? = nil, idle: Duration? = nil, hasPIN: Bool = false,
+    hasEmail: Bool = false,
     isEmailVerified: Bool = false, isPhoneVerified: Bool = false, factors: Set<ProviderName> = []
   ) {
     self.exists = exists
@@ -91,7 +94,8 @@ package struct ClientFacts: Sendable {
   /// Whether the flow began in another network.
   package var networkChanged: Bool
 
-  package init(address: ClientAddress, userAgent: String? = nil, isNewDevice: Bool = true, networkChanged: Bool = false) {
+  package init(address: ClientAddress, userAgent: String? = nil, isNewDevice: Bool = true, networkChanged: Bool = false)
+  {
     self.address = address
     self.userAgent = userAgent
     self.isNewDevice = isNewDevice
@@ -146,7 +150,8 @@ package struct SessionFacts: Sendable {
   package var entitlements: Entitlements
 
   package init(
-    account: String, passed: [ProviderName: Timestamp], age: Duration, aal: Int, email: String? = nil, phone: String? = nil,
+    account: String, passed: [ProviderName: Timestamp], age: Duration, aal: Int, email: String? = nil,
+    phone: String? = nil,
     entitlements: Entitlements = .none
   ) {
     self.account = account

@@ -16,7 +16,8 @@ package struct FlowDefinition: Sendable {
   package let stepLocations: [SourceLocation]
 
   package init(
-    name: String, purpose: FlowPurpose, account: AccountRule, steps: [StepRule], lifetime: Duration, session: SessionRule, next: NextPaths,
+    name: String, purpose: FlowPurpose, account: AccountRule, steps: [StepRule], lifetime: Duration,
+    session: SessionRule, next: NextPaths,
     location: SourceLocation,
     isPurposeImplied: Bool = false, stepLocations: [SourceLocation] = []
   ) {
@@ -48,14 +49,18 @@ package struct StepRule: Sendable, Hashable, Codable {
   package let when: FunctionName?
   /// What the step is to do where `accounts.lua` requires it; nil for a step of the flow itself.
   package let requirement: AccountStep?
-  /// Whether the choices are a `fallback`: the first sends a code, and each of the others where the one before it cannot deliver, or the person asks
-  /// for it. nil: no. (An older gateway stored none, and reads such a step as one with several choices.)
+  /// Whether the choices are a `fallback`: the first sends a code, and each of the others where the one before it
+  /// cannot deliver, or the person asks for it. nil: no. (An older gateway stored none, and reads such a step as one
+  /// with several choices.)
   private let fallback: Bool?
 
   /// Whether the choices are a `fallback`, in order.
   package var isFallback: Bool { fallback ?? false }
 
-  package init(choices: [ProviderName], isSkippable: Bool, when: FunctionName?, requirement: AccountStep? = nil, isFallback: Bool = false) {
+  package init(
+    choices: [ProviderName], isSkippable: Bool, when: FunctionName?, requirement: AccountStep? = nil,
+    isFallback: Bool = false
+  ) {
     self.choices = choices
     fallback = isFallback ? true : nil
     self.isSkippable = isSkippable

@@ -2,12 +2,13 @@ import MoongateSDK
 
 /// What completing a flow does, as flows/NAME.lua declares it with `purpose`, `provider` and `identifier`.
 ///
-/// The operator chooses a flow's steps; its purpose decides whether it begins with a session, what the steps of a provider do, and what
-/// changes when it completes.
+/// The operator chooses a flow's steps; its purpose decides whether it begins with a session, what the steps of a
+/// provider do, and what changes when it completes.
 package enum FlowPurpose: Sendable, Hashable {
   /// Signs a person in, or creates an account where the flow's account rule allows it.
   case signIn
-  /// Creates an account. `setting` names the provider whose secret is chosen on the way, such as a password; nil for none.
+  /// Creates an account. `setting` names the provider whose secret is chosen on the way, such as a password; nil for
+  /// none.
   case register(setting: ProviderName?)
   /// Proves once more who holds the session.
   case stepUp
@@ -15,8 +16,8 @@ package enum FlowPurpose: Sendable, Hashable {
   case verify(IdentifierKind)
   /// Replaces the account's identifier of a kind by one that is verified in the flow.
   case change(IdentifierKind)
-  /// Adds an identifier of a kind. Where another account holds a number verified, the two accounts become one; an identity at another site that
-  /// belongs to another account is refused.
+  /// Adds an identifier of a kind. Where another account holds a number verified, the two accounts become one; an
+  /// identity at another site that belongs to another account is refused.
   case join(IdentifierKind)
   /// Acts on the factor that a provider keeps for an account.
   case factor(ProviderName, FactorOperation)
@@ -43,7 +44,8 @@ package enum FlowPurpose: Sendable, Hashable {
 // MARK: - What follows from it
 
 extension FlowPurpose {
-  /// Whether the flow begins with a session of the account that it is about. Completing it gives that session a new token.
+  /// Whether the flow begins with a session of the account that it is about. Completing it gives that session a new
+  /// token.
   package var needsSession: Bool {
     switch self {
     case .signIn, .register, .factor(_, .recover): false
@@ -100,11 +102,13 @@ extension FlowPurpose {
   package var resetProvider: ProviderName? { if case .factor(let provider, .reset) = self { provider } else { nil } }
 
   /// The provider whose forgotten factor is replaced without a session; nil in every other flow.
-  package var recoveredProvider: ProviderName? { if case .factor(let provider, .recover) = self { provider } else { nil } }
+  package var recoveredProvider: ProviderName? {
+    if case .factor(let provider, .recover) = self { provider } else { nil }
+  }
 
-  /// Whether it adds or changes an identifier or a factor of an account without proving anything that the account already holds. It begins only
-  /// after a recent proof of such a thing (`FlowEngine.demandHeldProof`). To change or disable a factor proves that factor; a reset proves
-  /// something else first.
+  /// Whether it adds or changes an identifier or a factor of an account without proving anything that the account
+  /// already holds. It begins only after a recent proof of such a thing (`FlowEngine.demandHeldProof`). To change or
+  /// disable a factor proves that factor; a reset proves something else first.
   package var needsHeldProof: Bool {
     switch self {
     case .change, .join, .factor(_, .set): true
@@ -112,7 +116,8 @@ extension FlowPurpose {
     }
   }
 
-  /// The kind of the identifier that the account receives: a code of that kind goes to one that the account does not have yet.
+  /// The kind of the identifier that the account receives: a code of that kind goes to one that the account does not
+  /// have yet.
   package var newIdentifier: IdentifierKind? {
     switch self {
     case .change(let kind), .join(let kind): kind
@@ -137,7 +142,8 @@ extension FlowPurpose {
     }
   }
 
-  /// Whether completing the flow authorises changes of the account afterwards: it proves what the account holds, and does nothing else.
+  /// Whether completing the flow authorises changes of the account afterwards: it proves what the account holds, and
+  /// does nothing else.
   package var isProofAlone: Bool {
     switch self {
     case .signIn, .stepUp, .factor(_, .unlock): true
@@ -176,7 +182,9 @@ extension FlowPurpose: RawRepresentable, Codable {
     case ("change", let kind?, _): self = .change(kind)
     case ("join", let kind?, _): self = .join(kind)
     case ("factor", _, 3):
-      guard let operation = FactorOperation(rawValue: words[1]), let provider = ProviderName(rawValue: words[2]) else { return nil }
+      guard let operation = FactorOperation(rawValue: words[1]), let provider = ProviderName(rawValue: words[2]) else {
+        return nil
+      }
       self = .factor(provider, operation)
     default: return nil
     }
@@ -186,7 +194,8 @@ extension FlowPurpose: RawRepresentable, Codable {
 // MARK: - By the flow's name
 
 extension FlowPurpose {
-  /// The name that a flow of this purpose usually has; the first choice where several flows have the same purpose. nil where there is none.
+  /// The name that a flow of this purpose usually has; the first choice where several flows have the same purpose. nil
+  /// where there is none.
   package var usualName: String? {
     switch self {
     case .signIn: nil
@@ -200,11 +209,12 @@ extension FlowPurpose {
     }
   }
 
-  /// What the name of a flow said of its purpose before flows declared it. It still does for flows without `purpose`, and for flows under way
-  /// that an older gateway began.
+  /// What the name of a flow said of its purpose before flows declared it. It still does for flows without `purpose`,
+  /// and for flows under way that an older gateway began.
   /// - Parameters:
   ///   - steps: the flow's, whose first provider is the one that `register_email` sets.
-  ///   - identifiesPeople: whether the provider finds out whose account it is, as a password does beside an email address.
+  ///   - identifiesPeople: whether the provider finds out whose account it is, as a password does beside an email
+  ///     address.
   package init(nameOfFlow name: String, steps: [StepRule], identifiesPeople: (ProviderName) -> Bool) {
     switch name {
     case "register_email": self = .register(setting: steps.first?.choices.first)
@@ -215,7 +225,8 @@ extension FlowPurpose {
     case "step_up": self = .stepUp
     default:
       let parts = name.split(separator: "_").last.map { (name.dropLast($0.count + 1), $0) }
-      guard let (prefix, suffix) = parts, let operation = FactorOperation(rawValue: String(suffix)), operation != .recover,
+      guard let (prefix, suffix) = parts, let operation = FactorOperation(rawValue: String(suffix)),
+        operation != .recover,
         let provider = ProviderName(rawValue: String(prefix)),
         operation != .unlock || steps.contains(where: { $0.choices.contains(provider) })
       else {
@@ -229,7 +240,9 @@ extension FlowPurpose {
 
 extension FlowDefinition {
   /// Whether it begins with a session: its purpose says so, or its first step (a PIN alone) tells nobody's name.
-  package func needsSession(by providers: ProviderRegistry) -> Bool { purpose.needsSession || !identifies(by: providers) }
+  package func needsSession(by providers: ProviderRegistry) -> Bool {
+    purpose.needsSession || !identifies(by: providers)
+  }
 
   private func identifies(by providers: ProviderRegistry) -> Bool {
     guard let first = steps.first else { return false }
@@ -251,6 +264,8 @@ extension PolicyGeneration {
 
   /// The flow that connects an account with the site of a provider; of several the first by name.
   package func flow(connecting provider: ProviderName) -> FlowDefinition? {
-    flows.values.filter { $0.purpose.connectsSite && $0.steps.first?.choices.contains(provider) ?? false }.min { $0.name < $1.name }
+    flows.values.filter { $0.purpose.connectsSite && $0.steps.first?.choices.contains(provider) ?? false }.min {
+      $0.name < $1.name
+    }
   }
 }

@@ -18,9 +18,11 @@ package protocol PolicyGeneration: Sendable {
   var accounts: AccountRules { get }
   /// The files of `pages/`, sorted by name.
   var pages: [PageFile] { get }
-  /// The configured providers whose factor is entered on a pad of digits: an account that has one has a PIN, as policies see it.
+  /// The configured providers whose factor is entered on a pad of digits: an account that has one has a PIN, as
+  /// policies see it.
   var pads: Set<ProviderName> { get }
-  /// The providers of the program with those that the generation brought with it, such as other programs; nil where it brought none.
+  /// The providers of the program with those that the generation brought with it, such as other programs; nil where it
+  /// brought none.
   var registry: ProviderRegistry? { get }
   /// What the operator should know and may leave as it is.
   var warnings: [ConfigurationProblem] { get }

@@ -21,7 +21,8 @@ package struct ProviderPolicy: Sendable {
   package let locations: [String: SourceLocation]
 
   package init(
-    provider: ProviderName, code: CodeRule, resendAfter: [Varying<Duration>], limits: [Limit], unknownAccount: UnknownAccount, message: String,
+    provider: ProviderName, code: CodeRule, resendAfter: [Varying<Duration>], limits: [Limit],
+    unknownAccount: UnknownAccount, message: String,
     send: FunctionName?, verify: FunctionName?, reasons: [String: String] = [:], locations: [String: SourceLocation]
   ) {
     self.provider = provider
@@ -82,7 +83,8 @@ package enum UnknownAccount: String, Sendable, Codable, CaseIterable {
 }
 
 extension PolicyGeneration {
-  /// What people read of `deny "reason"`: the words of the policy that denied, else those of another policy, such as for a route's `decide`.
+  /// What people read of `deny "reason"`: the words of the policy that denied, else those of another policy, such as
+  /// for a route's `decide`.
   /// - Parameter provider: whose policy denied; nil: a route.
   /// - Returns: nil where no policy has words for it.
   package func text(ofReason reason: String, by provider: ProviderName? = nil) -> String? {

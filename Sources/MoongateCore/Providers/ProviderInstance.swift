@@ -1,8 +1,10 @@
 import MoongateSDK
 
-/// A compiled-in provider under the name or the title that gateway.lua gives it: `sms_us = phone_otp { title = "SMS (USA)" }`.
+/// A compiled-in provider under the name or the title that gateway.lua gives it:
+/// `sms_us = phone_otp { title = "SMS (USA)" }`.
 ///
-/// Behaves as the provider itself; only the descriptor differs. It conforms to each protocol of the SDK that the provider conforms to.
+/// Behaves as the provider itself; only the descriptor differs. It conforms to each protocol of the SDK that the
+/// provider conforms to.
 package struct ProviderInstance<Base: Provider>: Provider {
   package let base: Base
   package let descriptor: ProviderDescriptor
@@ -16,8 +18,8 @@ package struct ProviderInstance<Base: Provider>: Provider {
 }
 
 extension Provider {
-  /// The same provider under another descriptor. An instance of an instance stands for the provider itself, so that its name is put before identities
-  /// once.
+  /// The same provider under another descriptor. An instance of an instance stands for the provider itself, so that its
+  /// name is put before identities once.
   package func instance(_ descriptor: ProviderDescriptor) -> any Provider {
     if let instance = self as? any StandInProvider { return instance.represented.instance(descriptor) }
     return ProviderInstance(of: self, as: descriptor)
@@ -38,15 +40,18 @@ extension ProviderInstance: StandInProvider {
 
 /// Identities elsewhere (`IdentifierKind.federated`) begin with the name of the instance that proved them.
 ///
-/// Attack: two instances of one provider lead to two sites, and somebody has the same subject at one site as the owner of an account has at the
-/// other. Whatever the provider writes into its identities, those of one instance never equal those of another.
+/// Attack: two instances of one provider lead to two sites, and somebody has the same subject at one site as the owner
+/// of an account has at the other. Whatever the provider writes into its identities, those of one instance never equal
+/// those of another.
 extension ProviderInstance {
   private var prefix: String? { descriptor.instanceOf == nil ? nil : "\(descriptor.name) " }
 
   /// As the gateway keeps what the provider read or proved.
   fileprivate func kept(_ identifier: Identifier) -> Identifier {
     guard let prefix, identifier.kind == .federated else { return identifier }
-    return Identifier(kind: .federated, value: prefix + identifier.value, display: identifier.display, attributes: identifier.attributes)
+    return Identifier(
+      kind: .federated, value: prefix + identifier.value, display: identifier.display, attributes: identifier.attributes
+    )
   }
 
   /// As the provider knows what the gateway keeps; nil for an identity of another provider.
@@ -54,7 +59,8 @@ extension ProviderInstance {
     guard let prefix, identifier.kind == .federated else { return identifier }
     guard identifier.value.hasPrefix(prefix) else { return nil }
     return Identifier(
-      kind: .federated, value: String(identifier.value.dropFirst(prefix.count)), display: identifier.display, attributes: identifier.attributes)
+      kind: .federated, value: String(identifier.value.dropFirst(prefix.count)), display: identifier.display,
+      attributes: identifier.attributes)
   }
 
   fileprivate func known(_ step: StepContext) -> StepContext {
@@ -62,7 +68,9 @@ extension ProviderInstance {
     var step = step
     step.identifier = step.identifier.flatMap(known)
     step.account = step.account.map { account in
-      StepAccount(id: account.id, record: account.record, identifiers: account.identifiers.compactMap(known), names: account.names)
+      StepAccount(
+        id: account.id, record: account.record, identifiers: account.identifiers.compactMap(known), names: account.names
+      )
     }
     return step
   }
@@ -79,23 +87,37 @@ extension ProviderInstance {
 // MARK: - What a provider can be
 
 extension ProviderInstance: CodeProvider where Base: CodeProvider {
-  package func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { kept(try base.readIdentifier(input)) }
+  package func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {
+    kept(try base.readIdentifier(input))
+  }
 
-  package func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
+  package func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools)
+    async throws(DeliveryFault)
+  {
     try await base.deliver(code, to: known(identifier) ?? identifier, with: tools)
   }
 }
 
 extension ProviderInstance: FullProvider where Base: FullProvider {
-  package func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? { try base.readIdentifier(input).map(kept) }
+  package func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
+    try base.readIdentifier(input).map(kept)
+  }
 
-  package func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) { try base.check(known(step), input) }
+  package func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
+    try base.check(known(step), input)
+  }
 
-  package func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { kept(try await base.begin(known(step), input)) }
+  package func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    kept(try await base.begin(known(step), input))
+  }
 
-  package func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { kept(try await base.submit(known(step), input)) }
+  package func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    kept(try await base.submit(known(step), input))
+  }
 
-  package func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] { try await base.upgrade(record, from: version) }
+  package func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] {
+    try await base.upgrade(record, from: version)
+  }
 
   package func holdings(in record: [UInt8]) throws -> [HeldItem] { try base.holdings(in: record) }
 }
@@ -120,7 +142,9 @@ extension ProviderInstance: IdentifierFormatting where Base: IdentifierFormattin
 }
 
 extension ProviderInstance: RehearsableProvider where Base: RehearsableProvider {
-  package func rehearsal(sending messenger: any Messenger) -> any Provider { base.rehearsal(sending: messenger).instance(descriptor) }
+  package func rehearsal(sending messenger: any Messenger) -> any Provider {
+    base.rehearsal(sending: messenger).instance(descriptor)
+  }
 }
 
 extension ProviderInstance: DecidedRehearsal where Base: DecidedRehearsal {

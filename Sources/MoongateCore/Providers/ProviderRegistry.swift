@@ -4,7 +4,8 @@ import MoongateSDK
 package struct ProviderRegistry: Sendable {
   package let all: [any Provider]
   private let byName: [ProviderName: any Provider]
-  /// Attack: a descriptor that is another one at every call, with a secret in the sentence of an outcome. Each was read once.
+  /// Attack: a descriptor that is another one at every call, with a secret in the sentence of an outcome. Each was read
+  /// once.
   private let descriptors: [ProviderName: ProviderDescriptor]
 
   /// - Throws: what is wrong with one of them, or the name that two of them have.
@@ -13,7 +14,9 @@ package struct ProviderRegistry: Sendable {
     var descriptors: [ProviderName: ProviderDescriptor] = [:]
     for provider in providers {
       let descriptor = provider.descriptor
-      if let mistake = (descriptor.mistakes + Self.clashes(of: descriptor)).first { throw ProviderMistake(provider: descriptor.name, mistake) }
+      if let mistake = (descriptor.mistakes + Self.clashes(of: descriptor)).first {
+        throw ProviderMistake(provider: descriptor.name, mistake)
+      }
       if byName.updateValue(provider, forKey: descriptor.name) != nil {
         throw ProviderMistake(provider: descriptor.name, "two providers of this program have this name")
       }
@@ -43,21 +46,25 @@ package struct ProviderRegistry: Sendable {
   /// What the provider declared when the program started.
   package func descriptor(_ name: ProviderName) -> ProviderDescriptor? { descriptors[name] }
 
-  /// Whose secrets go with an identifier, such as a password with an address: they keep a factor and prove an identifier.
+  /// Whose secrets go with an identifier, such as a password with an address: they keep a factor and prove an
+  /// identifier.
   package var identifierSecrets: Set<ProviderName> {
     Set(descriptors.values.filter { $0.role == [.provesIdentifier, .keepsFactor] }.map(\.name))
   }
 
-  /// The provider whose name an identity elsewhere begins with; nil for one of another form, such as `https://issuer subject`.
+  /// The provider whose name an identity elsewhere begins with; nil for one of another form, such as
+  /// `https://issuer subject`.
   package func issuer(of identity: Identifier) -> ProviderName? {
-    guard identity.kind == .federated, let name = ProviderName(rawValue: String(identity.value.prefix { $0 != " " })), byName[name] != nil else {
+    guard identity.kind == .federated, let name = ProviderName(rawValue: String(identity.value.prefix { $0 != " " })),
+      byName[name] != nil
+    else {
       return nil
     }
     return name
   }
 
-  /// The provider whose an identity elsewhere is. Those of instances and of programs begin with their names; all others are of the first provider of
-  /// sites, which is part of this program.
+  /// The provider whose an identity elsewhere is. Those of instances and of programs begin with their names; all others
+  /// are of the first provider of sites, which is part of this program.
   package func prover(of identity: Identifier) -> ProviderName? {
     guard identity.kind == .federated else { return nil }
     let isSite = { (descriptor: ProviderDescriptor) in descriptor.identifierKinds.contains(.federated) }
@@ -70,7 +77,9 @@ package struct ProviderRegistry: Sendable {
 
   /// Codes that are the core's to answer: a provider that could say `too_many_attempts` would look like a lock.
   private static func clashes(of descriptor: ProviderDescriptor) -> [String] {
-    descriptor.outcomes.map(\.reason).filter { RefusalCode.reserved.contains($0.rawValue) && !RefusalReason.known.contains($0) }.map {
+    descriptor.outcomes.map(\.reason).filter {
+      RefusalCode.reserved.contains($0.rawValue) && !RefusalReason.known.contains($0)
+    }.map {
       "the outcome `\($0.rawValue)` is one of the gateway's own codes: choose another name"
     }
   }

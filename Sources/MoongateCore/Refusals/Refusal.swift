@@ -1,6 +1,7 @@
 import MoongateSDK
 
-/// Why a request is refused, as a value: no fault ever travels by it, and nothing here tells an attacker what was right.
+/// Why a request is refused, as a value: no fault ever travels by it, and nothing here tells an attacker what was
+/// right.
 ///
 /// The words for a person are in `RefusalText`; the status follows from the code (http.md, "Refusals").
 package struct Refusal: Error, Sendable, Equatable {
@@ -24,7 +25,8 @@ package struct Refusal: Error, Sendable, Equatable {
   package var decision: DecisionID
 
   package init(
-    _ code: RefusalCode, decision: DecisionID, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil, retryAfter: Duration? = nil,
+    _ code: RefusalCode, decision: DecisionID, detail: String? = nil, field: String? = nil, attemptsLeft: Int? = nil,
+    retryAfter: Duration? = nil,
     resendAt: Timestamp? = nil, provider: ProviderName? = nil, flow: String? = nil, groups: GroupRequirement? = nil
   ) {
     self.code = code
@@ -80,14 +82,19 @@ package enum RefusalCode: Hashable, Sendable {
     self = code
   }
 
-  /// All codes of our own. Two have the name `bad_request`: the one with status 505 answers an HTTP version that is not supported.
+  /// All codes of our own. Two have the name `bad_request`: the one with status 505 answers an HTTP version that is not
+  /// supported.
   package static let all: [RefusalCode] = [
-    .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired, .tooManyAttempts, .resendTooSoon,
-    .sendLimit, .rateLimited, .accountNotFound, .flowNotFound, .alreadyRegistered, .stepNotOpen, .alreadySet, .noPIN, .invalidPhone, .invalidEmail,
-    .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .forbidden, .originRefused, .disabled, .emailNotVerified, .stepUpRequired,
+    .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired,
+    .tooManyAttempts, .resendTooSoon,
+    .sendLimit, .rateLimited, .accountNotFound, .flowNotFound, .alreadyRegistered, .stepNotOpen, .alreadySet, .noPIN,
+    .invalidPhone, .invalidEmail,
+    .invalidInput, .weakPIN, .pinMismatch, .weakPassword, .denied, .forbidden, .originRefused, .disabled,
+    .emailNotVerified, .stepUpRequired,
     .identifierTooNew, .handoffFailed,
     .unauthenticated,
-    .badRequest, .notFound, .noRoute, .methodNotAllowed, .versionNotSupported, .timeout, .tooLarge, .notJSON, .headersTooLarge, .deliveryFailed,
+    .badRequest, .notFound, .noRoute, .methodNotAllowed, .versionNotSupported, .timeout, .tooLarge, .notJSON,
+    .headersTooLarge, .deliveryFailed,
     .policyError, .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout,
   ]
 

@@ -25,7 +25,11 @@ extension Refusal {
     object.add("flow", flow)
     // One group as routes.lua says it, as text; of several, the list of any_of.
     if let groups {
-      if groups.anyOf.count == 1 { object.add("group", groups.anyOf[0].rawValue) } else { object.add("group", groups.anyOf.map(\.rawValue)) }
+      if groups.anyOf.count == 1 {
+        object.add("group", groups.anyOf[0].rawValue)
+      } else {
+        object.add("group", groups.anyOf.map(\.rawValue))
+      }
     }
     object.add("reason", deliveryReason?.reason.rawValue)
     if let deliveryReason { object.add("permanent", deliveryReason.isPermanent) }

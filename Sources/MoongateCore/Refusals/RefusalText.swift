@@ -88,7 +88,8 @@ extension RefusalCode {
     case .disabled: "This has been turned off. Please contact support."
     case .emailNotVerified: "Please verify your email address first."
     case .stepUpRequired: "Please prove once more that it is you."
-    case .identifierTooNew: "This was added to your account too recently to change its security settings. Please try again later."
+    case .identifierTooNew:
+      "This was added to your account too recently to change its security settings. Please try again later."
     case .handoffFailed: "You could not be signed in on this site. Please open the page again."
     case .unauthenticated: "Please sign in."
     case .badRequest: "The request is not well formed."
@@ -112,7 +113,8 @@ extension RefusalCode {
 }
 
 extension Refusal {
-  /// The sentence for the person: what was said at the place of refusal, else the code's own, with the time to wait in it.
+  /// The sentence for the person: what was said at the place of refusal, else the code's own, with the time to wait in
+  /// it.
   package var sentence: String {
     if let detail { return detail }
     if let deliveryReason { return deliveryReason.sentence }
@@ -123,7 +125,8 @@ extension Refusal {
     case .sendLimit: "Too many attempts. Try again in \(wait)."
     case .resendTooSoon: "Please wait \(wait) before you ask for another code."
     case .rateLimited: "Too many requests. Please try again in \(wait)."
-    case .identifierTooNew: "This was added to your account too recently to change its security settings. Please try again in \(wait)."
+    case .identifierTooNew:
+      "This was added to your account too recently to change its security settings. Please try again in \(wait)."
     default: code.sentence
     }
   }

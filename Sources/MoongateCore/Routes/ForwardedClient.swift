@@ -16,7 +16,8 @@ package struct ForwardedClient: Sendable, Hashable {
   ///   - host: the value of the request's only Host.
   ///   - forwardedFor, forwardedProto, forwardedHost: the values of these fields, one per line, in order.
   package init(
-    peer: ClientAddress, trusted: [AddressBlock], isSecure: Bool, host: String?, forwardedFor: [String], forwardedProto: [String],
+    peer: ClientAddress, trusted: [AddressBlock], isSecure: Bool, host: String?, forwardedFor: [String],
+    forwardedProto: [String],
     forwardedHost: [String]
   ) {
     let own = host.flatMap { HostName($0) }
@@ -35,7 +36,8 @@ package struct ForwardedClient: Sendable, Hashable {
     self.host = (forwardedHost.count == 1 ? HostName(forwardedHost[0]) : nil) ?? own
   }
 
-  /// The origin that the client asked for, in its one spelling (RFC 6454 section 6.2): scheme, host, and a port that is not the scheme's own.
+  /// The origin that the client asked for, in its one spelling (RFC 6454 section 6.2): scheme, host, and a port that is
+  /// not the scheme's own.
   package var origin: String? {
     guard let host else { return nil }
     let port = host.port.flatMap { $0 == (isSecure ? 443 : 80) ? nil : ":\($0)" } ?? ""
@@ -43,7 +45,9 @@ package struct ForwardedClient: Sendable, Hashable {
   }
 
   /// Whether the peer may say whom it speaks for.
-  package static func trusts(_ peer: ClientAddress, _ trusted: [AddressBlock]) -> Bool { trusted.contains { peer.isIn($0) } }
+  package static func trusts(_ peer: ClientAddress, _ trusted: [AddressBlock]) -> Bool {
+    trusted.contains { peer.isIn($0) }
+  }
 
   /// The rightmost address of the list that is no trusted proxy's; nil where the list cannot be read that far.
   private static func origin(of lines: [String], trusted: [AddressBlock]) -> ClientAddress? {

@@ -36,7 +36,8 @@ package struct RequestPath: Sendable {
   }
 
   private static func isDots(_ bytes: Span<UInt8>, _ start: Int, _ length: Int) -> Bool {
-    (length == 1 && bytes[start] == UInt8(ascii: ".")) || (length == 2 && bytes[start] == UInt8(ascii: ".") && bytes[start + 1] == UInt8(ascii: "."))
+    (length == 1 && bytes[start] == UInt8(ascii: "."))
+      || (length == 2 && bytes[start] == UInt8(ascii: ".") && bytes[start + 1] == UInt8(ascii: "."))
   }
 
   /// Decodes once and cuts parameters. An encoded `;` cuts like a plain one: services that decode first see it so.
@@ -54,11 +55,17 @@ package struct RequestPath: Sendable {
       switch byte {
       case UInt8(ascii: "#"), UInt8(ascii: "\\"), 0...0x20, 0x7f...: return nil
       case UInt8(ascii: "%"):
-        guard index + 1 < raw.count, let high = hexValue(raw[index]), let low = hexValue(raw[index + 1]) else { return nil }
+        guard index + 1 < raw.count, let high = hexValue(raw[index]), let low = hexValue(raw[index + 1]) else {
+          return nil
+        }
         index += 2
         byte = high << 4 | low
         // An encoded slash or backslash is a separator to some and a letter to others; control bytes end strings in C.
-        if byte < 0x20 || byte == 0x7f || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") || isOverlong(previous, byte) { return nil }
+        if byte < 0x20 || byte == 0x7f || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\")
+          || isOverlong(previous, byte)
+        {
+          return nil
+        }
       case UInt8(ascii: "/"):
         if !out.isEmpty, !isSegment(out, segmentStart) { return nil }
         out.append(byte)
@@ -75,8 +82,8 @@ package struct RequestPath: Sendable {
     return out
   }
 
-  /// Whether the two bytes begin a character in more bytes than it needs (RFC 3629 section 3). Attack: `%c0%ae` is a dot, and
-  /// `%c0%af` a slash, to whoever decodes UTF-8 without this look.
+  /// Whether the two bytes begin a character in more bytes than it needs (RFC 3629 section 3). Attack: `%c0%ae` is a
+  /// dot, and `%c0%af` a slash, to whoever decodes UTF-8 without this look.
   private static func isOverlong(_ first: UInt8, _ second: UInt8) -> Bool {
     switch first {
     case 0xc0, 0xc1: (0x80..<0xc0).contains(second)

@@ -1,15 +1,16 @@
-/// The request headers that only the gateway may say to a service: who the client is, how the request came, what it is about. The one list
-/// of them: from clients they are removed, and no route may set one (http.md, "Proxy").
+/// The request headers that only the gateway may say to a service: who the client is, how the request came, what it is
+/// about. The one list of them: from clients they are removed, and no route may set one (http.md, "Proxy").
 ///
 /// Attack: services and their frameworks believe such headers, whoever sent them.
 package enum ReservedHeaders {
-  /// Whole names. Like `prefixes` as careless services read them: lower case, with `-` for every byte but letters and digits (CGI makes `_`
-  /// of all of them).
+  /// Whole names. Like `prefixes` as careless services read them: lower case, with `-` for every byte but letters and
+  /// digits (CGI makes `_` of all of them).
   package static let names: [StaticString] = [
     "forwarded", "x-forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "x-remote-user", "proxy",
     // Another address, or another method, than the one that was judged.
     "x-rewrite-url", "x-http-method", "x-http-method-override", "x-method-override",
-    // The client's own: what the gateway keeps on a device, and an upgrade to HTTP/2 in the clear (RFC 7540 section 3.2.1).
+    // The client's own: what the gateway keeps on a device, and an upgrade to HTTP/2 in the clear (RFC 7540 section
+    // 3.2.1).
     "moongate-device", "http2-settings",
   ]
 

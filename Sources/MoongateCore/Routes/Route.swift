@@ -31,9 +31,12 @@ package struct Route: Sendable {
   package let location: SourceLocation
 
   package init(
-    host: String?, path: PathPattern, methods: Set<String>?, upstreams: [Upstream], isOpen: Bool, flow: String, requirement: Requirement?,
-    decide: FunctionName?, timeout: Duration, allowsUpgrade: Bool, headers: [(name: String, value: String)], bodyLimit: Int?,
-    bodyRate: BodyRate? = .standard, groups: GroupRequirement? = nil, tokens: RouteTokens? = nil, location: SourceLocation
+    host: String?, path: PathPattern, methods: Set<String>?, upstreams: [Upstream], isOpen: Bool, flow: String,
+    requirement: Requirement?,
+    decide: FunctionName?, timeout: Duration, allowsUpgrade: Bool, headers: [(name: String, value: String)],
+    bodyLimit: Int?,
+    bodyRate: BodyRate? = .standard, groups: GroupRequirement? = nil, tokens: RouteTokens? = nil,
+    location: SourceLocation
   ) {
     self.host = host
     self.path = path

@@ -23,7 +23,8 @@ struct DerivedKeys: Sendable {
   init(_ master: [UInt8]) {
     let root = SymmetricKey(data: master)
     let derive = { (purpose: String) in
-      HKDF<SHA256>.deriveKey(inputKeyMaterial: root, salt: Data("moongate".utf8), info: Data(purpose.utf8), outputByteCount: 32)
+      HKDF<SHA256>.deriveKey(
+        inputKeyMaterial: root, salt: Data("moongate".utf8), info: Data(purpose.utf8), outputByteCount: 32)
     }
     name = Self.name(of: master)
     codes = HMAC(key: derive("code"))
@@ -42,7 +43,8 @@ struct DerivedKeys: Sendable {
   /// Eight hexadecimal digits.
   static func name(of master: [UInt8]) -> String {
     let name = HKDF<SHA256>.deriveKey(
-      inputKeyMaterial: SymmetricKey(data: master), salt: Data("moongate".utf8), info: Data("key name".utf8), outputByteCount: 4)
+      inputKeyMaterial: SymmetricKey(data: master), salt: Data("moongate".utf8), info: Data("key name".utf8),
+      outputByteCount: 4)
     return name.withUnsafeBytes { $0.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
   }
 
@@ -51,7 +53,8 @@ struct DerivedKeys: Sendable {
     var attempt = 0
     while true {
       let number = HKDF<SHA256>.deriveKey(
-        inputKeyMaterial: assertions, salt: Data("moongate".utf8), info: Data("assertion \(period) \(attempt)".utf8), outputByteCount: 32)
+        inputKeyMaterial: assertions, salt: Data("moongate".utf8), info: Data("assertion \(period) \(attempt)".utf8),
+        outputByteCount: 32)
       // A number at or above the group's order is no key: take the next one then (its chance is 2^-32).
       if let key = number.withUnsafeBytes({ try? P256.Signing.PrivateKey(rawRepresentation: $0) }) { return key }
       attempt += 1
@@ -60,7 +63,9 @@ struct DerivedKeys: Sendable {
 
   /// `KeyRing.codeMAC` under this key.
   func codeMAC(_ code: String, flow: TokenHash, provider: String, identifier: String, purpose: String) -> [UInt8] {
-    codes.code(ofParts: [Array(code.utf8), flow.bytes, Array(provider.utf8), Array(identifier.utf8), Array(purpose.utf8)])
+    codes.code(ofParts: [
+      Array(code.utf8), flow.bytes, Array(provider.utf8), Array(identifier.utf8), Array(purpose.utf8),
+    ])
   }
 
   /// `KeyRing.accessTokenHash` under this key.
@@ -73,7 +78,8 @@ struct DerivedKeys: Sendable {
   func open(_ sealed: [UInt8], for owner: String) throws -> [UInt8] { try records.open(sealed, for: owner) }
 }
 
-/// What must mean the same for as long as a store lives: what it counts by, what logs call people by, and by what it is known itself.
+/// What must mean the same for as long as a store lives: what it counts by, what logs call people by, and by what it is
+/// known itself.
 struct CountingKeys: Sendable {
   static let fingerprintLength = 16
 

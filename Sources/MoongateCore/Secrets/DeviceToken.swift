@@ -1,12 +1,13 @@
 import MoongateSDK
 
-/// What a device carries that has passed steps before, so that strangers who try someone's identifier do not lock its owner out (exact.md,
-/// "Tries, limits, locks"). Sealed by the core; a client can neither read nor make one.
+/// What a device carries that has passed steps before, so that strangers who try someone's identifier do not lock its
+/// owner out (exact.md, "Tries, limits, locks"). Sealed by the core; a client can neither read nor make one.
 ///
 /// It names accounts and the providers by which this device has passed for them, as keyed hashes.
 ///
-/// Attack: who can pass one step (a stolen SIM) signs in again and again, for fresh counters of another (the PIN). A mark is for one
-/// provider and one account: where this device has never passed the PIN, its tries at it are a stranger's.
+/// Attack: who can pass one step (a stolen SIM) signs in again and again, for fresh counters of another (the PIN). A
+/// mark is for one provider and one account: where this device has never passed the PIN, its tries at it are a
+/// stranger's.
 package struct DeviceToken: Sendable, Equatable {
   /// How long it is good for after the last sign-in.
   package static let lifetime: Duration = .seconds(365 * 86_400)
@@ -35,12 +36,15 @@ package struct DeviceToken: Sendable, Equatable {
   /// - Returns: nil where the bytes are none, or too old.
   fileprivate init?(bytes: [UInt8], at now: Timestamp) {
     let head = 1 + Self.idLength + 8
-    guard bytes.count >= head, bytes[0] == Self.version, (bytes.count - head).isMultiple(of: Self.markLength) else { return nil }
+    guard bytes.count >= head, bytes[0] == Self.version, (bytes.count - head).isMultiple(of: Self.markLength) else {
+      return nil
+    }
     let issued = Timestamp(milliseconds: bytes[(1 + Self.idLength)..<head].reduce(Int64(0)) { $0 << 8 | Int64($1) })
     guard now < issued + Self.lifetime else { return nil }
     self.init(
       id: Array(bytes[1...Self.idLength]),
-      marks: stride(from: head, to: bytes.count, by: Self.markLength).map { Array(bytes[$0..<($0 + Self.markLength)]) }, issuedAt: issued)
+      marks: stride(from: head, to: bytes.count, by: Self.markLength).map { Array(bytes[$0..<($0 + Self.markLength)]) },
+      issuedAt: issued)
   }
 
   fileprivate var bytes: [UInt8] {
@@ -55,7 +59,9 @@ package struct DeviceToken: Sendable, Equatable {
   }
 
   fileprivate static func mark(_ keys: KeyRing, _ account: String, _ provider: ProviderName?) -> [UInt8] {
-    Array(keys.counterKey([Array("device".utf8), Array((provider?.rawValue ?? "").utf8), Array(account.utf8)]).prefix(markLength))
+    Array(
+      keys.counterKey([Array("device".utf8), Array((provider?.rawValue ?? "").utf8), Array(account.utf8)]).prefix(
+        markLength))
   }
 }
 
@@ -72,7 +78,9 @@ extension KeyRing {
   }
 
   /// The token of a new device that has just passed the providers for the account: for simulations.
-  package func deviceToken(from random: any RandomSource, for account: String, passed: [ProviderName], at now: Timestamp) throws -> SecretText {
+  package func deviceToken(
+    from random: any RandomSource, for account: String, passed: [ProviderName], at now: Timestamp
+  ) throws -> SecretText {
     try remember(DeviceToken(from: random, at: now), account, passed, at: now)
   }
 
@@ -83,7 +91,9 @@ extension KeyRing {
   }
 
   /// The token of a device that has just passed the providers for the account.
-  package func remember(_ device: DeviceToken, _ account: String, _ providers: [ProviderName], at now: Timestamp) throws -> SecretText {
+  package func remember(_ device: DeviceToken, _ account: String, _ providers: [ProviderName], at now: Timestamp) throws
+    -> SecretText
+  {
     let marks = [DeviceToken.mark(self, account, nil)] + providers.map { DeviceToken.mark(self, account, $0) }
     return SecretText(Base64URL.encode(try sealDevice(device.adding(marks, at: now).bytes, for: Self.deviceOwner)))
   }

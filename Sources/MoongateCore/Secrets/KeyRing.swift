@@ -5,12 +5,12 @@ import Synchronization
 
 /// The keys of one installation, all derived from its master keys, none of them in the database.
 ///
-/// What is made is made with the current key. What was made with any key of the ring stays good: codes, sealed records, hashes, device
-/// tokens, assertions. What must mean the same for as long as the store lives (counters, log hashes, the store's mark) follows from the
-/// oldest key, so that a rotation lifts no lock and forgets no try.
+/// What is made is made with the current key. What was made with any key of the ring stays good: codes, sealed records,
+/// hashes, device tokens, assertions. What must mean the same for as long as the store lives (counters, log hashes, the
+/// store's mark) follows from the oldest key, so that a rotation lifts no lock and forgets no try.
 ///
-/// One ring is held by all who make and open things: `replace` exchanges its keys under their hands. What takes several calls must mean the same
-/// whichever keys each of them finds.
+/// One ring is held by all who make and open things: `replace` exchanges its keys under their hands. What takes several
+/// calls must mean the same whichever keys each of them finds.
 package final class KeyRing: Sendable {
   /// The keys at one moment.
   private final class Keys: Sendable {
@@ -30,7 +30,8 @@ package final class KeyRing: Sendable {
       all = [derived[place]] + derived[..<place].reversed() + derived[(place + 1)...]
       retired = masters.members.compactMap(\.rest)
       counting = masters.oldest.rest?.counting ?? derived[0].counting
-      fingerprints = retired.map { ($0.name, $0.counting.fingerprint) } + derived.map { ($0.name, $0.counting.fingerprint) }
+      fingerprints =
+        retired.map { ($0.name, $0.counting.fingerprint) } + derived.map { ($0.name, $0.counting.fingerprint) }
     }
   }
 
@@ -47,7 +48,8 @@ package final class KeyRing: Sendable {
   package convenience init(master: [UInt8]) throws(KeyRingError) { self.init(try MasterKeys(only: master)) }
 
   /// Takes these keys in place of those that it has.
-  /// - Returns: false where the oldest key is another one, by which is counted and a store is known: then it stays as it is.
+  /// - Returns: false where the oldest key is another one, by which is counted and a store is known: then it stays as
+  ///   it is.
   package func replace(by masters: MasterKeys) -> Bool {
     let new = Keys(masters)
     return keys.withLock { keys in
@@ -82,21 +84,28 @@ package final class KeyRing: Sendable {
   /// The key that signs `X-Moongate-Assertion` (ES256) in a period; which one it is depends on nothing else.
   package func assertionKey(period: Int64) -> P256.Signing.PrivateKey { current.assertionKey(period: period) }
 
-  /// All keys with which an assertion of the period may be signed, by this node or by one that has another current key: the current one first.
+  /// All keys with which an assertion of the period may be signed, by this node or by one that has another current key:
+  /// the current one first.
   package func assertionKeys(period: Int64) -> [P256.Signing.PrivateKey] { all.map { $0.assertionKey(period: period) } }
 
   // MARK: codes
 
   /// The form in which a code is kept: HMAC-SHA-256 over the code and all that it is good for, so that it cannot be
   /// moved to another flow, provider, identifier or purpose, and a copy of the database tells no codes.
-  package func codeMAC(_ code: String, flow: TokenHash, provider: String, identifier: String, purpose: String) -> [UInt8] {
+  package func codeMAC(_ code: String, flow: TokenHash, provider: String, identifier: String, purpose: String)
+    -> [UInt8]
+  {
     current.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose)
   }
 
-  /// Whether `codeMAC` gave this for the code, under any key of the ring. In a time that depends on the number of keys alone.
-  package func isMAC(_ mac: [UInt8], of code: String, flow: TokenHash, provider: String, identifier: String, purpose: String) -> Bool {
+  /// Whether `codeMAC` gave this for the code, under any key of the ring. In a time that depends on the number of keys
+  /// alone.
+  package func isMAC(
+    _ mac: [UInt8], of code: String, flow: TokenHash, provider: String, identifier: String, purpose: String
+  ) -> Bool {
     all.reduce(false) { found, keys in
-      let fits = constantTimeEquals(keys.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose), mac)
+      let fits = constantTimeEquals(
+        keys.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose), mac)
       return found || fits
     }
   }
@@ -127,15 +136,17 @@ package final class KeyRing: Sendable {
   }
 
   /// The form in which a passed step keeps the identifier that it proved.
-  package func proofHash(of identifier: Identifier) -> String { logHash("\(identifier.kind.rawValue) \(identifier.value)") }
+  package func proofHash(of identifier: Identifier) -> String {
+    logHash("\(identifier.kind.rawValue) \(identifier.value)")
+  }
 
   /// The row of a counter in the ledger: what is counted by, without saying who it is.
   package func counterKey(_ parts: [[UInt8]]) -> [UInt8] { counting.counters.code(ofParts: parts, length: 20) }
 
   // MARK: peppers
 
-  /// A secret as it goes into Argon2: under a key that is not in the database, without which a copy of the database cannot
-  /// be guessed against.
+  /// A secret as it goes into Argon2: under a key that is not in the database, without which a copy of the database
+  /// cannot be guessed against.
   /// - Returns: with the name of the pepper that was taken.
   package func peppered(_ secret: [UInt8]) -> (secret: [UInt8], pepper: String) {
     let current = current
@@ -158,7 +169,8 @@ package final class KeyRing: Sendable {
   /// Seals what a device carries.
   func sealDevice(_ bytes: [UInt8], for owner: String) throws -> [UInt8] { try current.devices.seal(bytes, for: owner) }
 
-  /// Opens what a device carries: under any key of the ring, and under one that is retired until such marks have aged out.
+  /// Opens what a device carries: under any key of the ring, and under one that is retired until such marks have aged
+  /// out.
   func openDevice(_ sealed: [UInt8], for owner: String, at now: Timestamp) -> [UInt8]? {
     let keys = keys.withLock { $0 }
     for key in keys.all.map(\.devices) + keys.retired.compactMap({ $0.deviceKey(at: now) }) {

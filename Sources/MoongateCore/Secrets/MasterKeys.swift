@@ -2,8 +2,9 @@ import MoongateSDK
 
 /// The master keys of an installation, the oldest first: what a key file holds.
 ///
-/// A file holds either one key, whatever bytes it has, or a ring, a line each: `former NAME KEY` and `retired NAME REST`, then `current NAME KEY`, then
-/// `coming NAME KEY`. The key is in base64url; the name follows from it, so that a line that was cut or mixed up is found.
+/// A file holds either one key, whatever bytes it has, or a ring, a line each: `former NAME KEY` and
+/// `retired NAME REST`, then `current NAME KEY`, then `coming NAME KEY`. The key is in base64url; the name follows from
+/// it, so that a line that was cut or mixed up is found.
 package struct MasterKeys: Sendable {
   /// What a key is for.
   package enum Role: String, Sendable, CaseIterable {
@@ -66,10 +67,15 @@ package struct MasterKeys: Sendable {
   /// Reads what a key file, or a variable, holds.
   /// - Throws: what is wrong with it, by line for a ring; never a byte of a key.
   package init(reading bytes: [UInt8]) throws(KeyRingError) {
-    let lines = String(decoding: bytes, as: UTF8.self).split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-      .map { $0.split { $0 == " " || $0 == "\t" } }
-    // Attack on ourselves: a ring whose beginning was damaged, read as one key of many bytes, would open nothing and begin all counts anew.
-    let isRing = lines.contains { words in words.count > 1 && Role.allCases.contains { $0.rawValue == words[0].lowercased() } }
+    let lines = String(decoding: bytes, as: UTF8.self).split(
+      omittingEmptySubsequences: false, whereSeparator: \.isNewline
+    )
+    .map { $0.split { $0 == " " || $0 == "\t" } }
+    // Attack on ourselves: a ring whose beginning was damaged, read as one key of many bytes, would open nothing and
+    // begin all counts anew.
+    let isRing = lines.contains { words in
+      words.count > 1 && Role.allCases.contains { $0.rawValue == words[0].lowercased() }
+    }
     guard isRing else {
       guard bytes.count <= Self.longest else { throw .tooLong }
       try self.init(only: bytes)
@@ -85,7 +91,9 @@ package struct MasterKeys: Sendable {
     guard members.contains(where: { $0.role == .current }) else {
       throw .malformed(line: lines.count, "it ends without a current key: a part of it is missing")
     }
-    guard members.count <= Self.most else { throw .malformed(line: numbers[Self.most], "more than \(Self.most) keys: retire some") }
+    guard members.count <= Self.most else {
+      throw .malformed(line: numbers[Self.most], "more than \(Self.most) keys: retire some")
+    }
     self.init(members: members)
   }
 
@@ -95,7 +103,8 @@ package struct MasterKeys: Sendable {
     _ words: [Substring], line: Int, after before: [Member], at numbers: [Int]
   ) throws(KeyRingError) -> Member {
     guard words.count == 3, let role = Role(rawValue: String(words[0])) else {
-      throw .malformed(line: line, "a line of a ring is `former`, `retired`, `current` or `coming`, the key's name, and the key")
+      throw .malformed(
+        line: line, "a line of a ring is `former`, `retired`, `current` or `coming`, the key's name, and the key")
     }
     let member = try member(role, named: words[1], words[2], line: line)
     if let same = before.firstIndex(where: { $0.name == member.name }) {
@@ -111,8 +120,11 @@ package struct MasterKeys: Sendable {
     }
   }
 
-  private static func member(_ role: Role, named name: Substring, _ text: Substring, line: Int) throws(KeyRingError) -> Member {
-    let mixedUp = KeyRingError.malformed(line: line, "its key does not go with its name: one of them was cut or changed")
+  private static func member(_ role: Role, named name: Substring, _ text: Substring, line: Int) throws(KeyRingError)
+    -> Member
+  {
+    let mixedUp = KeyRingError.malformed(
+      line: line, "its key does not go with its name: one of them was cut or changed")
     if role == .retired {
       guard let rest = RetiredKey(reading: String(text), name: String(name)) else { throw mixedUp }
       return Member(rest)
@@ -147,7 +159,9 @@ package struct MasterKeys: Sendable {
 
   /// The ring whose first coming key has become the current one; nil where none is coming.
   package func rotated() -> Self? {
-    guard let next = members.firstIndex(where: { $0.role == .coming }), let now = members.firstIndex(where: { $0.role == .current }) else {
+    guard let next = members.firstIndex(where: { $0.role == .coming }),
+      let now = members.firstIndex(where: { $0.role == .current })
+    else {
       return nil
     }
     var ring = self
@@ -156,9 +170,10 @@ package struct MasterKeys: Sendable {
     return ring
   }
 
-  /// The ring in which only that is left of the named former key by which is counted and devices are recognised. What is left of others, and of no use
-  /// any more, is removed.
-  /// - Parameter recognising: whether devices that carry its mark are known for as long as a mark is good; not where somebody else has the key.
+  /// The ring in which only that is left of the named former key by which is counted and devices are recognised. What
+  /// is left of others, and of no use any more, is removed.
+  /// - Parameter recognising: whether devices that carry its mark are known for as long as a mark is good; not where
+  ///   somebody else has the key.
   /// - Returns: nil where the ring has no former key of the name.
   package func retiring(_ name: String, recognising: Bool, at now: Timestamp) -> Self? {
     guard let place = members.firstIndex(where: { $0.name == name && $0.role == .former }) else { return nil }

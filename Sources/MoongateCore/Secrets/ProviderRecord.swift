@@ -2,9 +2,10 @@ import MoongateSDK
 
 /// What a full provider keeps for an account, with the version of its form.
 ///
-/// Version 1 is sealed as it always was. A later one has a mark and its number before the sealed bytes, and is bound to the number: a gateway that
-/// does not know versions cannot open it and answers a fault, so that no older provider reads a newer form for its own. Where such a gateway has written
-/// over the record, the mark is gone, and it is of version 1 again.
+/// Version 1 is sealed as it always was. A later one has a mark and its number before the sealed bytes, and is bound to
+/// the number: a gateway that does not know versions cannot open it and answers a fault, so that no older provider
+/// reads a newer form for its own. Where such a gateway has written over the record, the mark is gone, and it is of
+/// version 1 again.
 package struct ProviderRecord: Sendable, Equatable {
   package let bytes: [UInt8]
   /// `ProviderDescriptor.recordVersion` of the provider that made it.
@@ -27,11 +28,15 @@ package struct ProviderRecord: Sendable, Equatable {
 
   /// Opens what `sealed` made.
   /// - Throws: where it was changed, moved, or sealed under a key that is not in the ring.
-  package init(opening sealed: [UInt8], for owner: String, by keys: KeyRing) throws { self = try Self.opening(sealed, for: owner, by: keys).record }
+  package init(opening sealed: [UInt8], for owner: String, by keys: KeyRing) throws {
+    self = try Self.opening(sealed, for: owner, by: keys).record
+  }
 
   /// Opens what `sealed` made.
   /// - Returns: the record, and the name of the key that it was sealed with.
-  static func opening(_ sealed: [UInt8], for owner: String, by keys: KeyRing) throws -> (record: ProviderRecord, key: String) {
+  static func opening(_ sealed: [UInt8], for owner: String, by keys: KeyRing) throws -> (
+    record: ProviderRecord, key: String
+  ) {
     let head = mark.count + 4
     if sealed.starts(with: mark), sealed.count > head {
       let version = sealed[mark.count..<head].reduce(0) { $0 << 8 | Int($1) }

@@ -2,8 +2,8 @@ import MoongateSDK
 
 /// Keeps what a person sent, and other secrets of a step, out of what is written about it.
 ///
-/// Attack: a provider's log line, or the text of an error that it throws (a decoder's, say), holds the code that was typed, and whoever reads
-/// logs signs in with it.
+/// Attack: a provider's log line, or the text of an error that it throws (a decoder's, say), holds the code that was
+/// typed, and whoever reads logs signs in with it.
 struct Redaction: Sendable {
   /// What stands in their place.
   static let mark = "[redacted]"
@@ -54,12 +54,15 @@ struct Redaction: Sendable {
         kept += Self.mark.utf8
       }
     }
-    return kept.count <= Self.mostKept ? String(decoding: kept, as: UTF8.self) : String(decoding: kept.prefix(Self.mostKept), as: UTF8.self) + "…"
+    return kept.count <= Self.mostKept
+      ? String(decoding: kept, as: UTF8.self) : String(decoding: kept.prefix(Self.mostKept), as: UTF8.self) + "…"
   }
 
   private static func folded(_ text: String) -> [UInt8] { text.utf8.map(folded) }
 
   private static func folded(_ byte: UInt8) -> UInt8 { (65...90).contains(byte) ? byte + 32 : byte }
 
-  private static func isWord(_ byte: UInt8) -> Bool { (48...57).contains(byte) || (97...122).contains(byte) || byte >= 0x80 }
+  private static func isWord(_ byte: UInt8) -> Bool {
+    (48...57).contains(byte) || (97...122).contains(byte) || byte >= 0x80
+  }
 }

@@ -1,5 +1,6 @@
 /// Text that must not be seen: it prints as `•••` wherever it is shown, so that a log line or an error cannot leak it.
-package struct SecretText: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+package struct SecretText: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable
+{
   private let text: String
 
   package init(_ text: String) { self.text = text }

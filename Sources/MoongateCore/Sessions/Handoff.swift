@@ -1,9 +1,10 @@
 import MoongateSDK
 
-/// What a handoff's code says: that one sign-in may be taken over to one origin, in one browser, once, for a short time.
+/// What a handoff's code says: that one sign-in may be taken over to one origin, in one browser, once, for a short
+/// time.
 ///
-/// The code is this, sealed under the installation's keys, so that any gateway of the installation can redeem what another has issued and a client
-/// can neither read nor make one.
+/// The code is this, sealed under the installation's keys, so that any gateway of the installation can redeem what
+/// another has issued and a client can neither read nor make one.
 struct Handoff: Sendable, Equatable {
   /// How long a code is good.
   static let lifetime: Duration = .seconds(30)
@@ -27,7 +28,8 @@ struct Handoff: Sendable, Equatable {
   fileprivate var bytes: [UInt8] {
     let time = (0..<8).map { UInt8(truncatingIfNeeded: expiresAt.milliseconds >> (56 - 8 * Int64($0))) }
     let origin = Array(origin.utf8)
-    return [Self.version] + id + home.bytes + challenge.bytes + time + [UInt8(truncatingIfNeeded: origin.count)] + origin + Array(target.utf8)
+    return [Self.version] + id + home.bytes + challenge.bytes + time + [UInt8(truncatingIfNeeded: origin.count)]
+      + origin + Array(target.utf8)
   }
 
   init(id: [UInt8], home: TokenHash, challenge: TokenHash, expiresAt: Timestamp, origin: String, target: String) {
@@ -42,12 +44,16 @@ struct Handoff: Sendable, Equatable {
   /// - Returns: nil where the bytes are none.
   fileprivate init?(bytes: [UInt8]) {
     let fixed = 1 + 16 + 32 + 32 + 8 + 1
-    guard bytes.count >= fixed, bytes[0] == Self.version, bytes.count >= fixed + Int(bytes[fixed - 1]) else { return nil }
+    guard bytes.count >= fixed, bytes[0] == Self.version, bytes.count >= fixed + Int(bytes[fixed - 1]) else {
+      return nil
+    }
     let end = fixed + Int(bytes[fixed - 1])
     self.init(
-      id: Array(bytes[1..<17]), home: TokenHash(bytes: Array(bytes[17..<49])), challenge: TokenHash(bytes: Array(bytes[49..<81])),
+      id: Array(bytes[1..<17]), home: TokenHash(bytes: Array(bytes[17..<49])),
+      challenge: TokenHash(bytes: Array(bytes[49..<81])),
       expiresAt: Timestamp(milliseconds: bytes[81..<89].reduce(Int64(0)) { $0 << 8 | Int64($1) }),
-      origin: String(decoding: bytes[fixed..<end], as: UTF8.self), target: String(decoding: bytes[end...], as: UTF8.self))
+      origin: String(decoding: bytes[fixed..<end], as: UTF8.self),
+      target: String(decoding: bytes[end...], as: UTF8.self))
   }
 }
 
@@ -62,7 +68,8 @@ extension KeyRing {
 
   /// - Returns: nil where the text is forged, damaged, or another installation's.
   fileprivate func handoff(_ code: String) -> Handoff? {
-    guard code.utf8.count <= Self.longestHandoff, let sealed = Base64URL.decode(code), let bytes = try? open(sealed, for: Self.handoffOwner)
+    guard code.utf8.count <= Self.longestHandoff, let sealed = Base64URL.decode(code),
+      let bytes = try? open(sealed, for: Self.handoffOwner)
     else { return nil }
     return Handoff(bytes: bytes)
   }
@@ -82,8 +89,8 @@ package enum HandoffRefusal: String, Error, Sendable {
 
 /// Takes a sign-in over to a further root domain.
 ///
-/// A browser without a cookie of that domain gets a nonce there and is led to `public_url`, whose cookie it has; `issue` gives it a code, `redeem`
-/// gives it a token of its own for the domain.
+/// A browser without a cookie of that domain gets a nonce there and is led to `public_url`, whose cookie it has;
+/// `issue` gives it a code, `redeem` gives it a token of its own for the domain.
 package struct HandoffService: Sendable {
   let keys: KeyRing
   let store: any Store
@@ -97,11 +104,14 @@ package struct HandoffService: Sendable {
   ///   - target: path and query there; judged already.
   ///   - challenge: the SHA-256 of the browser's nonce.
   /// - Returns: nil where the session is itself one for a further domain: such a token makes no others.
-  package func issue(for session: Session, to origin: String, target: String, challenge: TokenHash) throws -> SecretText? {
+  package func issue(for session: Session, to origin: String, target: String, challenge: TokenHash) throws
+    -> SecretText?
+  {
     guard session.domain == nil, origin.utf8.count <= 255 else { return nil }
     return try keys.code(
       Handoff(
-        id: random.bytes(16), home: session.token, challenge: challenge, expiresAt: clock.now() + Handoff.lifetime, origin: origin, target: target))
+        id: random.bytes(16), home: session.token, challenge: challenge, expiresAt: clock.now() + Handoff.lifetime,
+        origin: origin, target: target))
   }
 
   /// What a redeemed code gives.
@@ -125,7 +135,9 @@ package struct HandoffService: Sendable {
     ///   - domain: the root domain of that.
     ///   - nonce: the hash of the browser's nonce; nil where it has none.
     ///   - old: the live session that the browser has there already.
-    package init(origin: String, domain: String, nonce: TokenHash?, address: ClientAddress, decision: DecisionID, old: Session?) {
+    package init(
+      origin: String, domain: String, nonce: TokenHash?, address: ClientAddress, decision: DecisionID, old: Session?
+    ) {
       self.origin = origin
       self.domain = domain
       self.nonce = nonce
@@ -135,11 +147,14 @@ package struct HandoffService: Sendable {
     }
   }
 
-  /// Spends a code. Whoever presents one spends it, so that a code which was seen elsewhere is worth nothing, in whatever order it comes.
+  /// Spends a code. Whoever presents one spends it, so that a code which was seen elsewhere is worth nothing, in
+  /// whatever order it comes.
   ///
-  /// Attacks: a code replayed (spent); in another browser, be it a stolen code or an attacker's own (the nonce); at another origin; after a sign-out;
-  /// later than 30 s.
-  package func redeem(_ code: String, by redeemer: Redeemer) async throws(StoreFault) -> Result<Redeemed, HandoffRefusal> {
+  /// Attacks: a code replayed (spent); in another browser, be it a stolen code or an attacker's own (the nonce); at
+  /// another origin; after a sign-out; later than 30 s.
+  package func redeem(_ code: String, by redeemer: Redeemer) async throws(StoreFault) -> Result<
+    Redeemed, HandoffRefusal
+  > {
     guard let handoff = keys.handoff(code) else { return .failure(.malformed) }
     let now = clock.now()
     guard now < handoff.expiresAt else { return .failure(.expired) }
@@ -153,13 +168,17 @@ package struct HandoffService: Sendable {
       return .failure(.ended)
     }
     let token = SessionToken(from: random)
-    var changes = [spending, .putDomainToken(NewDomainToken(domain: redeemer.domain, token: token.hash, session: found.session))]
-    // Somebody else was signed in there in this browser; nobody is told of a sign-in of theirs that has no cookie any more.
+    var changes = [
+      spending, .putDomainToken(NewDomainToken(domain: redeemer.domain, token: token.hash, session: found.session)),
+    ]
+    // Somebody else was signed in there in this browser; nobody is told of a sign-in of theirs that has no cookie any
+    // more.
     if let old = redeemer.old, old.id != found.session.id { changes.append(.endSession(old.token)) }
     changes.append(
       .audit(
         AuditEvent(
-          id: redeemer.decision, at: now, kind: .sessionExtended, account: found.session.account, address: redeemer.address.description,
+          id: redeemer.decision, at: now, kind: .sessionExtended, account: found.session.account,
+          address: redeemer.address.description,
           detail: ["session": found.session.id, "domain": redeemer.domain])))
     switch try await store.apply(changes, at: now) {
     case .applied: return .success(Redeemed(token: token, target: handoff.target))
@@ -170,7 +189,9 @@ package struct HandoffService: Sendable {
 
   private func refusal(of handoff: Handoff, _ redeemer: Redeemer) -> HandoffRefusal? {
     if handoff.origin != redeemer.origin { return .otherOrigin }
-    guard let nonce = redeemer.nonce, constantTimeEquals(nonce.bytes, handoff.challenge.bytes) else { return .otherBrowser }
+    guard let nonce = redeemer.nonce, constantTimeEquals(nonce.bytes, handoff.challenge.bytes) else {
+      return .otherBrowser
+    }
     return nil
   }
 }

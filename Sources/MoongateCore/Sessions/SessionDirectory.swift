@@ -50,7 +50,9 @@ package final class SessionWatch: Sendable {
   }
 
   /// Calls back on an unspecified thread; the callback must be quick.
-  package func subscribe(_ callback: @escaping @Sendable (SessionChanges) -> Void) { subscribers.withLock { $0.append(callback) } }
+  package func subscribe(_ callback: @escaping @Sendable (SessionChanges) -> Void) {
+    subscribers.withLock { $0.append(callback) }
+  }
 
   /// Whether the last successful look is young enough to believe a cache.
   package var isFresh: Bool {
@@ -60,9 +62,10 @@ package final class SessionWatch: Sendable {
 
   private var sinceOrigin: Int64 { (ContinuousClock.now - origin).wholeNanoseconds + 1 }
 
-  /// Looks until the task is cancelled. The first look only learns where the changes begin: nothing from before it is believed.
-  /// - Parameter pause: waits between two looks. A caller with a thread of its own blocks that one: a busy pool must not come late,
-  ///   since nobody's session is believed then without asking the store.
+  /// Looks until the task is cancelled. The first look only learns where the changes begin: nothing from before it is
+  /// believed.
+  /// - Parameter pause: waits between two looks. A caller with a thread of its own blocks that one: a busy pool must
+  ///   not come late, since nobody's session is believed then without asking the store.
   package func run(pause: @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }) async {
     var sequence: Int64?
     var wasFailing = false
@@ -70,10 +73,11 @@ package final class SessionWatch: Sendable {
       do {
         let started = sinceOrigin
         let found = try await store.sessionChanges(after: sequence ?? .max)
-        // What was remembered before the first look may have ended before it. After a failover another server answers, one that may lack what we
-        // saw last and have given its numbers to other changes.
+        // What was remembered before the first look may have ended before it. After a failover another server answers,
+        // one that may lack what we saw last and have given its numbers to other changes.
         let believesNothing = sequence == nil || wasFailing
-        let changes = believesNothing ? SessionChanges(latest: found.latest, tokens: [], accounts: [], isIncomplete: true) : found
+        let changes =
+          believesNothing ? SessionChanges(latest: found.latest, tokens: [], accounts: [], isIncomplete: true) : found
         if !changes.tokens.isEmpty || !changes.accounts.isEmpty || changes.isIncomplete {
           for subscriber in subscribers.withLock({ $0 }) { subscriber(changes) }
         }
@@ -82,7 +86,9 @@ package final class SessionWatch: Sendable {
         if wasFailing { logger.notice("the store answers again") }
         wasFailing = false
       } catch {
-        if !wasFailing { logger.error("the store cannot be asked for session changes", metadata: ["fault": "\(error)"]) }
+        if !wasFailing {
+          logger.error("the store cannot be asked for session changes", metadata: ["fault": "\(error)"])
+        }
         wasFailing = true
       }
       await pause(Self.interval)

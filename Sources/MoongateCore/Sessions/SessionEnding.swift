@@ -15,20 +15,25 @@ package struct SessionEnding: Sendable {
   package func end(_ session: Session, by address: ClientAddress) async throws(StoreFault) {
     let now = clock.now()
     let event = AuditEvent(
-      id: DecisionID(from: random), at: now, kind: .sessionEnded, account: session.account, address: address.description,
+      id: DecisionID(from: random), at: now, kind: .sessionEnded, account: session.account,
+      address: address.description,
       detail: ["session": session.id])
     _ = try await store.apply([.endSession(session.token), .audit(event)], at: now)
   }
 
-  /// Signs the account out everywhere, or everywhere else. Sign-ins and resets that are under way end too, as codes do that were sent before.
+  /// Signs the account out everywhere, or everywhere else. Sign-ins and resets that are under way end too, as codes do
+  /// that were sent before.
   /// - Parameters:
   ///   - kept: the session that goes on; nil: none does.
   ///   - address: who asked for it.
-  package func endAll(of account: String, except kept: Session? = nil, by address: ClientAddress) async throws(StoreFault) {
+  package func endAll(of account: String, except kept: Session? = nil, by address: ClientAddress)
+    async throws(StoreFault)
+  {
     let now = clock.now()
     let event = AuditEvent(
       id: DecisionID(from: random), at: now, kind: .sessionEnded, account: account, address: address.description,
       detail: ["sessions": kept == nil ? "all" : "all others"])
-    _ = try await store.apply([.raiseEpoch(account: account), .endSessions(account: account, except: kept?.token), .audit(event)], at: now)
+    _ = try await store.apply(
+      [.raiseEpoch(account: account), .endSessions(account: account, except: kept?.token), .audit(event)], at: now)
   }
 }

@@ -3,8 +3,9 @@ import Synchronization
 
 /// A candidate that judges live traffic beside the active generation, without effect.
 ///
-/// Whoever serves a request only leaves what was asked, in a queue that is bounded, and goes on; what is too much is dropped and counted. One thread that
-/// nobody waits for asks both generations again, each with counters of its own that begin empty, and compares. It sends nothing and writes nothing.
+/// Whoever serves a request only leaves what was asked, in a queue that is bounded, and goes on; what is too much is
+/// dropped and counted. One thread that nobody waits for asks both generations again, each with counters of its own
+/// that begin empty, and compares. It sends nothing and writes nothing.
 package final class PolicyShadow: Sendable {
   /// What operators are shown.
   package struct Status: Sendable {
@@ -37,7 +38,8 @@ package final class PolicyShadow: Sendable {
     var failure: String?
   }
 
-  /// What was found. It has a lock of its own: the thread that compares has little priority, and while it holds one nobody who serves may wait for it.
+  /// What was found. It has a lock of its own: the thread that compares has little priority, and while it holds one
+  /// nobody who serves may wait for it.
   private struct Findings {
     var run = 0
     var against = ""
@@ -66,7 +68,8 @@ package final class PolicyShadow: Sendable {
 
   /// - Parameter makeStore: makes an empty store in memory, for counters.
   package init(
-    generations: ActiveGeneration, keys: KeyRing, random: any RandomSource, makeStore: @escaping @Sendable () throws -> any Store
+    generations: ActiveGeneration, keys: KeyRing, random: any RandomSource,
+    makeStore: @escaping @Sendable () throws -> any Store
   ) {
     self.generations = generations
     self.keys = keys
@@ -85,7 +88,8 @@ package final class PolicyShadow: Sendable {
     let requests = droppedRequests.load(ordering: .relaxed)
     if requests > 0 { dropped["request"] = requests }
     return Status(
-      candidate: candidate, folder: state.folder, since: state.since, by: state.by, against: found.against, tally: found.tally, dropped: dropped,
+      candidate: candidate, folder: state.folder, since: state.since, by: state.by, against: found.against,
+      tally: found.tally, dropped: dropped,
       restarts: found.restarts, failure: state.failure)
   }
 
@@ -166,7 +170,8 @@ package final class PolicyShadow: Sendable {
   /// Compares what waits.
   /// - Returns: whether anything waited.
   func look(_ run: Int? = nil, _ judge: inout ShadowJudge?) async -> Bool {
-    let (began, candidate, steps, requests) = state.withLock { state -> (Int, (any PolicyGeneration)?, [WatchedAct], [WatchedAct]) in
+    let (began, candidate, steps, requests) = state.withLock {
+      state -> (Int, (any PolicyGeneration)?, [WatchedAct], [WatchedAct]) in
       if let run, state.run != run { return (state.run, nil, [], []) }
       defer { (state.acts, state.requests) = ([], []) }
       return (state.run, state.candidate, state.acts, state.requests)
@@ -245,7 +250,9 @@ extension PolicyShadow {
   package var families: [MetricFamily] {
     let status = status
     let kinds = ["step", "condition", "flow", "request"]
-    let samples = { (counts: [String: Int]?) in kinds.map { MetricFamily.Sample([("kind", $0)], Double(counts?[$0] ?? 0)) } }
+    let samples = { (counts: [String: Int]?) in
+      kinds.map { MetricFamily.Sample([("kind", $0)], Double(counts?[$0] ?? 0)) }
+    }
     return [
       MetricFamily(.shadow, isOn ? 1 : 0),
       MetricFamily(.shadowJudgedTotal, samples(status?.tally.judged)),

@@ -15,7 +15,8 @@ struct ShadowAnswer: Sendable, Hashable {
   static let ok = ShadowAnswer("ok")
 }
 
-/// One of the two generations that a shadow compares, with counters of its own: the gateway's store is never asked, and nothing is written to it.
+/// One of the two generations that a shadow compares, with counters of its own: the gateway's store is never asked, and
+/// nothing is written to it.
 ///
 /// Belongs to one thread at a time.
 final class ShadowSide {
@@ -36,7 +37,8 @@ final class ShadowSide {
 
   /// - Throws: where its functions cannot be loaded or its counters cannot be made.
   init(
-    _ generation: any PolicyGeneration, keys: KeyRing, random: any RandomSource, makeStore: @escaping @Sendable () throws -> any Store
+    _ generation: any PolicyGeneration, keys: KeyRing, random: any RandomSource,
+    makeStore: @escaping @Sendable () throws -> any Store
   ) throws {
     self.generation = generation
     self.keys = keys
@@ -53,7 +55,9 @@ final class ShadowSide {
     switch question {
     case .step(let step):
       let answer: ShadowAnswer
-      do { answer = try await self.answer(step, at: now) } catch let fault as PolicyFault { answer = Self.failed(fault) }
+      do { answer = try await self.answer(step, at: now) } catch let fault as PolicyFault {
+        answer = Self.failed(fault)
+      }
       try await bound(at: now)
       return answer
     case .condition(let function, let facts): return answer(function, facts)
@@ -70,24 +74,33 @@ final class ShadowSide {
     guard let policy = generation.policies[step.subject.provider] else {
       return ShadowAnswer("not_configured", at: SourceLocation(file: "gateway.lua", line: 0))
     }
-    let number = { [evaluator] (varying: Varying<Int>) throws(PolicyFault) in try evaluator.value(of: varying, given: step.facts) }
-    let duration = { [evaluator] (varying: Varying<Duration>) throws(PolicyFault) in try evaluator.value(of: varying, given: step.facts) }
+    let number = { [evaluator] (varying: Varying<Int>) throws(PolicyFault) in
+      try evaluator.value(of: varying, given: step.facts)
+    }
+    let duration = { [evaluator] (varying: Varying<Duration>) throws(PolicyFault) in
+      try evaluator.value(of: varying, given: step.facts)
+    }
     if step.action == .register {
       return try await charge(
-        try policy.resolve(.register, for: step.subject, keys: keys, number: number, duration: duration), nil, step, policy, now)
+        try policy.resolve(.register, for: step.subject, keys: keys, number: number, duration: duration), nil, step,
+        policy, now)
     }
-    let limits = try policy.stepLimits(for: step.subject, expiredAt: step.expiredAt, keys: keys, number: number, duration: duration)
+    let limits = try policy.stepLimits(
+      for: step.subject, expiredAt: step.expiredAt, keys: keys, number: number, duration: duration)
     if step.action == .begin { return try await charge(limits.begin, nil, step, policy, now) }
     if let refused = try await verdict(step, policy, limits, at: now) { return refused }
     if step.action == .send {
       let personal = limits.verify.filter(\.key.isPersonal)
       for (limit, state) in zip(personal, try await store.counters(personal, at: now)) {
         if state.isLocked(at: now) { return refusal(RefusalCode.tooManyAttempts.name, limit, policy) }
-        if state.isDisabled, policy.unknownAccount != .conceal { return refusal(RefusalCode.disabled.name, limit, policy) }
+        if state.isDisabled, policy.unknownAccount != .conceal {
+          return refusal(RefusalCode.disabled.name, limit, policy)
+        }
       }
       return try await charge(limits.send, limits.timer, step, policy, now)
     }
-    return try await charge(step.isSetting ? limits.verify.filter { !$0.key.isPersonal } : limits.verify, nil, step, policy, now)
+    return try await charge(
+      step.isSetting ? limits.verify.filter { !$0.key.isPersonal } : limits.verify, nil, step, policy, now)
   }
 
   /// What `send` or `verify` of the policy says; nil where it is not against it.
@@ -107,7 +120,8 @@ final class ShadowSide {
     case .deny(let reason): return ShadowAnswer(reason, at: location())
     case .fault(let fault): return ShadowAnswer("policy_error", at: fault.location ?? location())
     case .requireAlso(let provider):
-      return facts.flow?.passed.contains(provider) ?? false ? nil : ShadowAnswer("require_also \(provider)", at: location())
+      return facts.flow?.passed.contains(provider) ?? false
+        ? nil : ShadowAnswer("require_also \(provider)", at: location())
     }
   }
 
@@ -119,11 +133,14 @@ final class ShadowSide {
     let id = ReservationID(from: random)
     let isSettled = !step.action.hasOutcome
     charges += 1
-    switch try await store.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: timer, isSettled: isSettled)) {
+    switch try await store.reserve(
+      ReservationRequest(id: id, now: now, limits: limits, timer: timer, isSettled: isSettled))
+    {
     case .filledByPending: return .ok
     case .reserved:
       if !isSettled {
-        let settlement = Settlement(reservation: id, outcome: step.outcome ?? .refund, limits: limits, timer: timer, now: now)
+        let settlement = Settlement(
+          reservation: id, outcome: step.outcome ?? .refund, limits: limits, timer: timer, now: now)
         _ = try await store.apply([.settle(settlement)], at: now)
       }
       return .ok
@@ -133,7 +150,8 @@ final class ShadowSide {
       }
       guard refused.reason == .disabled else { return refusal(limit.fullCode(of: step.action).name, limit, policy) }
       // Where the policy conceals, a limit that turned something off answers as if it were not there.
-      return policy.unknownAccount == .conceal && limit.key.isPersonal ? .ok : refusal(RefusalCode.disabled.name, limit, policy)
+      return policy.unknownAccount == .conceal && limit.key.isPersonal
+        ? .ok : refusal(RefusalCode.disabled.name, limit, policy)
     }
   }
 
@@ -158,11 +176,13 @@ final class ShadowSide {
     let steps = facts.flow.flatMap { generation.flows[$0.name]?.steps } ?? []
     let accounts = generation.accounts
     let isKnown =
-      steps.contains { $0.when == function } || accounts.signIn.contains { $0.when == function } || accounts.offers.contains { $0.when == function }
+      steps.contains { $0.when == function } || accounts.signIn.contains { $0.when == function }
+      || accounts.offers.contains { $0.when == function }
     guard isKnown else { return ShadowAnswer("no condition") }
     do throws(PolicyFault) {
       let holds = try evaluator.condition(of: function, given: facts)
-      return ShadowAnswer(holds ? "holds" : "does not hold", at: evaluator.evidence(of: function, given: facts)?.location)
+      return ShadowAnswer(
+        holds ? "holds" : "does not hold", at: evaluator.evidence(of: function, given: facts)?.location)
     } catch {
       return Self.failed(error)
     }
@@ -172,7 +192,8 @@ final class ShadowSide {
   private func flow(_ name: String) -> ShadowAnswer {
     guard let flow = generation.flows[name] else { return ShadowAnswer("no such flow") }
     let steps = flow.steps.map { step in
-      step.choices.map(\.rawValue).joined(separator: step.isFallback ? " then " : " or ") + (step.isSkippable ? " (may be skipped)" : "")
+      step.choices.map(\.rawValue).joined(separator: step.isFallback ? " then " : " or ")
+        + (step.isSkippable ? " (may be skipped)" : "")
         + (step.when == nil ? "" : " (when)")
     }
     return ShadowAnswer("\(flow.account.rawValue): \(steps.joined(separator: ", "))", at: flow.location)
@@ -190,9 +211,11 @@ final class ShadowSide {
     }
     let route = generation.routes.routes[index]
     var decided: SourceLocation?
-    let verdict = route.verdict(request.session, entitlements(of: request.session), at: now) { function, session, entitlements in
+    let verdict = route.verdict(request.session, entitlements(of: request.session), at: now) {
+      function, session, entitlements in
       let facts = session.facts(
-        of: request.facts, by: ClientFacts(address: request.address, userAgent: request.userAgent, isNewDevice: false), entitlements, at: now,
+        of: request.facts, by: ClientFacts(address: request.address, userAgent: request.userAgent, isNewDevice: false),
+        entitlements, at: now,
         clockIsSuspect: false)
       let verdict = evaluator.verdict(of: function, given: facts)
       if verdict != .allow { decided = evaluator.evidence(of: function, given: facts)?.location }

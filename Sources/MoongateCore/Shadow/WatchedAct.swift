@@ -89,7 +89,9 @@ final class RequestWatch: Sendable {
     }
   }
 
-  func asked(_ question: WatchedAct.Question) { state.withLock { if $0.questions.count < Self.most { $0.questions.append(question) } } }
+  func asked(_ question: WatchedAct.Question) {
+    state.withLock { if $0.questions.count < Self.most { $0.questions.append(question) } }
+  }
 }
 
 extension Settlement.Outcome {

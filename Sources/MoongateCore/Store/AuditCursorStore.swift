@@ -1,8 +1,10 @@
 /// How far the audit trail has been sent to each sink. The order of sending is that in which events were committed.
 package protocol AuditCursorStore: Sendable {
-  /// Where sending to a sink goes on; marks the sink as one that is in use. A new sink begins with the oldest event that is kept.
+  /// Where sending to a sink goes on; marks the sink as one that is in use. A new sink begins with the oldest event
+  /// that is kept.
   func auditCursor(of sink: String, at now: Timestamp) async throws(StoreFault) -> AuditPosition
-  /// The events behind a position, in the order of sending. An event is given only once no transaction can still commit one before it.
+  /// The events behind a position, in the order of sending. An event is given only once no transaction can still commit
+  /// one before it.
   /// - Parameter limit: at most so many, 1 or more.
   func events(after position: AuditPosition, limit: Int) async throws(StoreFault) -> [PositionedEvent]
   /// Notes that a sink has everything up to a position.
@@ -14,7 +16,8 @@ package protocol AuditCursorStore: Sendable {
   func auditBacklog(after position: AuditPosition) async throws(StoreFault) -> AuditBacklog
   /// Forgets the cursors of sinks that are not in use.
   /// - Parameter moment: those that have been in use since then stay.
-  func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp) async throws(StoreFault)
+  func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp)
+    async throws(StoreFault)
 }
 
 /// A place in the order in which the audit trail is sent.

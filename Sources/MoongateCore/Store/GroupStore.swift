@@ -1,6 +1,7 @@
 /// The members of groups, as operators add and remove them (`Change.setGroupMembership`).
 package protocol GroupStore: Sendable {
-  /// How many members each group has, of those that have any: groups that accounts.lua does not define (any more) as well.
+  /// How many members each group has, of those that have any: groups that accounts.lua does not define (any more) as
+  /// well.
   func groupCounts() async throws(StoreFault) -> [GroupName: Int]
   /// The members of a group in the order of their ids.
   /// - Parameters:

@@ -2,7 +2,8 @@
 package protocol LeaseStore: Sendable {
   /// Takes a lease that nobody holds, if it is due.
   /// - Parameter length: how long it is held at most. A holder that dies is replaced after it.
-  func acquireLease(_ name: String, by holder: String, for length: Duration, at now: Timestamp) async throws(StoreFault) -> LeaseAnswer
+  func acquireLease(_ name: String, by holder: String, for length: Duration, at now: Timestamp) async throws(StoreFault)
+    -> LeaseAnswer
   /// Holds a lease for longer, if it is still held.
   /// - Parameter length: from now on.
   /// - Returns: nil where the lease has ended, or somebody else has it.

@@ -24,7 +24,8 @@ package struct ServingNode: Sendable, Equatable {
   package let generation: String
   /// When it was last heard of.
   package let seenAt: Timestamp
-  /// The master keys that it knows, by their names, the one with which it makes things first; none where its program does not tell.
+  /// The master keys that it knows, by their names, the one with which it makes things first; none where its program
+  /// does not tell.
   package let keys: [String]
 
   /// By which people know it: `id` without what tells processes apart.

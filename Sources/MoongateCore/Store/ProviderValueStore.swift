@@ -1,11 +1,13 @@
 import MoongateSDK
 
-/// The rows behind the key-value stores that providers are granted (`KeyValueStore`). Each is sealed by the core; the store knows neither key nor value.
+/// The rows behind the key-value stores that providers are granted (`KeyValueStore`). Each is sealed by the core; the
+/// store knows neither key nor value.
 package protocol ProviderValueStore: Sendable {
   /// The sealed value at a place; nil where there is none that is still alive.
   func providerValue(at place: ProviderValuePlace, at now: Timestamp) async throws(StoreFault) -> [UInt8]?
   /// Stores a value, if the rule allows it.
-  func putProviderValue(_ value: ProviderValue, _ rule: ProviderValueRule, at now: Timestamp) async throws(StoreFault) -> ProviderValueOutcome
+  func putProviderValue(_ value: ProviderValue, _ rule: ProviderValueRule, at now: Timestamp) async throws(StoreFault)
+    -> ProviderValueOutcome
   /// Removes the value at a place. Of several calls at once one gets it.
   /// - Parameter lease: which must still be held.
   func takeProviderValue(
@@ -16,7 +18,8 @@ package protocol ProviderValueStore: Sendable {
   ///   - place: the one before the first of them; nil: from the beginning.
   ///   - limit: at most so many, 1 or more.
   func providerValues(after place: ProviderValuePlace?, limit: Int) async throws(StoreFault) -> [ProviderValue]
-  /// Puts a value in place of another one, which may stand elsewhere. Does nothing if the other one has changed meanwhile.
+  /// Puts a value in place of another one, which may stand elsewhere. Does nothing if the other one has changed
+  /// meanwhile.
   func replaceProviderValue(_ old: ProviderValue, by new: ProviderValue, at now: Timestamp) async throws(StoreFault)
 }
 

@@ -2,8 +2,9 @@ import MoongateSDK
 
 /// A provider's key-value entry on its way into the store and out of it.
 ///
-/// The row's key is a keyed hash, by the oldest key of the ring as counters are, so that a copy of the database tells neither keys nor values. The
-/// sealed part holds the provider's key too: when the oldest key is retired the rows move to hashes by the next one.
+/// The row's key is a keyed hash, by the oldest key of the ring as counters are, so that a copy of the database tells
+/// neither keys nor values. The sealed part holds the provider's key too: when the oldest key is retired the rows move
+/// to hashes by the next one.
 struct SealedProviderValue {
   let key: String
   let value: [UInt8]
@@ -29,7 +30,9 @@ struct SealedProviderValue {
   private init(plain: [UInt8]) throws {
     guard plain.count >= 2 else { throw KeyRingError.notOurs }
     let length = Int(plain[0]) << 8 | Int(plain[1])
-    guard plain.count >= 2 + length, let key = String(validating: plain[2..<2 + length], as: UTF8.self) else { throw KeyRingError.notOurs }
+    guard plain.count >= 2 + length, let key = String(validating: plain[2..<2 + length], as: UTF8.self) else {
+      throw KeyRingError.notOurs
+    }
     self.init(key: key, value: Array(plain[(2 + length)...]))
   }
 
@@ -40,14 +43,16 @@ struct SealedProviderValue {
   }
 
   /// Attack: somebody who writes to the database puts the approval of one sign-in in the place of another's.
-  private static func owner(_ place: ProviderValuePlace) -> String { "value \(place.provider) \(Base64URL.encode(place.key))" }
+  private static func owner(_ place: ProviderValuePlace) -> String {
+    "value \(place.provider) \(Base64URL.encode(place.key))"
+  }
 }
 
 extension SealedProviderValue {
   private static let page = 200
 
-  /// Moves all entries to a ring that lacks a key: those that it sealed are sealed anew, and those whose places follow from it get new places. What
-  /// changes meanwhile is left to whoever changes it; what no key opens is left to expire.
+  /// Moves all entries to a ring that lacks a key: those that it sealed are sealed anew, and those whose places follow
+  /// from it get new places. What changes meanwhile is left to whoever changes it; what no key opens is left to expire.
   static func move(
     in store: any ProviderValueStore, from ring: KeyRing, to left: KeyRing, at now: Timestamp
   ) async throws(StoreFault) {
@@ -58,8 +63,11 @@ extension SealedProviderValue {
         guard let opened = try? Self(opening: value.sealed, at: value.place, by: ring) else { continue }
         let place = place(of: opened.key, for: value.place.provider, by: left)
         if place == value.place, (try? Self(opening: value.sealed, at: place, by: left)) != nil { continue }
-        guard let sealed = try? opened.sealed(for: place, by: left) else { throw StoreFault("a value of \(place.provider) could not be sealed") }
-        try await store.replaceProviderValue(value, by: ProviderValue(place: place, sealed: sealed, expiresAt: value.expiresAt), at: now)
+        guard let sealed = try? opened.sealed(for: place, by: left) else {
+          throw StoreFault("a value of \(place.provider) could not be sealed")
+        }
+        try await store.replaceProviderValue(
+          value, by: ProviderValue(place: place, sealed: sealed, expiresAt: value.expiresAt), at: now)
       }
       guard values.count == page, let end = values.last?.place else { return }
       last = end

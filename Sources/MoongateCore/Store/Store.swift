@@ -1,7 +1,8 @@
 import MoongateSDK
 
 /// All that a store must do: a few verbs, each of them atomic and durable when it returns.
-package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AccessTokenStore, AuditStore, AuditSearch, AuditCursorStore, NodeStore,
+package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AccessTokenStore, AuditStore, AuditSearch,
+  AuditCursorStore, NodeStore,
   ProviderValueStore, LeaseStore, GroupStore
 {
   /// The latest moment that the store has recorded: the clock begins no earlier.
@@ -21,7 +22,8 @@ package protocol LedgerStore: Sendable {
   /// Charges one try against all limits, or none: in one transaction that locks the counters first, in sorted order.
   func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult
   /// How counters stand, and a timer where one is given, at one moment. Charges nothing.
-  func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding
+  func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault)
+    -> LedgerStanding
   /// The locks that stand.
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord]
   /// The locks that stand and that failed attempts of a person led to, oldest first.
@@ -58,8 +60,8 @@ package struct LedgerStanding: Sendable, Equatable {
 package protocol FlowStore: Sendable {
   /// The flow, dead or alive, until it is pruned.
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord?
-  /// Removes flows in which nobody has proved anything, where there are more of them than the bound says. (Those of one address are bounded when one
-  /// is stored.)
+  /// Removes flows in which nobody has proved anything, where there are more of them than the bound says. (Those of one
+  /// address are bounded when one is stored.)
   /// - Returns: how many were removed.
   @discardableResult
   func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int
@@ -73,7 +75,8 @@ package protocol AccountStore: Sendable {
   ///   - id: the one before the first of them; nil: from the beginning.
   ///   - limit: at most so many, 1 or more.
   func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account]
-  /// All accounts that have the identifier, proved or only claimed: the one that holds it verified first, then the newest.
+  /// All accounts that have the identifier, proved or only claimed: the one that holds it verified first, then the
+  /// newest.
   func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account]
   /// The account that holds the identifier verified.
   func account(holding identifier: Identifier) async throws(StoreFault) -> Account?
@@ -81,14 +84,15 @@ package protocol AccountStore: Sendable {
   /// - Parameters:
   ///   - provider: only those for which this provider keeps something; nil: all.
   ///   - limit: at most so many, 1 or more.
-  func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault) -> [String]
+  func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault)
+    -> [String]
   /// What a full provider keeps for the account, sealed; nil where it keeps nothing. `Account.credentials` are the
   /// providers that do.
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]?
   /// The providers that keep something for the account, by name, each with its times.
   func factors(of account: String) async throws(StoreFault) -> [StoredFactor]
-  /// Removes accounts that never proved an identifier and that nobody has used since a moment, with all that belongs to them, a bounded number at a
-  /// time. Lines of the audit trail stay as they are: the trail forgets them by itself.
+  /// Removes accounts that never proved an identifier and that nobody has used since a moment, with all that belongs to
+  /// them, a bounded number at a time. Lines of the audit trail stay as they are: the trail forgets them by itself.
   func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts
 }
 
@@ -106,8 +110,8 @@ package struct ExpiredAccounts: Sendable, Equatable {
 
 /// The sessions.
 package protocol SessionStore: Sendable {
-  /// The session with its account, whatever its times say; nil where there is none. Found by its own token, or by one for a further root domain,
-  /// which has `Session.domain` and what was passed when it was made.
+  /// The session with its account, whatever its times say; nil where there is none. Found by its own token, or by one
+  /// for a further root domain, which has `Session.domain` and what was passed when it was made.
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot?
   /// An account's sessions, newest first.
   func sessions(of account: String) async throws(StoreFault) -> [Session]
@@ -148,29 +152,32 @@ package struct StoreFault: Error, Sendable, Equatable, CustomStringConvertible {
 /// One change among those of a transaction.
 package enum Change: Sendable {
   case settle(Settlement)
-  /// Stores the record as version `record.version + 1`, if the stored version is `record.version` (0: there is none yet).
+  /// Stores the record as version `record.version + 1`, if the stored version is `record.version` (0: there is none
+  /// yet).
   case putFlow(FlowRecord)
   /// Removes the flow; where a version is given, only if it is the stored one.
   case deleteFlow(TokenHash, version: Int? = nil)
-  /// Conflicts where one of its verified identifiers is held by another account. Other accounts lose their claims on those identifiers, their sessions,
-  /// and what the named providers keep for them.
+  /// Conflicts where one of its verified identifiers is held by another account. Other accounts lose their claims on
+  /// those identifiers, their sessions, and what the named providers keep for them.
   case createAccount(Account, forgetting: Set<ProviderName> = [])
   /// Marks the identifier as the account's own, proved now; unverified claims of others on it go, as above.
   /// Conflicts where another account holds it verified.
   case verifyIdentifier(account: String, Identifier, forgetting: Set<ProviderName> = [])
   /// Replaces what a full provider keeps for the account; nil removes it. Sealed by the core.
   case putProviderRecord(account: String, ProviderName, sealed: [UInt8]?)
-  /// The account's record of the provider must still be the one whose sealed bytes have this hash; nil: there must be none. Otherwise nothing
-  /// of the transaction is done.
+  /// The account's record of the provider must still be the one whose sealed bytes have this hash; nil: there must be
+  /// none. Otherwise nothing of the transaction is done.
   case demandProviderRecord(account: String, ProviderName, TokenHash?)
   /// The account must still be of this epoch (`Account.epoch`). Otherwise nothing of the transaction is done.
   case demandEpoch(AccountVersion)
   /// What was proved to the account before is worth nothing from now on: `Account.epoch` grows by one.
   case raiseEpoch(account: String)
-  /// Holds the identifier as the account's own word: unverified, it opens nothing. Nothing where the account has it already.
+  /// Holds the identifier as the account's own word: unverified, it opens nothing. Nothing where the account has it
+  /// already.
   case claimIdentifier(account: String, Identifier)
-  /// Leaves the account nothing but the identifier and the records of some providers: other identifiers, other records, groups and all sessions go.
-  /// Conflicts where the account does not hold the identifier verified, or holds another one verified: somebody else has proved to be its owner.
+  /// Leaves the account nothing but the identifier and the records of some providers: other identifiers, other records,
+  /// groups and all sessions go. Conflicts where the account does not hold the identifier verified, or holds another
+  /// one verified: somebody else has proved to be its owner.
   case reclaimAccount(String, by: Identifier, keeping: Set<ProviderName>)
   /// Takes all identifiers of a kind from the account, but for the one that takes their place.
   case dropIdentifiers(account: String, IdentifierKind, except: Identifier)
@@ -182,8 +189,9 @@ package enum Change: Sendable {
   case renameAccount(account: String, firstName: String?, lastName: String?)
   /// Takes an identifier from the account. Conflicts where the account does not have it.
   case removeIdentifier(account: String, Identifier)
-  /// Makes one person of two accounts: what the first holds verified moves to the second, where it counts as verified now, unless the second has
-  /// something verified of that kind (identities elsewhere it may have several of); and the first is gone with all that belongs to it, its groups included. Conflicts where either is gone or locked.
+  /// Makes one person of two accounts: what the first holds verified moves to the second, where it counts as verified
+  /// now, unless the second has something verified of that kind (identities elsewhere it may have several of); and the
+  /// first is gone with all that belongs to it, its groups included. Conflicts where either is gone or locked.
   case absorbAccount(String, into: String)
   /// Ends these counters' locks and forgets their events: what they count has been replaced.
   case clearCounters([ResolvedLimit])
@@ -191,18 +199,20 @@ package enum Change: Sendable {
   case seen(account: String)
   /// An operator locks the account, and all its sessions end; or lets people in again. Conflicts where it is gone.
   case setLocked(account: String, Bool)
-  /// Adds the account to a group, or removes it from one; nothing where that is so already. Every process of the store learns of it as of a session's
-  /// change. Conflicts where the account is gone.
+  /// Adds the account to a group, or removes it from one; nothing where that is so already. Every process of the store
+  /// learns of it as of a session's change. Conflicts where the account is gone.
   case setGroupMembership(account: String, GroupName, Bool)
-  /// Removes the account with identifiers, records, sessions, and the flows that name it. Events of it, or of one of the traces
-  /// (`KeyRing.logHash` of its identifiers, `KeyRing.accountTrace`), stay without account, identifier, address and facts. Conflicts where it is gone.
+  /// Removes the account with identifiers, records, sessions, and the flows that name it. Events of it, or of one of
+  /// the traces (`KeyRing.logHash` of its identifiers, `KeyRing.accountTrace`), stay without account, identifier,
+  /// address and facts. Conflicts where it is gone.
   case deleteAccount(String, traces: [String])
   /// Conflicts where the account is gone or locked by an operator.
   case putSession(Session)
-  /// Stores the session in place of the one with the token. Conflicts where that one has ended meanwhile: a step-up revives nothing.
+  /// Stores the session in place of the one with the token. Conflicts where that one has ended meanwhile: a step-up
+  /// revives nothing.
   case replaceSession(TokenHash, by: Session)
-  /// Stores a session's token for a further root domain; the one that the session had for it before is dead. Conflicts where the session has ended,
-  /// or has another token of its own by now.
+  /// Stores a session's token for a further root domain; the one that the session had for it before is dead. Conflicts
+  /// where the session has ended, or has another token of its own by now.
   case putDomainToken(NewDomainToken)
   /// Ends the session with this token, whether that is its own or one of a further root domain, and all tokens of it.
   case endSession(TokenHash)
@@ -211,9 +221,11 @@ package enum Change: Sendable {
   /// Spends a code that is good once. Conflicts where it was spent before.
   /// - Parameter until: how long that is remembered, longer than the code is good.
   case spendCode(TokenHash, until: Timestamp)
-  /// Stores a new token. Conflicts where another one holds its name, where its owner is gone or locked, or has so many already.
+  /// Stores a new token. Conflicts where another one holds its name, where its owner is gone or locked, or has so many
+  /// already.
   case putAccessToken(AccessToken, most: Int? = nil)
-  /// Another secret takes the place of this one, which is good until then at most. Conflicts where it is gone, or was superseded before.
+  /// Another secret takes the place of this one, which is good until then at most. Conflicts where it is gone, or was
+  /// superseded before.
   case supersedeAccessToken(String, until: Timestamp)
   /// Removes a token. Conflicts where it is gone.
   case endAccessToken(String)

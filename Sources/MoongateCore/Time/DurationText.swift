@@ -18,12 +18,16 @@ extension Duration {
   /// Reads what files and commands write: `90s`, `1h30m`, `90d`; `0s` for nothing.
   /// - Returns: nil where the text is no length of time, or one of more than a hundred years.
   package init?(asWritten text: String) {
-    let units: [(name: String, milliseconds: Int64)] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)]
+    let units: [(name: String, milliseconds: Int64)] = [
+      ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1),
+    ]
     guard text.utf8.count <= 32, let match = text.wholeMatch(of: /([0-9]{1,9}(?:ms|[dhms]))+/) else { return nil }
     var total: Int64 = 0
     var last = Int64.max
     for part in match.output.0.matches(of: /([0-9]{1,9})(ms|[dhms])/) {
-      guard let count = Int64(part.output.1), let unit = units.first(where: { $0.name == part.output.2 }), unit.milliseconds < last else {
+      guard let count = Int64(part.output.1), let unit = units.first(where: { $0.name == part.output.2 }),
+        unit.milliseconds < last
+      else {
         return nil
       }
       last = unit.milliseconds

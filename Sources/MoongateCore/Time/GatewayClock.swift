@@ -11,9 +11,9 @@ package protocol GatewayClock: Sendable {
 
 /// The system's wall clock, made to go forward only and at a steady pace.
 ///
-/// Attack: who can set the machine's clock back (or a bad NTP server) would revive codes or stretch locks. While the wall
-/// clock stands behind, time goes on by the monotonic clock from the latest moment seen, so that a lock of 15 minutes
-/// lasts 15 minutes. After a restart it begins no earlier than the latest moment that the store has recorded.
+/// Attack: who can set the machine's clock back (or a bad NTP server) would revive codes or stretch locks. While the
+/// wall clock stands behind, time goes on by the monotonic clock from the latest moment seen, so that a lock of 15
+/// minutes lasts 15 minutes. After a restart it begins no earlier than the latest moment that the store has recorded.
 package final class SystemClock: GatewayClock {
   private struct State {
     var latest: Timestamp
@@ -52,11 +52,13 @@ package final class SystemClock: GatewayClock {
         state.latest = wall
         state.seenAt = steady
       } else if state.suspect {
-        // What is less than a millisecond is kept for the next time: else time would stand still for whoever asks often.
+        // What is less than a millisecond is kept for the next time: else time would stand still for whoever asks
+        // often.
         state.seenAt = state.seenAt + (expected - state.latest)
         state.latest = expected
       } else {
-        // A small lead is given back by going at half the pace: else every jitter of the wall clock would stay for ever, and nodes drift apart.
+        // A small lead is given back by going at half the pace: else every jitter of the wall clock would stay for
+        // ever, and nodes drift apart.
         let next = max(state.latest + elapsed / 2, wall)
         if next > state.latest { state.seenAt = steady }
         state.latest = max(state.latest, next)

@@ -1,6 +1,6 @@
 extension Timestamp {
-  /// Reads from when on something is asked for: a length of time before now (`90s`, `30m`, `12h`, `7d`), or a moment (RFC 3339 section 5.6, in UTC:
-  /// `2026-11-20T12:15:00Z`). nil where the text is neither.
+  /// Reads from when on something is asked for: a length of time before now (`90s`, `30m`, `12h`, `7d`), or a moment
+  /// (RFC 3339 section 5.6, in UTC: `2026-11-20T12:15:00Z`). nil where the text is neither.
   package init?(since text: String, before now: Timestamp) {
     if let duration = Self.length(text) {
       self = now - duration
@@ -12,17 +12,21 @@ extension Timestamp {
   }
 
   /// What `init(since:before:)` reads, for sentences.
-  package static let sinceForms = "a length of time such as \"90s\", \"30m\", \"12h\" or \"7d\", or a moment in UTC such as \"2026-11-20T12:15:00Z\""
+  package static let sinceForms =
+    "a length of time such as \"90s\", \"30m\", \"12h\" or \"7d\", or a moment in UTC such as \"2026-11-20T12:15:00Z\""
 
   private static func length(_ text: String) -> Duration? {
     let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
     guard let unit = text.last.flatMap({ units[$0] }), (2...9).contains(text.utf8.count) else { return nil }
     let digits = text.dropLast()
-    guard digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let count = Int64(digits), count > 0 else { return nil }
+    guard digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let count = Int64(digits),
+      count > 0
+    else { return nil }
     return .seconds(count * unit)
   }
 
-  /// Whole seconds in UTC. A day that its month does not have is none: written out again, the moment must be what was read.
+  /// Whole seconds in UTC. A day that its month does not have is none: written out again, the moment must be what was
+  /// read.
   private init?(utc text: String) {
     guard text.utf8.count == 20 else { return nil }
     let bytes = Array(text.utf8)

@@ -7,7 +7,9 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
 
   package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-  package init(from decoder: any Decoder) throws { milliseconds = try decoder.singleValueContainer().decode(Int64.self) }
+  package init(from decoder: any Decoder) throws {
+    milliseconds = try decoder.singleValueContainer().decode(Int64.self)
+  }
 
   package func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()

@@ -19,7 +19,8 @@ package struct AccessTokenDirectory: Sendable {
   private let logger: Logger
 
   package init(
-    store: any Store, generations: ActiveGeneration, keys: KeyRing, clock: any GatewayClock, random: any RandomSource, logger: Logger
+    store: any Store, generations: ActiveGeneration, keys: KeyRing, clock: any GatewayClock, random: any RandomSource,
+    logger: Logger
   ) {
     limiter = FailedTokenLimiter(store: store, generations: generations, keys: keys, clock: clock, random: random)
     self.store = store
@@ -31,8 +32,9 @@ package struct AccessTokenDirectory: Sendable {
 
   /// Looks a token up. A wrong one is counted before the answer.
   ///
-  /// The ledger is asked before the token is, and charged after it: a right one leaves no trace. So of wrong ones that come at the same moment a few more
-  /// are looked up than the limit says (as many as one event loop asks for at once), which is nothing against 256 bits.
+  /// The ledger is asked before the token is, and charged after it: a right one leaves no trace. So of wrong ones that
+  /// come at the same moment a few more are looked up than the limit says (as many as one event loop asks for at once),
+  /// which is nothing against 256 bits.
   /// - Parameter secret: nil for a text that cannot be a token: it is counted like a wrong one.
   package func find(_ secret: SecretText?, from address: ClientAddress) async throws(StoreFault) -> Answer {
     if let until = try await limiter.lockedUntil(address) { return .locked(until: until) }
@@ -49,13 +51,17 @@ package struct AccessTokenDirectory: Sendable {
 
   private func find(_ secret: SecretText) async throws(StoreFault) -> SessionSnapshot? {
     let hashes = keys.accessTokenHashes(secret)
-    guard let found = try await store.accessToken(hashed: hashes.map(\.bytes)), let snapshot = live(found) else { return nil }
+    guard let found = try await store.accessToken(hashed: hashes.map(\.bytes)), let snapshot = live(found) else {
+      return nil
+    }
     // Only who brings the secret can move it to another key (`moongate keys retire` waits for that).
     if let current = hashes.first, found.token.hash.key != current.key {
       do {
         try await store.rehashAccessToken(found.token.id, from: found.token.hash, to: current, at: clock.now())
       } catch {
-        logger.warning("a token could not be moved to the current key", metadata: ["token": "\(found.token.id)", "fault": "\(error)"])
+        logger.warning(
+          "a token could not be moved to the current key",
+          metadata: ["token": "\(found.token.id)", "fault": "\(error)"])
       }
     }
     return snapshot
@@ -70,7 +76,8 @@ package struct AccessTokenDirectory: Sendable {
     let written = uses.map { use in
       AccessTokenUse(
         id: use.token.id, at: use.at, network: use.address.networkText,
-        event: .about(use.token, .tokenUsed, at: use.at, random, address: use.address, ["network": use.address.networkText]))
+        event: .about(
+          use.token, .tokenUsed, at: use.at, random, address: use.address, ["network": use.address.networkText]))
     }
     if !written.isEmpty { try await store.recordAccessTokenUses(written) }
   }
@@ -79,7 +86,8 @@ package struct AccessTokenDirectory: Sendable {
 extension AuditEvent {
   /// A line about a token: which one, never its secret.
   package static func about(
-    _ token: AccessToken, _ kind: Kind, at now: Timestamp, _ random: any RandomSource, address: ClientAddress? = nil, _ more: [String: String] = [:]
+    _ token: AccessToken, _ kind: Kind, at now: Timestamp, _ random: any RandomSource, address: ClientAddress? = nil,
+    _ more: [String: String] = [:]
   ) -> AuditEvent {
     // What a person calls a token may tell of them: the id is enough to find it.
     let name = token.owner == nil ? ["name": token.name] : [:]

@@ -20,7 +20,8 @@ package struct AccessTokenSweep: Sendable {
     for token in ended {
       // A conflict: another gateway was here first.
       if token.isExpired(at: now) {
-        _ = try await store.apply([.noteAccessTokenExpired(token.id), .audit(.about(token, .tokenExpired, at: now, random))], at: now)
+        _ = try await store.apply(
+          [.noteAccessTokenExpired(token.id), .audit(.about(token, .tokenExpired, at: now, random))], at: now)
       } else {
         let event = AuditEvent.about(token, .tokenRevoked, at: now, random, ["reason": "account_changed"])
         _ = try await store.apply([.endAccessToken(token.id), .audit(event)], at: now)

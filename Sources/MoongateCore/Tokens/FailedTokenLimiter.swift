@@ -7,20 +7,22 @@ extension ProviderName {
 }
 
 extension ProviderPolicy {
-  /// What holds for wrong tokens where the operator's folder says nothing else: the same as the shipped `policies/token.lua`.
+  /// What holds for wrong tokens where the operator's folder says nothing else: the same as the shipped
+  /// `policies/token.lua`.
   package static let tokens = ProviderPolicy(
     provider: .token, code: .none, resendAfter: [],
     limits: [
       Limit(
-        name: "wrong", action: .verify, key: .ip, max: .fixed(60), window: .fixed(.seconds(3600)), counts: .failures, lock: [.fixed(.seconds(900))],
+        name: "wrong", action: .verify, key: .ip, max: .fixed(60), window: .fixed(.seconds(3600)), counts: .failures,
+        lock: [.fixed(.seconds(900))],
         disables: false, location: SourceLocation(file: "policies/token.lua", line: 0))
     ], unknownAccount: .conceal, message: "", send: nil, verify: nil, locations: [:])
 }
 
 /// Counts wrong tokens by the address that they come from, in the ledger that all gateways of a store share.
 ///
-/// A right token that the data path remembers costs no look into the ledger, so what is locked is remembered here: for a second, after which the ledger
-/// is asked again, so that a lock that an operator lifts ends at once.
+/// A right token that the data path remembers costs no look into the ledger, so what is locked is remembered here: for
+/// a second, after which the ledger is asked again, so that a lock that an operator lifts ends at once.
 package final class FailedTokenLimiter: Sendable {
   /// What is known of an address without asking.
   package enum Standing: Sendable, Equatable {
@@ -46,7 +48,9 @@ package final class FailedTokenLimiter: Sendable {
   private let locks = Mutex<[ClientAddress: Lock]>([:])
   private let hasLocks = Atomic<Bool>(false)
 
-  package init(store: any Store, generations: ActiveGeneration, keys: KeyRing, clock: any GatewayClock, random: any RandomSource) {
+  package init(
+    store: any Store, generations: ActiveGeneration, keys: KeyRing, clock: any GatewayClock, random: any RandomSource
+  ) {
     self.store = store
     self.generations = generations
     self.keys = keys
@@ -70,13 +74,15 @@ package final class FailedTokenLimiter: Sendable {
     let now = clock.now()
     let limits = limits(for: address)
     guard !limits.isEmpty else { return nil }
-    let until = try await store.counters(limits, at: now).filter { $0.isLocked(at: now) }.compactMap(\.lockedUntil).max()
+    let until = try await store.counters(limits, at: now).filter { $0.isLocked(at: now) }.compactMap(\.lockedUntil)
+      .max()
     note(address, until, at: now)
     return until
   }
 
   /// Counts a wrong token.
-  /// - Returns: until when tokens of the address are refused; nil where this one was counted, and is refused for itself.
+  /// - Returns: until when tokens of the address are refused; nil where this one was counted, and is refused for
+  ///   itself.
   package func charge(_ address: ClientAddress) async throws(StoreFault) -> Timestamp? {
     let now = clock.now()
     let limits = limits(for: address)
@@ -118,7 +124,8 @@ package final class FailedTokenLimiter: Sendable {
 
   private func limits(for address: ClientAddress) -> [ResolvedLimit] {
     let subject = StepSubject(
-      provider: .token, identifier: nil, account: nil, conceals: false, flow: TokenHash(bytes: []), challenge: nil, address: address)
+      provider: .token, identifier: nil, account: nil, conceals: false, flow: TokenHash(bytes: []), challenge: nil,
+      address: address)
     let resolved = try? generations.current.tokenPolicy.resolve(
       .verify, for: subject, keys: keys, number: { number throws(PolicyFault) in number.fixedValue ?? 1 },
       duration: { length throws(PolicyFault) in length.fixedValue ?? .seconds(3600) })

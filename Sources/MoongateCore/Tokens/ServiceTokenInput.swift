@@ -19,21 +19,26 @@ extension ServiceTokens.Wanted {
     name: String, groups: [String], expires: String?, networks: [String], rules: AccountRules
   ) throws(TokenInputProblem) {
     guard let tokenName = ServiceTokenName(name) else {
-      throw TokenInputProblem(field: "name", sentence: "\"\(name.prefix(60))\" is no name of a token: a name is \(ServiceTokenName.rule).")
+      throw TokenInputProblem(
+        field: "name", sentence: "\"\(name.prefix(60))\" is no name of a token: a name is \(ServiceTokenName.rule).")
     }
     guard groups.count <= Self.most, networks.count <= Self.most else {
       throw TokenInputProblem(
-        field: groups.count > Self.most ? "groups" : "networks", sentence: "A token has at most \(Self.most) groups and \(Self.most) networks.")
+        field: groups.count > Self.most ? "groups" : "networks",
+        sentence: "A token has at most \(Self.most) groups and \(Self.most) networks.")
     }
     var names: [GroupName] = []
     for text in groups {
       guard let group = GroupName(rawValue: text) else {
-        throw TokenInputProblem(field: "groups", sentence: "\"\(text.prefix(60))\" is no name of a group: \(GroupName.rule).")
+        throw TokenInputProblem(
+          field: "groups", sentence: "\"\(text.prefix(60))\" is no name of a group: \(GroupName.rule).")
       }
       guard rules.groups[group] != nil else {
         let known = rules.groups.keys.sorted().map(\.rawValue).joined(separator: ", ")
         throw TokenInputProblem(
-          field: "groups", sentence: "accounts.lua defines no group \"\(group)\"; \(known.isEmpty ? "it defines none" : "there are \(known)").")
+          field: "groups",
+          sentence:
+            "accounts.lua defines no group \"\(group)\"; \(known.isEmpty ? "it defines none" : "there are \(known)").")
       }
       names.append(group)
     }
@@ -41,7 +46,8 @@ extension ServiceTokens.Wanted {
     for text in networks {
       guard let block = AddressBlock(text) else {
         throw TokenInputProblem(
-          field: "networks", sentence: "\"\(text.prefix(60))\" is no network, such as 10.0.0.0/8, 192.0.2.7 or 2001:db8::/32.")
+          field: "networks",
+          sentence: "\"\(text.prefix(60))\" is no network, such as 10.0.0.0/8, 192.0.2.7 or 2001:db8::/32.")
       }
       blocks.append(block)
     }
@@ -51,7 +57,8 @@ extension ServiceTokens.Wanted {
   private static func lifetime(_ text: String?) throws(TokenInputProblem) -> Duration? {
     guard let text else { return nil }
     guard let lifetime = Duration(asWritten: text), lifetime > .zero else {
-      throw TokenInputProblem(field: "expires", sentence: "\"\(text.prefix(60))\" is no length of time, such as 90d or 12h.")
+      throw TokenInputProblem(
+        field: "expires", sentence: "\"\(text.prefix(60))\" is no length of time, such as 90d or 12h.")
     }
     return lifetime
   }
@@ -63,7 +70,9 @@ extension ServiceTokens {
   package static func overlap(_ text: String?) throws(TokenInputProblem) -> Duration {
     guard let text else { return standardOverlap }
     guard let overlap = Duration(asWritten: text) else {
-      throw TokenInputProblem(field: "overlap", sentence: "\"\(text.prefix(60))\" is no length of time, such as 24h; 0s ends the old secret at once.")
+      throw TokenInputProblem(
+        field: "overlap",
+        sentence: "\"\(text.prefix(60))\" is no length of time, such as 24h; 0s ends the old secret at once.")
     }
     return overlap
   }

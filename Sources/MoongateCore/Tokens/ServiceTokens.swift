@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// What an operator does to service tokens: by `moongate token` and by the admin listener alike. Each act is one transaction with its line in the audit
-/// trail, and is seen by every gateway of the store within a second.
+/// What an operator does to service tokens: by `moongate token` and by the admin listener alike. Each act is one
+/// transaction with its line in the audit trail, and is seen by every gateway of the store within a second.
 package struct ServiceTokens: Sendable {
   private let store: any Store
   private let keys: KeyRing
@@ -59,7 +59,9 @@ package struct ServiceTokens: Sendable {
     let rows = try await store.accessTokens(of: nil)
     let now = clock.now()
     return rows.filter { !$0.isSuperseded }.map { token in
-      let previous = rows.filter { $0.isSuperseded && $0.name == token.name && !$0.isExpired(at: now) }.compactMap(\.expiresAt).max()
+      let previous = rows.filter { $0.isSuperseded && $0.name == token.name && !$0.isExpired(at: now) }.compactMap(
+        \.expiresAt
+      ).max()
       return ServiceToken(token: token, previousUntil: previous, isExpired: token.isExpired(at: now))
     }
   }
@@ -67,21 +69,24 @@ package struct ServiceTokens: Sendable {
   package func create(_ wanted: Wanted) async throws(Failure) -> MadeAccessToken {
     let now = clock.now()
     let made = make(
-      wanted.name.text, groups: wanted.groups, networks: wanted.networks, expiresAt: wanted.lifetime.map { now + $0 }, at: now)
+      wanted.name.text, groups: wanted.groups, networks: wanted.networks, expiresAt: wanted.lifetime.map { now + $0 },
+      at: now)
     try await apply([.putAccessToken(made.token), .audit(event(.tokenCreated, made.token, at: now))], at: now)
     return made
   }
 
   /// Gives the token a new secret. It is good for as long as the old one was made to last.
   /// - Parameter overlap: how long the old secret goes on, beside the new one.
-  package func rotate(_ name: String, overlap: Duration = Self.standardOverlap) async throws(Failure) -> MadeAccessToken {
+  package func rotate(_ name: String, overlap: Duration = Self.standardOverlap) async throws(Failure) -> MadeAccessToken
+  {
     let now = clock.now()
     guard let old = try await current(name) else { throw .unknown }
     if old.isExpired(at: now) { throw .expired }
     let lifetime = old.expiresAt.map { $0 - old.createdAt }
     let made = make(name, groups: old.groups, networks: old.networks, expiresAt: lifetime.map { now + $0 }, at: now)
     let event = event(.tokenRotated, made.token, at: now, ["replaces": old.id, "overlap": overlap.asWritten])
-    try await apply([.supersedeAccessToken(old.id, until: now + overlap), .putAccessToken(made.token), .audit(event)], at: now)
+    try await apply(
+      [.supersedeAccessToken(old.id, until: now + overlap), .putAccessToken(made.token), .audit(event)], at: now)
     return made
   }
 
@@ -95,20 +100,27 @@ package struct ServiceTokens: Sendable {
   }
 
   /// A line of the audit trail about what the operator does to a token.
-  private func event(_ kind: AuditEvent.Kind, _ token: AccessToken, at now: Timestamp, _ more: [String: String] = [:]) -> AuditEvent {
+  private func event(_ kind: AuditEvent.Kind, _ token: AccessToken, at now: Timestamp, _ more: [String: String] = [:])
+    -> AuditEvent
+  {
     var event = AuditEvent.about(token, kind, at: now, random, more.merging(actor?.detail ?? [:]) { mine, _ in mine })
     event.address = actor?.address
     return event
   }
 
   private func current(_ name: String) async throws(Failure) -> AccessToken? {
-    do { return try await store.accessTokens(of: nil).first { $0.name == name && !$0.isSuperseded } } catch { throw .store(error) }
+    do { return try await store.accessTokens(of: nil).first { $0.name == name && !$0.isSuperseded } } catch {
+      throw .store(error)
+    }
   }
 
-  private func make(_ name: String, groups: [GroupName], networks: [AddressBlock], expiresAt: Timestamp?, at now: Timestamp) -> MadeAccessToken {
+  private func make(
+    _ name: String, groups: [GroupName], networks: [AddressBlock], expiresAt: Timestamp?, at now: Timestamp
+  ) -> MadeAccessToken {
     let secret = AccessTokenSecret(from: random).text
     let token = AccessToken(
-      id: AccessToken.newID(random), name: name, owner: nil, groups: groups, networks: networks, createdAt: now, expiresAt: expiresAt,
+      id: AccessToken.newID(random), name: name, owner: nil, groups: groups, networks: networks, createdAt: now,
+      expiresAt: expiresAt,
       hash: keys.accessTokenHash(secret))
     return MadeAccessToken(token: token, secret: secret)
   }

@@ -1,25 +1,30 @@
 import Synchronization
 import Tracing
 
-/// Records spans of requests whose trace is recorded, and of nothing else: work without a request, or of a request that is not sampled, makes none.
+/// Records spans of requests whose trace is recorded, and of nothing else: work without a request, or of a request that
+/// is not sampled, makes none.
 package struct RecordingTracer: Tracer {
   private let spans: SpanQueue
 
   package init(_ spans: SpanQueue) { self.spans = spans }
 
   package func startSpan<Instant: TracerInstant>(
-    _ operationName: String, context: @autoclosure () -> InstrumentationContext, ofKind kind: SpanKind, at instant: @autoclosure () -> Instant,
+    _ operationName: String, context: @autoclosure () -> InstrumentationContext, ofKind kind: SpanKind,
+    at instant: @autoclosure () -> Instant,
     function: String, file fileID: String, line: UInt
   ) -> RecordedSpan {
     let context = context()
     guard spans.isOpen, let parent = context.place else { return .none }
-    return RecordedSpan(operationName, in: context, below: parent, kind: kind, start: instant().nanosecondsSinceEpoch, into: spans)
+    return RecordedSpan(
+      operationName, in: context, below: parent, kind: kind, start: instant().nanosecondsSinceEpoch, into: spans)
   }
 
   package func forceFlush() {}
 
   /// Takes the place of a request in its trace from its `traceparent`, which the proxy wrote.
-  package func extract<Carrier, Extract: Extractor>(_ carrier: Carrier, into context: inout InstrumentationContext, using extractor: Extract)
+  package func extract<Carrier, Extract: Extractor>(
+    _ carrier: Carrier, into context: inout InstrumentationContext, using extractor: Extract
+  )
   where Extract.Carrier == Carrier {
     // Attack: while tracing is off the header is the client's own.
     guard spans.isOpen else { return }
@@ -27,7 +32,9 @@ package struct RecordingTracer: Tracer {
   }
 
   /// Sites that the gateway sends messages to learn nothing of traces.
-  package func inject<Carrier, Inject: Injector>(_ context: InstrumentationContext, into carrier: inout Carrier, using injector: Inject)
+  package func inject<Carrier, Inject: Injector>(
+    _ context: InstrumentationContext, into carrier: inout Carrier, using injector: Inject
+  )
   where Inject.Carrier == Carrier {}
 }
 
@@ -60,7 +67,8 @@ package final class RecordedSpan: Span {
   }
 
   fileprivate init(
-    _ name: String, in context: InstrumentationContext, below parent: TracePlace, kind: SpanKind, start: UInt64, into spans: SpanQueue
+    _ name: String, in context: InstrumentationContext, below parent: TracePlace, kind: SpanKind, start: UInt64,
+    into spans: SpanQueue
   ) {
     var own = context
     // Names need to be unlike each other, not secret.
@@ -95,7 +103,9 @@ package final class RecordedSpan: Span {
   package func addLink(_ link: SpanLink) {}
 
   /// Keeps the error's type only: its text may name people.
-  package func recordError<Instant: TracerInstant>(_ error: any Error, attributes: SpanAttributes, at instant: @autoclosure () -> Instant) {
+  package func recordError<Instant: TracerInstant>(
+    _ error: any Error, attributes: SpanAttributes, at instant: @autoclosure () -> Instant
+  ) {
     state.withLock { $0.fault = "\(type(of: error))" }
   }
 

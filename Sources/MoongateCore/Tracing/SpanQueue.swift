@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Spans that wait to be sent. It never blocks and never grows beyond its bound: what does not fit is dropped and counted.
+/// Spans that wait to be sent. It never blocks and never grows beyond its bound: what does not fit is dropped and
+/// counted.
 package final class SpanQueue: Sendable {
   /// How many spans wait at most: some megabytes.
   private static let most = 8192
@@ -52,7 +53,11 @@ package final class SpanQueue: Sendable {
     guard isOpen || sent + dropped > 0 else { return [] }
     return [
       MetricFamily(
-        .traceSpansTotal, [MetricFamily.Sample([("outcome", "dropped")], Double(dropped)), MetricFamily.Sample([("outcome", "sent")], Double(sent))])
+        .traceSpansTotal,
+        [
+          MetricFamily.Sample([("outcome", "dropped")], Double(dropped)),
+          MetricFamily.Sample([("outcome", "sent")], Double(sent)),
+        ])
     ]
   }
 }

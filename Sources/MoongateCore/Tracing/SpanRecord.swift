@@ -30,7 +30,8 @@ package struct SpanRecord: Sendable {
   }
 
   package init(
-    _ name: String, at place: TracePlace, parent: UInt64, kind: Kind, start: UInt64, end: UInt64, attributes: [(key: String, value: Value)] = [],
+    _ name: String, at place: TracePlace, parent: UInt64, kind: Kind, start: UInt64, end: UInt64,
+    attributes: [(key: String, value: Value)] = [],
     fault: String? = nil
   ) {
     self.name = name
@@ -57,11 +58,14 @@ package struct TracePlace: Sendable, Equatable {
     self.span = span
   }
 
-  /// Reads the value of a `traceparent` that the gateway itself wrote; nil where it is none, or where its trace is not recorded.
+  /// Reads the value of a `traceparent` that the gateway itself wrote; nil where it is none, or where its trace is not
+  /// recorded.
   package init?(recorded traceparent: String) {
     let parts = traceparent.split(separator: "-", omittingEmptySubsequences: false)
-    guard parts.count == 4, parts[1].utf8.count == 32, parts[2].utf8.count == 16, let high = UInt64(parts[1].prefix(16), radix: 16),
-      let low = UInt64(parts[1].suffix(16), radix: 16), let span = UInt64(parts[2], radix: 16), let flags = UInt8(parts[3], radix: 16), flags & 1 == 1
+    guard parts.count == 4, parts[1].utf8.count == 32, parts[2].utf8.count == 16,
+      let high = UInt64(parts[1].prefix(16), radix: 16),
+      let low = UInt64(parts[1].suffix(16), radix: 16), let span = UInt64(parts[2], radix: 16),
+      let flags = UInt8(parts[3], radix: 16), flags & 1 == 1
     else { return nil }
     self.init(high: high, low: low, span: span)
   }

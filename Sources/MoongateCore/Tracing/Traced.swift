@@ -1,16 +1,20 @@
 import Tracing
 
-/// Does the work as a span of the request that it belongs to. Without a request whose trace is recorded it does the work and nothing else.
+/// Does the work as a span of the request that it belongs to. Without a request whose trace is recorded it does the
+/// work and nothing else.
 /// - Parameters:
 ///   - name: of the span; one of few, whatever clients send.
 ///   - attributes: see `SpanRecord.attributes`.
 ///   - outcome: a word for what came of the work, the span's `moongate.outcome`.
 package func traced<Value, Fault: Error>(
-  _ name: @autoclosure () -> String, _ kind: SpanRecord.Kind = .internal, _ attributes: @autoclosure () -> [(String, String)] = [],
-  isolation: isolated (any Actor)? = #isolation, outcome: (Value) -> String? = { _ in nil }, _ body: () async throws(Fault) -> Value
+  _ name: @autoclosure () -> String, _ kind: SpanRecord.Kind = .internal,
+  _ attributes: @autoclosure () -> [(String, String)] = [],
+  isolation: isolated (any Actor)? = #isolation, outcome: (Value) -> String? = { _ in nil },
+  _ body: () async throws(Fault) -> Value
 ) async throws(Fault) -> Value {
   guard let current = InstrumentationContext.current, current.place != nil else { return try await body() }
-  let span = InstrumentationSystem.tracer.startSpan(name(), context: current, ofKind: kind == .client ? .client : .internal)
+  let span = InstrumentationSystem.tracer.startSpan(
+    name(), context: current, ofKind: kind == .client ? .client : .internal)
   defer { span.end() }
   for (key, value) in attributes() { span.attributes[key] = value }
   let result: Result<Value, Fault> = await InstrumentationContext.withValue(span.context) {

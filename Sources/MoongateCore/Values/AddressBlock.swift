@@ -14,7 +14,8 @@ package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
   /// - Returns: nil where the text is no block.
   package init?(_ text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-    guard parts.count <= 2, let bytes = IPAddressText.parseV4(parts[0].utf8) ?? IPAddressText.parseV6(parts[0].utf8) else { return nil }
+    guard parts.count <= 2, let bytes = IPAddressText.parseV4(parts[0].utf8) ?? IPAddressText.parseV6(parts[0].utf8)
+    else { return nil }
     let width = bytes.count * 8
     guard let prefix = parts.count == 1 ? width : Int(parts[1]), (0...width).contains(prefix) else { return nil }
     let network = bytes.enumerated().map { index, byte in

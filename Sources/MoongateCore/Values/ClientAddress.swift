@@ -2,7 +2,8 @@
 package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
   package let bytes: [UInt8]
 
-  /// - Returns: nil unless there are 4 or 16 bytes. `::ffff:a.b.c.d` becomes `a.b.c.d`, so that one client has one address.
+  /// - Returns: nil unless there are 4 or 16 bytes. `::ffff:a.b.c.d` becomes `a.b.c.d`, so that one client has one
+  ///   address.
   package init?(bytes: [UInt8]) {
     switch bytes.count {
     case 4: self.bytes = bytes
@@ -33,7 +34,9 @@ package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
   package var networkKey: [UInt8] { masked(to: bytes.count == 4 ? 24 : 48) }
 
   /// Whether it lies in the block.
-  package func isIn(_ block: AddressBlock) -> Bool { bytes.count == block.network.count && masked(to: block.prefix) == block.network }
+  package func isIn(_ block: AddressBlock) -> Bool {
+    bytes.count == block.network.count && masked(to: block.prefix) == block.network
+  }
 
   /// Text as in RFC 5952 for IPv6, dotted for IPv4.
   package var description: String { Self.text(bytes) }

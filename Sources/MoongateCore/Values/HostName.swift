@@ -39,7 +39,8 @@ package struct HostName: Hashable, Sendable {
     for index in 0..<end {
       let byte = field[index]
       switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+        UInt8(ascii: "_"):
         text.append(byte)
         label += 1
       case UInt8(ascii: "A")...UInt8(ascii: "Z"):

@@ -1,4 +1,5 @@
-/// A JSON object while it is written (RFC 8259): for documents so many that what an encoder costs would be felt, refusals and events.
+/// A JSON object while it is written (RFC 8259): for documents so many that what an encoder costs would be felt,
+/// refusals and events.
 struct JSONObjectText {
   private var bytes = [UInt8(ascii: "{")]
 
@@ -46,7 +47,8 @@ struct JSONObjectText {
     bytes.append(UInt8(ascii: ":"))
   }
 
-  /// A string (section 7). Line ends of other alphabets are escaped too: they end a line in old JavaScript, and in some logs.
+  /// A string (section 7). Line ends of other alphabets are escaped too: they end a line in old JavaScript, and in some
+  /// logs.
   private mutating func quote(_ text: String) {
     bytes.append(UInt8(ascii: "\""))
     if text.utf8.allSatisfy(Self.isPlain) {

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The same bytes for the same seed, in every run: what happens by chance in a test or a simulation can be repeated. Nothing
-/// that serves people may use it.
+/// The same bytes for the same seed, in every run: what happens by chance in a test or a simulation can be repeated.
+/// Nothing that serves people may use it.
 package final class SeededRandom: RandomSource {
   private let state: Mutex<UInt64>
 
@@ -18,7 +18,9 @@ package final class SeededRandom: RandomSource {
         mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
         mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
         mixed ^= mixed >> 31
-        for shift in stride(from: UInt64(0), to: 64, by: 8) where bytes.count < count { bytes.append(UInt8(mixed >> shift & 0xff)) }
+        for shift in stride(from: UInt64(0), to: 64, by: 8) where bytes.count < count {
+          bytes.append(UInt8(mixed >> shift & 0xff))
+        }
       }
     }
     return bytes

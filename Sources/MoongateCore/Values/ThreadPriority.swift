@@ -1,10 +1,10 @@
 import Foundation
 
-/// How much of a busy processor a thread gets, as Linux counts it: the event loops that pass requests on come first, and
-/// what signs people in must not slow those down who are signed in.
+/// How much of a busy processor a thread gets, as Linux counts it: the event loops that pass requests on come first,
+/// and what signs people in must not slow those down who are signed in.
 package enum ThreadPriority: Int32 {
-  /// Hashing. It has few threads, so it cannot take all processors, and somebody waits for each hash: a flood of requests that are refused without one
-  /// must not hold up a PIN check.
+  /// Hashing. It has few threads, so it cannot take all processors, and somebody waits for each hash: a flood of
+  /// requests that are refused without one must not hold up a PIN check.
   case hashing = 7
   /// The gateway's own answers, and the store.
   case answering = 10

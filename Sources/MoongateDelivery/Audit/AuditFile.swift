@@ -60,7 +60,8 @@ private struct OpenFile {
 
   func close() { _ = Foundation.close(descriptor) }
 
-  /// Attack on ourselves: the gateway was killed, or the disk was full, in the middle of a line. What was begun is sent again, so it goes.
+  /// Attack on ourselves: the gateway was killed, or the disk was full, in the middle of a line. What was begun is sent
+  /// again, so it goes.
   /// - Returns: the size afterwards.
   func endWithWholeLine() throws(AuditSinkFault) -> Int {
     guard isRegular else { return 0 }
@@ -97,5 +98,7 @@ private struct OpenFile {
 
   func cut(to size: Int) { if isRegular { _ = ftruncate(descriptor, off_t(size)) } }
 
-  private func fault(_ what: String) -> AuditSinkFault { AuditSinkFault("\(path) cannot be \(what): \(String(cString: strerror(errno)))") }
+  private func fault(_ what: String) -> AuditSinkFault {
+    AuditSinkFault("\(path) cannot be \(what): \(String(cString: strerror(errno)))")
+  }
 }

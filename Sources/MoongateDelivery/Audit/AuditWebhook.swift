@@ -3,8 +3,8 @@ import MoongateSDK
 
 /// `webhook { url, secret }`: POST of JSON lines; 2xx within five seconds means that they are taken in.
 ///
-/// `Moongate-Signature: t=1732449600,v1=…` is HMAC-SHA256 over the time, a full stop and the body, in hexadecimal, with the secret as its key. Whoever
-/// receives it computes the same and refuses times that are too far from now.
+/// `Moongate-Signature: t=1732449600,v1=…` is HMAC-SHA256 over the time, a full stop and the body, in hexadecimal, with
+/// the secret as its key. Whoever receives it computes the same and refuses times that are too far from now.
 package struct AuditWebhook: AuditSink {
   private let settings: AuditWebhookSettings
   private let web: any WebClient

@@ -1,7 +1,8 @@
 import Foundation
 import MoongateCore
 
-/// `syslog { … }`: to this machine's own (`/dev/log`) in the form of syslog(3), to another one by TCP (RFC 6587, octet counting) in that of RFC 5424.
+/// `syslog { … }`: to this machine's own (`/dev/log`) in the form of syslog(3), to another one by TCP (RFC 6587, octet
+/// counting) in that of RFC 5424.
 ///
 /// Blocks its thread for five seconds at most.
 package struct SyslogServer: AuditSink {
@@ -27,7 +28,9 @@ package struct SyslogServer: AuditSink {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)
-    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { throw AuditSinkFault("\(path) is too long for a socket") }
+    guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
+      throw AuditSinkFault("\(path) is too long for a socket")
+    }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
     let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw fault() }
@@ -41,7 +44,9 @@ package struct SyslogServer: AuditSink {
     let head = Array("<\(priority)>\(Self.localTime(now)) moongate[\(getpid())]: ".utf8)
     for line in lines {
       let message = head + line
-      guard Foundation.send(descriptor, message, message.count, Int32(MSG_NOSIGNAL)) == message.count else { throw fault() }
+      guard Foundation.send(descriptor, message, message.count, Int32(MSG_NOSIGNAL)) == message.count else {
+        throw fault()
+      }
     }
   }
 
@@ -72,7 +77,8 @@ package struct SyslogServer: AuditSink {
       guard count > 0 else { throw fault() }
       rest = rest.dropFirst(count)
     }
-    // The protocol has no answers. A server that has read everything ends the connection after us; one that is gone resets it.
+    // The protocol has no answers. A server that has read everything ends the connection after us; one that is gone
+    // resets it.
     shutdown(descriptor, Int32(SHUT_WR))
     var byte: UInt8 = 0
     guard recv(descriptor, &byte, 1, 0) >= 0 || errno == EAGAIN || errno == EWOULDBLOCK else { throw fault() }
@@ -82,7 +88,9 @@ package struct SyslogServer: AuditSink {
     var hints = addrinfo()
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var found: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(host, String(port), &hints, &found) == 0 else { throw AuditSinkFault("\(settings.address): no address is known of it") }
+    guard getaddrinfo(host, String(port), &hints, &found) == 0 else {
+      throw AuditSinkFault("\(settings.address): no address is known of it")
+    }
     defer { freeaddrinfo(found) }
     var next = found
     while let info = next?.pointee {

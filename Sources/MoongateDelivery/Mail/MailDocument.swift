@@ -8,7 +8,9 @@ struct MailDocument: Sendable, Equatable {
 
   /// - Throws: where the address cannot stand in a mail.
   init(_ message: Message, from sender: MailSender, at now: Timestamp, random: any RandomSource) throws(CarryFault) {
-    guard MailSender.isAddress(message.to) else { throw CarryFault("the address cannot stand in a mail", isOfMessage: true) }
+    guard MailSender.isAddress(message.to) else {
+      throw CarryFault("the address cannot stand in a mail", isOfMessage: true)
+    }
     let subject = message.subject ?? sender.name ?? "A message for you"
     let boundary = "=_\(Base64URL.encode(random.bytes(18)))"
     let from = sender.name.map { "\(MailText.displayName($0)) <\(sender.address)>" } ?? sender.address

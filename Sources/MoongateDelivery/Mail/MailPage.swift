@@ -1,9 +1,11 @@
 import MoongateSDK
 
-/// The HTML part of a mail: the text's own words in a card of the brand's colour, with the code large enough to be read at a glance.
+/// The HTML part of a mail: the text's own words in a card of the brand's colour, with the code large enough to be read
+/// at a glance.
 ///
-/// Nothing in it is fetched from anywhere (no images, no fonts, no links), so that opening it tells nobody anything. The layout is a table with inline
-/// styles, because many mail programs know nothing else; those that know `prefers-color-scheme` show it dark where the reader wants that.
+/// Nothing in it is fetched from anywhere (no images, no fonts, no links), so that opening it tells nobody anything.
+/// The layout is a table with inline styles, because many mail programs know nothing else; those that know
+/// `prefers-color-scheme` show it dark where the reader wants that.
 enum MailPage {
   private static let font = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif"
   private static let own = "#0d7377"
@@ -65,7 +67,9 @@ enum MailPage {
     var paragraphs: [String] = []
     for block in message.text.split(separator: /\r?\n[ \t]*\r?\n/) {
       let lines = escaped(String(block)).replacing(/\r?\n/, with: "<br>\n")
-      paragraphs.append("<p\(message.style == nil ? " dir=\"auto\"" : "") style=\"margin:0 0 16px;overflow-wrap:anywhere\">\(lines)</p>")
+      paragraphs.append(
+        "<p\(message.style == nil ? " dir=\"auto\"" : "") style=\"margin:0 0 16px;overflow-wrap:anywhere\">\(lines)</p>"
+      )
     }
     var text = paragraphs.joined(separator: "\n")
     // The code stays in its sentence, where it is read in order, and runs from left to right in every language.
@@ -79,6 +83,7 @@ enum MailPage {
     "display:inline-block;margin:4px 0;padding:4px 14px;background:#f1f3f4;border-radius:8px;font-size:28px;line-height:1.4;letter-spacing:.15em;white-space:nowrap;unicode-bidi:isolate"
 
   static func escaped(_ text: String) -> String {
-    text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;").replacing("\"", with: "&quot;")
+    text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;").replacing(
+      "\"", with: "&quot;")
   }
 }

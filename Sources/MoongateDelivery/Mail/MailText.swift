@@ -34,14 +34,21 @@ enum MailText {
   ///
   /// Attack: a name or subject with a line end, which would begin a header of its own.
   static func header(_ text: String) -> String {
-    let clean = String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 32 || $0.value == 127 || isBreak($0) ? " " : $0 }.prefix(200)))
+    let clean = String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { $0.value < 32 || $0.value == 127 || isBreak($0) ? " " : $0 }.prefix(200)))
     if clean.utf8.allSatisfy({ $0 < 0x80 }), !clean.contains("=?") { return clean }
     var words: [[UInt8]] = [[]]
     for scalar in clean.unicodeScalars {
       let bytes = Array(String(scalar).utf8)
-      let isWord = bytes.count == 1 && bytes.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) || (0x61...0x7a).contains($0) }
+      let isWord =
+        bytes.count == 1
+        && bytes.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) || (0x61...0x7a).contains($0) }
       let written =
-        isWord ? bytes : bytes == [0x20] ? [UInt8(ascii: "_")] : bytes.flatMap { [UInt8(ascii: "="), hex[Int($0 >> 4)], hex[Int($0 & 15)]] }
+        isWord
+        ? bytes
+        : bytes == [0x20]
+          ? [UInt8(ascii: "_")] : bytes.flatMap { [UInt8(ascii: "="), hex[Int($0 >> 4)], hex[Int($0 & 15)]] }
       // 75 characters a word with its marks; a character is not torn apart.
       if words[words.count - 1].count + written.count > 52 { words.append([]) }
       words[words.count - 1] += written

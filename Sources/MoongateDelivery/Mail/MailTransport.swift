@@ -38,7 +38,10 @@ struct MailTransport: MessageTransport {
   private func send(_ bytes: [UInt8], to address: String) -> CarryFault? {
     guard let session = sessions.take() else { return CarryFault("there is no memory for another connection") }
     defer { sessions.giveBack(session) }
-    let texts = [site, "<\(settings.from.address)>", "<\(address)>", settings.user?.reveal(), settings.password?.reveal(), settings.authority]
+    let texts = [
+      site, "<\(settings.from.address)>", "<\(address)>", settings.user?.reveal(), settings.password?.reveal(),
+      settings.authority,
+    ]
     let outcome = Self.withCStrings(texts) { texts in
       bytes.withUnsafeBytes { bytes in
         var mail = ccurl_mail()

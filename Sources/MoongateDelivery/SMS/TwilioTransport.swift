@@ -20,7 +20,10 @@ struct TwilioTransport: MessageTransport {
     let credentials = Data("\(settings.account):\(settings.token.reveal())".utf8).base64EncodedString()
     let request = WebRequest(
       method: "POST", url: "\(settings.url)/2010-04-01/Accounts/\(settings.account)/Messages.json",
-      headers: [("Content-Type", "application/x-www-form-urlencoded"), ("Authorization", "Basic \(credentials)"), ("Accept", "application/json")],
+      headers: [
+        ("Content-Type", "application/x-www-form-urlencoded"), ("Authorization", "Basic \(credentials)"),
+        ("Accept", "application/json"),
+      ],
       body: Array(form.utf8))
     try await web.deliver(request) { answer in
       let problem = try? JSONDecoder().decode(Problem.self, from: Data(answer.body))

@@ -23,7 +23,9 @@ struct WebhookTransport: MessageTransport {
     guard let body = try? encoder.encode(Body(to: message.to, text: message.text, subject: message.subject)) else {
       throw CarryFault("the message cannot be written as JSON", isOfMessage: true)
     }
-    let headers = [(name: "Content-Type", value: "application/json")] + settings.headers.map { (name: $0.name, value: $0.value.reveal()) }
+    let headers =
+      [(name: "Content-Type", value: "application/json")]
+      + settings.headers.map { (name: $0.name, value: $0.value.reveal()) }
     try await web.deliver(WebRequest(method: "POST", url: settings.url, headers: headers, body: Array(body)))
   }
 }
@@ -31,7 +33,8 @@ struct WebhookTransport: MessageTransport {
 extension WebClient {
   /// Sends a request that has no answer to read.
   /// - Throws: where the status is not 2xx. 400 and 422 are said of this message, the rest of the site or of us.
-  func deliver(_ request: WebRequest, describing describe: (WebAnswer) -> String = { _ in "" }) async throws(CarryFault) {
+  func deliver(_ request: WebRequest, describing describe: (WebAnswer) -> String = { _ in "" }) async throws(CarryFault)
+  {
     let answer: WebAnswer
     do throws(WebFault) { answer = try await send(request) } catch { throw CarryFault(error.reason) }
     guard (200..<300).contains(answer.status) else {

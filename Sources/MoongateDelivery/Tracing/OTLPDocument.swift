@@ -1,7 +1,8 @@
 import Foundation
 import MoongateCore
 
-/// A batch of spans as OTLP's JSON (OpenTelemetry protocol 1.x, ExportTraceServiceRequest): bytes in hexadecimal, 64-bit numbers as text.
+/// A batch of spans as OTLP's JSON (OpenTelemetry protocol 1.x, ExportTraceServiceRequest): bytes in hexadecimal,
+/// 64-bit numbers as text.
 package struct OTLPDocument: Encodable {
   private let resourceSpans: [ResourceSpans]
 

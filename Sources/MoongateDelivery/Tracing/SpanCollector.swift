@@ -22,7 +22,9 @@ package struct SpanCollector: Sendable {
 
   /// - Returns: why the collector did not take the spans; nil where it did.
   package func send(_ spans: [SpanRecord]) async -> String? {
-    let headers = [(name: "Content-Type", value: "application/json")] + settings.headers.map { (name: $0.name, value: $0.value.reveal()) }
+    let headers =
+      [(name: "Content-Type", value: "application/json")]
+      + settings.headers.map { (name: $0.name, value: $0.value.reveal()) }
     do {
       let body = try OTLPDocument(spans, service: service, version: version, instance: instance).json
       try await web.deliver(WebRequest(method: "POST", url: settings.url, headers: headers, body: body))

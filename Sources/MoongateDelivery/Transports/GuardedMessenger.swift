@@ -24,7 +24,8 @@ final class GuardedMessenger: Messenger {
     state = Mutex(State(queue: SendQueue(most: carrier.most)))
   }
 
-  /// Where it sends, and whether messages go there now: 0 closed (they go), 1 half open (one tries), 2 open (none goes).
+  /// Where it sends, and whether messages go there now: 0 closed (they go), 1 half open (one tries), 2 open (none
+  /// goes).
   var breaker: (site: String, state: Int) {
     let state =
       switch state.withLock({ $0.circuit.state }) {
@@ -38,9 +39,13 @@ final class GuardedMessenger: Messenger {
   func send(_ message: Message) async throws(DeliveryFault) {
     // Before the line: nobody waits for a site that is known to be down.
     if case .open(let until) = state.withLock({ $0.circuit.state }), clock.now() < until { throw closed(until) }
-    guard await turn() else { throw DeliveryFault(reason: "\(carrier.site) is too slow: too many messages wait for it") }
+    guard await turn() else {
+      throw DeliveryFault(reason: "\(carrier.site) is too slow: too many messages wait for it")
+    }
     defer { leave() }
-    if case .refused(let until) = state.withLock({ [now = clock.now()] in $0.circuit.admit(at: now) }) { throw closed(until) }
+    if case .refused(let until) = state.withLock({ [now = clock.now()] in $0.circuit.admit(at: now) }) {
+      throw closed(until)
+    }
     do throws(CarryFault) {
       try await carrier.carry(message)
       settle(isFailure: false)
@@ -84,6 +89,8 @@ final class GuardedMessenger: Messenger {
   }
 
   private func closed(_ until: Timestamp?) -> DeliveryFault {
-    DeliveryFault(reason: "\(carrier.site) has failed again and again, and is tried again \(until.map { "at \($0.text)" } ?? "now")")
+    DeliveryFault(
+      reason: "\(carrier.site) has failed again and again, and is tried again \(until.map { "at \($0.text)" } ?? "now")"
+    )
   }
 }

@@ -6,8 +6,8 @@ import NIOHTTP1
 
 /// Reaches other sites: identity providers, webhooks. One for the whole program.
 ///
-/// What comes from there is not trusted: an answer is bounded in time and size, a redirect is an answer like any other (it
-/// could lead into the operator's own network), and a certificate that does not verify is no answer.
+/// What comes from there is not trusted: an answer is bounded in time and size, a redirect is an answer like any other
+/// (it could lead into the operator's own network), and a certificate that does not verify is no answer.
 package final class SiteClient: WebClient {
   private let client: HTTPClient
   private let patience: Duration
@@ -40,7 +40,8 @@ package final class SiteClient: WebClient {
       group.addTask { await self.exchange(request, with: site) }
       // The library's own deadline ends with the answer's head. Attack: a site that sends a byte a second.
       group.addTask { [patience] in
-        (try? await Task.sleep(for: patience)) == nil ? nil : .failure(WebFault(reason: "\(site) did not answer within \(patience)"))
+        (try? await Task.sleep(for: patience)) == nil
+          ? nil : .failure(WebFault(reason: "\(site) did not answer within \(patience)"))
       }
       defer { group.cancelAll() }
       for await result in group { if let result { return result } }
@@ -63,7 +64,8 @@ package final class SiteClient: WebClient {
       let body = try await answer.body.collect(upTo: largest)
       return .success(
         WebAnswer(
-          status: Int(answer.status.code), headers: answer.headers.map { (name: $0.name.lowercased(), value: $0.value) },
+          status: Int(answer.status.code),
+          headers: answer.headers.map { (name: $0.name.lowercased(), value: $0.value) },
           body: Array(body.readableBytesView)))
     } catch is NIOTooManyBytesError {
       return .failure(WebFault(reason: "\(site) answered more than \(largest) bytes"))

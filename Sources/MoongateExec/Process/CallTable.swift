@@ -28,7 +28,8 @@ struct CallTable {
   mutating func removeSent(_ id: Int) -> ProgramInbox.Call? { all[id]?.isSent ?? false ? remove(id) : nil }
 
   /// What is granted to the program in a call that it was told of and has not answered.
-  /// - Parameter id: nil: of the oldest, which is the one that a program works on that takes its calls one after the other.
+  /// - Parameter id: nil: of the oldest, which is the one that a program works on that takes its calls one after the
+  ///   other.
   func tools(of id: Int?) -> StepTools? {
     if let id { return all[id].flatMap { $0.isSent ? $0.call.tools : nil } }
     return all.values.lazy.filter { $0.isSent && $0.call.tools != nil }.min { $0.call.id < $1.call.id }?.call.tools
@@ -70,7 +71,9 @@ struct CallTable {
   mutating func failSent(_ fault: ProgramFault) { fail(fault) { $0.isSent } }
 
   /// Those that cannot wait so long.
-  mutating func failThose(before moment: ContinuousClock.Instant, _ fault: ProgramFault) { fail(fault) { $0.call.deadline <= moment } }
+  mutating func failThose(before moment: ContinuousClock.Instant, _ fault: ProgramFault) {
+    fail(fault) { $0.call.deadline <= moment }
+  }
 
   private mutating func fail(_ fault: ProgramFault, _ isMeant: ((call: ProgramInbox.Call, isSent: Bool)) -> Bool) {
     for entry in all.values where isMeant(entry) {
@@ -109,7 +112,9 @@ struct SendQueue {
   /// Takes a call's line out that nothing of was written yet.
   /// - Returns: whether it was there.
   mutating func drop(_ id: Int) -> Bool {
-    guard let index = lines[head...].firstIndex(where: { $0.id == id }), index > head || written == 0 else { return false }
+    guard let index = lines[head...].firstIndex(where: { $0.id == id }), index > head || written == 0 else {
+      return false
+    }
     bytes -= lines[index].line.count
     lines.remove(at: index)
     return true

@@ -19,7 +19,9 @@ final class ChildProcess {
         cspawn_start(specification.path, arguments, environment, specification.folder, &child, &step)
       }
     }
-    guard code == 0 else { throw .notStarted(Self.sentence(code, at: step.map { String(cString: $0) } ?? "", specification)) }
+    guard code == 0 else {
+      throw .notStarted(Self.sentence(code, at: step.map { String(cString: $0) } ?? "", specification))
+    }
     self.child = child
   }
 
@@ -30,7 +32,8 @@ final class ChildProcess {
       return "cannot be run: the interpreter that its first line names is not there"
     case ("program", ENOENT): return "cannot be run: there is no such file"
     case ("program", EACCES): return "cannot be run: say `chmod +x \(specification.path)`"
-    case ("program", ENOEXEC): return "cannot be run: it is no program; a script's first line must be such as `#!/usr/bin/env python3`"
+    case ("program", ENOEXEC):
+      return "cannot be run: it is no program; a script's first line must be such as `#!/usr/bin/env python3`"
     case ("folder", _): return "cannot be run in \(specification.folder): \(reason)"
     default: return "cannot be run: \(reason)"
     }

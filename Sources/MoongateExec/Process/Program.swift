@@ -2,10 +2,11 @@ import Foundation
 import Logging
 import MoongateSDK
 
-/// A program that is another provider: started, supervised, asked. It lives as long as somebody holds this; then it is told to end.
+/// A program that is another provider: started, supervised, asked. It lives as long as somebody holds this; then it is
+/// told to end.
 ///
-/// One thread of its own starts it, speaks with it, counts its time and takes its end: the kernel kills a program whose starting thread is gone, so
-/// none outlives the gateway, however that ends.
+/// One thread of its own starts it, speaks with it, counts its time and takes its end: the kernel kills a program whose
+/// starting thread is gone, so none outlives the gateway, however that ends.
 final class Program: Sendable {
   let specification: ProgramSpecification
   let limits: ProgramLimits
@@ -24,10 +25,12 @@ final class Program: Sendable {
     self.specification = specification
     self.limits = limits
     log = ProgramLog(
-      logger, name: specification.name, limits: limits, secrets: SecretTexts(specification.environment.values), listener: listener)
+      logger, name: specification.name, limits: limits, secrets: SecretTexts(specification.environment.values),
+      listener: listener)
     inbox = ProgramInbox(most: limits.outstanding)
     let loop = ProgramLoopParts(
-      specification: specification, limits: limits, log: log, inbox: inbox, introduction: introduction, over: over, jitter: jitter)
+      specification: specification, limits: limits, log: log, inbox: inbox, introduction: introduction, over: over,
+      jitter: jitter)
     // A message may be nested deeply; the decoder allows 512 levels.
     threads.start("exec \(specification.name)", stackSize: 4 << 20) { ProgramLoop(loop).run() }
   }
@@ -36,7 +39,8 @@ final class Program: Sendable {
 
   /// What it says of itself. Blocks for as long as a handshake may take.
   func introduced() -> Result<Introduction, ProgramFault> {
-    introduction.wait(atMost: limits.handshake + .seconds(1)) ?? .failure(.notStarted("did not answer `hello` within \(limits.handshake.shortText)"))
+    introduction.wait(atMost: limits.handshake + .seconds(1))
+      ?? .failure(.notStarted("did not answer `hello` within \(limits.handshake.shortText)"))
   }
 
   /// Gives it its settings, once; every later start gets the same. Blocks for as long as a handshake may take.
@@ -54,14 +58,17 @@ final class Program: Sendable {
   ///   - time: how long it may take; nil: as long as gateway.lua says.
   ///   - tools: what the program may ask the gateway for while the call is open.
   func call<Result: Decodable>(
-    _ method: Method, _ parameters: some Encodable, secrets: [String], granting tools: StepTools?, within time: Duration? = nil, as _: Result.Type
+    _ method: Method, _ parameters: some Encodable, secrets: [String], granting tools: StepTools?,
+    within time: Duration? = nil, as _: Result.Type
   ) async throws(ProgramFault) -> Result {
     try inbox.enter()
     defer { inbox.left() }
     log.secrets.add(secrets, at: .now)
     let id = inbox.number()
     let line: [UInt8]
-    do { line = try JSONLine.encode(Outgoing(id: id, method: method, params: parameters)) } catch { throw .broken("the call cannot be written") }
+    do { line = try JSONLine.encode(Outgoing(id: id, method: method, params: parameters)) } catch {
+      throw .broken("the call cannot be written")
+    }
     guard line.count <= limits.line else { throw .tooLong }
     let timeout = time ?? specification.timeout
     let answer: [UInt8]
@@ -111,6 +118,7 @@ extension Program {
   /// Has it do what is to be done now and then.
   func maintain(with tools: StepTools) async throws(ProgramFault) {
     _ = try await call(
-      .maintain, MaintenanceCall(now: tools.clock.now), secrets: [], granting: tools, within: Self.maintenanceTime, as: Done.self)
+      .maintain, MaintenanceCall(now: tools.clock.now), secrets: [], granting: tools, within: Self.maintenanceTime,
+      as: Done.self)
   }
 }

@@ -18,11 +18,17 @@ struct ProgramGrants: Sendable {
     }
   }
 
-  static func refusal(_ id: RequestID, _ refusal: ProgramRefusal) -> [UInt8] { line(Reply<ProgramReply>(id: id, result: nil, error: refusal), id) }
+  static func refusal(_ id: RequestID, _ refusal: ProgramRefusal) -> [UInt8] {
+    line(Reply<ProgramReply>(id: id, result: nil, error: refusal), id)
+  }
 
-  private static func line(_ reply: Reply<ProgramReply>, _ id: RequestID) -> [UInt8] { (try? JSONLine.encode(reply)) ?? [] }
+  private static func line(_ reply: Reply<ProgramReply>, _ id: RequestID) -> [UInt8] {
+    (try? JSONLine.encode(reply)) ?? []
+  }
 
-  private func carryOut(_ method: ProgramMethod, _ said: ProgramRequest.Parameters) async throws(ProgramRefusal) -> ProgramReply {
+  private func carryOut(_ method: ProgramMethod, _ said: ProgramRequest.Parameters) async throws(ProgramRefusal)
+    -> ProgramReply
+  {
     switch method {
     case .get, .take, .remove, .set: return try await store(method, said)
     case .hash:
@@ -30,7 +36,9 @@ struct ProgramGrants: Sendable {
       return .hash(try await hashing { hasher in try await hasher.hash(Array(secret.utf8)) })
     case .verify:
       let secret = try secret(said.secret, "secret")
-      let verdict = try await hashing { [hash = said.hash] hasher in try await hasher.verify(Array(secret.utf8), against: hash) }
+      let verdict = try await hashing { [hash = said.hash] hasher in
+        try await hasher.verify(Array(secret.utf8), against: hash)
+      }
       switch verdict {
       case .wrong: return .match(false, upgrade: nil)
       case .right(let rehashed): return .match(true, upgrade: rehashed)
@@ -39,26 +47,38 @@ struct ProgramGrants: Sendable {
     }
   }
 
-  private func store(_ method: ProgramMethod, _ said: ProgramRequest.Parameters) async throws(ProgramRefusal) -> ProgramReply {
+  private func store(_ method: ProgramMethod, _ said: ProgramRequest.Parameters) async throws(ProgramRefusal)
+    -> ProgramReply
+  {
     guard let key = said.key else { throw ProgramRefusal(.invalidParameters, "`params.key` is missing") }
     switch method {
     case .set:
-      guard let value = said.value else { throw ProgramRefusal(.invalidParameters, "`params.value` is missing: a text") }
+      guard let value = said.value else {
+        throw ProgramRefusal(.invalidParameters, "`params.value` is missing: a text")
+      }
       guard let seconds = said.expiresIn, seconds.magnitude < 1e12 else {
-        throw ProgramRefusal(.invalidParameters, "`params.expires_in` is missing: in how many seconds the entry expires")
+        throw ProgramRefusal(
+          .invalidParameters, "`params.expires_in` is missing: in how many seconds the entry expires")
       }
       conceal([value])
       let (bytes, lifetime) = (Array(value.utf8), Duration.milliseconds(Int64((seconds * 1000).rounded())))
       guard said.once ?? false else {
-        try await asking { () async throws(KeyValueFault) in try await tools.store.set(bytes, for: key, expiresIn: lifetime) }
+        try await asking { () async throws(KeyValueFault) in
+          try await tools.store.set(bytes, for: key, expiresIn: lifetime)
+        }
         return .stored(true)
       }
-      return .stored(try await asking { () async throws(KeyValueFault) in try await tools.store.setOnce(bytes, for: key, expiresIn: lifetime) })
-    case .take: return .value(try text(await asking { () async throws(KeyValueFault) in try await tools.store.take(key) }))
+      return .stored(
+        try await asking { () async throws(KeyValueFault) in
+          try await tools.store.setOnce(bytes, for: key, expiresIn: lifetime)
+        })
+    case .take:
+      return .value(try text(await asking { () async throws(KeyValueFault) in try await tools.store.take(key) }))
     case .remove:
       try await asking { () async throws(KeyValueFault) in try await tools.store.remove(key) }
       return .removed
-    default: return .value(try text(await asking { () async throws(KeyValueFault) in try await tools.store.value(for: key) }))
+    default:
+      return .value(try text(await asking { () async throws(KeyValueFault) in try await tools.store.value(for: key) }))
     }
   }
 
@@ -73,11 +93,16 @@ struct ProgramGrants: Sendable {
     }
   }
 
-  private func hashing<Answer: Sendable>(_ body: (any SecretHasher) async throws -> Answer) async throws(ProgramRefusal) -> Answer {
+  private func hashing<Answer: Sendable>(_ body: (any SecretHasher) async throws -> Answer) async throws(ProgramRefusal)
+    -> Answer
+  {
     guard let hasher = tools.hasher else {
-      throw ProgramRefusal(.notGranted, "secrets are hashed and verified while a `submit` is open: before it no attempt has been charged")
+      throw ProgramRefusal(
+        .notGranted, "secrets are hashed and verified while a `submit` is open: before it no attempt has been charged")
     }
-    do { return try await body(hasher) } catch { throw ProgramRefusal(.unavailable, "the secret could not be hashed: \(error)") }
+    do { return try await body(hasher) } catch {
+      throw ProgramRefusal(.unavailable, "the secret could not be hashed: \(error)")
+    }
   }
 
   private func secret(_ text: String?, _ name: String) throws(ProgramRefusal) -> String {

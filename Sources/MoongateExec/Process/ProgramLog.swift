@@ -13,7 +13,8 @@ package enum ReceivedNotification: Sendable {
   case message(String, isOut: Bool)
 }
 
-/// What the gateway's log is told of one program: what it does wrong, and what it says itself. Both without secrets, and both bounded.
+/// What the gateway's log is told of one program: what it does wrong, and what it says itself. Both without secrets,
+/// and both bounded.
 final class ProgramLog: Sendable {
   private struct RateGates {
     var said: RateGate
@@ -34,7 +35,8 @@ final class ProgramLog: Sendable {
 
   /// - Parameter listener: is told everything, unredacted. A gateway that serves has none.
   init(
-    _ logger: Logger, name: String, limits: ProgramLimits, secrets: SecretTexts, listener: (@Sendable (ReceivedNotification) -> Void)? = nil
+    _ logger: Logger, name: String, limits: ProgramLimits, secrets: SecretTexts,
+    listener: (@Sendable (ReceivedNotification) -> Void)? = nil
   ) {
     self.listener = listener
     var logger = logger
@@ -72,16 +74,21 @@ final class ProgramLog: Sendable {
   var isOverheard: Bool { listener != nil }
 
   /// Tells whoever tries the program out what it does that a gateway passes over.
-  func remark(_ kind: String, _ sentence: @autoclosure () -> String) { listener?(.misbehaved(kind: kind, sentence: sentence())) }
+  func remark(_ kind: String, _ sentence: @autoclosure () -> String) {
+    listener?(.misbehaved(kind: kind, sentence: sentence()))
+  }
 
   /// Tells whoever tries the program out of a line of the protocol.
   func overhear(message line: [UInt8], isOut: Bool) {
     guard let listener else { return }
-    listener(.message(String(decoding: line.last == UInt8(ascii: "\n") ? line.dropLast() : line[...], as: UTF8.self), isOut: isOut))
+    listener(
+      .message(
+        String(decoding: line.last == UInt8(ascii: "\n") ? line.dropLast() : line[...], as: UTF8.self), isOut: isOut))
   }
 
   /// Passes on what the program says.
-  func says(_ text: String, level: Logger.Level, values: [String: String] = [:], at now: ContinuousClock.Instant = .now) {
+  func says(_ text: String, level: Logger.Level, values: [String: String] = [:], at now: ContinuousClock.Instant = .now)
+  {
     overhear(([text] + values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }).joined(separator: " "))
     let (lets, unsaid) = gates.withLock { gates -> (Bool, Int) in
       guard gates.said.lets(at: now) else {

@@ -4,7 +4,8 @@ extension ProgramLoop {
   /// Whether the program speaks a version in which it may ask.
   var mayAsk: Bool { introduction.map { $0.protocol >= 2 } ?? false }
 
-  /// Takes one request of the program's. It is carried out beside this thread, which sends the answer when that is there.
+  /// Takes one request of the program's. It is carried out beside this thread, which sends the answer when that is
+  /// there.
   func hearRequest(_ id: RequestID, _ name: String, _ line: [UInt8], at now: ContinuousClock.Instant) {
     // Attack: a program that asks without end, each time for work of the database or of the hashing threads.
     guard requests.lets(at: now) else { return doom("floods the gateway with requests", at: now) }
@@ -29,8 +30,11 @@ extension ProgramLoop {
     let grants = ProgramGrants(tools: tools) { [secrets = log.secrets] in secrets.add($0, at: .now) }
     Task { [inbox = parts.inbox, start = starts, longest = limits.line] in
       var line = await grants.answer(id, method, parameters)
-      // A value of few bytes may be long on a line, such as one of control characters. Without an answer the program would wait for its call's end.
-      if line.count > longest { line = ProgramGrants.refusal(id, ProgramRefusal(.unavailable, "the answer is longer than \(longest) bytes")) }
+      // A value of few bytes may be long on a line, such as one of control characters. Without an answer the program
+      // would wait for its call's end.
+      if line.count > longest {
+        line = ProgramGrants.refusal(id, ProgramRefusal(.unavailable, "the answer is longer than \(longest) bytes"))
+      }
       inbox.put(.reply(line, start: start))
     }
   }

@@ -72,7 +72,9 @@ extension ProgramLoop {
       message = try JSONLine.decode(Incoming.self, line)
     } catch {
       log.overhear(String(decoding: line, as: UTF8.self))
-      isUnasked("rubbish", "wrote a line that is no message of JSON-RPC: \(log.excerpt(line)) (\(JSONLine.problem(error)))", at: now)
+      isUnasked(
+        "rubbish", "wrote a line that is no message of JSON-RPC: \(log.excerpt(line)) (\(JSONLine.problem(error)))",
+        at: now)
       return
     }
     // Attack: a request that looks like an answer, for a gateway that reads it once as the one and once as the other.
@@ -92,10 +94,15 @@ extension ProgramLoop {
         log.complain("log", "its `log` cannot be read: \(JSONLine.problem(error))", at: now)
       }
     case .notification(let method):
-      isUnasked("notification", "wrote a notification that there is not: `\(log.secrets.redacted(method).prefix(40))`", at: now)
+      isUnasked(
+        "notification", "wrote a notification that there is not: `\(log.secrets.redacted(method).prefix(40))`", at: now)
     case .request(let id, let method) where mayAsk: hearRequest(id, method, line, at: now)
     case .request(let id, let method):
-      guard isUnasked("request", "asked something: `\(log.secrets.redacted(method).prefix(40))`; the gateway answers no requests", at: now) else {
+      guard
+        isUnasked(
+          "request", "asked something: `\(log.secrets.redacted(method).prefix(40))`; the gateway answers no requests",
+          at: now)
+      else {
         return
       }
       say(Refusal(id: id), id: nil)
@@ -137,7 +144,9 @@ extension ProgramLoop {
   /// Counts what answers nothing; a program that writes too much of it is ended.
   /// - Parameter kind: nil: nothing is wrong with it.
   /// - Returns: false where it was too much.
-  @discardableResult private func isUnasked(_ kind: String?, _ sentence: @autoclosure () -> String, at now: ContinuousClock.Instant) -> Bool {
+  @discardableResult private func isUnasked(
+    _ kind: String?, _ sentence: @autoclosure () -> String, at now: ContinuousClock.Instant
+  ) -> Bool {
     if let kind { log.complain(kind, "it \(sentence())", at: now) }
     if unasked.lets(at: now) { return true }
     doom("floods the gateway with lines that answer nothing", at: now)

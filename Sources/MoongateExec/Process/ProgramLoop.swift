@@ -13,7 +13,8 @@ struct ProgramLoopParts: Sendable {
   let jitter: @Sendable () -> Double
 }
 
-/// The thread of one program: starts it, speaks with it, counts its time, takes its end, starts it again. Belongs to that thread alone.
+/// The thread of one program: starts it, speaks with it, counts its time, takes its end, starts it again. Belongs to
+/// that thread alone.
 ///
 /// What is said to the program and what it says is in `ProgramLoop+Speaking.swift`.
 final class ProgramLoop {
@@ -204,7 +205,9 @@ final class ProgramLoop {
       phase = .over
       return
     }
-    if let line = try? JSONLine.encode(Outgoing<NoParameters>(id: nil, method: .shutdown, params: nil)) { queue(line, of: nil) }
+    if let line = try? JSONLine.encode(Outgoing<NoParameters>(id: nil, method: .shutdown, params: nil)) {
+      queue(line, of: nil)
+    }
     sending.flush(to: child) { _ in true }
     child.closeInput()
     phase = .leaving(until: now + limits.farewell, isTerminated: false)
@@ -221,13 +224,18 @@ final class ProgramLoop {
     switch phase {
     case .down where retiredAt != nil && calls.isEmpty: phase = .over
     case .down(let until, _) where now >= until: start(at: now)
-    case .greeting(_, let until) where now >= until: doom("did not answer `hello` within \(limits.handshake.shortText)", at: now)
-    case .configuring(_, let until) where now >= until: doom("did not answer `configure` within \(limits.handshake.shortText)", at: now)
+    case .greeting(_, let until) where now >= until:
+      doom("did not answer `hello` within \(limits.handshake.shortText)", at: now)
+    case .configuring(_, let until) where now >= until:
+      doom("did not answer `configure` within \(limits.handshake.shortText)", at: now)
     case .ready where lateInRow >= 3 && now - lastHeard >= parts.specification.timeout * 3: doom("hangs", at: now)
     case .ready:
       if let retiredAt, calls.isEmpty, now - retiredAt >= limits.linger { leave(at: now) }
     case .leaving(let until, let isTerminated) where now >= until:
-      if !isTerminated { log.complain("farewell", "did not end within \(limits.farewell.shortText) of `shutdown`; it is ended by SIGTERM", at: now) }
+      if !isTerminated {
+        log.complain(
+          "farewell", "did not end within \(limits.farewell.shortText) of `shutdown`; it is ended by SIGTERM", at: now)
+      }
       child?.signal(isTerminated ? SIGKILL : SIGTERM)
       phase = .leaving(until: now + limits.farewell, isTerminated: true)
     default: break
@@ -247,7 +255,8 @@ final class ProgramLoop {
   private func nextMoment(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     var moments: [ContinuousClock.Instant] = []
     switch phase {
-    case .down(let until, _), .greeting(_, let until), .configuring(_, let until), .leaving(let until, _): moments.append(until)
+    case .down(let until, _), .greeting(_, let until), .configuring(_, let until), .leaving(let until, _):
+      moments.append(until)
     case .ready:
       if lateInRow >= 3 { moments.append(max(lastHeard + parts.specification.timeout * 3, now + .milliseconds(10))) }
       if let retiredAt, calls.isEmpty { moments.append(retiredAt + limits.linger) }
@@ -272,7 +281,9 @@ final class ProgramLoop {
       polled.append(pollfd(fd: sending.isEmpty ? -1 : child.input, events: Int16(POLLOUT), revents: 0))
     }
     var milliseconds: Int32 = -1
-    if let next = nextMoment(after: now) { milliseconds = Int32(min(60_000, max(0, ((next - now) / .milliseconds(1)).rounded(.up)))) }
+    if let next = nextMoment(after: now) {
+      milliseconds = Int32(min(60_000, max(0, ((next - now) / .milliseconds(1)).rounded(.up))))
+    }
     guard poll(&polled, nfds_t(polled.count), milliseconds) > 0, let child, polled.count == 5 else { return }
     let now = ContinuousClock.now
     if polled[4].revents != 0 { send(to: child) }

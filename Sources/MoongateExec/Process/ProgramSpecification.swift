@@ -16,7 +16,8 @@ package struct ProgramSpecification: Hashable, Sendable {
   package let digest: String
 
   package init(
-    name: String, path: String, arguments: [String] = [], environment: [String: String] = [:], folder: String, timeout: Duration = .seconds(5),
+    name: String, path: String, arguments: [String] = [], environment: [String: String] = [:], folder: String,
+    timeout: Duration = .seconds(5),
     digest: String
   ) {
     self.name = name

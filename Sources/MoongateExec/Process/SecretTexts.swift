@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
 
-/// What must not stand in a log: the secrets that a program was given for good, and what each call tells it of a person, for a while.
+/// What must not stand in a log: the secrets that a program was given for good, and what each call tells it of a
+/// person, for a while.
 ///
 /// A program is a stranger's; what it prints while it debugs is whatever it was told.
 final class SecretTexts: Sendable {
@@ -27,7 +28,8 @@ final class SecretTexts: Sendable {
   private let most: Int
   private let state = Mutex(State())
 
-  /// - Parameter most: texts of calls that are remembered, some fifty bytes each: of four hundred calls a second for a minute.
+  /// - Parameter most: texts of calls that are remembered, some fifty bytes each: of four hundred calls a second for a
+  ///   minute.
   init(_ lasting: some Sequence<String>, most: Int = 131_072) {
     self.most = most
     add(lasting: lasting)
@@ -60,13 +62,15 @@ final class SecretTexts: Sendable {
     }
   }
 
-  /// Each text once, as it is and as Unicode may write it otherwise: programs and their libraries normalise what they are told.
+  /// Each text once, as it is and as Unicode may write it otherwise: programs and their libraries normalise what they
+  /// are told.
   private static func marks(_ texts: some Sequence<String>) -> Set<TextMarks.Mark> {
     var marks: Set<TextMarks.Mark> = []
     for text in texts where text.utf8.count >= shortest {
       marks.insert(TextMarks.Mark(Array(text.utf8)))
       guard !text.utf8.allSatisfy({ $0 < 0x80 }) else { continue }
-      for other in [text.precomposedStringWithCanonicalMapping, text.decomposedStringWithCanonicalMapping] where other.utf8.count >= shortest {
+      for other in [text.precomposedStringWithCanonicalMapping, text.decomposedStringWithCanonicalMapping]
+      where other.utf8.count >= shortest {
         marks.insert(TextMarks.Mark(Array(other.utf8)))
       }
     }

@@ -3,9 +3,9 @@ import Synchronization
 
 /// Starts threads from a thread of its own, so that they have the priority of the thread that made the starter.
 ///
-/// Linux gives a new thread and a new process the nice value of the thread that starts them, and without privileges it cannot be raised again. A
-/// configuration is loaded on a thread of the lowest priority. A program that is started from there would keep that priority, and people wait for its
-/// answers.
+/// Linux gives a new thread and a new process the nice value of the thread that starts them, and without privileges it
+/// cannot be raised again. A configuration is loaded on a thread of the lowest priority. A program that is started from
+/// there would keep that priority, and people wait for its answers.
 final class ThreadStarter: Sendable {
   private struct Order: Sendable {
     let name: String

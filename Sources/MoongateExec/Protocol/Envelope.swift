@@ -2,7 +2,8 @@ import Foundation
 
 /// JSON-RPC 2.0 as far as it is spoken here: one message a line, UTF-8, no batches, identifiers that are whole numbers.
 ///
-/// What a program writes is decoded twice: here, to find whose answer it is, and then, by whoever asked, as what was asked for.
+/// What a program writes is decoded twice: here, to find whose answer it is, and then, by whoever asked, as what was
+/// asked for.
 struct Incoming: Decodable {
   struct Problem: Decodable {
     let code: Int
@@ -42,7 +43,8 @@ struct Incoming: Decodable {
       return
     }
     guard container.contains(.result) else {
-      throw DecodingError.dataCorruptedError(forKey: .result, in: container, debugDescription: "neither result nor error")
+      throw DecodingError.dataCorruptedError(
+        forKey: .result, in: container, debugDescription: "neither result nor error")
     }
     kind = .answer(id: id)
   }
@@ -131,7 +133,9 @@ enum JSONLine {
   static func problem(_ error: any Error) -> String {
     guard let error = error as? DecodingError else { return "\(error)" }
     func path(_ context: DecodingError.Context, _ last: (any CodingKey)? = nil) -> String {
-      let keys = (context.codingPath + (last.map { [$0] } ?? [])).map { $0.intValue.map { "[\($0)]" } ?? $0.stringValue }
+      let keys = (context.codingPath + (last.map { [$0] } ?? [])).map {
+        $0.intValue.map { "[\($0)]" } ?? $0.stringValue
+      }
       return keys.isEmpty ? "the message" : "`\(keys.joined(separator: ".").replacing(".[", with: "["))`"
     }
     switch error {

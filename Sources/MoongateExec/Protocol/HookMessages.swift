@@ -46,7 +46,8 @@ struct HookReply: Decodable {
     default:
       throw DecodingError.dataCorrupted(
         DecodingError.Context(
-          codingPath: decoder.codingPath, debugDescription: "exactly one of accepted and refused, which is unauthenticated, malformed or too_large"))
+          codingPath: decoder.codingPath,
+          debugDescription: "exactly one of accepted and refused, which is unauthenticated, malformed or too_large"))
     }
   }
 }

@@ -2,8 +2,8 @@ import MoongateSDK
 
 /// What a program says of itself in its answer to `hello`: what a provider in Swift declares in its descriptor.
 struct Introduction: Decodable, Equatable, Sendable {
-  /// The versions of the protocol that are spoken here. A program chooses one in its answer to `hello`; a new one is there where something that
-  /// programs were promised changes, or where they are told more than before.
+  /// The versions of the protocol that are spoken here. A program chooses one in its answer to `hello`; a new one is
+  /// there where something that programs were promised changes, or where they are told more than before.
   static let versions = 1...2
 
   enum Shape: String, Decodable { case code, full }
@@ -23,7 +23,9 @@ struct Introduction: Decodable, Equatable, Sendable {
     /// Version 2, in an `ask`: what a field of kind `choice` may hold.
     let choices: [InputChoice]?
 
-    var field: InputField { InputField(name: name, kind: kind, length: length, isRequired: required ?? true, choices: choices) }
+    var field: InputField {
+      InputField(name: name, kind: kind, length: length, isRequired: required ?? true, choices: choices)
+    }
   }
 
   struct Setting: Decodable, Equatable {
@@ -108,7 +110,8 @@ struct Introduction: Decodable, Equatable, Sendable {
     let priority: Int?
   }
 
-  /// Version 2: which library for programs it uses (`python`, `node` or `go`), so that its author is advised in the words of that one.
+  /// Version 2: which library for programs it uses (`python`, `node` or `go`), so that its author is advised in the
+  /// words of that one.
   let library: String?
   /// The version that the program chose.
   let `protocol`: Int
@@ -153,7 +156,8 @@ struct Introduction: Decodable, Equatable, Sendable {
   let maintain: Int?
 
   enum CodingKeys: String, CodingKey {
-    case `protocol`, shape, identifier, begin, submit, settings, outcomes, facts, words, policy, federated, presentation, entrance, page, flows
+    case `protocol`, shape, identifier, begin, submit, settings, outcomes, facts, words, policy, federated,
+      presentation, entrance, page, flows
     case cases, role, hashes, maintain, callback, hook, library
     case recordVersion = "record_version"
     case deliveryReasons = "delivery_reasons"

@@ -14,7 +14,9 @@ struct WireIdentifier: Codable, Equatable {
     attributes = identifier.attributes.isEmpty ? nil : identifier.attributes
   }
 
-  var identifier: Identifier { Identifier(kind: kind, value: value, display: display ?? value, attributes: attributes ?? [:]) }
+  var identifier: Identifier {
+    Identifier(kind: kind, value: value, display: display ?? value, attributes: attributes ?? [:])
+  }
 }
 
 /// `deliver`: send this code to this person.
@@ -189,14 +191,17 @@ struct StepReply: Decodable {
     guard answers.count == 1, let key = answers.first, key == .refused || container.allKeys.count == 1 else {
       throw DecodingError.dataCorrupted(
         DecodingError.Context(
-          codingPath: decoder.codingPath, debugDescription: "exactly one of ask, redirect, wait, refused (perhaps with then), malformed and proved"))
+          codingPath: decoder.codingPath,
+          debugDescription: "exactly one of ask, redirect, wait, refused (perhaps with then), malformed and proved"))
     }
     switch key {
     case .ask: kind = .ask(try container.decode(Ask.self, forKey: key))
     case .redirect: kind = .redirect(try container.decode(Redirect.self, forKey: key))
     case .wait: kind = .wait(try container.decode(Wait.self, forKey: key))
     case .refused, .then:
-      kind = .refused(try container.decode(String.self, forKey: .refused), then: try container.decodeIfPresent(Ask.self, forKey: .then))
+      kind = .refused(
+        try container.decode(String.self, forKey: .refused),
+        then: try container.decodeIfPresent(Ask.self, forKey: .then))
     case .malformed: kind = .malformed(try container.decode(Malformed.self, forKey: key))
     case .proved: kind = .proved(try container.decode(Proved.self, forKey: key))
     }

@@ -1,6 +1,7 @@
 import MoongateSDK
 
-/// A code provider that is another program: it only delivers. The gateway reads whom the code is for, makes it, counts and compares.
+/// A code provider that is another program: it only delivers. The gateway reads whom the code is for, makes it, counts
+/// and compares.
 struct ExecCodeProvider: CodeProvider {
   let descriptor: ProviderDescriptor
   let program: Program
@@ -13,23 +14,29 @@ struct ExecCodeProvider: CodeProvider {
 
   func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
     let delivery = Delivery(
-      code: code.code, text: code.text, domainBoundLine: code.domainBoundLine, service: code.service, to: WireIdentifier(identifier),
+      code: code.code, text: code.text, domainBoundLine: code.domainBoundLine, service: code.service,
+      to: WireIdentifier(identifier),
       now: tools.clock.now)
     let secrets = [code.code, code.text, code.domainBoundLine, identifier.value, identifier.display]
     // Version 1 knows no reasons: whatever else its answer holds is not looked at.
     guard descriptor.sdk >= 2 else {
-      do throws(ProgramFault) { _ = try await program.call(.deliver, delivery, secrets: secrets, granting: tools, as: Done.self) } catch {
+      do throws(ProgramFault) {
+        _ = try await program.call(.deliver, delivery, secrets: secrets, granting: tools, as: Done.self)
+      } catch {
         throw fault(error)
       }
       return
     }
     let reply: DeliveryReply
-    do throws(ProgramFault) { reply = try await program.call(.deliver, delivery, secrets: secrets, granting: tools, as: DeliveryReply.self) } catch {
+    do throws(ProgramFault) {
+      reply = try await program.call(.deliver, delivery, secrets: secrets, granting: tools, as: DeliveryReply.self)
+    } catch {
       throw fault(error)
     }
     guard let failed = reply.failed else { return }
     guard let reason = RefusalReason(rawValue: failed), descriptor.deliveryReason(reason) != nil else {
-      let broken = ProgramFault.broken("it could not deliver for a reason that it did not declare: `\(failed.prefix(48))`")
+      let broken = ProgramFault.broken(
+        "it could not deliver for a reason that it did not declare: `\(failed.prefix(48))`")
       program.log.complain("lie", "its answer to `deliver` is not to be believed: \(broken)")
       throw fault(broken)
     }

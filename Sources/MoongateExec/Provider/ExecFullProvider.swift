@@ -14,7 +14,8 @@ struct ExecFullProvider: FullProvider {
   let reader: (any CodeProvider)?
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
-    guard let reader, reader.descriptor.beginFields.contains(where: { $0.isRequired && input.fields[$0.name] != nil }) else { return nil }
+    guard let reader, reader.descriptor.beginFields.contains(where: { $0.isRequired && input.fields[$0.name] != nil })
+    else { return nil }
     return try reader.readIdentifier(input)
   }
 
@@ -26,7 +27,9 @@ struct ExecFullProvider: FullProvider {
 
   private func checkSize(_ input: ProviderInput) throws(InputProblem) {
     for (name, value) in input.fields.sorted(by: { $0.key < $1.key }) {
-      let longest = descriptor.submitFields.contains { $0.name == name && $0.kind == .json } ? Self.longestObject : Self.longestField
+      let longest =
+        descriptor.submitFields.contains { $0.name == name && $0.kind == .json }
+        ? Self.longestObject : Self.longestField
       if case .text(let text) = value, text.utf8.count > longest || name.utf8.count > 64 {
         throw InputProblem(field: name, reason: .invalidInput, detail: "\(name.prefix(64)) is too long.")
       }
@@ -41,7 +44,9 @@ struct ExecFullProvider: FullProvider {
     return try await ask(.begin, step, input)
   }
 
-  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await ask(.submit, step, input) }
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    try await ask(.submit, step, input)
+  }
 
   func maintain(with tools: StepTools) async throws { try await program.maintain(with: tools) }
 
@@ -57,14 +62,17 @@ struct ExecFullProvider: FullProvider {
     return bytes
   }
 
-  private func ask(_ method: Method, _ step: StepContext, _ input: ProviderInput) async throws(ProgramFault) -> StepAnswer {
+  private func ask(_ method: Method, _ step: StepContext, _ input: ProviderInput) async throws(ProgramFault)
+    -> StepAnswer
+  {
     let call = try StepCall(step, input, sdk: descriptor.sdk)
     let reply = try await program.call(method, call, secrets: call.secrets, granting: step.tools, as: StepReply.self)
     let rules = ReplyRules(descriptor: descriptor, read: reader?.descriptor.facts ?? [], step: step, method: method)
     do throws(ProgramFault) {
       let answer = try rules.answer(of: reply)
       for fact in rules.undeclaredFacts(in: reply) {
-        program.log.complain("facts", "tells `\(fact.name)` of \(fact.of), which `facts` does not declare: it is left out")
+        program.log.complain(
+          "facts", "tells `\(fact.name)` of \(fact.of), which `facts` does not declare: it is left out")
       }
       return answer
     } catch {
@@ -88,7 +96,8 @@ extension StepCall {
     if let known = step.account {
       var record: String?
       if let bytes = known.record { record = try Self.text(bytes, "record") }
-      account = Account(id: known.id, record: record, identifiers: known.identifiers.map(WireIdentifier.init), names: known.names)
+      account = Account(
+        id: known.id, record: record, identifiers: known.identifiers.map(WireIdentifier.init), names: known.names)
     }
     self.account = account
     fields = input.fields.compactMapValues { value in
@@ -101,7 +110,9 @@ extension StepCall {
   }
 
   fileprivate static func text(_ bytes: [UInt8], _ what: String) throws(ProgramFault) -> String {
-    guard let text = String(validating: bytes, as: UTF8.self) else { throw .broken("the \(what) is no text: another provider of this name made it") }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw .broken("the \(what) is no text: another provider of this name made it")
+    }
     return text
   }
 

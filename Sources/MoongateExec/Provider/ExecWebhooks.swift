@@ -17,9 +17,13 @@ extension Program {
 }
 
 extension ExecFullProvider: WebhookReceiver {
-  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer { try await program.receive(webhook, with: tools) }
+  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
+    try await program.receive(webhook, with: tools)
+  }
 }
 
 extension ExecCodeProvider: WebhookReceiver {
-  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer { try await program.receive(webhook, with: tools) }
+  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
+    try await program.receive(webhook, with: tools)
+  }
 }

@@ -19,20 +19,28 @@ extension Introduction {
   private static let mostTranslations = 2_000
 
   /// The introduction as a provider in Swift would say it.
-  /// - Parameter readers: how the gateway itself reads each kind of identifier. A stranger's program cannot get "one person, one spelling" wrong,
-  ///   since it is not asked.
+  /// - Parameter readers: how the gateway itself reads each kind of identifier. A stranger's program cannot get "one
+  ///   person, one spelling" wrong, since it is not asked.
   /// - Throws: all that is wrong with it.
-  func descriptor(name: ProviderName, source: String, readers: [IdentifierKind: any CodeProvider]) throws(ProgramProblem) -> ProviderDescriptor {
+  func descriptor(name: ProviderName, source: String, readers: [IdentifierKind: any CodeProvider])
+    throws(ProgramProblem) -> ProviderDescriptor
+  {
     var wrong: [String] = []
     let reader = identifier.flatMap { readers[$0.kind] }
-    if let identifier, reader == nil { wrong.append("wants identifiers of kind `\(identifier.rawValue)`, which this gateway has no reader for") }
+    if let identifier, reader == nil {
+      wrong.append("wants identifiers of kind `\(identifier.rawValue)`, which this gateway has no reader for")
+    }
     if shape == .code {
       if identifier == nil { wrong.append("is a code provider and says no `identifier`: \"phone\" or \"email\"") }
       for (field, said) in [("begin", begin), ("submit", submit)] where !(said ?? []).isEmpty {
         wrong.append("is a code provider and says `\(field)`: the gateway asks for the identifier and the code itself")
       }
-      if hashes ?? false { wrong.append("is a code provider and says `hashes`: its codes are the gateway's to compare") }
-      if federated ?? false { wrong.append("is a code provider and says `federated`: what a code proves is the identifier that it went to") }
+      if hashes ?? false {
+        wrong.append("is a code provider and says `hashes`: its codes are the gateway's to compare")
+      }
+      if federated ?? false {
+        wrong.append("is a code provider and says `federated`: what a code proves is the identifier that it went to")
+      }
     }
     let fields = (reader?.descriptor.beginFields ?? []) + (begin ?? []).map(\.field)
     for (place, said) in [("begin", begin ?? []), ("submit", submit ?? []), ("callback", callback ?? [])] {
@@ -41,12 +49,16 @@ extension Introduction {
         wrong.append("`\(place)`: the length of `\(field.name.prefix(48))` must be from 1 to 1000")
       }
     }
-    if shape == .full, `protocol` < 2, (submit ?? []).isEmpty, !(federated ?? false) { wrong.append("says no `submit`: what is a person to send?") }
+    if shape == .full, `protocol` < 2, (submit ?? []).isEmpty, !(federated ?? false) {
+      wrong.append("says no `submit`: what is a person to send?")
+    }
     let settings = settingFields(&wrong)
     let outcomes = declaredOutcomes(&wrong)
     let deliveryReasons = declaredDeliveryReasons(&wrong)
     let facts = ownFacts(&wrong)
-    if policy.isEmpty || policy.utf8.count > Self.longestText { wrong.append("its `policy` must be the text of a policy.lua, of 32 KiB at most") }
+    if policy.isEmpty || policy.utf8.count > Self.longestText {
+      wrong.append("its `policy` must be the text of a policy.lua, of 32 KiB at most")
+    }
     var links: [StepPurpose: String] = [:]
     for (name, text) in words?.links ?? [:] {
       if let purpose = StepPurpose(rawValue: name) {
@@ -68,18 +80,26 @@ extension Introduction {
     }
     let stepWords = words.map {
       StepWords(
-        title: $0.title, name: $0.name, instruction: $0.instruction ?? "", labels: $0.labels ?? [:], links: links, page: $0.page ?? [:],
+        title: $0.title, name: $0.name, instruction: $0.instruction ?? "", labels: $0.labels ?? [:], links: links,
+        page: $0.page ?? [:],
         notices: notices, translations: $0.translations ?? [:])
     }
-    if `protocol` < 2, isOfVersion2 { wrong.append("says what only version 2 of the protocol has: answer `protocol`: 2") }
+    if `protocol` < 2, isOfVersion2 {
+      wrong.append("says what only version 2 of the protocol has: answer `protocol`: 2")
+    }
     let descriptor = ProviderDescriptor(
-      name: name, beginFields: fields, submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
-      settings: settings, policy: PolicySource(file: "\(source) (policy)", text: policy), flows: ownFlows(source, &wrong),
+      name: name, beginFields: fields,
+      submitFields: shape == .code ? [InputField(name: "code", kind: .digits)] : (submit ?? []).map(\.field),
+      settings: settings, policy: PolicySource(file: "\(source) (policy)", text: policy),
+      flows: ownFlows(source, &wrong),
       cases: ownCases(source, &wrong),
-      identifierKinds: (identifier.map { [$0.kind] } ?? []) + (federated ?? false ? [.federated] : []), hashesSecrets: hashes ?? false,
+      identifierKinds: (identifier.map { [$0.kind] } ?? []) + (federated ?? false ? [.federated] : []),
+      hashesSecrets: hashes ?? false,
       outcomes: outcomes, deliveryReasons: deliveryReasons,
-      facts: (reader?.descriptor.facts ?? []) + facts, words: stepWords, presentation: shownAs(&wrong), entrance: offeredBy(&wrong), page: page,
-      role: ownRole(&wrong), callbackFields: callback?.map(\.field) ?? ProviderDescriptor.standardCallbackFields, receivesWebhooks: hook ?? false,
+      facts: (reader?.descriptor.facts ?? []) + facts, words: stepWords, presentation: shownAs(&wrong),
+      entrance: offeredBy(&wrong), page: page,
+      role: ownRole(&wrong), callbackFields: callback?.map(\.field) ?? ProviderDescriptor.standardCallbackFields,
+      receivesWebhooks: hook ?? false,
       recordVersion: recordVersion ?? 1, maintenanceInterval: maintain.map { .seconds($0) }, sdk: `protocol`)
     wrong += descriptor.mistakes
     guard wrong.isEmpty else { throw ProgramProblem(sentences: wrong.map { String($0.prefix(300)) }) }
@@ -87,8 +107,10 @@ extension Introduction {
   }
 
   private var isOfVersion2: Bool {
-    presentation != nil || entrance != nil || page != nil || flows != nil || cases != nil || role != nil || hashes != nil || recordVersion != nil
-      || maintain != nil || words?.name != nil || words?.page != nil || words?.notices != nil || callback != nil || hook != nil
+    presentation != nil || entrance != nil || page != nil || flows != nil || cases != nil || role != nil
+      || hashes != nil || recordVersion != nil
+      || maintain != nil || words?.name != nil || words?.page != nil || words?.notices != nil || callback != nil
+      || hook != nil
       || deliveryReasons != nil || (submit ?? []).contains { $0.kind == .json }
   }
 
@@ -169,7 +191,10 @@ extension Introduction {
       case "factor": roles.insert(.keepsFactor)
       case "several": roles.insert(.keepsSeveral)
       case "finds_account": roles.insert(.findsAccount)
-      default: wrong.append("its `role` names `\(word.prefix(48))`: there are \"identifier\", \"factor\", \"several\" and \"finds_account\"")
+      default:
+        wrong.append(
+          "its `role` names `\(word.prefix(48))`: there are \"identifier\", \"factor\", \"several\" and \"finds_account\""
+        )
       }
     }
     return roles
@@ -200,10 +225,12 @@ extension Introduction {
       }
       let help = setting.help ?? ""
       if !Self.isLine(help) {
-        wrong.append("the setting `\(name.prefix(48))`: its help must be one line of \(Self.longestHelp) characters at most")
+        wrong.append(
+          "the setting `\(name.prefix(48))`: its help must be one line of \(Self.longestHelp) characters at most")
       }
       return SettingField(
-        name: name, kind: kind, isRequired: setting.required ?? false, help: help.isEmpty ? "what the program calls \(name)" : help,
+        name: name, kind: kind, isRequired: setting.required ?? false,
+        help: help.isEmpty ? "what the program calls \(name)" : help,
         standard: setting.default?.value)
     }
   }
@@ -215,7 +242,8 @@ extension Introduction {
       wrong.append("is a code provider and says `facts`: whom a code is for is read by the gateway, with its own facts")
     }
     for fact in said where !Self.isLine(fact.help ?? "") {
-      wrong.append("the fact `\(fact.name.prefix(48))`: its help must be one line of \(Self.longestHelp) characters at most")
+      wrong.append(
+        "the fact `\(fact.name.prefix(48))`: its help must be one line of \(Self.longestHelp) characters at most")
     }
     return said.prefix(Self.mostFacts).map(\.field)
   }
@@ -226,11 +254,16 @@ extension Introduction {
 
   private func declaredDeliveryReasons(_ wrong: inout [String]) -> [DeliveryReason] {
     let said = deliveryReasons ?? []
-    if shape == .full, !said.isEmpty { wrong.append("says `delivery_reasons` and is no code provider: it delivers nothing") }
-    if said.count > Self.mostDeliveryReasons { wrong.append("declares more than \(Self.mostDeliveryReasons) delivery reasons") }
+    if shape == .full, !said.isEmpty {
+      wrong.append("says `delivery_reasons` and is no code provider: it delivers nothing")
+    }
+    if said.count > Self.mostDeliveryReasons {
+      wrong.append("declares more than \(Self.mostDeliveryReasons) delivery reasons")
+    }
     return said.prefix(Self.mostDeliveryReasons).compactMap { said in
       guard let reason = RefusalReason(rawValue: said.reason) else {
-        wrong.append("\"\(said.reason.prefix(60))\" is no reason of a failed delivery: lower-case letters, digits and _")
+        wrong.append(
+          "\"\(said.reason.prefix(60))\" is no reason of a failed delivery: lower-case letters, digits and _")
         return nil
       }
       return DeliveryReason(reason, said.sentence, isPermanent: said.permanent ?? false)

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The programs that run, each for as long as a generation uses it.
 ///
-/// A candidate's programs start aside: what runs for the active generation is not touched, and is taken over by the candidate where nothing of
-/// its entry changed. A candidate that is refused lets its own go again.
+/// A candidate's programs start aside: what runs for the active generation is not touched, and is taken over by the
+/// candidate where nothing of its entry changed. A candidate that is refused lets its own go again.
 package final class Programs: Sendable {
   private struct Weak {
     weak var program: Program?
@@ -25,7 +25,8 @@ package final class Programs: Sendable {
 
   /// - Parameters:
   ///   - readers: how the gateway itself reads each kind of identifier.
-  ///   - listener: is told what the programs say and do that stands in a log otherwise, unredacted: for whoever tries one out.
+  ///   - listener: is told what the programs say and do that stands in a log otherwise, unredacted: for whoever tries
+  ///     one out.
   ///   - jitter: in 0..<1, so that restarts are never at one moment.
   package init(
     limits: ProgramLimits = ProgramLimits(), readers: [IdentifierKind: any CodeProvider], logger: Logger,
@@ -39,7 +40,8 @@ package final class Programs: Sendable {
   }
 
   /// Starts the programs, all at once, and asks each what it is. Blocks for as long as a handshake may take.
-  /// - Returns: in the order of the specifications: what each declares, ready for its settings, or sentences on why not.
+  /// - Returns: in the order of the specifications: what each declares, ready for its settings, or sentences on why
+  ///   not.
   package func introduce(_ specifications: [ProgramSpecification]) -> [Result<IntroducedProgram, ProgramProblem>] {
     let started = specifications.map { specification in
       (specification, find(specification) ?? start(specification))
@@ -77,7 +79,9 @@ package final class Programs: Sendable {
     let specification = introduced.program.specification
     let settings = values.mapValues(WireSetting.init)
     let sameAsBefore = running.withLock { running in
-      running[specification]?.first { $0.settings == settings && $0.secrets == secrets && !($0.program?.isSpent ?? true) }?.program
+      running[specification]?.first {
+        $0.settings == settings && $0.secrets == secrets && !($0.program?.isSpent ?? true)
+      }?.program
     }
     if let sameAsBefore { return introduced.provider(sameAsBefore, readers: readers) }
     // What runs with other settings goes on with those until nobody uses it.
@@ -85,8 +89,12 @@ package final class Programs: Sendable {
     let program = isTaken ? start(specification) : introduced.program
     if isTaken, case .failure(let fault) = program.introduced() { throw ProgramProblem(sentences: ["\(fault)"]) }
     let all = settings.merging(secrets.mapValues { .text($0) }) { _, secret in secret }
-    let line = ProgramInbox.Settings { id in try JSONLine.encode(Outgoing(id: id, method: .configure, params: Configuration(settings: all))) }
-    if case .failure(let fault) = program.configure(line, secrets: Array(secrets.values)) { throw ProgramProblem(sentences: ["\(fault)"]) }
+    let line = ProgramInbox.Settings { id in
+      try JSONLine.encode(Outgoing(id: id, method: .configure, params: Configuration(settings: all)))
+    }
+    if case .failure(let fault) = program.configure(line, secrets: Array(secrets.values)) {
+      throw ProgramProblem(sentences: ["\(fault)"])
+    }
     running.withLock { running in
       for key in running.keys { running[key]?.removeAll { $0.program == nil } }
       running = running.filter { !$0.value.isEmpty }
@@ -106,7 +114,9 @@ package final class Programs: Sendable {
     let left = running.withLock { running -> [Program] in
       var left: [Program] = []
       for (key, entries) in running {
-        for entry in entries { if let program = entry.program, !kept.contains(where: { $0 === program }) { left.append(program) } }
+        for entry in entries {
+          if let program = entry.program, !kept.contains(where: { $0 === program }) { left.append(program) }
+        }
         running[key] = entries.filter { entry in kept.contains { $0 === entry.program } }
       }
       running = running.filter { !$0.value.isEmpty }
@@ -144,7 +154,9 @@ package struct IntroducedProgram: Sendable {
 
   func provider(_ program: Program, readers: [IdentifierKind: any CodeProvider]) -> any Provider {
     let reader = introduction.identifier.flatMap { readers[$0.kind] }
-    if introduction.shape == .code, let reader { return ExecCodeProvider(descriptor: descriptor, program: program, reader: reader) }
+    if introduction.shape == .code, let reader {
+      return ExecCodeProvider(descriptor: descriptor, program: program, reader: reader)
+    }
     return ExecFullProvider(descriptor: descriptor, program: program, reader: reader)
   }
 }

@@ -1,7 +1,8 @@
 import MoongateSDK
 import Synchronization
 
-// Who plays a program's part where a configuration is only tried out: the program itself would send real codes to made-up people.
+// Who plays a program's part where a configuration is only tried out: the program itself would send real codes to
+// made-up people.
 
 /// In place of a code provider that is a program.
 private struct RehearsedCodes: CodeProvider {
@@ -13,12 +14,13 @@ private struct RehearsedCodes: CodeProvider {
 
   func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
     let channel: MessageChannel = identifier.kind == .phone ? .sms : .mail
-    try await messenger.send(Message(channel: channel, to: identifier.value, subject: code.service, text: code.text, code: code.code))
+    try await messenger.send(
+      Message(channel: channel, to: identifier.value, subject: code.service, text: code.text, code: code.code))
   }
 }
 
-/// In place of a full provider that is a program. What is right only the program knows, so nothing is. One that asks for nothing waits for an
-/// approval, which a case gives.
+/// In place of a full provider that is a program. What is right only the program knows, so nothing is. One that asks
+/// for nothing waits for an approval, which a case gives.
 private final class RehearsedStep: FullProvider, DecidedRehearsal {
   let descriptor: ProviderDescriptor
   private let base: ExecFullProvider
@@ -62,11 +64,15 @@ private final class RehearsedStep: FullProvider, DecidedRehearsal {
 
 // Nobody's servers call where a configuration is only tried out.
 extension RehearsedCodes: WebhookReceiver {
-  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer { .refused(.unauthenticated) }
+  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
+    .refused(.unauthenticated)
+  }
 }
 
 extension RehearsedStep: WebhookReceiver {
-  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer { .refused(.unauthenticated) }
+  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
+    .refused(.unauthenticated)
+  }
 }
 
 extension ProviderDescriptor {

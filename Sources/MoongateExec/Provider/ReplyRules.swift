@@ -1,8 +1,8 @@
 import Foundation
 import MoongateSDK
 
-/// What a program may answer. In-process providers are the operator's own code; a program may be anybody's, so its word about a person
-/// counts only for those whom it was asked about.
+/// What a program may answer. In-process providers are the operator's own code; a program may be anybody's, so its word
+/// about a person counts only for those whom it was asked about.
 struct ReplyRules {
   /// Of a state or a record, in bytes: both come back to the program on one line, beside all else.
   static let longestKept = 16_384
@@ -28,7 +28,9 @@ struct ReplyRules {
       guard Self.isSite(redirect.to) else { throw .broken("it leads to an address that is not https") }
       return .redirect(to: redirect.to, state: try kept(redirect.state, "state"))
     case .wait(let wait):
-      guard descriptor.sdk >= 2 else { throw .broken("it answers `wait`, which version 1 of the protocol does not have") }
+      guard descriptor.sdk >= 2 else {
+        throw .broken("it answers `wait`, which version 1 of the protocol does not have")
+      }
       let interval = Duration.milliseconds(wait.poll)
       guard StepAnswer.pollIntervals.contains(interval) else {
         throw .broken("it wants to be polled after \(wait.poll) milliseconds: `poll` is from 1000 to 60000")
@@ -39,22 +41,30 @@ struct ReplyRules {
         throw .broken("it refuses for a reason that it did not declare: `\(said.prefix(48))`")
       }
       guard let then else { return .refused(reason) }
-      return .refused(reason, then: .ask(try fields(then.fields), state: try kept(then.state, "state"), showing: try shown(then.show ?? [])))
+      return .refused(
+        reason,
+        then: .ask(try fields(then.fields), state: try kept(then.state, "state"), showing: try shown(then.show ?? [])))
     case .malformed(let problem):
-      guard let reason = InputProblem.Reason(rawValue: problem.reason ?? InputProblem.Reason.invalidInput.rawValue) else {
+      guard let reason = InputProblem.Reason(rawValue: problem.reason ?? InputProblem.Reason.invalidInput.rawValue)
+      else {
         throw .broken("it calls input malformed for a reason that there is not: `\((problem.reason ?? "").prefix(48))`")
       }
-      return .malformed(InputProblem(field: try plain(problem.field), reason: reason, detail: try plain(problem.detail)))
+      return .malformed(
+        InputProblem(field: try plain(problem.field), reason: reason, detail: try plain(problem.detail)))
     case .proved(let proved): return .proved(try proof(proved))
     }
   }
 
-  /// Whether a browser that follows the address comes to the host that it seems to name, by TLS; or to this very machine, where programs are tried.
+  /// Whether a browser that follows the address comes to the host that it seems to name, by TLS; or to this very
+  /// machine, where programs are tried.
   ///
-  /// Attack: `http://localhost.example.com/`, and what a browser reads otherwise than we do: `\` as a slash, whatever is before an `@` as a name.
+  /// Attack: `http://localhost.example.com/`, and what a browser reads otherwise than we do: `\` as a slash, whatever
+  /// is before an `@` as a name.
   static func isSite(_ address: String) -> Bool {
-    guard address.utf8.count <= 4_096, address.unicodeScalars.allSatisfy({ (0x21...0x7e).contains($0.value) && $0 != "\\" }),
-      let parts = URLComponents(string: address), let host = parts.host, !host.isEmpty, parts.user == nil, parts.password == nil
+    guard address.utf8.count <= 4_096,
+      address.unicodeScalars.allSatisfy({ (0x21...0x7e).contains($0.value) && $0 != "\\" }),
+      let parts = URLComponents(string: address), let host = parts.host, !host.isEmpty, parts.user == nil,
+      parts.password == nil
     else { return false }
     return parts.scheme == "https" || parts.scheme == "http" && (host == "localhost" || host == "127.0.0.1")
   }
@@ -63,7 +73,9 @@ struct ReplyRules {
     // Attack: a step that passes without a try would be a step that no limit counts.
     guard method == .submit else { throw .broken("it proves somebody where nobody has tried yet") }
     let identifiers = try (proved.identifiers ?? []).map { said throws(ProgramFault) in try own(said.identifier) }
-    guard !identifiers.isEmpty || step.account != nil || step.identifier != nil else { throw .broken("it proves nobody") }
+    guard !identifiers.isEmpty || step.account != nil || step.identifier != nil else {
+      throw .broken("it proves nobody")
+    }
     for claimed in proved.claimed ?? [] where claimed.kind != .email && claimed.kind != .phone {
       throw .broken("it claims a \(claimed.kind.rawValue) identifier")
     }
@@ -79,20 +91,25 @@ struct ReplyRules {
       record = .keep
     }
     return Proof(
-      proved: identifiers, claimed: try (proved.claimed ?? []).map { claimed throws(ProgramFault) in try canonical(claimed.identifier) },
-      firstName: try proved.firstName.map(plain), lastName: try proved.lastName.map(plain), facts: try ownFacts(of: proved),
+      proved: identifiers,
+      claimed: try (proved.claimed ?? []).map { claimed throws(ProgramFault) in try canonical(claimed.identifier) },
+      firstName: try proved.firstName.map(plain), lastName: try proved.lastName.map(plain),
+      facts: try ownFacts(of: proved),
       record: record, isMultiFactor: descriptor.sdk >= 2 && proved.multiFactor ?? false)
   }
 
   /// Of what the program tells beside the proof, the facts that it declared. Version 1 knows none.
   ///
-  /// Attack: the facts of the gateway's own reader, told by the program in its own place, would look as if the gateway had read them.
+  /// Attack: the facts of the gateway's own reader, told by the program in its own place, would look as if the gateway
+  /// had read them.
   private func ownFacts(of proved: StepReply.Proved) throws(ProgramFault) -> [String: String] {
     guard descriptor.sdk >= 2, let said = proved.facts else { return [:] }
     var facts: [String: String] = [:]
     for fact in descriptor.facts where !read.contains(where: { $0.name == fact.name }) {
       guard let value = said[fact.name]?.text else { continue }
-      guard value.utf8.count <= Self.longestFact else { throw .broken("its fact `\(fact.name)` is longer than \(Self.longestFact) bytes") }
+      guard value.utf8.count <= Self.longestFact else {
+        throw .broken("its fact `\(fact.name)` is longer than \(Self.longestFact) bytes")
+      }
       facts[fact.name] = try plain(value)
     }
     return facts
@@ -100,14 +117,18 @@ struct ReplyRules {
 
   /// The identifier that is proved, as the gateway spells it.
   ///
-  /// Attack: a program that proves somebody else's number, and so opens their account. It may prove whom the gateway read in this step, what
-  /// the account of the step holds, and identities of its own: whose issuer is the provider's own name.
+  /// Attack: a program that proves somebody else's number, and so opens their account. It may prove whom the gateway
+  /// read in this step, what the account of the step holds, and identities of its own: whose issuer is the provider's
+  /// own name.
   ///
-  /// Attack: the right person in the program's own dress. Two identifiers of one value are equal, whatever they look like and whatever policies
-  /// may ask about them; so what is stored is never what the program wrote, where the gateway knows better.
+  /// Attack: the right person in the program's own dress. Two identifiers of one value are equal, whatever they look
+  /// like and whatever policies may ask about them; so what is stored is never what the program wrote, where the
+  /// gateway knows better.
   private func own(_ said: Identifier) throws(ProgramFault) -> Identifier {
     let issuer = "\(descriptor.name) "
-    if let known = [step.identifier].compactMap(\.self).first(where: { $0 == said }) ?? step.account?.identifiers.first(where: { $0 == said }) {
+    if let known = [step.identifier].compactMap(\.self).first(where: { $0 == said })
+      ?? step.account?.identifiers.first(where: { $0 == said })
+    {
       let told = try ownFacts(of: said)
       // Of an identity of its own it is the one who knows: what it told when the account was made may be true no more.
       let isOwn = said.kind == .federated && said.value.hasPrefix(issuer)
@@ -115,10 +136,13 @@ struct ReplyRules {
         kind: known.kind, value: known.value, display: known.display,
         attributes: isOwn ? told : known.attributes.merging(told) { known, _ in known })
     }
-    guard said.kind == .federated, descriptor.identifierKinds.contains(.federated), said.value.hasPrefix(issuer), said.value.utf8.count <= 512,
+    guard said.kind == .federated, descriptor.identifierKinds.contains(.federated), said.value.hasPrefix(issuer),
+      said.value.utf8.count <= 512,
       said.value.utf8.count > issuer.utf8.count
     else { throw .broken("it proves a \(said.kind.rawValue) identifier that it was not asked about") }
-    return Identifier(kind: .federated, value: try plain(said.value), display: try plain(said.display), attributes: try ownFacts(of: said))
+    return Identifier(
+      kind: .federated, value: try plain(said.value), display: try plain(said.display),
+      attributes: try ownFacts(of: said))
   }
 
   /// Of what the program tells about somebody, the facts that it declared, and none that the gateway reads itself.
@@ -126,9 +150,12 @@ struct ReplyRules {
   /// Attack: a number in Utopia whose program says that it is at home, for a policy that serves only that country.
   private func ownFacts(of said: Identifier) throws(ProgramFault) -> [String: String] {
     var attributes: [String: String] = [:]
-    for fact in descriptor.facts where descriptor.of(fact) == said.kind && !read.contains(where: { $0.name == fact.name }) {
+    for fact in descriptor.facts
+    where descriptor.of(fact) == said.kind && !read.contains(where: { $0.name == fact.name }) {
       guard let value = said.attributes[fact.name] else { continue }
-      guard value.utf8.count <= Self.longestFact else { throw .broken("its attribute `\(fact.name)` is longer than \(Self.longestFact) bytes") }
+      guard value.utf8.count <= Self.longestFact else {
+        throw .broken("its attribute `\(fact.name)` is longer than \(Self.longestFact) bytes")
+      }
       attributes[fact.name] = try plain(value)
     }
     return attributes
@@ -141,20 +168,27 @@ struct ReplyRules {
     let told = [step.identifier].compactMap(\.self) + (step.account?.identifiers ?? [])
     var found: [(name: String, of: String)] = []
     for said in proved.identifiers ?? [] {
-      let declared = Set((descriptor.facts + read).map(\.name)).union(told.first { $0 == said.identifier }?.attributes.keys.map { $0 } ?? [])
-      found += (said.attributes ?? [:]).keys.filter { !declared.contains($0) }.sorted().map { (String($0.prefix(48)), "an identifier") }
+      let declared = Set((descriptor.facts + read).map(\.name)).union(
+        told.first { $0 == said.identifier }?.attributes.keys.map { $0 } ?? [])
+      found += (said.attributes ?? [:]).keys.filter { !declared.contains($0) }.sorted().map {
+        (String($0.prefix(48)), "an identifier")
+      }
     }
     let own = Set(descriptor.facts.map(\.name)).subtracting(read.map(\.name))
-    return found + (proved.facts ?? [:]).keys.filter { !own.contains($0) }.sorted().map { (String($0.prefix(48)), "a proof") }
+    return found
+      + (proved.facts ?? [:]).keys.filter { !own.contains($0) }.sorted().map { (String($0.prefix(48)), "a proof") }
   }
 
   /// A claim opens nothing, but it is shown, and mails go there: it must be in the gateway's own spelling.
   private func canonical(_ identifier: Identifier) throws(ProgramFault) -> Identifier {
     switch identifier.kind {
     case .email:
-      guard let address = EmailAddress(identifier.value) else { throw .broken("it claims an email address that is none") }
+      guard let address = EmailAddress(identifier.value) else {
+        throw .broken("it claims an email address that is none")
+      }
       return Identifier(address)
-    case .phone, .federated: throw .broken("it claims a \(identifier.kind.rawValue) identifier: only email addresses may be claimed")
+    case .phone, .federated:
+      throw .broken("it claims a \(identifier.kind.rawValue) identifier: only email addresses may be claimed")
     }
   }
 
@@ -176,14 +210,17 @@ struct ReplyRules {
         guard case .ceremony? = descriptor.presentation, let call = item.call, let options = item.options else {
           throw .broken("it shows a ceremony without `call` and `options`, or without the presentation `ceremony`")
         }
-        guard options.utf8.count <= Self.longestOptions else { throw .broken("its options are longer than \(Self.longestOptions) bytes") }
+        guard options.utf8.count <= Self.longestOptions else {
+          throw .broken("its options are longer than \(Self.longestOptions) bytes")
+        }
         return .ceremony(call, options: options)
       }
       switch (item.kind, item.text, item.items) {
       case (.text, let text?, nil): return .text(try plain(text))
       case (.secret, let text?, nil): return .secret(try plain(text))
       case (.qr, let text?, nil): return .qr(try plain(text))
-      case (.list, nil, let list?) where list.count <= 64: return .list(try list.map { item throws(ProgramFault) in try plain(item) })
+      case (.list, nil, let list?) where list.count <= 64:
+        return .list(try list.map { item throws(ProgramFault) in try plain(item) })
       default: throw .broken("it shows a `\(item.kind.rawValue)` without its text")
       }
     }
@@ -197,7 +234,8 @@ struct ReplyRules {
 
   /// Attack: line breaks and terminal escapes in what a person or an operator reads.
   private func plain(_ text: String) throws(ProgramFault) -> String {
-    guard text.utf8.count <= Self.longestText, text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
+    guard text.utf8.count <= Self.longestText,
+      text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
     else {
       throw .broken("a text of its answer is longer than \(Self.longestText) bytes, or not plain")
     }

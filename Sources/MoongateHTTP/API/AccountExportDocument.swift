@@ -12,7 +12,8 @@ extension JSONValue {
         "language": .optional(account.language),
       ]),
       "identifiers": .list(account.identifiers.map(identifier)), "factors": .list(export.factors.map(factor)),
-      "groups": .list(export.groups.map { .members(["group": .text($0.group.rawValue), "added_at": .text($0.addedAt.text)]) }),
+      "groups": .list(
+        export.groups.map { .members(["group": .text($0.group.rawValue), "added_at": .text($0.addedAt.text)]) }),
       "sessions": .list(export.sessions.map(session)), "tokens": .list(export.tokens.map { .personal($0) }),
       "events": .list(export.events.map(exportedEvent)),
     ])
@@ -20,21 +21,26 @@ extension JSONValue {
 
   private static func identifier(_ held: HeldIdentifier) -> JSONValue {
     .members([
-      "kind": .text(held.identifier.kind.rawValue), "value": .text(held.identifier.value), "verified_at": .optional(held.verifiedAt?.text),
-      "attributes": .object(held.identifier.attributes.sorted { $0.key < $1.key }.map { JSONMember(name: $0.key, value: .text($0.value)) }),
+      "kind": .text(held.identifier.kind.rawValue), "value": .text(held.identifier.value),
+      "verified_at": .optional(held.verifiedAt?.text),
+      "attributes": .object(
+        held.identifier.attributes.sorted { $0.key < $1.key }.map { JSONMember(name: $0.key, value: .text($0.value)) }),
     ])
   }
 
   private static func factor(_ factor: StoredFactor) -> JSONValue {
     .members([
-      "provider": .text(factor.provider.rawValue), "added_at": .optional(factor.addedAt?.text), "changed_at": .optional(factor.changedAt?.text),
+      "provider": .text(factor.provider.rawValue), "added_at": .optional(factor.addedAt?.text),
+      "changed_at": .optional(factor.changedAt?.text),
     ])
   }
 
   private static func session(_ session: Session) -> JSONValue {
     .members([
-      "id": .text(session.id), "created_at": .text(session.createdAt.text), "last_seen_at": .text(session.lastSeenAt.text),
-      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel), "passed": .passed(session.passed),
+      "id": .text(session.id), "created_at": .text(session.createdAt.text),
+      "last_seen_at": .text(session.lastSeenAt.text),
+      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel),
+      "passed": .passed(session.passed),
       "user_agent": .optional(session.userAgent),
     ])
   }
@@ -42,8 +48,10 @@ extension JSONValue {
   /// What an event says of its decision, such as the line of a policy, is the operator's.
   private static func exportedEvent(_ event: AuditEvent) -> JSONValue {
     .members([
-      "id": .text(event.id.text), "at": .text(event.at.text), "kind": .text(event.kind.rawValue), "flow": .optional(event.flow),
-      "provider": .optional(event.provider?.rawValue), "address": .optional(event.address), "code": .optional(event.code),
+      "id": .text(event.id.text), "at": .text(event.at.text), "kind": .text(event.kind.rawValue),
+      "flow": .optional(event.flow),
+      "provider": .optional(event.provider?.rawValue), "address": .optional(event.address),
+      "code": .optional(event.code),
       "session": .optional(event.detail["session"]), "limit": .optional(event.detail["limit"]),
     ])
   }

@@ -24,7 +24,9 @@ struct CallFields: Sendable {
 
   /// - Throws: 422 with the field where it is missing or not text.
   func text(_ name: String) throws(Refusal) -> String {
-    guard let text = try optionalText(name) else { throw exchange.refusal(.invalidInput, detail: "\(name) is missing.", field: name) }
+    guard let text = try optionalText(name) else {
+      throw exchange.refusal(.invalidInput, detail: "\(name) is missing.", field: name)
+    }
     return text
   }
 

@@ -1,8 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// One event of a page, by the names and parameters of the seeds. The list is closed and every value is of a closed form,
-/// so that nothing a person typed can reach the audit trail by it.
+/// One event of a page, by the names and parameters of the seeds. The list is closed and every value is of a closed
+/// form, so that nothing a person typed can reach the audit trail by it.
 struct ClientEvent: Sendable, Equatable {
   enum Name: String, Sendable, CaseIterable {
     case screenView = "screen_view"
@@ -29,7 +29,8 @@ struct ClientEvent: Sendable, Equatable {
 
   /// What client events call the sites of a program's providers, or of a registry with instances and other programs.
   static func sites(of providers: ProviderRegistry) -> [String] {
-    providers.all.compactMap { ProviderPage($0.descriptor.name, providers) }.filter { $0.siteButton != nil }.map(\.eventName)
+    providers.all.compactMap { ProviderPage($0.descriptor.name, providers) }.filter { $0.siteButton != nil }.map(
+      \.eventName)
   }
 
   /// The names of all events.
@@ -60,9 +61,12 @@ struct ClientEvent: Sendable, Equatable {
   var detail: [String: String] { parameters.merging(["name": name]) { first, _ in first } }
 
   /// - Parameter sites: the names of other sites that sign people in, as `ProviderPage.eventName` has them.
-  /// - Returns: nil for a name that is not in the list, and for a value that its parameter cannot have. Others are left out.
+  /// - Returns: nil for a name that is not in the list, and for a value that its parameter cannot have. Others are left
+  ///   out.
   init?(_ value: JSONValue, sites: some Sequence<String>) {
-    guard case .text(let text)? = value["name"], let forms = Name(rawValue: text).map(Self.forms) ?? Self.forms(ofSiteEvent: text, sites) else {
+    guard case .text(let text)? = value["name"],
+      let forms = Name(rawValue: text).map(Self.forms) ?? Self.forms(ofSiteEvent: text, sites)
+    else {
       return nil
     }
     name = text
@@ -102,7 +106,8 @@ struct ClientEvent: Sendable, Equatable {
     case (.whole(let range), .number(let text)): Int(text).flatMap { range.contains($0) ? text : nil }
     case (.flag, .flag(let flag)): String(flag)
     case (.word(let words), .text(let text)): words.contains(text) ? text : nil
-    case (.error, .text(let text)): RefusalCode.reserved.contains(text) || ["expired", "network_error"].contains(text) ? text : nil
+    case (.error, .text(let text)):
+      RefusalCode.reserved.contains(text) || ["expired", "network_error"].contains(text) ? text : nil
     case (.callingCode, .text(let text)): text.wholeMatch(of: /\+[1-9][0-9]{0,2}/) != nil ? text : nil
     default: nil
     }

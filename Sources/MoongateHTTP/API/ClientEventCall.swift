@@ -18,7 +18,11 @@ struct ClientEventCall: Sendable {
   }
 
   var endpoints: [Endpoint] {
-    [Endpoint(.call, .post, "/api/auth/client-events", .clientEvents) { exchange throws(Refusal) in try await take(exchange) }]
+    [
+      Endpoint(.call, .post, "/api/auth/client-events", .clientEvents) { exchange throws(Refusal) in
+        try await take(exchange)
+      }
+    ]
   }
 
   private func take(_ exchange: Exchange) async throws(Refusal) -> Response {
@@ -30,7 +34,8 @@ struct ClientEventCall: Sendable {
     var events: [ClientEvent] = []
     for (index, item) in items.enumerated() {
       guard let event = ClientEvent(item, sites: sites) else {
-        throw exchange.refusal(.invalidInput, detail: "There is no such event, or a value of it cannot be.", field: "events[\(index)]")
+        throw exchange.refusal(
+          .invalidInput, detail: "There is no such event, or a value of it cannot be.", field: "events[\(index)]")
       }
       events.append(event)
     }
@@ -49,13 +54,16 @@ struct ClientEventCall: Sendable {
     for event in events {
       audit.record(
         AuditEvent(
-          id: DecisionID(from: driver.random), at: clock.now(), kind: .client, flow: about?.flow, flowPrefix: flow?.prefix, provider: about?.provider,
-          account: about?.account, identifier: about?.identifier, address: exchange.client.address.description, detail: event.detail))
+          id: DecisionID(from: driver.random), at: clock.now(), kind: .client, flow: about?.flow,
+          flowPrefix: flow?.prefix, provider: about?.provider,
+          account: about?.account, identifier: about?.identifier, address: exchange.client.address.description,
+          detail: event.detail))
     }
     return .nothing
   }
 
-  /// Whose events they are: the flow's, where it is this browser's own. The number itself is never told, only its keyed hash.
+  /// Whose events they are: the flow's, where it is this browser's own. The number itself is never told, only its keyed
+  /// hash.
   private func subject(_ flow: FlowID?, _ exchange: Exchange) async throws(Refusal) -> FlowSubject? {
     guard let flow else { return nil }
     let client = try await driver.caller(exchange)

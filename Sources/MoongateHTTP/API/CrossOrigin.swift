@@ -4,8 +4,8 @@ import MoongateCore
 
 /// Which web pages elsewhere may call `/api/auth` (`cors_origins`; WHATWG Fetch, "CORS protocol").
 ///
-/// Attack: `https://spa.example.com.evil`, `https://evilspa.example.com`, another port, another scheme, or the `null` of
-/// a sandboxed frame. An origin is compared as a whole with those that the operator wrote, and never reflected else.
+/// Attack: `https://spa.example.com.evil`, `https://evilspa.example.com`, another port, another scheme, or the `null`
+/// of a sandboxed frame. An origin is compared as a whole with those that the operator wrote, and never reflected else.
 struct CrossOrigin: Sendable {
   /// What a page's script may send along.
   private static let requestHeaders = "authorization, content-type, moongate-device"
@@ -29,10 +29,12 @@ struct CrossOrigin: Sendable {
     return named[0]
   }
 
-  /// The answer to a browser that asks before it sends (a preflight); nil where the request is none, or from somewhere else.
+  /// The answer to a browser that asks before it sends (a preflight); nil where the request is none, or from somewhere
+  /// else.
   /// - Parameter methods: what there is at the address.
   func preflight(_ request: Request, methods: [String]) -> Response? {
-    guard request.method == .options, request.headers[.accessControlRequestMethod] != nil, allowed(request) != nil else { return nil }
+    guard request.method == .options, request.headers[.accessControlRequestMethod] != nil, allowed(request) != nil
+    else { return nil }
     var response = Response.nothing
     response.headers[.accessControlAllowMethods] = methods.joined(separator: ", ")
     response.headers[.accessControlAllowHeaders] = Self.requestHeaders

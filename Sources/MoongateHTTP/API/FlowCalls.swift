@@ -24,12 +24,17 @@ struct FlowCalls: Sendable {
         let fields = try await CallFields(exchange)
         let provider = try fields.optionalText("provider")
         return answer(
-          try await driver.drive(exchange) { engine, client in await engine.begin(id, provider: provider, fields: fields.inputs, client: client) })
+          try await driver.drive(exchange) { engine, client in
+            await engine.begin(id, provider: provider, fields: fields.inputs, client: client)
+          })
       },
       Endpoint(.call, .post, "/api/auth/flows/{}/submit", .submitStep) { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
         let fields = try await CallFields(exchange)
-        return answer(try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: fields.inputs, client: client) })
+        return answer(
+          try await driver.drive(exchange) { engine, client in
+            await engine.submit(id, fields: fields.inputs, client: client)
+          })
       },
       Endpoint(.call, .post, "/api/auth/flows/{}/resend", .resendCode) { exchange throws(Refusal) in
         let id = FlowID(text: exchange.parameters[0])
@@ -42,7 +47,8 @@ struct FlowCalls: Sendable {
         return answer(try await driver.drive(exchange) { engine, client in await engine.skip(id, client: client) })
       },
       Endpoint(.call, .delete, "/api/auth/flows/{}", .deleteFlow) { exchange throws(Refusal) in
-        try await driver.engine.delete(FlowID(text: exchange.parameters[0]), client: try await driver.caller(exchange)).get()
+        try await driver.engine.delete(FlowID(text: exchange.parameters[0]), client: try await driver.caller(exchange))
+          .get()
         return .nothing
       },
     ]
@@ -54,15 +60,18 @@ struct FlowCalls: Sendable {
     let address = try fields.optionalText("redirect_to")
     if challenge == nil, address == nil { return nil }
     if let method = try fields.optionalText("code_challenge_method"), method != "S256" {
-      throw exchange.refusal(.invalidInput, detail: "code_challenge_method must be S256.", field: "code_challenge_method")
+      throw exchange.refusal(
+        .invalidInput, detail: "code_challenge_method must be S256.", field: "code_challenge_method")
     }
     guard let address = exchange.targets.accept(app: address) else {
       throw exchange.refusal(
-        .invalidInput, detail: "redirect_to must be an address of a host that redirect_hosts in gateway.lua names.", field: "redirect_to")
+        .invalidInput, detail: "redirect_to must be an address of a host that redirect_hosts in gateway.lua names.",
+        field: "redirect_to")
     }
     guard let app = AppReturn(challenge: challenge ?? "", address: address) else {
       throw exchange.refusal(
-        .invalidInput, detail: "code_challenge must be the SHA-256 of your verifier in base64url (RFC 7636, S256).", field: "code_challenge")
+        .invalidInput, detail: "code_challenge must be the SHA-256 of your verifier in base64url (RFC 7636, S256).",
+        field: "code_challenge")
     }
     return app
   }

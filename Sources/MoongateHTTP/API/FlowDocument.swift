@@ -6,18 +6,23 @@ extension JSONValue {
   static func flow(_ view: FlowView) -> JSONValue {
     let device = view.deviceToken.map { [JSONMember(name: "device_token", value: .text($0.reveal()))] } ?? []
     let members: KeyValuePairs<String, JSONValue> = [
-      "id": .text(view.id.secret.reveal()), "flow": .text(view.flow), "status": .text(view.status.rawValue), "expires_at": .text(view.expiresAt.text),
-      "choices": .list(view.choices.map { .text($0.rawValue) }), "step": view.step.map(step) ?? .null, "passed": passed(view.passed),
-      "account": view.account.map(account) ?? .null, "session": view.session.map(session) ?? .null, "next": .optional(view.next),
+      "id": .text(view.id.secret.reveal()), "flow": .text(view.flow), "status": .text(view.status.rawValue),
+      "expires_at": .text(view.expiresAt.text),
+      "choices": .list(view.choices.map { .text($0.rawValue) }), "step": view.step.map(step) ?? .null,
+      "passed": passed(view.passed),
+      "account": view.account.map(account) ?? .null, "session": view.session.map(session) ?? .null,
+      "next": .optional(view.next),
     ]
     return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + device)
   }
 
   static func account(_ account: AccountView) -> JSONValue {
     .members([
-      "id": .text(account.id), "phone": .optional(account.phone), "email": .optional(account.email), "first_name": .optional(account.firstName),
+      "id": .text(account.id), "phone": .optional(account.phone), "email": .optional(account.email),
+      "first_name": .optional(account.firstName),
       "last_name": .optional(account.lastName), "is_phone_verified": .flag(account.isPhoneVerified),
-      "is_email_verified": .flag(account.isEmailVerified), "has_pin": .flag(account.hasPIN), "is_new_user": .flag(account.isNewUser),
+      "is_email_verified": .flag(account.isEmailVerified), "has_pin": .flag(account.hasPIN),
+      "is_new_user": .flag(account.isNewUser),
     ])
   }
 
@@ -26,7 +31,8 @@ extension JSONValue {
     let token = session.token.map { [JSONMember(name: "token", value: .text($0.reveal()))] } ?? []
     return .object(
       token + [
-        JSONMember(name: "expires_at", value: .text(session.expiresAt.text)), JSONMember(name: "aal", value: .number(session.aal)),
+        JSONMember(name: "expires_at", value: .text(session.expiresAt.text)),
+        JSONMember(name: "aal", value: .number(session.aal)),
         JSONMember(name: "passed", value: passed(session.passed)),
       ])
   }
@@ -40,12 +46,17 @@ extension JSONValue {
     let members: KeyValuePairs<String, JSONValue> = [
       "provider": .text(step.provider.rawValue), "fields": .list(step.fields.map(field) + choice(of: step.accounts)),
       "sent_to": .optional(step.sentTo),
-      "expires_at": .optional(step.expiresAt?.text), "resend_at": .optional(step.resendAt?.text), "attempts_left": .optional(step.attemptsLeft),
-      "resends_left": .optional(step.resendsLeft), "skippable": .flag(step.isSkippable), "redirect_to": .optional(step.redirectTo),
+      "expires_at": .optional(step.expiresAt?.text), "resend_at": .optional(step.resendAt?.text),
+      "attempts_left": .optional(step.attemptsLeft),
+      "resends_left": .optional(step.resendsLeft), "skippable": .flag(step.isSkippable),
+      "redirect_to": .optional(step.redirectTo),
     ]
-    let wait = step.retryAfter.map { [JSONMember(name: "retry_after", value: .number($0 == .zero ? 0 : $0.retryAfterSeconds))] } ?? []
+    let wait =
+      step.retryAfter.map { [JSONMember(name: "retry_after", value: .number($0 == .zero ? 0 : $0.retryAfterSeconds))] }
+      ?? []
     let fallbacks =
-      step.fallbacks.isEmpty ? [] : [JSONMember(name: "fallbacks", value: .list(step.fallbacks.map { .text($0.rawValue) }))]
+      step.fallbacks.isEmpty
+      ? [] : [JSONMember(name: "fallbacks", value: .list(step.fallbacks.map { .text($0.rawValue) }))]
     let shown = step.shown.isEmpty ? [] : [JSONMember(name: "show", value: .list(step.shown.map(shown)))]
     return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + locked + wait + shown + fallbacks)
   }
@@ -59,7 +70,8 @@ extension JSONValue {
     case .list(let lines): .members(["kind": .text("list"), "items": .list(lines.map { .text($0) })])
     case .ceremony(let call, let options):
       .members([
-        "kind": .text("ceremony"), "call": .text(call.rawValue), "options": (try? JSONReader.read(Array(options.utf8))) ?? .members([:]),
+        "kind": .text("ceremony"), "call": .text(call.rawValue),
+        "options": (try? JSONReader.read(Array(options.utf8))) ?? .members([:]),
       ])
     }
   }
@@ -68,7 +80,10 @@ extension JSONValue {
   private static func choice(of accounts: [AccountOption]) -> [JSONValue] {
     if accounts.isEmpty { return [] }
     let choices = accounts.map { option -> JSONValue in
-      .members(["value": .text(option.value), "created_at": .text(option.createdAt.text), "last_used_at": .text(option.lastUsedAt.text)])
+      .members([
+        "value": .text(option.value), "created_at": .text(option.createdAt.text),
+        "last_used_at": .text(option.lastUsedAt.text),
+      ])
     }
     return [.members(["name": .text("account"), "kind": .text("choice"), "choices": .list(choices)])]
   }
@@ -82,6 +97,7 @@ extension JSONValue {
       ]
     }
     return .object(
-      [JSONMember(name: "name", value: .text(field.name)), JSONMember(name: "kind", value: .text(field.kind.rawValue))] + length + (choices ?? []))
+      [JSONMember(name: "name", value: .text(field.name)), JSONMember(name: "kind", value: .text(field.kind.rawValue))]
+        + length + (choices ?? []))
   }
 }

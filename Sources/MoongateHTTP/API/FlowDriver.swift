@@ -2,8 +2,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// Runs flows for whoever asks over HTTP: API, pages and the seeds' own calls all go through it, so that the binding of a
-/// flow to its browser and the setting of cookies are in one place.
+/// Runs flows for whoever asks over HTTP: API, pages and the seeds' own calls all go through it, so that the binding of
+/// a flow to its browser and the setting of cookies are in one place.
 struct FlowDriver: Sendable {
   let engine: FlowEngine
   let sessions: SessionDirectory
@@ -22,7 +22,8 @@ struct FlowDriver: Sendable {
   func caller(_ exchange: Exchange) async throws(Refusal) -> ClientContext {
     var client = ClientContext(
       decision: exchange.decision, address: exchange.client.address, userAgent: exchange.request.headers[.userAgent],
-      browser: exchange.credentials.browserHash, session: try await session(exchange), device: exchange.credentials.device,
+      browser: exchange.credentials.browserHash, session: try await session(exchange),
+      device: exchange.credentials.device,
       entryPoint: exchange.kind == .page ? .page : .api)
     client.languages = LanguageChoice.wanted(by: exchange.request)
     return client
@@ -36,7 +37,8 @@ struct FlowDriver: Sendable {
     return found.flatMap { exchange.gateway.accepts($0.session, at: exchange.client.host?.name) ? $0 : nil }
   }
 
-  /// Begins a flow. One that a page begins, or whose creation carries an `Origin`, is the browser's that sent it (exact.md, "JSON").
+  /// Begins a flow. One that a page begins, or whose creation carries an `Origin`, is the browser's that sent it
+  /// (exact.md, "JSON").
   /// - Parameters:
   ///   - app: the app that takes over what it ends in.
   ///   - session: whose flow it is, where that is a session that the same request has begun.
@@ -47,11 +49,14 @@ struct FlowDriver: Sendable {
     if let session { client = client.with(session: session) }
     let returnTo = exchange.targets.accept(returnTo)
     guard exchange.kind == .page || !exchange.credentials.origins.isEmpty else {
-      return Driven(view: try await engine.create(name, returnTo: returnTo, browser: nil, app: app, client: client).get())
+      return Driven(
+        view: try await engine.create(name, returnTo: returnTo, browser: nil, app: app, client: client).get())
     }
     let browser = exchange.credentials.browser ?? SecretText(Base64URL.encode(random.bytes(32)))
     let hash = TokenHash(of: browser.reveal().utf8)
-    let view = try await engine.create(name, returnTo: returnTo, browser: hash, app: app, client: client.with(browser: hash)).get()
+    let view = try await engine.create(
+      name, returnTo: returnTo, browser: hash, app: app, client: client.with(browser: hash)
+    ).get()
     return Driven(view: view, cookies: [exchange.cookies.begin(browser)], browser: hash)
   }
 

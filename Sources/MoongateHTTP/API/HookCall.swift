@@ -3,8 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `POST /auth/hook/{provider}`: where a vendor's servers call a provider. No cookies are read or set, and no origin is asked for: the provider verifies
-/// the request.
+/// `POST /auth/hook/{provider}`: where a vendor's servers call a provider. No cookies are read or set, and no origin is
+/// asked for: the provider verifies the request.
 struct HookCall: Sendable {
   /// In all headers of a request, in bytes, and how many there may be.
   private static let longestHeaders = 16_384
@@ -26,12 +26,15 @@ struct HookCall: Sendable {
   }
 
   private func take(_ exchange: Exchange) async throws(Refusal) -> Response {
-    guard let name = ProviderName(rawValue: exchange.parameters[0]), driver.engine.receivesWebhooks(name, in: exchange.generation) else {
+    guard let name = ProviderName(rawValue: exchange.parameters[0]),
+      driver.engine.receivesWebhooks(name, in: exchange.generation)
+    else {
       throw exchange.refusal(.notFound)
     }
     let now = clock.now()
     let wait =
-      perAddress.take(1, from: exchange.client.address.countingKey, at: now) ?? inTotal.take(1, from: Array(name.rawValue.utf8), at: now)
+      perAddress.take(1, from: exchange.client.address.countingKey, at: now)
+      ?? inTotal.take(1, from: Array(name.rawValue.utf8), at: now)
     if let wait {
       var refusal = exchange.refusal(.rateLimited)
       refusal.retryAfter = wait
@@ -43,20 +46,25 @@ struct HookCall: Sendable {
     switch try await driver.engine.receive(webhook, for: name, client: try await driver.caller(exchange)).get() {
     case .accepted(nil): return .nothing
     case .accepted(let text?): return .plain(.ok, type: "text/plain; charset=utf-8", Array(text.utf8))
-    case .refused(.unauthenticated): throw exchange.refusal(.unauthenticated, detail: "The request's signature is missing or wrong.")
+    case .refused(.unauthenticated):
+      throw exchange.refusal(.unauthenticated, detail: "The request's signature is missing or wrong.")
     case .refused(.malformed): throw exchange.refusal(.badRequest)
     case .refused(.tooLarge): throw exchange.refusal(.tooLarge)
     }
   }
 
-  /// What the provider is told of the request's head. What browsers and proxies add is not the vendor's: cookies, and other addresses of the client.
+  /// What the provider is told of the request's head. What browsers and proxies add is not the vendor's: cookies, and
+  /// other addresses of the client.
   private func headers(_ exchange: Exchange) throws(Refusal) -> [(name: String, value: String)] {
     let all = exchange.request.headers.map { (name: $0.name.canonicalName, value: $0.value) }
-    guard all.count <= Self.mostHeaders, all.reduce(0, { $0 + $1.name.utf8.count + $1.value.utf8.count }) <= Self.longestHeaders else {
+    guard all.count <= Self.mostHeaders,
+      all.reduce(0, { $0 + $1.name.utf8.count + $1.value.utf8.count }) <= Self.longestHeaders
+    else {
       throw exchange.refusal(.headersTooLarge)
     }
     return all.filter { header in
-      !["cookie", "forwarded", "x-real-ip", "moongate-device"].contains(header.name) && !header.name.hasPrefix("x-forwarded-")
+      !["cookie", "forwarded", "x-real-ip", "moongate-device"].contains(header.name)
+        && !header.name.hasPrefix("x-forwarded-")
     }
   }
 }

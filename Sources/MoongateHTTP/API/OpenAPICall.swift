@@ -12,10 +12,13 @@ struct OpenAPICall: Sendable {
   init(describing endpoints: [Endpoint], regions: [String], events: [String]) {
     let info = OpenAPIDocument(
       title: "Moongate",
-      description: "Sign-in by steps. Every refusal is application/problem+json (RFC 9457) with a code; its decision_id names it to the operator.",
-      tags: Operation.Tag.ofAPI, security: "session", schemas: Array(Components.schemas) + Array(Components.export) + Array(Components.tokens),
+      description:
+        "Sign-in by steps. Every refusal is application/problem+json (RFC 9457) with a code; its decision_id names it to the operator.",
+      tags: Operation.Tag.ofAPI, security: "session",
+      schemas: Array(Components.schemas) + Array(Components.export) + Array(Components.tokens),
       lists: ["Region": regions, "ClientEventName": events])
-    document = info.document(of: endpoints + [Self.endpoint { _ throws(Refusal) in .nothing }]).bytes + [UInt8(ascii: "\n")]
+    document =
+      info.document(of: endpoints + [Self.endpoint { _ throws(Refusal) in .nothing }]).bytes + [UInt8(ascii: "\n")]
   }
 
   var endpoints: [Endpoint] {

@@ -23,7 +23,11 @@ struct OpenAPIDocument: Sendable {
       guard let operation = endpoint.operation else { continue }
       let path = endpoint.path(naming: operation.path)
       let member = JSONMember(name: endpoint.method.rawValue.lowercased(), value: describe(operation))
-      if let index = paths.firstIndex(where: { $0.path == path }) { paths[index].operations.append(member) } else { paths.append((path, [member])) }
+      if let index = paths.firstIndex(where: { $0.path == path }) {
+        paths[index].operations.append(member)
+      } else {
+        paths.append((path, [member]))
+      }
     }
     return .members([
       "openapi": .text("3.1.0"),
@@ -45,7 +49,8 @@ struct OpenAPIDocument: Sendable {
 
   private func describe(_ operation: Operation) -> JSONValue {
     var members: [JSONMember] = [
-      JSONMember(name: "operationId", value: .text(operation.id)), JSONMember(name: "summary", value: .text(operation.summary)),
+      JSONMember(name: "operationId", value: .text(operation.id)),
+      JSONMember(name: "summary", value: .text(operation.summary)),
       JSONMember(name: "tags", value: .list([.text(operation.tag.rawValue)])),
     ]
     let parameters =
@@ -55,16 +60,22 @@ struct OpenAPIDocument: Sendable {
     if let body = operation.body {
       members.append(
         JSONMember(
-          name: "requestBody", value: .members(["required": .flag(true), "content": .members(["application/json": .members(["schema": body])])])))
+          name: "requestBody",
+          value: .members([
+            "required": .flag(true), "content": .members(["application/json": .members(["schema": body])]),
+          ])))
     }
     members.append(JSONMember(name: "responses", value: .object(answers(operation))))
     if operation.needsSession || (everyCallNeedsToken && !operation.isOpen) {
-      members.append(JSONMember(name: "security", value: .list([.object([JSONMember(name: security, value: .list([]))])])))
+      members.append(
+        JSONMember(name: "security", value: .list([.object([JSONMember(name: security, value: .list([]))])])))
     }
     return .object(members)
   }
 
-  private func parameter(_ name: String, in place: String, isRequired: Bool, _ help: String?, _ schema: JSONValue) -> JSONValue {
+  private func parameter(_ name: String, in place: String, isRequired: Bool, _ help: String?, _ schema: JSONValue)
+    -> JSONValue
+  {
     let help = help.map { [JSONMember(name: "description", value: .text($0))] } ?? []
     return .object(
       [
@@ -88,7 +99,8 @@ struct OpenAPIDocument: Sendable {
       case .text(let type):
         .object([
           JSONMember(name: "description", value: .text("Done")),
-          JSONMember(name: "content", value: .object([JSONMember(name: type, value: .members(["schema": Schema.text]))])),
+          JSONMember(
+            name: "content", value: .object([JSONMember(name: type, value: .members(["schema": Schema.text]))])),
         ])
       }
     var byStatus: [Int: [String]] = [:]

@@ -7,7 +7,9 @@ struct OwnAccountCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      Endpoint(.call, .get, "/api/auth/account/export", .exportAccount) { exchange throws(Refusal) in try await export(exchange) },
+      Endpoint(.call, .get, "/api/auth/account/export", .exportAccount) { exchange throws(Refusal) in
+        try await export(exchange)
+      },
       Endpoint(.call, .delete, "/api/auth/account", .deleteAccount) { exchange throws(Refusal) in
         try await delete(exchange)
         var response = Response.nothing

@@ -18,11 +18,15 @@ struct PersonalTokenCalls: Sendable {
         let fields = try await CallFields(exchange)
         let (name, expires) = (try fields.text("name"), try fields.optionalText("expires"))
         guard let lifetime = Duration(asWritten: expires ?? Self.usual) else {
-          throw exchange.refusal(.invalidInput, detail: "expires must be a length of time, such as \"90d\".", field: "expires")
+          throw exchange.refusal(
+            .invalidInput, detail: "expires must be a length of time, such as \"90d\".", field: "expires")
         }
-        let made = try await driver.engine.makeToken(named: name, for: lifetime, client: try await driver.caller(exchange)).get()
+        let made = try await driver.engine.makeToken(
+          named: name, for: lifetime, client: try await driver.caller(exchange)
+        ).get()
         return .json(
-          .object(document(made.token) + [JSONMember(name: "token", value: .text(made.secret.reveal()))]), status: .created)
+          .object(document(made.token) + [JSONMember(name: "token", value: .text(made.secret.reveal()))]),
+          status: .created)
       },
       Endpoint(.call, .delete, "/api/auth/tokens/{}", .revokeToken) { exchange throws(Refusal) in
         try await driver.engine.revokeToken(exchange.parameters[0], client: try await driver.caller(exchange)).get()
@@ -41,7 +45,8 @@ extension JSONValue {
   /// A personal token as its owner sees it, without its secret.
   static func personal(_ token: AccessToken) -> JSONValue {
     .members([
-      "id": .text(token.id), "name": .text(token.name), "created_at": .text(token.createdAt.text), "expires_at": .optional(token.expiresAt?.text),
+      "id": .text(token.id), "name": .text(token.name), "created_at": .text(token.createdAt.text),
+      "expires_at": .optional(token.expiresAt?.text),
       "last_used_at": .optional(token.lastUsedAt?.text), "last_used_from": .optional(token.lastUsedFrom),
     ])
   }

@@ -13,18 +13,22 @@ struct PhoneFormatCall: Sendable {
       Endpoint(.call, .get, "/api/auth/phone/format", .phoneFormat) { exchange throws(Refusal) in
         guard let formatter = providers.formatter(for: .phone) else { throw exchange.refusal(.notFound) }
         let query = try exchange.query()
-        guard var input = query["input"] else { throw exchange.refusal(.invalidInput, detail: "input is missing.", field: "input") }
+        guard var input = query["input"] else {
+          throw exchange.refusal(.invalidInput, detail: "input is missing.", field: "input")
+        }
         // The `+` of a number means a space in a query; whoever forgot to encode it means the `+`.
         if input.hasPrefix(" ") { input = "+" + input.dropFirst() }
         let region = query["region"] ?? exchange.gateway.region
         guard formatter.knows(region: region) else {
-          throw exchange.refusal(.invalidInput, detail: "region must be the two letters of a country, such as IN.", field: "region")
+          throw exchange.refusal(
+            .invalidInput, detail: "region must be the two letters of a country, such as IN.", field: "region")
         }
         let draft = formatter.draft(input, region: region)
         return .json(
           .members([
             "formatted": .text(draft.formatted), "e164": .optional(draft.canonical), "valid": .flag(draft.isValid),
-            "problem": .optional(draft.canonical == nil ? problem(input, region).map { pages.words(exchange).translated($0) } : nil),
+            "problem": .optional(
+              draft.canonical == nil ? problem(input, region).map { pages.words(exchange).translated($0) } : nil),
           ]))
       }
     ]

@@ -26,7 +26,9 @@ final class RememberedFlows: Sendable {
   private let known = Mutex<[Key: Entry]>([:])
 
   func put(_ flow: FlowView, under keys: [Key], for session: SessionSnapshot, at now: Timestamp) {
-    put(Entry(id: flow.id, session: session.session.id, account: session.account.id, expiresAt: flow.expiresAt), under: keys, at: now)
+    put(
+      Entry(id: flow.id, session: session.session.id, account: session.account.id, expiresAt: flow.expiresAt),
+      under: keys, at: now)
   }
 
   func put(_ entry: Entry, under keys: [Key], at now: Timestamp) {

@@ -8,23 +8,36 @@ extension SeedCalls {
     [
       endpoint("register", .register) { exchange, fields throws(Refusal) in try await register(exchange, fields) },
       endpoint("login", .login) { exchange, fields throws(Refusal) in
-        let inputs: [String: InputValue] = ["email": .text(try fields.text("email")), "password": .text(try fields.text("password"))]
+        let inputs: [String: InputValue] = [
+          "email": .text(try fields.text("email")), "password": .text(try fields.text("password")),
+        ]
         return complete(try await run("login_password", "password", inputs, exchange), exchange, signedIn)
       },
-      endpoint("verify-email", .verifyEmail) { exchange, fields throws(Refusal) in try await verifyEmail(exchange, fields) },
-      endpoint("resend-verification", .resendVerification) { exchange, fields throws(Refusal) in try await resendVerification(exchange, fields) },
+      endpoint("verify-email", .verifyEmail) { exchange, fields throws(Refusal) in
+        try await verifyEmail(exchange, fields)
+      },
+      endpoint("resend-verification", .resendVerification) { exchange, fields throws(Refusal) in
+        try await resendVerification(exchange, fields)
+      },
     ]
   }
 
   private func register(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
-    var inputs: [String: InputValue] = ["email": .text(try fields.text("email")), "password": .text(try fields.text("password"))]
-    for name in ["first_name", "last_name"] { if let text = try fields.optionalText(name) { inputs[name] = .text(text) } }
+    var inputs: [String: InputValue] = [
+      "email": .text(try fields.text("email")), "password": .text(try fields.text("password")),
+    ]
+    for name in ["first_name", "last_name"] {
+      if let text = try fields.optionalText(name) { inputs[name] = .text(text) }
+    }
     var driven = try await run(name(of: .register(setting: "password"), exchange), "password", inputs, exchange)
-    // The address is proved by `verify-email`, whenever the person likes: a step for it that may be left out is left out here.
+    // The address is proved by `verify-email`, whenever the person likes: a step for it that may be left out is left
+    // out here.
     while driven.view.status == .pending {
       let before = driven
       do throws(Refusal) {
-        driven = try await driver.drive(exchange, as: before) { engine, client in await engine.skip(before.view.id, client: client) }
+        driven = try await driver.drive(exchange, as: before) { engine, client in
+          await engine.skip(before.view.id, client: client)
+        }
       } catch {
         return another(before, exchange)
       }
@@ -33,8 +46,10 @@ extension SeedCalls {
     }
     if let token = driven.view.session?.token {
       let hash = TokenHash(of: token.reveal().utf8)
-      // The account is made, whether its mail leaves or not; a failure is in the audit trail, and resend-verification tries again.
-      if let session = try await exchange.asking({ () async throws(StoreFault) in try await driver.sessions.find(hash) }) {
+      // The account is made, whether its mail leaves or not; a failure is in the audit trail, and resend-verification
+      // tries again.
+      if let session = try await exchange.asking({ () async throws(StoreFault) in try await driver.sessions.find(hash) }
+      ) {
         _ = try? await sendVerification(in: session, exchange)
       }
     }
@@ -45,27 +60,34 @@ extension SeedCalls {
     let own = try await sessions.signedIn(exchange)
     let code = try fields.text("code")
     guard let flow = try await verification(in: own, exchange) else { throw exchange.refusal(.flowNotFound) }
-    let driven = try await driver.drive(exchange) { engine, client in await engine.submit(flow.id, fields: ["code": .text(code)], client: client) }
+    let driven = try await driver.drive(exchange) { engine, client in
+      await engine.submit(flow.id, fields: ["code": .text(code)], client: client)
+    }
     return complete(driven, exchange) { account, token in
       .members(["message": .text("Success"), "user": user(account), "token": .text(token.reveal())])
     }
   }
 
-  /// The flow whose code the session may enter: its own, or the one in which a code was mailed to the address of its account by another session.
-  private func verification(in own: SessionSnapshot, _ exchange: Exchange) async throws(Refusal) -> RememberedFlows.Entry? {
+  /// The flow whose code the session may enter: its own, or the one in which a code was mailed to the address of its
+  /// account by another session.
+  private func verification(in own: SessionSnapshot, _ exchange: Exchange) async throws(Refusal) -> RememberedFlows
+    .Entry?
+  {
     let now = clock.now()
     let mailed = own.unverifiedEmail.flatMap { remembered.find(.address($0), at: now) }
     let newer = mailed.flatMap { $0.account == own.account.id && $0.session != own.session.id ? $0 : nil }
     guard let newer else { return remembered.find(.verification(session: own.session.id), at: now) }
     try await driver.engine.adopt(newer.id, client: try await driver.caller(exchange)).get()
-    let keys = [RememberedFlows.Key.verification(session: own.session.id)] + (own.unverifiedEmail.map { [.address($0)] } ?? [])
+    let keys =
+      [RememberedFlows.Key.verification(session: own.session.id)] + (own.unverifiedEmail.map { [.address($0)] } ?? [])
     let adopted = newer.with(session: own.session.id)
     remembered.put(adopted, under: keys, at: now)
     return adopted
   }
 
-  /// The same answer for addresses that are unknown or verified already, and nothing is mailed to those (exact.md). Without a
-  /// session the mail goes to whoever registered the address last and has not proved it: their code works in their app only.
+  /// The same answer for addresses that are unknown or verified already, and nothing is mailed to those (exact.md).
+  /// Without a session the mail goes to whoever registered the address last and has not proved it: their code works in
+  /// their app only.
   private func resendVerification(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
     let typed = try fields.text("email")
     let address: String
@@ -93,7 +115,9 @@ extension SeedCalls {
     let key = RememberedFlows.Key.verification(session: session.session.id)
     if let flow = remembered.find(key, at: clock.now()) {
       do throws(Refusal) {
-        _ = try await driver.drive(exchange, in: session) { engine, client in await engine.resend(flow.id, client: client) }
+        _ = try await driver.drive(exchange, in: session) { engine, client in
+          await engine.resend(flow.id, client: client)
+        }
         return
       } catch {
         // That flow is over: a new one.

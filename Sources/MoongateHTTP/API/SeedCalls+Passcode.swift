@@ -17,18 +17,24 @@ extension SeedCalls {
       },
       endpoint("verify-passcode", .verifyPasscode) { exchange, fields throws(Refusal) in
         let driven = try await prove(.unlock, ["pin": "passcode"], exchange, fields)
-        return complete(driven, exchange) { _, token in .members(["unlocked": .flag(true), "token": .text(token.reveal())]) }
+        return complete(driven, exchange) { _, token in
+          .members(["unlocked": .flag(true), "token": .text(token.reveal())])
+        }
       },
       endpoint("disable-passcode", .disablePasscode) { exchange, fields throws(Refusal) in
         try await change(.disable, ["pin": "passcode"], "Passcode turned off", exchange, fields)
       },
-      endpoint("request-passcode-reset", .requestPasscodeReset) { exchange, _ throws(Refusal) in try await requestReset(exchange) },
-      endpoint("reset-passcode", .resetPasscode) { exchange, fields throws(Refusal) in try await reset(exchange, fields) },
+      endpoint("request-passcode-reset", .requestPasscodeReset) { exchange, _ throws(Refusal) in
+        try await requestReset(exchange)
+      },
+      endpoint("reset-passcode", .resetPasscode) { exchange, fields throws(Refusal) in try await reset(exchange, fields)
+      },
     ]
   }
 
   private func change(
-    _ operation: FlowPurpose.FactorOperation, _ names: KeyValuePairs<String, String>, _ message: String, _ exchange: Exchange, _ fields: CallFields
+    _ operation: FlowPurpose.FactorOperation, _ names: KeyValuePairs<String, String>, _ message: String,
+    _ exchange: Exchange, _ fields: CallFields
   ) async throws(Refusal) -> Response {
     complete(try await prove(operation, names, exchange, fields), exchange) { _, token in
       .members(["message": .text(message), "token": .text(token.reveal())])
@@ -37,13 +43,15 @@ extension SeedCalls {
 
   /// - Parameter names: what the app calls each of the PIN's fields.
   private func prove(
-    _ operation: FlowPurpose.FactorOperation, _ names: KeyValuePairs<String, String>, _ exchange: Exchange, _ fields: CallFields
+    _ operation: FlowPurpose.FactorOperation, _ names: KeyValuePairs<String, String>, _ exchange: Exchange,
+    _ fields: CallFields
   ) async throws(Refusal) -> FlowDriver.Driven {
     _ = try await sessions.signedIn(exchange)
     var inputs: [String: InputValue] = [:]
     for (ours, theirs) in names { inputs[ours] = .text(try fields.text(theirs)) }
     return try await run(
-      name(of: .factor("pin", operation), exchange), "pin", inputs, naming: Dictionary(names.map { ($0.key, $0.value) }) { first, _ in first },
+      name(of: .factor("pin", operation), exchange), "pin", inputs,
+      naming: Dictionary(names.map { ($0.key, $0.value) }) { first, _ in first },
       exchange)
   }
 
@@ -60,14 +68,22 @@ extension SeedCalls {
 
   private func reset(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
     let own = try await sessions.signedIn(exchange)
-    let inputs: [String: InputValue] = ["code": .text(try fields.text("code")), "new_pin": .text(try fields.text(Self.new))]
-    guard let flow = remembered.find(.reset(session: own.session.id), at: clock.now()) else { throw exchange.refusal(.flowNotFound) }
+    let inputs: [String: InputValue] = [
+      "code": .text(try fields.text("code")), "new_pin": .text(try fields.text(Self.new)),
+    ]
+    guard let flow = remembered.find(.reset(session: own.session.id), at: clock.now()) else {
+      throw exchange.refusal(.flowNotFound)
+    }
     let driven: FlowDriver.Driven
     do throws(Refusal) {
-      driven = try await driver.drive(exchange) { engine, client in await engine.submit(flow.id, fields: inputs, client: client) }
+      driven = try await driver.drive(exchange) { engine, client in
+        await engine.submit(flow.id, fields: inputs, client: client)
+      }
     } catch {
       throw error.renamed(["new_pin": Self.new])
     }
-    return complete(driven, exchange) { _, token in .members(["message": .text("Passcode reset"), "token": .text(token.reveal())]) }
+    return complete(driven, exchange) { _, token in
+      .members(["message": .text("Passcode reset"), "token": .text(token.reveal())])
+    }
   }
 }

@@ -10,18 +10,24 @@ extension SeedCalls {
     [
       endpoint("send-otp", .sendOTP) { exchange, fields throws(Refusal) in try await sendOTP(exchange, fields) },
       endpoint("verify-otp", .verifyOTP) { exchange, fields throws(Refusal) in try await verifyOTP(exchange, fields) },
-      endpoint("logout", .logout, servesAllDomains: true) { exchange, _ throws(Refusal) in try await sessions.signOut(exchange) },
+      endpoint("logout", .logout, servesAllDomains: true) { exchange, _ throws(Refusal) in
+        try await sessions.signOut(exchange)
+      },
     ]
   }
 
   private func sendOTP(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
     let flow = try fields.optionalText("flow") ?? "enter"
-    guard Self.flows.contains(flow) else { throw exchange.refusal(.invalidInput, detail: "flow must be login, register or enter.", field: "flow") }
+    guard Self.flows.contains(flow) else {
+      throw exchange.refusal(.invalidInput, detail: "flow must be login, register or enter.", field: "flow")
+    }
     var inputs: [String: InputValue] = ["phone": .text(try fields.text("phone_number"))]
     if let region = try fields.optionalText("region") { inputs["region"] = .text(region) }
     let begun = try await run(flow, "phone_otp", inputs, naming: ["phone": "phone_number"], exchange)
     let now = clock.now()
-    let seconds = { (moment: Timestamp?) in JSONValue.optional(moment.map { max(0, Int((($0 - now).wholeMilliseconds + 999) / 1000)) }) }
+    let seconds = { (moment: Timestamp?) in
+      JSONValue.optional(moment.map { max(0, Int((($0 - now).wholeMilliseconds + 999) / 1000)) })
+    }
     var response = Response.json(
       .members([
         "verification_id": .text(begun.view.id.secret.reveal()), "expires_in": seconds(begun.view.step?.expiresAt),
@@ -34,7 +40,9 @@ extension SeedCalls {
   private func verifyOTP(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
     let id = FlowID(text: try fields.text("verification_id"))
     let code = try fields.text("code")
-    let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: ["code": .text(code)], client: client) }
+    let driven = try await driver.drive(exchange) { engine, client in
+      await engine.submit(id, fields: ["code": .text(code)], client: client)
+    }
     return complete(driven, exchange, signedIn)
   }
 }

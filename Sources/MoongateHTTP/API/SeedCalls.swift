@@ -24,7 +24,8 @@ struct SeedCalls: Sendable {
     _ name: String, _ operation: Operation, servesAllDomains: Bool = false,
     _ handle: @escaping @Sendable (Exchange, CallFields) async throws(Refusal) -> Response
   ) -> Endpoint {
-    Endpoint(.call, .post, "/api/auth/\(name)", operation, toleratesSlash: true, servesAllDomains: servesAllDomains) { exchange throws(Refusal) in
+    Endpoint(.call, .post, "/api/auth/\(name)", operation, toleratesSlash: true, servesAllDomains: servesAllDomains) {
+      exchange throws(Refusal) in
       try await handle(exchange, try await CallFields(exchange))
     }
   }
@@ -34,7 +35,8 @@ struct SeedCalls: Sendable {
   /// Begins a flow whose first step is judged or sent by the same call.
   /// - Parameter names: what the app calls a field that we call otherwise: `field` of a refusal is the app's own name.
   func run(
-    _ flow: String, _ provider: String, _ inputs: [String: InputValue], naming names: [String: String] = [:], in session: SessionSnapshot? = nil,
+    _ flow: String, _ provider: String, _ inputs: [String: InputValue], naming names: [String: String] = [:],
+    in session: SessionSnapshot? = nil,
     _ exchange: Exchange
   ) async throws(Refusal) -> FlowDriver.Driven {
     let created = try await driver.create(flow, returnTo: nil, in: session, exchange)
@@ -58,9 +60,12 @@ struct SeedCalls: Sendable {
 
   /// The answer to a flow that is complete; 403 with the flow's id where it wants another step (exact.md).
   func complete(
-    _ driven: FlowDriver.Driven, _ exchange: Exchange, _ body: (AccountView, SecretText) -> JSONValue, status: HTTPResponse.Status = .ok
+    _ driven: FlowDriver.Driven, _ exchange: Exchange, _ body: (AccountView, SecretText) -> JSONValue,
+    status: HTTPResponse.Status = .ok
   ) -> Response {
-    guard let account = driven.view.account, let token = driven.view.session?.token else { return another(driven, exchange) }
+    guard let account = driven.view.account, let token = driven.view.session?.token else {
+      return another(driven, exchange)
+    }
     var response = Response.json(body(account, token), status: status)
     response.setCookies(driven.cookies)
     return response

@@ -16,17 +16,23 @@ struct SessionCalls: Sendable {
             "session": .session(SessionView(found.session, token: nil)),
           ]))
       },
-      Endpoint(.call, .delete, "/api/auth/session", .signOut, servesAllDomains: true) { exchange throws(Refusal) in try await signOut(exchange) },
+      Endpoint(.call, .delete, "/api/auth/session", .signOut, servesAllDomains: true) { exchange throws(Refusal) in
+        try await signOut(exchange)
+      },
       Endpoint(.call, .get, "/api/auth/sessions", .sessions) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
         let all = try await sessions(of: own.account, exchange)
         return .json(.list(all.map { document($0, isCurrent: $0.id == own.id) }))
       },
-      Endpoint(.call, .delete, "/api/auth/sessions", .endSessions) { exchange throws(Refusal) in try await endOthers(exchange) },
+      Endpoint(.call, .delete, "/api/auth/sessions", .endSessions) { exchange throws(Refusal) in
+        try await endOthers(exchange)
+      },
       Endpoint(.call, .delete, "/api/auth/sessions/{}", .endSession) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
         // Among one's own only: whether there is such a session of somebody else is not told.
-        guard let session = try await sessions(of: own.account, exchange).first(where: { $0.id == exchange.parameters[0] }) else {
+        guard
+          let session = try await sessions(of: own.account, exchange).first(where: { $0.id == exchange.parameters[0] })
+        else {
           throw exchange.refusal(.notFound)
         }
         try await end(session, exchange)
@@ -48,7 +54,9 @@ struct SessionCalls: Sendable {
   /// Ends all other sessions of the account; `?all=true`: the one of the request too.
   private func endOthers(_ exchange: Exchange) async throws(Refusal) -> Response {
     let all = try exchange.query()["all"] ?? "false"
-    guard ["true", "false"].contains(all) else { throw exchange.refusal(.invalidInput, detail: "all must be true or false.", field: "all") }
+    guard ["true", "false"].contains(all) else {
+      throw exchange.refusal(.invalidInput, detail: "all must be true or false.", field: "all")
+    }
     let own = try await signedIn(exchange).session
     let kept = all == "true" ? nil : own
     try await exchange.asking { () async throws(StoreFault) in
@@ -66,7 +74,9 @@ struct SessionCalls: Sendable {
   }
 
   func end(_ session: Session, _ exchange: Exchange) async throws(Refusal) {
-    try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
+    try await exchange.asking { () async throws(StoreFault) in
+      try await ending.end(session, by: exchange.client.address)
+    }
   }
 
   private func sessions(of account: String, _ exchange: Exchange) async throws(Refusal) -> [Session] {
@@ -75,8 +85,10 @@ struct SessionCalls: Sendable {
 
   private func document(_ session: Session, isCurrent: Bool) -> JSONValue {
     .members([
-      "id": .text(session.id), "created_at": .text(session.createdAt.text), "last_seen_at": .text(session.lastSeenAt.text),
-      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel), "passed": .passed(session.passed),
+      "id": .text(session.id), "created_at": .text(session.createdAt.text),
+      "last_seen_at": .text(session.lastSeenAt.text),
+      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel),
+      "passed": .passed(session.passed),
       "user_agent": .optional(session.userAgent), "current": .flag(isCurrent),
     ])
   }

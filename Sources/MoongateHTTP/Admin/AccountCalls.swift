@@ -6,9 +6,11 @@ import MoongateSDK
 
 /// Removes a factor of an account.
 package typealias FactorResetting =
-  @Sendable (ProviderName, _ account: String, _ by: OperatorIdentity, ClientContext) async throws(StoreFault) -> FactorReset
+  @Sendable (ProviderName, _ account: String, _ by: OperatorIdentity, ClientContext) async throws(StoreFault) ->
+  FactorReset
 
-/// `/accounts`: looking people up, locking and unlocking them, ending their sessions, deleting them. What `moongate account` does too.
+/// `/accounts`: looking people up, locking and unlocking them, ending their sessions, deleting them. What
+/// `moongate account` does too.
 struct AccountCalls: Sendable {
   /// Accounts a page.
   private static let most = 1_000
@@ -32,18 +34,24 @@ struct AccountCalls: Sendable {
       },
       Endpoint(.call, .get, "/accounts/{}", .account) { exchange throws(Refusal) in
         let account = try await account(exchange)
-        let overview = try await exchange.asking { () async throws(StoreFault) in try await desk.overview(of: account, in: exchange.generation) }
+        let overview = try await exchange.asking { () async throws(StoreFault) in
+          try await desk.overview(of: account, in: exchange.generation)
+        }
         return .json(.overview(overview, at: clock.now()))
       },
       Endpoint(.call, .get, "/accounts/{}/sessions", .accountSessions) { exchange throws(Refusal) in
         let account = try await account(exchange)
-        let sessions = try await exchange.asking { () async throws(StoreFault) in try await desk.sessions(of: account.id) }
+        let sessions = try await exchange.asking { () async throws(StoreFault) in
+          try await desk.sessions(of: account.id)
+        }
         return .json(.list(sessions.map { .operated($0) }))
       },
       Endpoint(.call, .get, "/accounts/{}/export", .exportAccountByOperator) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let desk = acting(exchange)
-        guard let export = try await exchange.asking({ () async throws(StoreFault) in try await desk.export(account.id) }) else {
+        guard
+          let export = try await exchange.asking({ () async throws(StoreFault) in try await desk.export(account.id) })
+        else {
           throw unknown(exchange)
         }
         return .json(.export(export))
@@ -52,7 +60,9 @@ struct AccountCalls: Sendable {
       Endpoint(.call, .post, "/accounts/{}/unlock", .unlockAccount) { exchange throws(Refusal) in
         let account = try await account(exchange)
         let desk = acting(exchange)
-        let ended = try await exchange.asking { () async throws(StoreFault) in try await desk.unlock(account.id, in: exchange.generation) }
+        let ended = try await exchange.asking { () async throws(StoreFault) in
+          try await desk.unlock(account.id, in: exchange.generation)
+        }
         guard let ended else { throw unknown(exchange) }
         return .json(.unlocking(ended, of: account.id, at: clock.now()))
       },
@@ -63,14 +73,19 @@ struct AccountCalls: Sendable {
         let client = ClientContext(
           decision: exchange.decision, address: exchange.client.address, userAgent: nil, browser: nil, session: nil)
         let identity = entrance.identity(exchange)
-        switch try await exchange.asking({ () async throws(StoreFault) in try await reset(provider, account.id, identity, client) }) {
+        switch try await exchange.asking({ () async throws(StoreFault) in
+          try await reset(provider, account.id, identity, client)
+        }) {
         case .done: return .nothing
         case .unknown: throw unknown(exchange)
         case .none: throw none(exchange)
         }
       },
-      act(.delete, "/accounts/{}/sessions", .endAccountSessions) { desk, id throws(StoreFault) in try await desk.endSessions(of: id) },
-      act(.delete, "/accounts/{}", .deleteAccountByOperator) { desk, id throws(StoreFault) in try await desk.delete(id) },
+      act(.delete, "/accounts/{}/sessions", .endAccountSessions) { desk, id throws(StoreFault) in
+        try await desk.endSessions(of: id)
+      },
+      act(.delete, "/accounts/{}", .deleteAccountByOperator) { desk, id throws(StoreFault) in try await desk.delete(id)
+      },
     ]
   }
 
@@ -97,7 +112,8 @@ struct AccountCalls: Sendable {
     guard let account = found.first else { throw unknown(exchange) }
     guard found.count == 1 else {
       throw exchange.refusal(
-        .badRequest, detail: "That names \(found.count) accounts. Say which by its id: \(found.map(\.id).joined(separator: ", ")).")
+        .badRequest,
+        detail: "That names \(found.count) accounts. Say which by its id: \(found.map(\.id).joined(separator: ", ")).")
     }
     return account
   }
@@ -109,5 +125,7 @@ struct AccountCalls: Sendable {
     exchange.refusal(.notFound, detail: "The account has no factor of this provider.")
   }
 
-  private func unknown(_ exchange: Exchange) -> Refusal { exchange.refusal(.notFound, detail: "There is no such account.") }
+  private func unknown(_ exchange: Exchange) -> Refusal {
+    exchange.refusal(.notFound, detail: "There is no such account.")
+  }
 }

@@ -5,8 +5,8 @@ import MoongateCore
 import MoongateSDK
 import NIOCore
 
-/// The operator's listener: health, policy, locks, events, outbox. Where gateway.lua names tokens it asks for one; otherwise it asks
-/// nobody who they are, and listens on loopback alone.
+/// The operator's listener: health, policy, locks, events, outbox. Where gateway.lua names tokens it asks for one;
+/// otherwise it asks nobody who they are, and listens on loopback alone.
 package struct AdminApplication: ListeningApplication {
   /// Answers the operator's requests.
   package let responder: GatewayResponder
@@ -29,7 +29,8 @@ package struct AdminApplication: ListeningApplication {
   ///   - upgrade: starts the program again in this process's place.
   ///   - metrics: what other parts have counted.
   package init(
-    store: any Store, accounts: AccountAdministration, tokens: ServiceTokens, generations: ActiveGeneration, audit: AuditTrail,
+    store: any Store, accounts: AccountAdministration, tokens: ServiceTokens, generations: ActiveGeneration,
+    audit: AuditTrail,
     clock: any GatewayClock,
     random: any RandomSource,
     pages: PageRenderer, address: ListenAddress? = nil, eventLoops: any EventLoopGroup, logger: Logger,
@@ -37,26 +38,33 @@ package struct AdminApplication: ListeningApplication {
     values: @escaping @Sendable (any PolicyGeneration) -> PolicyValues = { PolicyValues(generation: $0.id) },
     reload: @escaping @Sendable (_ isForced: Bool) async -> [ConfigurationProblem],
     outbox: @escaping @Sendable () -> [OutboxEntry],
-    resetFactor: @escaping FactorResetting, suggestion: @escaping @Sendable (_ word: String, _ known: [String]) -> String = { _, _ in "" },
+    resetFactor: @escaping FactorResetting,
+    suggestion: @escaping @Sendable (_ word: String, _ known: [String]) -> String = { _, _ in "" },
     shadow: ShadowControl = .none,
-    upgrade: @escaping @Sendable (_ within: Duration) async -> UpgradeOutcome = { _ in .kept("This gateway cannot be upgraded while it runs.") },
+    upgrade: @escaping @Sendable (_ within: Duration) async -> UpgradeOutcome = { _ in
+      .kept("This gateway cannot be upgraded while it runs.")
+    },
     metrics: @escaping @Sendable () async -> [MetricFamily] = { [] }
   ) {
     let address = address ?? generations.current.gateway.admin
     self.clock = clock
     let failures = AdminTokenFailures(clock: clock)
-    let entrance = AdminGuard(listen: address, startTokens: generations.current.gateway.allAdminTokens, failures: failures)
+    let entrance = AdminGuard(
+      listen: address, startTokens: generations.current.gateway.allAdminTokens, failures: failures)
     let calls: [[Endpoint]] = [
       HealthCalls(store: store, entrance: entrance).endpoints,
       PolicyCalls(
-        generations: generations, nodes: nodes, reload: reload, values: values, audit: audit, clock: clock, entrance: entrance,
+        generations: generations, nodes: nodes, reload: reload, values: values, audit: audit, clock: clock,
+        entrance: entrance,
         suggestion: suggestion, shadow: shadow
       ).endpoints,
       MetricCalls(generations: generations, audit: audit, others: { await metrics() + failures.families }).endpoints,
       LockCalls(desk: accounts, clock: clock, entrance: entrance).endpoints,
       EventCalls(store: store, audit: audit, desk: accounts, clock: clock, suggestion: suggestion).endpoints,
-      AccountCalls(desk: accounts, clock: clock, entrance: entrance, suggestion: suggestion, reset: resetFactor).endpoints,
-      GroupCalls(desk: accounts, entrance: entrance).endpoints, TokenCalls(tokens: tokens, entrance: entrance).endpoints,
+      AccountCalls(desk: accounts, clock: clock, entrance: entrance, suggestion: suggestion, reset: resetFactor)
+        .endpoints,
+      GroupCalls(desk: accounts, entrance: entrance).endpoints,
+      TokenCalls(tokens: tokens, entrance: entrance).endpoints,
       OutboxCalls(entries: outbox, pages: pages).endpoints,
       UpgradeCalls(
         upgrade: upgrade, acts: OperatorActs(audit: audit, clock: clock, entrance: entrance), suggestion: suggestion
@@ -74,10 +82,13 @@ package struct AdminApplication: ListeningApplication {
   /// The application around the responder, for tests.
   package var application: Application<GatewayResponder> {
     Application(
-      responder: responder, configuration: ApplicationConfiguration(serverName: nil), eventLoopGroupProvider: .shared(eventLoops), logger: logger)
+      responder: responder, configuration: ApplicationConfiguration(serverName: nil),
+      eventLoopGroupProvider: .shared(eventLoops), logger: logger)
   }
 
-  package func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void) async throws {
+  package func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void)
+    async throws
+  {
     try await HTTP1Channel(responder: responder.serving(clock: clock, logger: logger)).serve(
       socket, on: eventLoops, logger: logger, gate: gate, onListening: onListening)
   }

@@ -4,10 +4,14 @@ import MoongateSDK
 /// What an operator is told, as JSON: the same by the admin listener and by the commands.
 package enum OperatorDocument {
   /// `GET /locks`, `moongate locks list --json`.
-  package static func locks(_ locks: [NamedLock], at now: Timestamp) -> [UInt8] { JSONValue.list(locks.map { .lock($0, at: now) }).bytes }
+  package static func locks(_ locks: [NamedLock], at now: Timestamp) -> [UInt8] {
+    JSONValue.list(locks.map { .lock($0, at: now) }).bytes
+  }
 
   /// `GET /accounts/{id}`, `moongate account show --json`.
-  package static func overview(_ overview: AccountOverview, at now: Timestamp) -> [UInt8] { JSONValue.overview(overview, at: now).bytes }
+  package static func overview(_ overview: AccountOverview, at now: Timestamp) -> [UInt8] {
+    JSONValue.overview(overview, at: now).bytes
+  }
 
   /// `POST /accounts/{id}/unlock`, `moongate account unlock --json`.
   package static func unlocking(_ unlocking: Unlocking, of account: String, at now: Timestamp) -> [UInt8] {
@@ -25,10 +29,14 @@ extension JSONValue {
   static func lock(_ named: NamedLock, at now: Timestamp) -> JSONValue {
     let lock = named.lock
     return .members([
-      "id": .text(lock.id), "provider": .text(lock.provider.rawValue), "limit": .text(lock.limit), "since": .text(lock.since.text),
-      "until": .optional(lock.until?.text), "remaining": .optional(lock.until.map { max(0, Int(($0 - now).components.seconds)) }),
-      "identifier": named.identifier.map { .members(["kind": .text($0.kind.rawValue), "value": .text($0.value)]) } ?? .null,
-      "account": .optional(named.account), "per": .optional(named.key?.rawValue), "policy": .optional(named.location?.description),
+      "id": .text(lock.id), "provider": .text(lock.provider.rawValue), "limit": .text(lock.limit),
+      "since": .text(lock.since.text),
+      "until": .optional(lock.until?.text),
+      "remaining": .optional(lock.until.map { max(0, Int(($0 - now).components.seconds)) }),
+      "identifier": named.identifier.map { .members(["kind": .text($0.kind.rawValue), "value": .text($0.value)]) }
+        ?? .null,
+      "account": .optional(named.account), "per": .optional(named.key?.rawValue),
+      "policy": .optional(named.location?.description),
       "failures": .number(named.failures),
       "sources": .list(named.sources.map { .members(["address": .text($0.address), "count": .number($0.count)]) }),
     ])
@@ -44,7 +52,8 @@ extension JSONValue {
           value: .list(
             overview.factors.map {
               .members([
-                "provider": .text($0.provider.rawValue), "added_at": .optional($0.addedAt?.text), "changed_at": .optional($0.changedAt?.text),
+                "provider": .text($0.provider.rawValue), "added_at": .optional($0.addedAt?.text),
+                "changed_at": .optional($0.changedAt?.text),
               ])
             })), JSONMember(name: "devices", value: .list(overview.devices.map { .operated($0) })),
         JSONMember(name: "tokens", value: .list(overview.tokens.map { .personal($0) })),
@@ -53,7 +62,8 @@ extension JSONValue {
           value: .list(
             overview.signIns.map {
               .members([
-                "id": .text($0.id.text), "at": .text($0.at.text), "flow": .optional($0.flow), "address": .optional($0.address),
+                "id": .text($0.id.text), "at": .text($0.at.text), "flow": .optional($0.flow),
+                "address": .optional($0.address),
               ])
             })),
       ])
@@ -61,7 +71,8 @@ extension JSONValue {
 
   static func unlocking(_ unlocking: Unlocking, of account: String, at now: Timestamp) -> JSONValue {
     .members([
-      "account": .text(account), "was_locked": .flag(unlocking.wasLocked), "locks": .list(unlocking.locks.map { .lock($0, at: now) }),
+      "account": .text(account), "was_locked": .flag(unlocking.wasLocked),
+      "locks": .list(unlocking.locks.map { .lock($0, at: now) }),
     ])
   }
 
@@ -69,11 +80,13 @@ extension JSONValue {
   static func operated(_ account: Account) -> JSONValue {
     .members([
       "id": .text(account.id), "first_name": .optional(account.firstName), "last_name": .optional(account.lastName),
-      "created_at": .text(account.createdAt.text), "last_seen_at": .text(account.lastSeenAt.text), "locked": .flag(account.isLocked),
+      "created_at": .text(account.createdAt.text), "last_seen_at": .text(account.lastSeenAt.text),
+      "locked": .flag(account.isLocked),
       "identifiers": .list(
         account.identifiers.map {
           .members([
-            "kind": .text($0.identifier.kind.rawValue), "value": .text($0.identifier.value), "verified_at": .optional($0.verifiedAt?.text),
+            "kind": .text($0.identifier.kind.rawValue), "value": .text($0.identifier.value),
+            "verified_at": .optional($0.verifiedAt?.text),
           ])
         }), "credentials": .list(account.credentials.sorted().map { .text($0.rawValue) }),
       "groups": .list(account.groups.sorted().map { .text($0.rawValue) }),
@@ -82,19 +95,25 @@ extension JSONValue {
 
   static func operated(_ session: Session) -> JSONValue {
     .members([
-      "id": .text(session.id), "created_at": .text(session.createdAt.text), "last_seen_at": .text(session.lastSeenAt.text),
-      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel), "passed": .passed(session.passed),
+      "id": .text(session.id), "created_at": .text(session.createdAt.text),
+      "last_seen_at": .text(session.lastSeenAt.text),
+      "expires_at": .text(session.deadline.text), "aal": .number(session.assuranceLevel),
+      "passed": .passed(session.passed),
       "user_agent": .optional(session.userAgent),
     ])
   }
 
   static func event(_ event: AuditEvent) -> JSONValue {
     .members([
-      "id": .text(event.id.text), "at": .text(event.at.exactText), "kind": .text(event.kind.rawValue), "code": .optional(event.code),
-      "flow": .optional(event.flow), "flow_prefix": .optional(event.flowPrefix), "provider": .optional(event.provider?.rawValue),
-      "account": .optional(event.account), "identifier": .optional(event.identifier), "address": .optional(event.address),
+      "id": .text(event.id.text), "at": .text(event.at.exactText), "kind": .text(event.kind.rawValue),
+      "code": .optional(event.code),
+      "flow": .optional(event.flow), "flow_prefix": .optional(event.flowPrefix),
+      "provider": .optional(event.provider?.rawValue),
+      "account": .optional(event.account), "identifier": .optional(event.identifier),
+      "address": .optional(event.address),
       "operator": .optional(event.detail["operator"]), "count": event.count.map { .number($0) } ?? .null,
-      "detail": .object(event.detail.sorted { $0.key < $1.key }.map { JSONMember(name: $0.key, value: .text($0.value)) }),
+      "detail": .object(
+        event.detail.sorted { $0.key < $1.key }.map { JSONMember(name: $0.key, value: .text($0.value)) }),
     ])
   }
 }

@@ -1,7 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// The query of a call to the admin listener. Operators type these by hand: what is not understood is refused, and never ignored.
+/// The query of a call to the admin listener. Operators type these by hand: what is not understood is refused, and
+/// never ignored.
 struct AdminQuery: Sendable {
   /// What follows a name that is none: "; did you mean `kind`?".
   typealias Suggestion = @Sendable (_ word: String, _ known: [String]) -> String
@@ -17,7 +18,8 @@ struct AdminQuery: Sendable {
     self.exchange = exchange
     self.suggestion = suggestion
     for name in fields.names where !known.contains(name) {
-      throw exchange.refusal(.badRequest, detail: Self.missing("parameter `\(name)`", suggestion(name, known)), field: name)
+      throw exchange.refusal(
+        .badRequest, detail: Self.missing("parameter `\(name)`", suggestion(name, known)), field: name)
     }
   }
 
@@ -27,14 +29,18 @@ struct AdminQuery: Sendable {
   /// - Parameter most: a greater one counts as this.
   func count(_ name: String, usual: Int, most: Int) throws(Refusal) -> Int {
     guard let text = fields[name] else { return usual }
-    guard let number = Int(text), number > 0 else { throw refusal(name, "`\(name)` must be a whole number, 1 or more.") }
+    guard let number = Int(text), number > 0 else {
+      throw refusal(name, "`\(name)` must be a whole number, 1 or more.")
+    }
     return min(number, most)
   }
 
   /// A moment, or a length of time before now.
   func since(_ name: String, before now: Timestamp) throws(Refusal) -> Timestamp? {
     guard let text = fields[name] else { return nil }
-    guard let moment = Timestamp(since: text, before: now) else { throw refusal(name, "`\(name)` must be \(Timestamp.sinceForms).") }
+    guard let moment = Timestamp(since: text, before: now) else {
+      throw refusal(name, "`\(name)` must be \(Timestamp.sinceForms).")
+    }
     return moment
   }
 
@@ -73,5 +79,7 @@ struct AdminQuery: Sendable {
     "There is no \(what)\(suggestion)" + (suggestion.hasSuffix("?") ? "" : ".")
   }
 
-  private func refusal(_ name: String, _ detail: String) -> Refusal { exchange.refusal(.badRequest, detail: detail, field: name) }
+  private func refusal(_ name: String, _ detail: String) -> Refusal {
+    exchange.refusal(.badRequest, detail: detail, field: name)
+  }
 }

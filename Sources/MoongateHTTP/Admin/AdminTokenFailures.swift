@@ -3,8 +3,8 @@ import Synchronization
 
 /// Counts wrong tokens of the admin listener, for each client address and minute.
 final class AdminTokenFailures: Sendable {
-  /// So many wrong tokens are answered in a minute. Far too few to guess a token, and enough for a monitor whose token was changed not to lock out
-  /// everybody else on its machine.
+  /// So many wrong tokens are answered in a minute. Far too few to guess a token, and enough for a monitor whose token
+  /// was changed not to lock out everybody else on its machine.
   static let most = 1_000
   /// So many addresses are told apart in a minute; beyond them the others count together.
   private static let mostAddresses = 10_000

@@ -27,7 +27,9 @@ struct EventCalls: Sendable {
         let limit = try query.count("limit", usual: Self.usual, most: Self.most)
         let filter = try await filter(query, exchange)
         if try query.flag("follow") { return follow(filter) }
-        let events = try await exchange.asking { () async throws(StoreFault) in try await audit.events(matching: filter, limit: limit, in: store) }
+        let events = try await exchange.asking { () async throws(StoreFault) in
+          try await audit.events(matching: filter, limit: limit, in: store)
+        }
         return .json(.list(events.map { .event($0) }))
       },
       Endpoint(.call, .get, "/decisions/{}", .decision) { exchange throws(Refusal) in
@@ -42,7 +44,8 @@ struct EventCalls: Sendable {
 
   private func filter(_ query: AdminQuery, _ exchange: Exchange) async throws(Refusal) -> AuditFilter {
     var filter = AuditFilter(
-      kinds: try query.kinds("kind"), since: try query.since("since", before: clock.now()), decision: try query.decision("decision"))
+      kinds: try query.kinds("kind"), since: try query.since("since", before: clock.now()),
+      decision: try query.decision("decision"))
     if let name = query["account"] {
       filter.people = try await exchange.asking { () async throws(StoreFault) in
         try await desk.people(named: name, region: exchange.gateway.region)
@@ -66,7 +69,8 @@ struct EventCalls: Sendable {
       while !Task.isCancelled, !Task.isShuttingDownGracefully {
         let events = try await audit.events(limit: Self.usual)
         for event in events.reversed() where !told.contains(event.id) && filter.matches(event) {
-          try await writer.write(ByteBuffer(bytes: "id: \(event.id)\ndata: ".utf8 + JSONValue.event(event).bytes + "\n\n".utf8))
+          try await writer.write(
+            ByteBuffer(bytes: "id: \(event.id)\ndata: ".utf8 + JSONValue.event(event).bytes + "\n\n".utf8))
         }
         told = Set(events.map(\.id))
         try await Task.sleep(for: Self.interval)

@@ -4,7 +4,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/groups`: listing groups and their members, adding and removing members. What `moongate group` does too, with the same fields.
+/// `/groups`: listing groups and their members, adding and removing members. What `moongate group` does too, with the
+/// same fields.
 struct GroupCalls: Sendable {
   /// Members a page.
   private static let most = 1_000
@@ -24,7 +25,9 @@ struct GroupCalls: Sendable {
         let after = try exchange.query()["after"]
         let rules = exchange.generation.accounts
         let groups = try await exchange.asking { () async throws(StoreFault) in try await desk.groups(of: rules) }
-        guard let summary = groups.first(where: { $0.name == name }) else { throw exchange.refusal(.notFound, detail: "There is no such group.") }
+        guard let summary = groups.first(where: { $0.name == name }) else {
+          throw exchange.refusal(.notFound, detail: "There is no such group.")
+        }
         let members = try await exchange.asking { () async throws(StoreFault) in
           try await desk.members(of: name, after: after, limit: Self.most)
         }
@@ -35,7 +38,8 @@ struct GroupCalls: Sendable {
   }
 
   private func change(_ method: HTTPRequest.Method, isMember: Bool) -> Endpoint {
-    Endpoint(.call, method, "/groups/{}/members/{}", isMember ? .addGroupMember : .removeGroupMember) { exchange throws(Refusal) in
+    Endpoint(.call, method, "/groups/{}/members/{}", isMember ? .addGroupMember : .removeGroupMember) {
+      exchange throws(Refusal) in
       let name = try group(exchange)
       if isMember, let problem = exchange.generation.accounts.problem(ofAddingTo: name) {
         throw exchange.refusal(.invalidInput, detail: problem, field: "group")
@@ -48,7 +52,8 @@ struct GroupCalls: Sendable {
       guard outcome != .unknown else { throw exchange.refusal(.notFound, detail: "There is no such account.") }
       return .json(
         .members([
-          "group": .text(name.rawValue), "account": .text(account.id), "member": .flag(isMember), "changed": .flag(outcome == .changed),
+          "group": .text(name.rawValue), "account": .text(account.id), "member": .flag(isMember),
+          "changed": .flag(outcome == .changed),
         ]))
     }
   }
@@ -61,12 +66,17 @@ struct GroupCalls: Sendable {
   }
 
   private func account(_ exchange: Exchange) async throws(Refusal) -> Account {
-    guard let text = exchange.parameters[1].removingPercentEncoding else { throw exchange.refusal(.notFound, detail: "There is no such account.") }
-    switch try await exchange.asking({ () async throws(StoreFault) in try await desk.holder(named: text, region: exchange.gateway.region) }) {
+    guard let text = exchange.parameters[1].removingPercentEncoding else {
+      throw exchange.refusal(.notFound, detail: "There is no such account.")
+    }
+    switch try await exchange.asking({ () async throws(StoreFault) in
+      try await desk.holder(named: text, region: exchange.gateway.region)
+    }) {
     case .account(let account): return account
     case .claimedOnly:
       throw exchange.refusal(
-        .invalidInput, detail: "No account has verified this number or address. Name the account by its id.", field: "account")
+        .invalidInput, detail: "No account has verified this number or address. Name the account by its id.",
+        field: "account")
     case .unknown: throw exchange.refusal(.notFound, detail: "There is no such account.")
     }
   }
@@ -74,7 +84,9 @@ struct GroupCalls: Sendable {
 
 extension JSONValue {
   fileprivate static func summary(_ group: AccountAdministration.GroupSummary) -> JSONValue {
-    .members(["group": .text(group.name.rawValue), "kind": .text(group.kind.rawValue), "members": .optional(group.members)])
+    .members([
+      "group": .text(group.name.rawValue), "kind": .text(group.kind.rawValue), "members": .optional(group.members),
+    ])
   }
 
   fileprivate static func members(
@@ -86,7 +98,8 @@ extension JSONValue {
         members.map { member, account in
           .members([
             "account": .text(account.id),
-            "identifiers": .list(account.identifiers.filter { $0.verifiedAt != nil }.map { .text($0.identifier.value) }),
+            "identifiers": .list(
+              account.identifiers.filter { $0.verifiedAt != nil }.map { .text($0.identifier.value) }),
             "added_at": .text(member.addedAt.text),
           ])
         }),

@@ -14,10 +14,13 @@ struct HealthCalls: Sendable {
         var reasons: [String] = []
         do throws(StoreFault) { _ = try await store.latestMoment() } catch {
           // Whoever asks without the token learns that something is wrong; the fault names hosts and databases.
-          reasons.append(entrance.lets(exchange) ? "The store does not answer: \(error.description)" : "The store does not answer.")
+          reasons.append(
+            entrance.lets(exchange) ? "The store does not answer: \(error.description)" : "The store does not answer.")
         }
         guard reasons.isEmpty else {
-          return .json(.members(["status": .text("not ready"), "reasons": .list(reasons.map { .text($0) })]), status: .serviceUnavailable)
+          return .json(
+            .members(["status": .text("not ready"), "reasons": .list(reasons.map { .text($0) })]),
+            status: .serviceUnavailable)
         }
         return .json(.members(["status": .text("ready"), "generation": .text(exchange.generation.id)]))
       },

@@ -12,7 +12,9 @@ struct LockCalls: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .get, "/locks", .locks) { exchange throws(Refusal) in
-        let locks = try await exchange.asking { () async throws(StoreFault) in try await desk.namedLocks(in: exchange.generation) }
+        let locks = try await exchange.asking { () async throws(StoreFault) in
+          try await desk.namedLocks(in: exchange.generation)
+        }
         return .json(.list(locks.map { .lock($0, at: clock.now()) }))
       },
       // A lock's id, or what a person would say: a number, an address, an account's id.

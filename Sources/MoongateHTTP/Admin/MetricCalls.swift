@@ -1,8 +1,8 @@
 import Hummingbird
 import MoongateCore
 
-/// `/metrics`, in the text format of Prometheus: which generation serves, what became of candidates, what was refused, and what the
-/// other parts count. A policy that fails shows as refusals with the code `policy_error`.
+/// `/metrics`, in the text format of Prometheus: which generation serves, what became of candidates, what was refused,
+/// and what the other parts count. A policy that fails shows as refusals with the code `policy_error`.
 struct MetricCalls: Sendable {
   let generations: ActiveGeneration
   let audit: AuditTrail
@@ -27,7 +27,9 @@ struct MetricCalls: Sendable {
       MetricFamily(.generationSwitchesTotal, status.switches),
       MetricFamily(.candidatesRefusedTotal, status.refusals),
       MetricFamily(.candidateProblems, status.refused?.problems.count ?? 0),
-      MetricFamily(.refusalsTotal, audit.refusals.sorted { $0.key < $1.key }.map { MetricFamily.Sample([("code", $0.key)], Double($0.value)) }),
+      MetricFamily(
+        .refusalsTotal,
+        audit.refusals.sorted { $0.key < $1.key }.map { MetricFamily.Sample([("code", $0.key)], Double($0.value)) }),
     ]
   }
 }

@@ -23,8 +23,8 @@ package struct OutboxEntry: Sendable {
   }
 }
 
-/// `/outbox`: the messages that a demo or a test would have sent, as JSON and as a page. It is there only where a provider
-/// uses `outbox()`.
+/// `/outbox`: the messages that a demo or a test would have sent, as JSON and as a page. It is there only where a
+/// provider uses `outbox()`.
 struct OutboxCalls: Sendable {
   /// Newest first.
   let entries: @Sendable () -> [OutboxEntry]
@@ -55,7 +55,9 @@ struct OutboxCalls: Sendable {
         guard exchange.request.wantsHTML else { return .json(.list(entries.map(document))) }
         let words = pages.words(exchange)
         let rows = entries.prefix(100).map { entry in
-          Row(at: entry.at.text, line: words.text("outbox_to", ["to": entry.to]), subject: entry.subject, text: entry.text, code: entry.code)
+          Row(
+            at: entry.at.text, line: words.text("outbox_to", ["to": entry.to]), subject: entry.subject,
+            text: entry.text, code: entry.code)
         }
         return pages.page(Model(rows: rows, isEmpty: rows.isEmpty), title: words["outbox"], exchange)
       }
@@ -64,7 +66,8 @@ struct OutboxCalls: Sendable {
 
   private func document(_ entry: OutboxEntry) -> JSONValue {
     .members([
-      "id": .text(entry.id), "at": .text(entry.at.text), "channel": .text(entry.channel), "to": .text(entry.to), "subject": .optional(entry.subject),
+      "id": .text(entry.id), "at": .text(entry.at.text), "channel": .text(entry.channel), "to": .text(entry.to),
+      "subject": .optional(entry.subject),
       "text": .text(entry.text), "code": .optional(entry.code),
     ])
   }

@@ -1,12 +1,14 @@
 import Hummingbird
 import MoongateCore
 
-/// `/policy`, `/policy/values` and `/policy/reload`: which generation serves, what it says, and what is wrong with the one that does not.
+/// `/policy`, `/policy/values` and `/policy/reload`: which generation serves, what it says, and what is wrong with the
+/// one that does not.
 struct PolicyCalls: Sendable {
   let generations: ActiveGeneration
   /// The gateways that serve from the store.
   let nodes: @Sendable () -> [ServingNode]
-  /// Builds a generation from the folder and switches to it; gives the problems for which it was refused. The gate is passed over where it is told so.
+  /// Builds a generation from the folder and switches to it; gives the problems for which it was refused. The gate is
+  /// passed over where it is told so.
   let reload: @Sendable (_ isForced: Bool) async -> [ConfigurationProblem]
   /// The values of the generation, and what they grant.
   let values: @Sendable (any PolicyGeneration) -> PolicyValues
@@ -19,7 +21,9 @@ struct PolicyCalls: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.call, .get, "/policy", .policy) { _ throws(Refusal) in .json(status) },
-      Endpoint(.call, .get, "/policy/values", .policyValues) { _ throws(Refusal) in .json(.values(values(generations.current))) },
+      Endpoint(.call, .get, "/policy/values", .policyValues) { _ throws(Refusal) in
+        .json(.values(values(generations.current)))
+      },
       Endpoint(.call, .post, "/policy/reload", .reloadPolicy) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["force", "as"], suggestion: suggestion)
         let isForced = try query.flag("force")
@@ -30,7 +34,8 @@ struct PolicyCalls: Sendable {
       Endpoint(.call, .post, "/policy/shadow", .beginShadow) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["folder", "as"], suggestion: suggestion)
         guard let folder = query["folder"], !folder.isEmpty else {
-          throw exchange.refusal(.badRequest, detail: "`folder` is missing: the whole path of the candidate's folder.", field: "folder")
+          throw exchange.refusal(
+            .badRequest, detail: "`folder` is missing: the whole path of the candidate's folder.", field: "folder")
         }
         let name = note(.shadowBegun, query, ["folder": String(folder.prefix(1_000))], exchange)
         return answer(await shadow.begin(folder, name))
@@ -39,12 +44,16 @@ struct PolicyCalls: Sendable {
         let query = try AdminQuery(exchange, known: ["force", "as"], suggestion: suggestion)
         let isForced = try query.flag("force")
         guard let seen = shadow.status() else { throw exchange.refusal(.notFound, detail: "No candidate looks on.") }
-        note(.shadowPromoted, query, ["candidate": seen.candidate.id].merging(isForced ? ["force": "1"] : [:]) { $1 }, exchange)
+        note(
+          .shadowPromoted, query, ["candidate": seen.candidate.id].merging(isForced ? ["force": "1"] : [:]) { $1 },
+          exchange)
         return answer(await shadow.promote(isForced))
       },
       Endpoint(.call, .delete, "/policy/shadow", .endShadow) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["as"], suggestion: suggestion)
-        guard let seen = shadow.status(), shadow.end() else { throw exchange.refusal(.notFound, detail: "No candidate looks on.") }
+        guard let seen = shadow.status(), shadow.end() else {
+          throw exchange.refusal(.notFound, detail: "No candidate looks on.")
+        }
         note(.shadowEnded, query, ["candidate": seen.candidate.id], exchange)
         return .nothing
       },
@@ -56,7 +65,9 @@ struct PolicyCalls: Sendable {
   }
 
   @discardableResult
-  private func note(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange) -> String? {
+  private func note(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange)
+    -> String?
+  {
     OperatorActs(audit: audit, clock: clock, entrance: entrance).note(kind, query, detail, exchange)
   }
 
@@ -70,7 +81,8 @@ struct PolicyCalls: Sendable {
       "nodes": .list(
         nodes().map {
           .members([
-            "id": .text($0.id), "generation": .text($0.generation), "seen_at": .text($0.seenAt.text), "keys": .list($0.keys.map(JSONValue.text)),
+            "id": .text($0.id), "generation": .text($0.generation), "seen_at": .text($0.seenAt.text),
+            "keys": .list($0.keys.map(JSONValue.text)),
           ])
         }), "shadow": shadow.status().map(ShadowDocument.document) ?? .null,
     ])
@@ -83,7 +95,8 @@ extension JSONValue {
     .list(
       problems.map {
         .members([
-          "file": .text($0.location.file), "line": $0.location.line > 0 ? .number($0.location.line) : .null, "path": .text($0.path),
+          "file": .text($0.location.file), "line": $0.location.line > 0 ? .number($0.location.line) : .null,
+          "path": .text($0.path),
           "message": .text($0.message),
         ])
       })

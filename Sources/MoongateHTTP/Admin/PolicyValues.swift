@@ -1,6 +1,7 @@
 import MoongateCore
 
-/// Every value of a generation's policies, and how many guesses they grant: what `GET /policy/values` of the admin listener answers.
+/// Every value of a generation's policies, and how many guesses they grant: what `GET /policy/values` of the admin
+/// listener answers.
 package struct PolicyValues: Sendable {
   /// The values of one file, under the name by which `moongate policy show` asks for it.
   package struct Listing: Sendable {
@@ -66,13 +67,19 @@ extension JSONValue {
             "name": .text(listing.name),
             "values": .list(
               listing.values.map {
-                .members(["path": .text($0.path), "value": .text($0.value), "file": .optional($0.file), "line": .optional($0.line)])
+                .members([
+                  "path": .text($0.path), "value": .text($0.value), "file": .optional($0.file),
+                  "line": .optional($0.line),
+                ])
               }),
           ])
         }),
       "budgets": .list(
         values.budgets.map {
-          .members(["provider": .text($0.provider), "guesses_per_day": .optional($0.perDay), "guesses_per_30d": .optional($0.per30Days)])
+          .members([
+            "provider": .text($0.provider), "guesses_per_day": .optional($0.perDay),
+            "guesses_per_30d": .optional($0.per30Days),
+          ])
         }),
     ])
   }

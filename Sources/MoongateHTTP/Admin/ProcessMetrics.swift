@@ -8,7 +8,10 @@ enum ProcessMetrics {
     let ticks = clock()
     let page = Double(sysconf(Int32(_SC_PAGESIZE)))
     // The sizes in /proc/self/statm are in pages: all that is mapped, then what is in memory.
-    let sizes = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ").prefix(2).compactMap { Double($0) } ?? []
+    let sizes =
+      (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ").prefix(2).compactMap {
+        Double($0)
+      } ?? []
     var families = [
       MetricFamily(.processCpuSecondsTotal, [MetricFamily.Sample([], Double(ticks) / 1e6)])
     ]
@@ -28,11 +31,14 @@ enum ProcessMetrics {
 
   /// The 22nd field of /proc/self/stat, in ticks since the machine started; its name, in brackets, may hold spaces.
   private static let start: Double? = {
-    guard let stat = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8), let name = stat.lastIndex(of: ")"),
+    guard let stat = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8),
+      let name = stat.lastIndex(of: ")"),
       let machine = try? String(contentsOfFile: "/proc/stat", encoding: .utf8)
     else { return nil }
     let fields = stat[stat.index(after: name)...].split(separator: " ")
-    let boot = machine.split(separator: "\n").first { $0.hasPrefix("btime ") }?.split(separator: " ").last.flatMap { Double($0) }
+    let boot = machine.split(separator: "\n").first { $0.hasPrefix("btime ") }?.split(separator: " ").last.flatMap {
+      Double($0)
+    }
     guard let boot, fields.count > 19, let ticks = Double(fields[19]) else { return nil }
     return boot + ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
   }()

@@ -10,7 +10,8 @@ package struct ShadowControl: Sendable {
 
   /// - Parameters:
   ///   - begin: loads the folder and lets it look on; gives the problems for which it does not.
-  ///   - promote: makes it active; gives the problems for which it is refused. The gate is passed over where it is told so.
+  ///   - promote: makes it active; gives the problems for which it is refused. The gate is passed over where it is told
+  ///     so.
   ///   - end: says whether there was one.
   package init(
     status: @escaping @Sendable () -> PolicyShadow.Status?,
@@ -27,7 +28,10 @@ package struct ShadowControl: Sendable {
   package static let none = ShadowControl(
     status: { nil },
     begin: { folder, _ in
-      [ConfigurationProblem(location: SourceLocation(file: folder, line: 0), path: "", message: "this gateway lets no candidate look on")]
+      [
+        ConfigurationProblem(
+          location: SourceLocation(file: folder, line: 0), path: "", message: "this gateway lets no candidate look on")
+      ]
     }, promote: { _ in [] }, end: { false })
 }
 
@@ -37,8 +41,10 @@ enum ShadowDocument {
 
   static func document(_ status: PolicyShadow.Status) -> JSONValue {
     .members([
-      "id": .text(status.candidate.id), "folder": .text(status.folder), "since": .text(status.since.text), "by": .optional(status.by),
-      "against": .text(status.against), "judged": counts(status.tally.judged), "differing": counts(status.tally.differing),
+      "id": .text(status.candidate.id), "folder": .text(status.folder), "since": .text(status.since.text),
+      "by": .optional(status.by),
+      "against": .text(status.against), "judged": counts(status.tally.judged),
+      "differing": counts(status.tally.differing),
       "dropped": counts(status.dropped), "differences": .list(status.tally.differences.map(difference)),
       "other_differences": .number(status.tally.others), "counters_restarted": .number(status.restarts),
       "warnings": .problems(status.candidate.warnings), "failure": .optional(status.failure),
@@ -47,7 +53,8 @@ enum ShadowDocument {
 
   private static func difference(_ cause: ShadowTally.Cause, _ difference: ShadowTally.Difference) -> JSONValue {
     .members([
-      "about": .text(cause.about), "active": .text(cause.active), "candidate": .text(cause.candidate), "rule": .optional(cause.rule),
+      "about": .text(cause.about), "active": .text(cause.active), "candidate": .text(cause.candidate),
+      "rule": .optional(cause.rule),
       "count": .number(difference.count), "first": .text(difference.first.text), "last": .text(difference.last.text),
       "decisions": .list(difference.decisions.map { .text($0.text) }),
     ])

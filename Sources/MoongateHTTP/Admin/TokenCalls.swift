@@ -16,14 +16,18 @@ struct TokenCalls: Sendable {
         let fields = try await CallFields(exchange)
         let wanted: ServiceTokens.Wanted
         let (name, groups, expires, networks) = (
-          try fields.text("name"), try fields.texts("groups"), try fields.optionalText("expires"), try fields.texts("networks")
+          try fields.text("name"), try fields.texts("groups"), try fields.optionalText("expires"),
+          try fields.texts("networks")
         )
         do throws(TokenInputProblem) {
-          wanted = try ServiceTokens.Wanted(name: name, groups: groups, expires: expires, networks: networks, rules: exchange.generation.accounts)
+          wanted = try ServiceTokens.Wanted(
+            name: name, groups: groups, expires: expires, networks: networks, rules: exchange.generation.accounts)
         } catch {
           throw exchange.refusal(.invalidInput, detail: error.sentence, field: error.field)
         }
-        return .json(made(try await acting(exchange) { tokens throws(ServiceTokens.Failure) in try await tokens.create(wanted) }), status: .created)
+        return .json(
+          made(try await acting(exchange) { tokens throws(ServiceTokens.Failure) in try await tokens.create(wanted) }),
+          status: .created)
       },
       Endpoint(.call, .post, "/tokens/{}/rotate", .rotateServiceToken) { exchange throws(Refusal) in
         let text = try await CallFields(exchange).optionalText("overlap")
@@ -35,7 +39,10 @@ struct TokenCalls: Sendable {
         }
         let name = exchange.parameters[0]
         return .json(
-          made(try await acting(exchange) { tokens throws(ServiceTokens.Failure) in try await tokens.rotate(name, overlap: overlap) }, overlap))
+          made(
+            try await acting(exchange) { tokens throws(ServiceTokens.Failure) in
+              try await tokens.rotate(name, overlap: overlap)
+            }, overlap))
       },
       Endpoint(.call, .delete, "/tokens/{}", .revokeServiceToken) { exchange throws(Refusal) in
         let name = exchange.parameters[0]
@@ -53,7 +60,8 @@ struct TokenCalls: Sendable {
     } catch {
       switch error {
       case .nameTaken:
-        throw exchange.refusal(.alreadySet, detail: "There is a token of this name already: rotate it, or revoke it first.", field: "name")
+        throw exchange.refusal(
+          .alreadySet, detail: "There is a token of this name already: rotate it, or revoke it first.", field: "name")
       case .unknown: throw exchange.refusal(.notFound, detail: "There is no such token.")
       case .expired: throw exchange.refusal(.notFound, detail: "The token has expired: revoke it and create it anew.")
       case .store(let fault): throw exchange.refusal(.storeUnavailable, fault: fault.description)
@@ -74,7 +82,8 @@ struct TokenCalls: Sendable {
       JSONMember(name: "groups", value: .list(token.groups.map { .text($0.rawValue) })),
       JSONMember(name: "networks", value: .list(token.networks.map { .text($0.description) })),
       JSONMember(name: "created_at", value: .text(token.createdAt.text)),
-      JSONMember(name: "expires_at", value: .optional(token.expiresAt?.text)), JSONMember(name: "expired", value: .flag(found.isExpired)),
+      JSONMember(name: "expires_at", value: .optional(token.expiresAt?.text)),
+      JSONMember(name: "expired", value: .flag(found.isExpired)),
       JSONMember(name: "last_used_at", value: .optional(token.lastUsedAt?.text)),
       JSONMember(name: "last_used_from", value: .optional(token.lastUsedFrom)),
       JSONMember(name: "previous_until", value: .optional(found.previousUntil?.text)),

@@ -1,7 +1,8 @@
 import NIOCore
 import Synchronization
 
-/// Stops a listener from accepting connections, and lets it continue: the socket stays open, and those who connect meanwhile wait in it.
+/// Stops a listener from accepting connections, and lets it continue: the socket stays open, and those who connect
+/// meanwhile wait in it.
 package final class AcceptGate: Sendable {
   private struct State {
     var channel: (any Channel)?
@@ -44,7 +45,8 @@ package final class AcceptGate: Sendable {
     channel.read()
   }
 
-  /// Ends the listener for good: another process accepts on the socket. Connections that are open finish their requests.
+  /// Ends the listener for good: another process accepts on the socket. Connections that are open finish their
+  /// requests.
   package func giveUp() {
     let giveUp = state.withLock { state in
       state.isGivenUp = true

@@ -10,7 +10,8 @@ import ServiceLifecycle
 
 /// Accepts the connections of one socket and serves them.
 ///
-/// Hummingbird's own server binds an address by itself. This one takes a socket, so that systemd or the program before can hand it over.
+/// Hummingbird's own server binds an address by itself. This one takes a socket, so that systemd or the program before
+/// can hand it over.
 struct ListeningServer<Child: ServerChildChannel>: Service {
   let socket: ListeningSocket
   /// Serves one connection.
@@ -74,7 +75,8 @@ extension GatewayResponder {
   func serving(clock: any GatewayClock, logger: Logger) -> HTTPChannelHandler.Responder {
     { request, writer, channel in
       var response = try await respond(
-        to: request, context: ConnectionContext(source: ApplicationRequestContextSource(channel: channel, logger: logger)))
+        to: request,
+        context: ConnectionContext(source: ApplicationRequestContextSource(channel: channel, logger: logger)))
       response.headers[.date] = DateField.text(clock.now().seconds)
       try await writer.write(response: response.head, body: response.body)
     }
@@ -88,7 +90,8 @@ package protocol ListeningApplication: Sendable {
   ///   - gate: stops and continues accepting.
   ///   - onListening: called once connections are accepted.
   /// - Throws: if it cannot accept on the socket.
-  func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void) async throws
+  func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void)
+    async throws
 }
 
 extension ServerChildChannel {
@@ -97,6 +100,8 @@ extension ServerChildChannel {
     _ socket: ListeningSocket, on eventLoops: any EventLoopGroup, logger: Logger, gate: AcceptGate? = nil,
     onListening: @escaping @Sendable () async -> Void
   ) async throws {
-    try await ListeningServer(socket: socket, child: self, eventLoops: eventLoops, logger: logger, gate: gate, onListening: onListening).run()
+    try await ListeningServer(
+      socket: socket, child: self, eventLoops: eventLoops, logger: logger, gate: gate, onListening: onListening
+    ).run()
   }
 }

@@ -8,10 +8,11 @@ import Synchronization
   import Musl
 #endif
 
-/// A socket that listens for the connections of one listener: opened here, or handed over by the program that started this one.
+/// A socket that listens for the connections of one listener: opened here, or handed over by the program that started
+/// this one.
 ///
-/// It stays open, and its descriptor known, until the listener shuts down: a program that takes over can be given it. The server accepts on a
-/// duplicate.
+/// It stays open, and its descriptor known, until the listener shuts down: a program that takes over can be given it.
+/// The server accepts on a duplicate.
 package final class ListeningSocket: Sendable {
   /// Why there is no such socket.
   package struct Problem: Error {

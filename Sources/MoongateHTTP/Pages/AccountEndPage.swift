@@ -1,8 +1,8 @@
 import Hummingbird
 import MoongateCore
 
-/// `/auth/account/export`, `/auth/account/delete` and `/auth/account/sign-out`: the person's data as a file, and the ends of their account and of all
-/// its sessions, each asked for once more before.
+/// `/auth/account/export`, `/auth/account/delete` and `/auth/account/sign-out`: the person's data as a file, and the
+/// ends of their account and of all its sessions, each asked for once more before.
 struct AccountEndPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -41,7 +41,8 @@ struct AccountEndPage: Sendable {
         guard try await driver.session(exchange) != nil else { return signIn(exchange) }
         let words = pages.words(exchange)
         let model = Model(
-          heading: words["sign_out_everywhere_title"], subtitle: words["sign_out_everywhere_subtitle"], confirm: words["sign_out_everywhere"],
+          heading: words["sign_out_everywhere_title"], subtitle: words["sign_out_everywhere_subtitle"],
+          confirm: words["sign_out_everywhere"],
           action: "/auth/account", wanted: "everywhere")
         return pages.page(model, title: words["sign_out_everywhere"], exchange)
       },
@@ -71,7 +72,8 @@ struct AccountEndPage: Sendable {
   private func page(_ exchange: Exchange) -> Response {
     let words = pages.words(exchange)
     let model = Model(
-      heading: words["delete_account_title"], subtitle: words["delete_account_subtitle"], confirm: words["delete_account_confirm"],
+      heading: words["delete_account_title"], subtitle: words["delete_account_subtitle"],
+      confirm: words["delete_account_confirm"],
       action: Self.deletePath)
     return pages.page(model, title: words["delete_account"], at: Self.deletePath, exchange)
   }

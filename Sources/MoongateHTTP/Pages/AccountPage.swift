@@ -101,7 +101,9 @@ struct AccountPage: Sendable {
   }
 
   /// What a page that leads back here may say was done.
-  private static let done: Set<String> = ["add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected", "gone", "token_revoked"]
+  private static let done: Set<String> = [
+    "add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected", "gone", "token_revoked",
+  ]
 
   var endpoints: [Endpoint] {
     [
@@ -122,17 +124,22 @@ struct AccountPage: Sendable {
           try await exchange.asking { () async throws(StoreFault) in
             try await ending.endAll(of: own.account, except: isEverywhere ? nil : own, by: exchange.client.address)
           }
-          return isEverywhere ? LogoutPage.leave(to: "/auth/login", exchange) : exchange.leadOn(to: "/auth/account?done=ended_elsewhere")
+          return isEverywhere
+            ? LogoutPage.leave(to: "/auth/login", exchange) : exchange.leadOn(to: "/auth/account?done=ended_elsewhere")
         case "rename": return try await rename(form, exchange)
         case "connect": return try await connect(form, exchange)
         case "disconnect": return try await disconnect(form, exchange)
         case "revoke_token": return try await revokeToken(form, exchange)
         default: break
         }
-        let all = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: own.account) }
+        let all = try await exchange.asking { () async throws(StoreFault) in
+          try await driver.sessions.sessions(of: own.account)
+        }
         // Among one's own only.
         for session in all where session.id == form["session"] {
-          try await exchange.asking { () async throws(StoreFault) in try await ending.end(session, by: exchange.client.address) }
+          try await exchange.asking { () async throws(StoreFault) in
+            try await ending.end(session, by: exchange.client.address)
+          }
         }
         let isOver = form["session"] == own.id
         guard isOver else { return exchange.leadOn(to: "/auth/account?done=ended") }
@@ -145,10 +152,13 @@ struct AccountPage: Sendable {
   private func rename(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     let client = try await driver.caller(exchange)
     let (first, last) = (form["first_name"] ?? "", form["last_name"])
-    guard case .failure(let refusal) = await driver.engine.renameAccount(first: first, last: last, client: client) else {
+    guard case .failure(let refusal) = await driver.engine.renameAccount(first: first, last: last, client: client)
+    else {
       return exchange.leadOn(to: "/auth/account?done=renamed")
     }
-    guard [.invalidInput, .rateLimited].contains(refusal.code), let own = try await driver.session(exchange) else { throw refusal }
+    guard [.invalidInput, .rateLimited].contains(refusal.code), let own = try await driver.session(exchange) else {
+      throw refusal
+    }
     exchange.note(refusal)
     var response = try await show(own, exchange, misnamed: Misnamed(first: first, last: last, refusal: refusal))
     response.addRefusalHeaders(refusal)
@@ -162,7 +172,8 @@ struct AccountPage: Sendable {
     let refusal: Refusal
   }
 
-  /// Sends the person to a site whose identity is added to the account. Whoever has proved nothing lately is led to where they do, and back.
+  /// Sends the person to a site whose identity is added to the account. Whoever has proved nothing lately is led to
+  /// where they do, and back.
   private func connect(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let site = form["provider"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)),
       let flow = exchange.generation.flow(connecting: site.name)?.name
@@ -172,7 +183,9 @@ struct AccountPage: Sendable {
     switch outcome.result {
     case .success(let begun): return pages.lead(on: begun.view, outcome.cookies, exchange)
     case .failure(let refusal):
-      if let address = ChangeProof.address(after: refusal, backTo: "/auth/account?done=confirmed") { return exchange.leadOn(to: address) }
+      if let address = ChangeProof.address(after: refusal, backTo: "/auth/account?done=confirmed") {
+        return exchange.leadOn(to: address)
+      }
       guard let own = try await driver.session(exchange) else { throw refusal }
       exchange.note(refusal)
       var response = try await show(own, exchange, refused: (refusal.code, sentence(of: refusal, at: site, exchange)))
@@ -184,35 +197,46 @@ struct AccountPage: Sendable {
   /// Why a site was not connected.
   private func sentence(of refusal: Refusal, at site: ProviderPage, _ exchange: Exchange) -> String {
     let words = pages.words(exchange)
-    return [.busy, .storeUnavailable, .policyError, .oauthFailed].contains(refusal.code) ? site.siteFailed(words) : words.sentence(of: refusal)
+    return [.busy, .storeUnavailable, .policyError, .oauthFailed].contains(refusal.code)
+      ? site.siteFailed(words) : words.sentence(of: refusal)
   }
 
   /// What a person is told who comes back from a site that was not connected; nil for a text that is none of ours.
   private func refused(_ query: FormFields, _ words: Words, _ exchange: Exchange) -> String? {
-    guard let name = query["refused"], let site = query["by"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)) else { return nil }
+    guard let name = query["refused"],
+      let site = query["by"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:))
+    else { return nil }
     if name == RefusalCode.alreadyRegistered.name { return words.text("site_taken", ["site": site.shortName(words)]) }
     return site.sentence(ofRefused: name, words)
   }
 
   /// Removes the identities at a site. Whoever has proved nothing lately is led to where they do, and back.
   private func disconnect(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
-    guard let provider = form["provider"].flatMap(ProviderName.init(rawValue:)) else { throw exchange.refusal(.badRequest) }
+    guard let provider = form["provider"].flatMap(ProviderName.init(rawValue:)) else {
+      throw exchange.refusal(.badRequest)
+    }
     switch await driver.engine.disconnect(provider, client: try await driver.caller(exchange)) {
     case .success(let token):
-      return exchange.leadOn(to: "/auth/account?done=disconnected", token.map(GatewayCookies(exchange.gateway).signIn) ?? [])
+      return exchange.leadOn(
+        to: "/auth/account?done=disconnected", token.map(GatewayCookies(exchange.gateway).signIn) ?? [])
     case .failure(let refusal):
-      guard let address = ChangeProof.address(after: refusal, backTo: "/auth/account?done=confirmed") else { throw refusal }
+      guard let address = ChangeProof.address(after: refusal, backTo: "/auth/account?done=confirmed") else {
+        throw refusal
+      }
       return exchange.leadOn(to: address)
     }
   }
 
   private func show(
-    _ found: SessionSnapshot, _ exchange: Exchange, misnamed: Misnamed? = nil, refused: (code: RefusalCode, sentence: String)? = nil
+    _ found: SessionSnapshot, _ exchange: Exchange, misnamed: Misnamed? = nil,
+    refused: (code: RefusalCode, sentence: String)? = nil
   ) async throws(Refusal) -> Response {
     let words = pages.words(exchange)
     let account = found.account
     let query = try exchange.query()
-    let sessions = try await exchange.asking { () async throws(StoreFault) in try await driver.sessions.sessions(of: account.id) }
+    let sessions = try await exchange.asking { () async throws(StoreFault) in
+      try await driver.sessions.sessions(of: account.id)
+    }
     let email = account.identifier(.email)
     let done = query["done"].flatMap { name -> String? in
       guard Self.done.contains(name) else { return whatWasDone(by: name, words, exchange) }
@@ -225,13 +249,17 @@ struct AccountPage: Sendable {
     let holdings = (try? await driver.engine.holdings(client: try await driver.caller(exchange)).get()) ?? [:]
     let factors = factorRows(account, holdings, words, exchange)
     let model = Model(
-      notice: misnamed == nil && refused == nil ? done : nil, refusal: refused?.sentence ?? self.refused(query, words, exchange),
-      back: exchange.targets.accept(query["return_to"]).map(NextPage.back) ?? exchange.generation.flows["login"]?.next.returning ?? "/",
+      notice: misnamed == nil && refused == nil ? done : nil,
+      refusal: refused?.sentence ?? self.refused(query, words, exchange),
+      back: exchange.targets.accept(query["return_to"]).map(NextPage.back) ?? exchange.generation.flows["login"]?.next
+        .returning ?? "/",
       backLabel: words.text("back_to", ["service": exchange.gateway.brand.name ?? exchange.gateway.service]),
       initial: called.first { $0.isLetter }.map { String($0).uppercased() }, called: called,
       isUnverified: email != nil && email?.verifiedAt == nil && verifying.map { offers($0, exchange) } ?? false,
-      verify: verifying.map { Self.way(path(of: $0, exchange), $0) } ?? "", name: nameForm(account, shown: name, misnamed, words),
-      rows: signInRows(account, words, exchange), factors: factors, hasFactors: !factors.isEmpty, language: words.language,
+      verify: verifying.map { Self.way(path(of: $0, exchange), $0) } ?? "",
+      name: nameForm(account, shown: name, misnamed, words),
+      rows: signInRows(account, words, exchange), factors: factors, hasFactors: !factors.isEmpty,
+      language: words.language,
       places: sessions.map { place($0, isCurrent: $0.id == found.session.id, words) }, hasOthers: sessions.count > 1,
       tokens: await tokens(words, exchange))
     return pages.page(
@@ -241,8 +269,10 @@ struct AccountPage: Sendable {
 
   private func nameForm(_ account: Account, shown: String, _ misnamed: Misnamed?, _ words: Words) -> NameForm {
     NameForm(
-      first: misnamed?.first ?? account.firstName, last: misnamed.map { $0.last ?? "" } ?? account.lastName, shown: shown.isEmpty ? nil : shown,
-      label: words[shown.isEmpty ? "add" : "change"], isOpen: misnamed != nil, problem: misnamed.map { words.sentence(of: $0.refusal) },
+      first: misnamed?.first ?? account.firstName, last: misnamed.map { $0.last ?? "" } ?? account.lastName,
+      shown: shown.isEmpty ? nil : shown,
+      label: words[shown.isEmpty ? "add" : "change"], isOpen: misnamed != nil,
+      problem: misnamed.map { words.sentence(of: $0.refusal) },
       firstIsInvalid: misnamed?.refusal.field == "first_name", lastIsInvalid: misnamed?.refusal.field == "last_name")
   }
 
@@ -260,7 +290,9 @@ struct AccountPage: Sendable {
     case .factor(_, .unlock): return nil
     case .factor(let provider, let operation):
       guard let page = ProviderPage(provider, exchange.providers) else { return nil }
-      if operation == .recover { return words.text("done_change", ["name": page.shortName(words)]) + " " + words["others_signed_out"] }
+      if operation == .recover {
+        return words.text("done_change", ["name": page.shortName(words)]) + " " + words["others_signed_out"]
+      }
       endsOthers = operation != .set
       let word =
         switch operation {
@@ -292,7 +324,9 @@ struct AccountPage: Sendable {
       guard let flow = exchange.generation.flow(for: purpose)?.name, offers(flow, exchange) else { return nil }
       // The first address takes no other one's place.
       let done = label == "add" && purpose == .change(.email) ? "add_email" : nil
-      return Link(label: words[label], address: Self.way(path(of: flow, exchange), flow, done: done), name: "\(words[label]): \(words[about])")
+      return Link(
+        label: words[label], address: Self.way(path(of: flow, exchange), flow, done: done),
+        name: "\(words[label]): \(words[about])")
     }
     var rows: [Row] = []
     let phone = account.identifier(.phone)
@@ -304,10 +338,18 @@ struct AccountPage: Sendable {
     let emailLinks =
       email == nil
       ? [link("add", .change(.email), "email")]
-      : [email?.verifiedAt == nil ? link("verify_your_email", .verify(.email), "email") : nil, link("change", .change(.email), "email")]
+      : [
+        email?.verifiedAt == nil ? link("verify_your_email", .verify(.email), "email") : nil,
+        link("change", .change(.email), "email"),
+      ]
     if email != nil || emailLinks.contains(where: { $0 != nil }) { rows.append(row("email", email, emailLinks, words)) }
-    rows += exchange.pages.filter { $0.isOnEntrance && $0.passwordField != nil }.compactMap { passwordRow($0, account, words, exchange) }
-    return rows + exchange.pages.filter { $0.descriptor.identifierKinds.contains(.federated) }.map { siteRow($0, account, words, exchange) }
+    rows += exchange.pages.filter { $0.isOnEntrance && $0.passwordField != nil }.compactMap {
+      passwordRow($0, account, words, exchange)
+    }
+    return rows
+      + exchange.pages.filter { $0.descriptor.identifierKinds.contains(.federated) }.map {
+        siteRow($0, account, words, exchange)
+      }
   }
 
   /// A password: it is chosen anew by a code to the address beside it, as where it was forgotten.
@@ -320,13 +362,17 @@ struct AccountPage: Sendable {
     let link = flow.flatMap { flow in
       offers(flow, exchange)
         ? Link(
-          label: label, address: FormFields.address("/auth/login", ["with": "reset", "return_to": "/auth/account?done=\(flow)"]),
+          label: label,
+          address: FormFields.address("/auth/login", ["with": "reset", "return_to": "/auth/account?done=\(flow)"]),
           name: "\(label): \(title)") : nil
     }
-    return Row(name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: [link].compactMap(\.self))
+    return Row(
+      name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet,
+      links: [link].compactMap(\.self))
   }
 
-  /// An identity at another site. It can be added where there is a flow for it, and taken off while something else signs the person in.
+  /// An identity at another site. It can be added where there is a flow for it, and taken off while something else
+  /// signs the person in.
   private func siteRow(_ site: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
     let title = site.shortName(words)
     let held = account.identifiers.first { site.proves($0.identifier, among: exchange.providers) }
@@ -334,15 +380,21 @@ struct AccountPage: Sendable {
     let canJoin = held == nil && exchange.generation.flow(connecting: site.name) != nil
     let action = canLeave ? "disconnect" : canJoin ? "connect" : nil
     return Row(
-      name: title, value: held?.identifier.shown, badge: words[held != nil ? "joined" : "not_joined"], isGood: held != nil, links: [],
-      button: action.map { Button(action: $0, label: words[$0], value: site.name.rawValue, name: "\(words[$0]): \(title)") })
+      name: title, value: held?.identifier.shown, badge: words[held != nil ? "joined" : "not_joined"],
+      isGood: held != nil, links: [],
+      button: action.map {
+        Button(action: $0, label: words[$0], value: site.name.rawValue, name: "\(words[$0]): \(title)")
+      })
   }
 
   /// The factors that protect the account.
-  private func factorRows(_ account: Account, _ holdings: [ProviderName: [HeldItem]], _ words: Words, _ exchange: Exchange) -> [Row] {
+  private func factorRows(
+    _ account: Account, _ holdings: [ProviderName: [HeldItem]], _ words: Words, _ exchange: Exchange
+  ) -> [Row] {
     exchange.factors.sorted { ($0.pad == nil ? 1 : 0) < ($1.pad == nil ? 1 : 0) }.map { page in
       let items = (holdings[page.name] ?? []).map { item($0, page, words, exchange) }
-      // Where each item leads to its own change and removal, the row does not repeat those links. "I no longer have it" on their pages leads to the reset.
+      // Where each item leads to its own change and removal, the row does not repeat those links. "I no longer have it"
+      // on their pages leads to the reset.
       let areLinked = !items.isEmpty && items.allSatisfy { !$0.links.isEmpty }
       var row = row(page, account, areLinked: areLinked, words, exchange)
       row.items = items
@@ -353,16 +405,20 @@ struct AccountPage: Sendable {
 
   private func item(_ held: HeldItem, _ page: ProviderPage, _ words: Words, _ exchange: Exchange) -> Item {
     let own = words.speaking(page.descriptor.words)
-    let links = [(FlowPurpose.FactorOperation.change, "change_item"), (.disable, "remove_item")].compactMap { operation, label -> Link? in
+    let links = [(FlowPurpose.FactorOperation.change, "change_item"), (.disable, "remove_item")].compactMap {
+      operation, label -> Link? in
       // The item is named where the provider's step begins, so that has to be where the flow begins.
-      guard page.descriptor.beginFields.contains(HeldItem.field), let flow = exchange.generation.flow(for: .factor(page.name, operation)),
+      guard page.descriptor.beginFields.contains(HeldItem.field),
+        let flow = exchange.generation.flow(for: .factor(page.name, operation)),
         flow.steps.first?.choices == [page.name], offers(flow.name, exchange)
       else { return nil }
-      let address = ProviderPage.stepAddress(flow.name, with: nil, returnTo: "/auth/account?done=\(flow.name)", about: held.id)
+      let address = ProviderPage.stepAddress(
+        flow.name, with: nil, returnTo: "/auth/account?done=\(flow.name)", about: held.id)
       return Link(label: own[label], address: address, name: "\(own[label]): \(held.name)")
     }
     return Item(
-      name: held.name, details: held.details.map(own.translated), added: held.addedAt.map { Timestamp(milliseconds: $0).text },
+      name: held.name, details: held.details.map(own.translated),
+      added: held.addedAt.map { Timestamp(milliseconds: $0).text },
       used: held.usedAt.map { Timestamp(milliseconds: $0).text }, links: links)
   }
 
@@ -373,23 +429,29 @@ struct AccountPage: Sendable {
 
   /// What a provider keeps for the account, with links to the flows that there are for it.
   /// - Parameter areLinked: whether each thing that the provider keeps has links of its own.
-  private func row(_ page: ProviderPage, _ account: Account, areLinked: Bool, _ words: Words, _ exchange: Exchange) -> Row {
+  private func row(_ page: ProviderPage, _ account: Account, areLinked: Bool, _ words: Words, _ exchange: Exchange)
+    -> Row
+  {
     let isSet = account.credentials.contains(page.name)
     let title = page.shortName(words)
     let changes: [FlowPurpose.FactorOperation] = areLinked ? [] : [.change, .reset, .disable]
     let operations = isSet ? (page.keepsSeveral ? [.set] : []) + changes : [.set]
     let links = operations.compactMap { operation -> Link? in
-      guard let flow = exchange.generation.flow(for: .factor(page.name, operation))?.name, offers(flow, exchange) else { return nil }
+      guard let flow = exchange.generation.flow(for: .factor(page.name, operation))?.name, offers(flow, exchange) else {
+        return nil
+      }
       let purpose = FlowPurpose.factor(page.name, operation).step(of: page.name)
       let said = operation == .reset ? words["reset"] : page.link(to: purpose, words) ?? words[purpose.label]
-      return Link(label: said, address: Self.way(page.ownPath ?? ProviderPage.stepPath, flow), name: "\(said): \(title)")
+      return Link(
+        label: said, address: Self.way(page.ownPath ?? ProviderPage.stepPath, flow), name: "\(said): \(title)")
     }
     return Row(name: title, value: nil, badge: words[isSet ? "is_set" : "is_not_set"], isGood: isSet, links: links)
   }
 
   private func row(_ name: String, _ held: HeldIdentifier?, _ links: [Link?], _ words: Words) -> Row {
     Row(
-      name: words[name], value: held?.identifier.display, badge: held.map { words[$0.verifiedAt == nil ? "not_verified" : "verified"] },
+      name: words[name], value: held?.identifier.display,
+      badge: held.map { words[$0.verifiedAt == nil ? "not_verified" : "verified"] },
       isGood: held?.verifiedAt != nil, links: links.compactMap(\.self))
   }
 
@@ -397,7 +459,8 @@ struct AccountPage: Sendable {
     let name = DeviceName(userAgent: session.userAgent)
     let device = name.text(words)
     return Place(
-      id: session.id, device: device, since: session.createdAt.text, seen: session.lastSeenAt.text, isCurrent: isCurrent, isPhone: name.isPhone,
+      id: session.id, device: device, since: session.createdAt.text, seen: session.lastSeenAt.text,
+      isCurrent: isCurrent, isPhone: name.isPhone,
       label: words.text("sign_out_there", ["device": device]))
   }
 }
@@ -408,11 +471,13 @@ struct DeviceName {
   let system: String?
 
   private static let browsers: KeyValuePairs<String, String> = [
-    "Edg/": "Edge", "OPR/": "Opera", "SamsungBrowser/": "Samsung Internet", "Firefox/": "Firefox", "FxiOS/": "Firefox", "CriOS/": "Chrome",
+    "Edg/": "Edge", "OPR/": "Opera", "SamsungBrowser/": "Samsung Internet", "Firefox/": "Firefox", "FxiOS/": "Firefox",
+    "CriOS/": "Chrome",
     "Chrome/": "Chrome", "Safari/": "Safari", "curl/": "curl",
   ]
   private static let systems: KeyValuePairs<String, String> = [
-    "iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "Windows": "Windows", "Mac OS X": "Mac", "CrOS": "ChromeOS", "Linux": "Linux",
+    "iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "Windows": "Windows", "Mac OS X": "Mac",
+    "CrOS": "ChromeOS", "Linux": "Linux",
   ]
 
   init(userAgent: String?) {

@@ -3,13 +3,15 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/callback/{provider}`: where another site sends a person back to, with a `state` of ours and what the provider is to judge.
+/// `/auth/callback/{provider}`: where another site sends a person back to, with a `state` of ours and what the provider
+/// is to judge.
 ///
-/// A site may have the browser post it (OAuth 2.0 Form Post Response Mode). Such a post crosses sites and brings no cookies of ours, so what it says is
-/// kept, and the browser is sent to the same address by GET, with its cookies and a handle: the code of the other site is in no address.
+/// A site may have the browser post it (OAuth 2.0 Form Post Response Mode). Such a post crosses sites and brings no
+/// cookies of ours, so what it says is kept, and the browser is sent to the same address by GET, with its cookies and a
+/// handle: the code of the other site is in no address.
 ///
-/// Attacks: the link of somebody else's sign-in (works only in the browser that began it), an answer given twice, an open redirect
-/// (nothing in the address says where to go on to).
+/// Attacks: the link of somebody else's sign-in (works only in the browser that began it), an answer given twice, an
+/// open redirect (nothing in the address says where to go on to).
 struct CallbackPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -25,7 +27,9 @@ struct CallbackPage: Sendable {
         let query = try exchange.query()
         guard let state = query["state"] else { throw exchange.refusal(.flowNotFound) }
         let caller = try await driver.caller(exchange)
-        let called = try await driver.engine.flow(ofCallback: state, provider: name, returned: query[Self.handle], client: caller).get()
+        let called = try await driver.engine.flow(
+          ofCallback: state, provider: name, returned: query[Self.handle], client: caller
+        ).get()
         return try await judge(called, of: name, called.returned ?? query.values(of: fields), caller, exchange)
       },
       Endpoint(.inbound, .post, "/auth/callback/{}") { exchange throws(Refusal) in
@@ -33,7 +37,9 @@ struct CallbackPage: Sendable {
         let form = try await exchange.form()
         guard let state = form["state"] else { throw exchange.refusal(.flowNotFound) }
         let caller = try await driver.caller(exchange)
-        let handle = try await driver.engine.hold(form.values(of: fields), ofCallback: state, provider: name, client: caller).get()
+        let handle = try await driver.engine.hold(
+          form.values(of: fields), ofCallback: state, provider: name, client: caller
+        ).get()
         return .seeOther(FormFields.address("/auth/callback/\(name)", ["state": state, Self.handle: handle.reveal()]))
       },
     ]
@@ -45,20 +51,25 @@ struct CallbackPage: Sendable {
   /// The provider that is called back, and what it takes. Whatever else a site adds is not looked at.
   private func provider(_ exchange: Exchange) throws(Refusal) -> (ProviderName, [InputField]) {
     guard let name = ProviderName(rawValue: exchange.parameters[0]), exchange.generation.policies[name] != nil,
-      exchange.providers[name] is any FullProvider, let fields = exchange.providers.descriptor(name)?.callbackFields, !fields.isEmpty
+      exchange.providers[name] is any FullProvider, let fields = exchange.providers.descriptor(name)?.callbackFields,
+      !fields.isEmpty
     else { throw exchange.refusal(.notFound) }
     return (name, fields)
   }
 
   private func judge(
-    _ called: CalledBack, of provider: ProviderName, _ inputs: [String: InputValue], _ caller: ClientContext, _ exchange: Exchange
+    _ called: CalledBack, of provider: ProviderName, _ inputs: [String: InputValue], _ caller: ClientContext,
+    _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     let id = called.id
-    guard case .success(let before) = await driver.engine.view(id, client: caller), before.step?.provider == provider else {
+    guard case .success(let before) = await driver.engine.view(id, client: caller), before.step?.provider == provider
+    else {
       throw exchange.refusal(.stepNotOpen)
     }
     do throws(Refusal) {
-      let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: inputs, client: client) }
+      let driven = try await driver.drive(exchange) { engine, client in
+        await engine.submit(id, fields: inputs, client: client)
+      }
       record(.success, driven.view, of: provider, exchange)
       let next = await PageFlow(driver: driver).onward(driven, exchange)
       var response = Response.seeOther(exchange.address(of: next.view))
@@ -72,17 +83,22 @@ struct CallbackPage: Sendable {
       // The person began in the app, and is not left on a page of ours.
       if let app = called.app { return .seeOther(app.address(refused: NextPage.told(error.code))) }
       let kept = before.isUnderWay ? id : nil
-      return .seeOther(exchange.address(ofRefused: error.code, of: before, by: provider, id: kept, returnTo: called.returnTo))
+      return .seeOther(
+        exchange.address(ofRefused: error.code, of: before, by: provider, id: kept, returnTo: called.returnTo))
     }
   }
 
-  /// Records what became of a sign-in by another site. The browser goes on to the service, so no script of ours could send it.
-  private func record(_ moment: ClientEvent.SiteMoment, _ view: FlowView, of provider: ProviderName, _ exchange: Exchange) {
+  /// Records what became of a sign-in by another site. The browser goes on to the service, so no script of ours could
+  /// send it.
+  private func record(
+    _ moment: ClientEvent.SiteMoment, _ view: FlowView, of provider: ProviderName, _ exchange: Exchange
+  ) {
     guard view.purpose.letsIn, let page = ProviderPage(provider, exchange.providers) else { return }
     let isNew = moment == .success ? view.account.map { ["is_new_user": String($0.isNewUser)] } : nil
     audit.record(
       AuditEvent(
-        id: DecisionID(from: driver.random), at: clock.now(), kind: .client, flow: view.flow, flowPrefix: view.id.prefix, provider: provider,
+        id: DecisionID(from: driver.random), at: clock.now(), kind: .client, flow: view.flow,
+        flowPrefix: view.id.prefix, provider: provider,
         account: view.account?.id, address: exchange.client.address.description,
         detail: ClientEvent(moment, at: page.eventName, parameters: isNew ?? [:]).detail))
   }

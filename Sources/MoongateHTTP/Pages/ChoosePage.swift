@@ -55,7 +55,9 @@ struct ChoosePage: Sendable {
   static func address(of view: FlowView) -> String { FormFields.address(path, ["id": view.id.secret.reveal()]) }
 
   private func show(_ id: FlowID, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
-    guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)), Self.isDue(in: view) else {
+    guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
+      Self.isDue(in: view)
+    else {
       if let refusal { throw refusal }
       let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
       return exchange.leadOn(to: exchange.address(of: view))
@@ -69,7 +71,8 @@ struct ChoosePage: Sendable {
     let address = Self.address(of: view)
     let model = Model(action: address, options: options, problem: refusal.map { words.sentence(of: $0) })
     if let refusal { exchange.note(refusal) }
-    var response = pages.page(model, title: words["choose_title"], status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
+    var response = pages.page(
+      model, title: words["choose_title"], status: refusal?.code.httpStatus ?? .ok, at: address, exchange)
     if let refusal { response.addRefusalHeaders(refusal) }
     return response
   }

@@ -3,8 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// The page of a code provider: boxes for the code that was sent, such as `/auth/verify?id=…` (seeds.md, S1 and 4.2). The id is worth nothing
-/// without the cookie of the browser that began the flow.
+/// The page of a code provider: boxes for the code that was sent, such as `/auth/verify?id=…` (seeds.md, S1 and 4.2).
+/// The id is worth nothing without the cookie of the browser that began the flow.
 struct CodePage: Sendable {
   let page: ProviderPage
   let driver: FlowDriver
@@ -53,15 +53,23 @@ struct CodePage: Sendable {
       case "skip": driven = try await driver.drive(exchange) { engine, client in await engine.skip(id, client: client) }
       default:
         let code = form["code"] ?? ""
-        driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: ["code": .text(code)], client: client) }
+        driven = try await driver.drive(exchange) { engine, client in
+          await engine.submit(id, fields: ["code": .text(code)], client: client)
+        }
       }
       let next = await PageFlow(driver: driver).onward(driven, exchange)
       return exchange.leadOn(to: exchange.address(of: next.view), next.cookies)
     } catch {
       // The flow has ended while a lock ran: the same number goes on in a new one.
-      if action == "resend", [.flowNotFound, .flowExpired].contains(error.code), let again = await anew(form, exchange) { return again }
-      // What goes on after a refusal is the flow as it stands now; where there is none any more, the refusal says so itself.
-      guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)) else { throw error }
+      if action == "resend", [.flowNotFound, .flowExpired].contains(error.code), let again = await anew(form, exchange)
+      {
+        return again
+      }
+      // What goes on after a refusal is the flow as it stands now; where there is none any more, the refusal says so
+      // itself.
+      guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)) else {
+        throw error
+      }
       return try await show(view, notice: nil, error, exchange)
     }
   }
@@ -70,21 +78,26 @@ struct CodePage: Sendable {
   private func anew(_ form: FormFields, _ exchange: Exchange) async -> Response? {
     guard let name = form["flow"], let to = form["to"], exchange.generation.flows[name] != nil else { return nil }
     let outcome = await PageFlow(driver: driver).begin(
-      name, nil, page.name.rawValue, [page.identifierField: .text(to)], returnTo: exchange.targets.accept(form["return_to"]), exchange)
+      name, nil, page.name.rawValue, [page.identifierField: .text(to)],
+      returnTo: exchange.targets.accept(form["return_to"]), exchange)
     guard case .success(let begun) = outcome.result, begun.view.step?.sentTo != nil else { return nil }
     return exchange.leadOn(to: exchange.address(of: begun.view) + "&sent=1", outcome.cookies)
   }
 
   // MARK: the page
 
-  private func show(_ view: FlowView, notice: String?, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
+  private func show(_ view: FlowView, notice: String?, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal)
+    -> Response
+  {
     if view.status == .complete {
       // A second submit of the right code, or the page of an earlier sign-in: it was a success, so it leads on.
       if try await driver.session(exchange) != nil { return exchange.leadOn(to: view.next ?? "/") }
       let words = pages.words(exchange)
       return pages.page(completed(view, words), title: words["verified_page"], kind: "done", exchange)
     }
-    guard let step = view.step, step.provider == page.name, let sentTo = step.sentTo, step.fields.contains(where: { $0.name == "code" }) else {
+    guard let step = view.step, step.provider == page.name, let sentTo = step.sentTo,
+      step.fields.contains(where: { $0.name == "code" })
+    else {
       let next = exchange.address(of: view)
       if next.hasPrefix(path + "?") { return try await contact.show(view, refusal, exchange) }
       return exchange.leadOn(to: next)
@@ -92,7 +105,8 @@ struct CodePage: Sendable {
     let isEmail = page.isEmail
     let model = model(view, step, sentTo, isEmail: isEmail, notice, refusal, exchange)
     var response = pages.page(
-      model, title: model.heading, of: page.descriptor.words, kind: isEmail ? "email" : "verify", status: refusal?.code.httpStatus ?? .ok, exchange)
+      model, title: model.heading, of: page.descriptor.words, kind: isEmail ? "email" : "verify",
+      status: refusal?.code.httpStatus ?? .ok, exchange)
     if let refusal {
       exchange.note(refusal)
       response.addRefusalHeaders(refusal)
@@ -101,13 +115,15 @@ struct CodePage: Sendable {
   }
 
   private func model(
-    _ view: FlowView, _ step: StepView, _ sentTo: String, isEmail: Bool, _ notice: String?, _ refusal: Refusal?, _ exchange: Exchange
+    _ view: FlowView, _ step: StepView, _ sentTo: String, isEmail: Bool, _ notice: String?, _ refusal: Refusal?,
+    _ exchange: Exchange
   ) -> CodeModel {
     let words = words(exchange)
     let now = clock.now()
     let locked = step.lockedUntil.flatMap { now < $0 ? $0 - now : nil }
     let isExpired = step.expiresAt.map { now >= $0 } ?? false
-    // An expired code may be replaced at once, the timer notwithstanding: where there is a wait then, too many were sent.
+    // An expired code may be replaced at once, the timer notwithstanding: where there is a wait then, too many were
+    // sent.
     let wait = step.resendAt.flatMap { now < $0 ? $0 - now : nil }
     let field = step.fields.first { $0.name == "code" }
     let length = field?.length ?? 6
@@ -120,22 +136,28 @@ struct CodePage: Sendable {
     let isFormDue = view.purpose.registersFactor && view.isUnderWay
     let isSigningIn = !view.purpose.needsSession
     var model = CodeModel(
-      heading: words[heading(view, isEmail: isEmail)], isEmail: isEmail, length: length, boxes: Array(repeating: true, count: length),
+      heading: words[heading(view, isEmail: isEmail)], isEmail: isEmail, length: length,
+      boxes: Array(repeating: true, count: length),
       isDigits: isDigits, label: words.text("code_" + unit, length: length),
       sentLine: words.text("sent_" + unit, length: length), sentTo: sentTo, edit: edit,
       editLabel: words[isEmail ? "edit_email" : "edit_phone"],
-      editTitle: words[isEmail ? "edit_email_title" : "edit_title"], editAction: isFormDue ? nil : edit?.prefix { $0 != "?" }.description,
+      editTitle: words[isEmail ? "edit_email_title" : "edit_title"],
+      editAction: isFormDue ? nil : edit?.prefix { $0 != "?" }.description,
       editField: page.identifierField,
       editWay: isEmail ? (view.purpose.recoveredProvider != nil ? "reset" : "code") : "phone",
-      editFlow: changing ?? view.flow, back: changing == nil ? edit ?? NextPage.back(view.returnTo) : NextPage.back(view.returnTo),
+      editFlow: changing ?? view.flow,
+      back: changing == nil ? edit ?? NextPage.back(view.returnTo) : NextPage.back(view.returnTo),
       other: words[isEmail ? "other_email" : "other_phone"],
-      action: FormFields.address(path, ["id": id]), id: id, flow: view.flow, returnTo: view.returnTo, region: exchange.gateway.region,
+      action: FormFields.address(path, ["id": id]), id: id, flow: view.flow, returnTo: view.returnTo,
+      region: exchange.gateway.region,
       callingCode: exchange.callingCode(exchange.gateway.region),
       canStartAnew: isSigningIn,
-      notice: notice.map { words[$0] }, state: locked != nil ? "locked" : isExpired ? "expired" : "open", isOpen: locked == nil && !isExpired,
+      notice: notice.map { words[$0] }, state: locked != nil ? "locked" : isExpired ? "expired" : "open",
+      isOpen: locked == nil && !isExpired,
       isExpired: isExpired, isLocked: locked != nil, canResend: locked == nil && wait == nil,
       countdown: locked == nil ? wait.map(Countdown.init) : nil,
-      lock: locked.map(Countdown.init), expiresIn: step.expiresAt.map { Countdown(now < $0 ? $0 - now : .zero).milliseconds },
+      lock: locked.map(Countdown.init),
+      expiresIn: step.expiresAt.map { Countdown(now < $0 ? $0 - now : .zero).milliseconds },
       fallbacks: step.fallbacks.compactMap(exchange.page(of:)).map {
         CodeModel.Fallback(provider: $0.name.rawValue, label: words.text("send_instead", ["name": $0.shortName(words)]))
       },
@@ -158,12 +180,14 @@ struct CodePage: Sendable {
     switch view.purpose {
     case .factor(_, .recover): "reset_code_title"
     // A provider whose code does not come by mail has a heading of its own.
-    case .signIn where isEmail && !view.isUnderWay && page.descriptor.words?.page["verify_email"] == nil: "sign_in_code_title"
+    case .signIn where isEmail && !view.isUnderWay && page.descriptor.words?.page["verify_email"] == nil:
+      "sign_in_code_title"
     default: isEmail ? "verify_email" : "verify_phone"
     }
   }
 
-  /// The flow that replaces an address which the account only claims, such as a mistyped one; nil in every flow but one that verifies it.
+  /// The flow that replaces an address which the account only claims, such as a mistyped one; nil in every flow but one
+  /// that verifies it.
   private static func changing(_ view: FlowView, isEmail: Bool, _ exchange: Exchange) -> String? {
     guard case .verify(let kind) = view.purpose, let flow = exchange.generation.flow(for: .change(kind))?.name,
       !exchange.offered(first: flow).isEmpty
@@ -174,10 +198,15 @@ struct CodePage: Sendable {
   /// Where the flow's number or address is changed; nil where it is the account's own.
   private func edit(_ view: FlowView, isEmail: Bool, id: String, _ exchange: Exchange) -> String? {
     switch view.purpose {
-    case .verify: Self.changing(view, isEmail: isEmail, exchange).map { FormFields.address(path, ["flow": $0, "return_to": view.returnTo]) }
+    case .verify:
+      Self.changing(view, isEmail: isEmail, exchange).map {
+        FormFields.address(path, ["flow": $0, "return_to": view.returnTo])
+      }
     case .change, .join: FormFields.address(path, ["flow": view.flow, "return_to": view.returnTo])
-    case .register where view.isUnderWay && view.purpose.registersFactor: FormFields.address(NextPage.page(of: view), ["id": id])
-    case .signIn, .register, .factor(_, .recover): !view.isUnderWay ? FormFields.address(NextPage.page(of: view), ["id": id]) : nil
+    case .register where view.isUnderWay && view.purpose.registersFactor:
+      FormFields.address(NextPage.page(of: view), ["id": id])
+    case .signIn, .register, .factor(_, .recover):
+      !view.isUnderWay ? FormFields.address(NextPage.page(of: view), ["id": id]) : nil
     default: nil
     }
   }
@@ -191,7 +220,8 @@ struct CodePage: Sendable {
     // The countdown below says how long.
     case .resendTooSoon: return words.translated(refusal.code.sentence)
     case .sendLimit, .rateLimited:
-      return refusal.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) } ?? words.sentence(of: refusal)
+      return refusal.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) }
+        ?? words.sentence(of: refusal)
     case .deliveryFailed: return words.undelivered(refusal, otherwise: "failed_to_send", exchange)
     case .busy, .storeUnavailable, .policyError: return words["unable_to_verify"]
     default: return words.sentence(of: refusal)

@@ -3,8 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// What the page of a code provider shows to someone who is signed in, before a code is sent: a new number or address of their own, or the one that
-/// they have and are to prove.
+/// What the page of a code provider shows to someone who is signed in, before a code is sent: a new number or address
+/// of their own, or the one that they have and are to prove.
 struct ContactPage: Sendable {
   let provider: ProviderPage
   let driver: FlowDriver
@@ -39,11 +39,16 @@ struct ContactPage: Sendable {
   private var kind: IdentifierKind { isEmail ? .email : .phone }
 
   func show(_ query: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
-    guard query["flow"] != nil || exchange.generation.flow(for: .verify(kind)) != nil else { throw exchange.refusal(.flowNotFound) }
+    guard query["flow"] != nil || exchange.generation.flow(for: .verify(kind)) != nil else {
+      throw exchange.refusal(.flowNotFound)
+    }
     guard let own = try await driver.session(exchange) else {
       return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
     }
-    guard let definition = query["flow"].map({ exchange.generation.flows[$0] }) ?? exchange.generation.flow(for: .verify(kind)) else {
+    guard
+      let definition = query["flow"].map({ exchange.generation.flows[$0] })
+        ?? exchange.generation.flow(for: .verify(kind))
+    else {
       throw exchange.refusal(.notFound)
     }
     let flow = definition.name
@@ -89,12 +94,14 @@ struct ContactPage: Sendable {
         return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": returnTo]))
       }
       if refusal.code == .resendTooSoon, let id = outcome.id,
-        case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)), view.step?.sentTo != nil
+        case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
+        view.step?.sentTo != nil
       {
         return exchange.leadOn(to: exchange.address(of: view), outcome.cookies)
       }
       exchange.note(refusal)
-      var response = page(flow: flow, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, region: region, refusal, exchange)
+      var response = page(
+        flow: flow, id: outcome.id, returnTo: returnTo, own?.account, typed: typed, region: region, refusal, exchange)
       response.addRefusalHeaders(refusal)
       response.setCookies(outcome.cookies)
       return response
@@ -111,7 +118,8 @@ struct ContactPage: Sendable {
   }
 
   private func page(
-    flow asked: String, id: FlowID?, returnTo: String?, _ account: Account?, typed: String?, region: String? = nil, _ refusal: Refusal?,
+    flow asked: String, id: FlowID?, returnTo: String?, _ account: Account?, typed: String?, region: String? = nil,
+    _ refusal: Refusal?,
     _ exchange: Exchange
   ) -> Response {
     let words = pages.words(exchange).speaking(provider.descriptor.words)
@@ -147,18 +155,21 @@ struct ContactPage: Sendable {
       ? words.text("needs_email", ["service": exchange.gateway.brand.name ?? exchange.gateway.service])
       : [reason, words[names.1]].compactMap(\.self).joined(separator: " ")
     let model = Model(
-      heading: words[names.0], subtitle: subtitle, sentTo: sentTo, asksPhone: asks && !isEmail, asksEmail: asks && isEmail, action: path,
+      heading: words[names.0], subtitle: subtitle, sentTo: sentTo, asksPhone: asks && !isEmail,
+      asksEmail: asks && isEmail, action: path,
       id: id?.secret.reveal(), flow: flow, returnTo: returnTo, typed: typed, region: region ?? exchange.gateway.region,
       callingCode: exchange.callingCode(region ?? exchange.gateway.region), problem: problem,
       isInvalid: [.invalidPhone, .invalidEmail].contains(refusal?.code), back: NextPage.back(returnTo),
       wait: refusal?.retryAfter.map(Countdown.init),
       waitLabel: words[refusal?.code == .resendTooSoon ? "resend_in" : "try_again_in"],
-      confirms: ChangeProof.address(after: refusal, backTo: FormFields.address(path, ["flow": asked, "return_to": returnTo])),
+      confirms: ChangeProof.address(
+        after: refusal, backTo: FormFields.address(path, ["flow": asked, "return_to": returnTo])),
       stressesSupport: false)
     // A flow that was begun by this very request has a page of its own only once a code was sent.
     let isBegun = exchange.request.method == .get || (exchange.request.head.path ?? "").contains("?")
     let address = isBegun ? nil : FormFields.address(path, ["flow": asked, "return_to": returnTo])
     return pages.page(
-      model, title: model.heading, of: provider.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: address, isTypedInto: asks, exchange)
+      model, title: model.heading, of: provider.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: address,
+      isTypedInto: asks, exchange)
   }
 }

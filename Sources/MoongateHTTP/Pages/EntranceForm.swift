@@ -46,7 +46,8 @@ struct EntranceForm {
     refusedBy = sentence == nil ? nil : site
   }
 
-  /// The country that a number without its code is of, as a form or an address names it; nil for what is no two letters.
+  /// The country that a number without its code is of, as a form or an address names it; nil for what is no two
+  /// letters.
   static func region(_ text: String?) -> String? {
     text.flatMap { $0.wholeMatch(of: /[A-Za-z]{2}/) == nil ? nil : $0.uppercased() }
   }

@@ -3,8 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/login` and `/auth/register` (seeds.md, S2 and 4.8): who is it, by number, by email, or by another site. Which providers stand behind these ways,
-/// their `entrance` says.
+/// `/auth/login` and `/auth/register` (seeds.md, S2 and 4.8): who is it, by number, by email, or by another site. Which
+/// providers stand behind these ways, their `entrance` says.
 struct EntrancePage: Sendable {
   enum Kind: Sendable {
     case login, register
@@ -51,7 +51,10 @@ struct EntrancePage: Sendable {
     let flow = ownFlow(query["flow"], exchange)
     guard let text = query["id"] else {
       if let session {
-        if let name = query["flow"], let answer = try passwords.stepUp(name, session.account, returnTo, problem: refused(query, exchange), exchange) {
+        if let name = query["flow"],
+          let answer = try passwords.stepUp(
+            name, session.account, returnTo, problem: refused(query, exchange), exchange)
+        {
           return answer
         }
         // A password is chosen anew from the account page: the code goes to the account's own address.
@@ -61,7 +64,9 @@ struct EntrancePage: Sendable {
           form.isSignedIn = true
           return page(form, exchange)
         }
-        if flow == nil { return exchange.leadOn(to: returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/") }
+        if flow == nil {
+          return exchange.leadOn(to: returnTo ?? exchange.generation.flows[defaultFlow]?.next.returning ?? "/")
+        }
       }
       if hasOnlyLinks(flow, exchange) {
         return exchange.leadOn(to: ProviderPage.stepAddress(flow ?? defaultFlow, with: nil, returnTo: returnTo))
@@ -75,7 +80,9 @@ struct EntrancePage: Sendable {
     }
     // Edit: the same flow, another number. A flow that is dead leaves an empty form.
     let id = FlowID(text: text)
-    guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)), view.status == .pending else {
+    guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
+      view.status == .pending
+    else {
       var form = EntranceForm(way: way(query["with"], flow, exchange), flow: flow, returnTo: returnTo)
       form.phone = query["phone"]
       form.region = EntranceForm.region(query["region"])
@@ -100,8 +107,8 @@ struct EntrancePage: Sendable {
     return page(form, exchange)
   }
 
-  /// With the cookie by which the browser is known again. The splash is shown to a browser without it, and a form that comes back without it is sent by a
-  /// browser that keeps no cookies. Clients that are no browser get none.
+  /// With the cookie by which the browser is known again. The splash is shown to a browser without it, and a form that
+  /// comes back without it is sent by a browser that keeps no cookies. Clients that are no browser get none.
   private func greeting(_ page: Response, _ exchange: Exchange) -> Response {
     guard exchange.credentials.browser == nil, exchange.request.isNavigation || exchange.isScripted else { return page }
     var response = page
@@ -126,14 +133,18 @@ struct EntrancePage: Sendable {
       own == nil
       ? [SignInMethod.phone, .email, .code].contains { isOffered($0, nil, exchange) }
       : exchange.offered(first: own ?? "").contains { !isLink($0, own, exchange) }
-    return !isUsed && sites(own, exchange).isEmpty && !exchange.offered(first: own ?? defaultFlow).contains(where: isCeremony) && !links.isEmpty
+    return !isUsed && sites(own, exchange).isEmpty
+      && !exchange.offered(first: own ?? defaultFlow).contains(where: isCeremony) && !links.isEmpty
   }
 
   var defaultFlow: String { NextPage.usualFlow(of: kind.path) }
 
-  /// A flow of the operator's own to sign in by, as a route names it; nil for what is none, and for the flow that the page begins where nothing names one.
+  /// A flow of the operator's own to sign in by, as a route names it; nil for what is none, and for the flow that the
+  /// page begins where nothing names one.
   func ownFlow(_ name: String?, _ exchange: Exchange) -> String? {
-    guard let name, name != defaultFlow, let flow = exchange.generation.flows[name], flow.purpose.letsIn else { return nil }
+    guard let name, name != defaultFlow, let flow = exchange.generation.flows[name], flow.purpose.letsIn else {
+      return nil
+    }
     return name
   }
 
@@ -146,7 +157,9 @@ struct EntrancePage: Sendable {
     case .email: return passwordEntry(exchange)
     case .reset:
       let usual = passwordEntry(exchange).flatMap { exchange.generation.flow(for: .factor($0.provider.name, .recover)) }
-      let others = exchange.generation.flows.values.filter { $0.purpose.recoveredProvider != nil }.sorted { $0.name < $1.name }
+      let others = exchange.generation.flows.values.filter { $0.purpose.recoveredProvider != nil }.sorted {
+        $0.name < $1.name
+      }
       let resets = [usual].compactMap(\.self) + others
       return resets.lazy.compactMap { reset in
         field(.email, exchange.offered(first: reset.name).filter(\.sendsCodes)).map { ($0, reset.name) }
@@ -167,7 +180,8 @@ struct EntrancePage: Sendable {
     }
     // Of several, the one with the usual name.
     let usual = found.first { provider, flow in
-      kind == .register ? flow == FlowPurpose.register(setting: provider.name).usualName : flow == "login_\(provider.name)"
+      kind == .register
+        ? flow == FlowPurpose.register(setting: provider.name).usualName : flow == "login_\(provider.name)"
     }
     return usual ?? found.first
   }
@@ -204,7 +218,8 @@ struct EntrancePage: Sendable {
     return exchange.offered(first: flow).filter(isCeremony).map { page in
       let own = words.speaking(page.descriptor.words)
       return EntranceCeremony(
-        flow: flow, provider: page.name.rawValue, label: page.ceremonyButton.map(own.translated) ?? page.title(words), returnTo: form.returnTo,
+        flow: flow, provider: page.name.rawValue, label: page.ceremonyButton.map(own.translated) ?? page.title(words),
+        returnTo: form.returnTo,
         cancelled: own["ceremony_cancelled"], failed: own["ceremony_failed"])
     }
   }
@@ -213,10 +228,14 @@ struct EntrancePage: Sendable {
     entry(way, own, exchange) != nil && (kind == .login || way == .phone || way == .email)
   }
 
-  /// The requested way if the page offers it. Otherwise the first way of the operator's flow, or the first way of all if the flow has none.
+  /// The requested way if the page offers it. Otherwise the first way of the operator's flow, or the first way of all
+  /// if the flow has none.
   private func way(_ asked: String?, _ own: String?, _ exchange: Exchange) -> SignInMethod {
     if let way = asked.flatMap(SignInMethod.init(rawValue:)), isOffered(way, own, exchange) { return way }
-    if kind == .login, own == nil, let last = RememberedSignInMethod.find(in: exchange), isOffered(last, own, exchange) { return last }
+    if kind == .login, own == nil, let last = RememberedSignInMethod.find(in: exchange), isOffered(last, own, exchange)
+    {
+      return last
+    }
     let offered = [SignInMethod.phone, .email, .code].filter { isOffered($0, own, exchange) }
     return offered.first { entry($0, own, exchange)?.flow == own ?? defaultFlow } ?? offered.first ?? .phone
   }
@@ -225,10 +244,14 @@ struct EntrancePage: Sendable {
 
   private func send(_ exchange: Exchange) async throws(Refusal) -> Response {
     let sent = try await exchange.form()
-    if let asked = sent["step"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)), asked.passwordField != nil {
+    if let asked = sent["step"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)),
+      asked.passwordField != nil
+    {
       return try await passwords.judge(asked, sent, exchange)
     }
-    let site = sent["provider"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)).flatMap { $0.siteButton == nil ? nil : $0 }
+    let site = sent["provider"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)).flatMap {
+      $0.siteButton == nil ? nil : $0
+    }
     if let site, let flow = sent["flow"], exchange.generation.purpose(of: flow).needsSession {
       return try await passwords.leave(for: site, flow, returnTo: exchange.targets.accept(sent["return_to"]), exchange)
     }
@@ -247,7 +270,8 @@ struct EntrancePage: Sendable {
       form.told(refused(query, exchange), by: query["refused"], of: query["by"])
       return page(form, exchange)
     }
-    // Another way in, with the address that was typed already: in the form's body, never in an address, which histories and logs keep.
+    // Another way in, with the address that was typed already: in the form's body, never in an address, which histories
+    // and logs keep.
     if let asked = try exchange.query()["with"].flatMap(SignInMethod.init(rawValue:)), isOffered(asked, own, exchange) {
       form.way = asked
       return page(form, exchange)
@@ -259,7 +283,8 @@ struct EntrancePage: Sendable {
     }
     var inputs: [String: InputValue] = [:]
     let entry =
-      site.map { ($0, own ?? defaultFlow) } ?? edited.flatMap { sender(of: $0, as: way, exchange) } ?? entry(way, own, exchange)
+      site.map { ($0, own ?? defaultFlow) } ?? edited.flatMap { sender(of: $0, as: way, exchange) } ?? entry(
+        way, own, exchange)
       ?? own.flatMap { sender(in: $0, as: way, exchange) }
     guard let (provider, flow) = entry else { throw exchange.refusal(.stepNotOpen) }
     if site == nil {
@@ -278,7 +303,8 @@ struct EntrancePage: Sendable {
     case .failure(let refusal):
       // The living code page of this number, rather than a refusal to send what was sent already.
       if refusal.code == .resendTooSoon, let id = outcome.id,
-        case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)), view.step?.sentTo != nil
+        case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
+        view.step?.sentTo != nil
       {
         return exchange.leadOn(to: exchange.address(of: view), outcome.cookies)
       }
@@ -312,7 +338,8 @@ struct EntrancePage: Sendable {
         form.wait = Countdown(wait)
         form.waitsForCode = true
       }
-    case .deliveryFailed where refusal.deliveryReason != nil: form.problem = words.undelivered(refusal, otherwise: "unable_to_send", exchange)
+    case .deliveryFailed where refusal.deliveryReason != nil:
+      form.problem = words.undelivered(refusal, otherwise: "unable_to_send", exchange)
     case .deliveryFailed, .busy, .storeUnavailable, .policyError:
       form.problem = site?.siteFailed(words) ?? words["unable_to_send"]
     case .oauthFailed: form.problem = site?.siteFailed(words) ?? form.problem
@@ -345,7 +372,9 @@ struct EntrancePage: Sendable {
     // The first way needs no name, unless another one is remembered.
     let isLastOther = RememberedSignInMethod.find(in: exchange) != nil
     let parameter = { (way: SignInMethod?, path: String) -> String? in
-      way == nil || way == .phone ? (isLastOther && path == Kind.login.path && form.flow == nil ? SignInMethod.phone.rawValue : nil) : way?.rawValue
+      way == nil || way == .phone
+        ? (isLastOther && path == Kind.login.path && form.flow == nil ? SignInMethod.phone.rawValue : nil)
+        : way?.rawValue
     }
     let carried: (String, SignInMethod?) -> String = { path, way in
       FormFields.address(
@@ -359,18 +388,23 @@ struct EntrancePage: Sendable {
     let address = FormFields.address(
       here,
       [
-        "id": form.id, "with": parameter(form.way, here), "flow": form.flow, "return_to": form.returnTo, "refused": form.refused,
+        "id": form.id, "with": parameter(form.way, here), "flow": form.flow, "return_to": form.returnTo,
+        "refused": form.refused,
         "by": form.refusedBy,
       ])
     var ways: [EntranceModel.Link] = []
     let offer = { (way: SignInMethod, label: String) in
-      if way != form.way, isOffered(way, form.flow, exchange) { ways.append(EntranceModel.Link(label: words[label], address: carried(here, way))) }
+      if way != form.way, isOffered(way, form.flow, exchange) {
+        ways.append(EntranceModel.Link(label: words[label], address: carried(here, way)))
+      }
     }
     var forms: [EntranceModel.Link] = []
     switch form.way {
     case .phone: offer(.email, "use_email")
     case .email:
-      if isOffered(.code, form.flow, exchange) { forms.append(EntranceModel.Link(label: words["use_code"], address: carried(here, .code))) }
+      if isOffered(.code, form.flow, exchange) {
+        forms.append(EntranceModel.Link(label: words["use_code"], address: carried(here, .code)))
+      }
       offer(.phone, "use_phone")
     case .code, .reset:
       offer(.email, "remembered")
@@ -379,30 +413,41 @@ struct EntrancePage: Sendable {
     if form.way != .reset {
       for other in links(form.flow, exchange) {
         let address = ProviderPage.stepAddress(form.flow ?? defaultFlow, with: other.name, returnTo: form.returnTo)
-        ways.append(EntranceModel.Link(label: other.linkLabel(words) ?? words.text("use_other", ["name": other.shortName(words)]), address: address))
+        ways.append(
+          EntranceModel.Link(
+            label: other.linkLabel(words) ?? words.text("use_other", ["name": other.shortName(words)]), address: address
+          ))
       }
     }
     let forgotten = form.way == .email && isOffered(.reset, form.flow, exchange) ? carried(here, .reset) : nil
     if form.isSignedIn { ways = [EntranceModel.Link(label: words["cancel"], address: NextPage.back(form.returnTo))] }
     let otherPath = isLogin ? "/auth/register" : "/auth/login"
     let other = EntranceModel.Link(
-      label: words[name + "_other"], address: carried(otherPath, form.way == .email || form.way == .code ? .email : nil),
+      label: words[name + "_other"],
+      address: carried(otherPath, form.way == .email || form.way == .code ? .email : nil),
       question: words[name + "_question"])
     let hasOther = exchange.generation.flows[isLogin ? "register" : "login"] != nil
     let buttons = form.way == .reset ? [] : sites(form.flow, exchange).map { SiteButton($0, words) }
     let model = EntranceModel(
-      heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin, isPhone: form.way == .phone, isEmail: form.way == .email,
-      isAddress: form.way == .code || form.way == .reset, way: form.way.rawValue, id: form.id, flow: form.flow, returnTo: form.returnTo,
+      heading: words[heading], subtitle: words[subtitle], action: here, isLogin: isLogin, isPhone: form.way == .phone,
+      isEmail: form.way == .email,
+      isAddress: form.way == .code || form.way == .reset, way: form.way.rawValue, id: form.id, flow: form.flow,
+      returnTo: form.returnTo,
       phone: phone, region: form.region ?? exchange.gateway.region,
-      callingCode: exchange.callingCode(form.region ?? exchange.gateway.region), email: form.email, firstName: form.firstName,
+      callingCode: exchange.callingCode(form.region ?? exchange.gateway.region), email: form.email,
+      firstName: form.firstName,
       lastName: form.lastName, hasNames: !isLogin && form.way == .email, code: form.code, problem: form.problem,
       isCalm: form.isCalm,
-      phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email", passwordIsInvalid: form.invalid == "password",
+      phoneIsInvalid: form.invalid == "phone", emailIsInvalid: form.invalid == "email",
+      passwordIsInvalid: form.invalid == "password",
       wait: form.wait, waitLabel: words[form.waitsForCode ? "resend_in" : "try_again_in"],
-      button: words[form.way == .phone ? "send_otp" : form.way == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
-      sites: buttons, hasSites: !buttons.isEmpty, ceremonies: form.way == .reset ? [] : ceremonies(form, words, exchange), ways: ways, forms: forms,
+      button: words[
+        form.way == .phone ? "send_otp" : form.way == .email ? (isLogin ? "log_in" : "create_account") : "send_code"],
+      sites: buttons, hasSites: !buttons.isEmpty,
+      ceremonies: form.way == .reset ? [] : ceremonies(form, words, exchange), ways: ways, forms: forms,
       forgotten: forgotten,
-      offer: form.offersOther && hasOther ? other : nil, other: form.way == .reset || !hasOther ? nil : other, isArrival: form.isArrival,
+      offer: form.offersOther && hasOther ? other : nil, other: form.way == .reset || !hasOther ? nil : other,
+      isArrival: form.isArrival,
       stressesSupport: form.stressesSupport)
     let title = form.way == .reset || form.way == .code ? words[heading] : words[name + "_page"]
     return pages.page(model, title: title, kind: name, status: status, at: address, isTypedInto: true, exchange)

@@ -3,7 +3,8 @@ import Hummingbird
 import MoongateCore
 
 extension Exchange {
-  /// Whether one of our own scripts sent the form. It is told where to go on to as JSON, and shows it before it goes there.
+  /// Whether one of our own scripts sent the form. It is told where to go on to as JSON, and shows it before it goes
+  /// there.
   var isScripted: Bool { pageAbilities.contains("script") }
 
   /// Whether the script that sent the form has found the browser's credential API.
@@ -38,8 +39,8 @@ extension Duration {
   }
 }
 
-/// A time that a page counts down: what it shows at first, and from how many milliseconds a script goes on. Remaining time, not a moment:
-/// the reader's clock may be wrong.
+/// A time that a page counts down: what it shows at first, and from how many milliseconds a script goes on. Remaining
+/// time, not a moment: the reader's clock may be wrong.
 struct Countdown: Decodable {
   let text: String
   let milliseconds: Int64

@@ -13,12 +13,13 @@ import MoongateSDK
 ///       https://app.example.org/x
 /// ```
 ///
-/// Attacks: login CSRF, where a victim's browser is given an attacker's code (it lacks the attacker's nonce, and `__Host-` keeps neighbours from
-/// planting one); an open redirect (a code goes to hosts of routes alone, and where it leads is sealed in it); a code that leaks (it is good
-/// once, for 30 s, in one browser and at one origin).
+/// Attacks: login CSRF, where a victim's browser is given an attacker's code (it lacks the attacker's nonce, and
+/// `__Host-` keeps neighbours from planting one); an open redirect (a code goes to hosts of routes alone, and where it
+/// leads is sealed in it); a code that leaks (it is good once, for 30 s, in one browser and at one origin).
 struct HandoffPage: Sendable {
   static let path = "/auth/handoff"
-  private static let cookiesMissing = "Your browser did not send this site's cookie. Allow cookies for this site and open the page again."
+  private static let cookiesMissing =
+    "Your browser did not send this site's cookie. Allow cookies for this site and open the page again."
 
   let driver: FlowDriver
 
@@ -28,7 +29,9 @@ struct HandoffPage: Sendable {
         // A look ahead (HEAD) must not spend the code.
         guard exchange.request.method == .get else { throw exchange.refusal(.methodNotAllowed) }
         let query = try exchange.query()
-        guard let domain = exchange.gateway.furtherDomain(of: exchange.client.host?.name) else { return try await issue(query, exchange) }
+        guard let domain = exchange.gateway.furtherDomain(of: exchange.client.host?.name) else {
+          return try await issue(query, exchange)
+        }
         let origin = try origin(exchange)
         if let code = query["code"] { return try await redeem(code, at: origin, of: domain, exchange) }
         return begin(at: origin, query, exchange)
@@ -39,13 +42,17 @@ struct HandoffPage: Sendable {
   /// The origin that the request came in at.
   /// - Throws: where no code could be for it.
   private func origin(_ exchange: Exchange) throws(Refusal) -> String {
-    guard let host = exchange.client.host?.name, exchange.generation.routes.routes.contains(where: { $0.host == host }) else {
+    guard let host = exchange.client.host?.name, exchange.generation.routes.routes.contains(where: { $0.host == host })
+    else {
       throw exchange.refusal(.notFound, reason: "no route names this host: add `host` to its routes in routes.lua")
     }
     let origin = exchange.gateway.siblingOrigin(host).description
     guard exchange.client.origin == origin else {
       throw exchange.refusal(
-        .handoffFailed, reason: "asked for at \(exchange.client.origin ?? "no origin"), where \(origin) is expected: is X-Forwarded-Proto set?")
+        .handoffFailed,
+        reason:
+          "asked for at \(exchange.client.origin ?? "no origin"), where \(origin) is expected: is X-Forwarded-Proto set?"
+      )
     }
     return origin
   }
@@ -59,16 +66,24 @@ struct HandoffPage: Sendable {
     let wanted = origin.utf8.count + asked.utf8.count <= RedirectTargets.longest ? asked : "/"
     let address = FormFields.address(
       exchange.gateway.publicURL.description + Self.path,
-      ["return_to": origin + wanted, "challenge": Base64URL.encode(TokenHash(of: nonce.reveal().utf8).bytes), "flow": query["flow"]])
+      [
+        "return_to": origin + wanted, "challenge": Base64URL.encode(TokenHash(of: nonce.reveal().utf8).bytes),
+        "flow": query["flow"],
+      ])
     return leave(to: address, exchange.cookies.beginHandoff(nonce))
   }
 
-  private func redeem(_ code: String, at origin: String, of domain: String, _ exchange: Exchange) async throws(Refusal) -> Response {
+  private func redeem(_ code: String, at origin: String, of domain: String, _ exchange: Exchange) async throws(Refusal)
+    -> Response
+  {
     let old = try await driver.session(exchange)?.session
     let redeemer = HandoffService.Redeemer(
-      origin: origin, domain: domain, nonce: exchange.credentials.browserHash, address: exchange.client.address, decision: exchange.decision, old: old
+      origin: origin, domain: domain, nonce: exchange.credentials.browserHash, address: exchange.client.address,
+      decision: exchange.decision, old: old
     )
-    let result = try await exchange.asking { () async throws(StoreFault) in try await driver.engine.handoffs.redeem(code, by: redeemer) }
+    let result = try await exchange.asking { () async throws(StoreFault) in
+      try await driver.engine.handoffs.redeem(code, by: redeemer)
+    }
     switch result {
     case .success(let redeemed):
       let cookies = exchange.cookies
@@ -82,8 +97,11 @@ struct HandoffPage: Sendable {
   // MARK: public_url
 
   private func issue(_ query: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
-    guard exchange.gateway.domains.count > 1 else { throw exchange.refusal(.notFound, reason: "gateway.lua names no further root domain") }
-    guard let challenge = query["challenge"], CarriedCredentials.isToken(challenge), let hash = Base64URL.decode(challenge), hash.count == 32,
+    guard exchange.gateway.domains.count > 1 else {
+      throw exchange.refusal(.notFound, reason: "gateway.lua names no further root domain")
+    }
+    guard let challenge = query["challenge"], CarriedCredentials.isToken(challenge),
+      let hash = Base64URL.decode(challenge), hash.count == 32,
       let (origin, target) = destination(query["return_to"], exchange)
     else { throw exchange.refusal(.badRequest, reason: "no handoff begins with this address") }
     guard let session = try await driver.session(exchange)?.session else {
@@ -91,17 +109,21 @@ struct HandoffPage: Sendable {
     }
     let code: SecretText?
     do {
-      code = try driver.engine.handoffs.issue(for: session, to: origin, target: target, challenge: TokenHash(bytes: hash))
+      code = try driver.engine.handoffs.issue(
+        for: session, to: origin, target: target, challenge: TokenHash(bytes: hash))
     } catch {
       throw exchange.refusal(.policyError, fault: "the code cannot be sealed: \(error)")
     }
-    guard let code else { throw exchange.refusal(.handoffFailed, reason: "a session of a further domain makes no others") }
+    guard let code else {
+      throw exchange.refusal(.handoffFailed, reason: "a session of a further domain makes no others")
+    }
     return leave(to: FormFields.address(origin + Self.path, ["code": code.reveal()]), [])
   }
 
   /// The origin and the path that may be led to: an absolute address at a host of a route, of a further domain.
   private func destination(_ text: String?, _ exchange: Exchange) -> (origin: String, target: String)? {
-    guard let text = exchange.targets.accept(text), !text.hasPrefix("/"), let separator = text.firstRange(of: "://") else { return nil }
+    guard let text = exchange.targets.accept(text), !text.hasPrefix("/"), let separator = text.firstRange(of: "://")
+    else { return nil }
     let rest = text[separator.upperBound...]
     let end = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
     guard let host = HostName(String(rest[..<end])), exchange.gateway.furtherDomain(of: host.name) != nil,
@@ -112,19 +134,21 @@ struct HandoffPage: Sendable {
     return (origin, rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...])
   }
 
-  /// To the sign-in page, and back here. Attack on a person's patience: a browser that keeps no cookies would be asked to sign in without end; that it
-  /// comes back without a session is told.
+  /// To the sign-in page, and back here. Attack on a person's patience: a browser that keeps no cookies would be asked
+  /// to sign in without end; that it comes back without a session is told.
   private func signIn(
     before query: FormFields, _ challenge: String, _ origin: String, _ target: String, _ exchange: Exchange
   ) throws(Refusal) -> Response {
     guard query["signed_in"] == nil else {
-      throw exchange.refusal(.handoffFailed, detail: Self.cookiesMissing, reason: "signed in, and came back without a session")
+      throw exchange.refusal(
+        .handoffFailed, detail: Self.cookiesMissing, reason: "signed in, and came back without a session")
     }
     let back = { (target: String) in
       FormFields.address(Self.path, ["return_to": origin + target, "challenge": challenge, "signed_in": "true"])
     }
     let whole = back(target)
-    // An address that is too long would be ignored after the sign-in: the site's first page is better than the wrong site.
+    // An address that is too long would be ignored after the sign-in: the site's first page is better than the wrong
+    // site.
     let returnTo = whole.utf8.count <= RedirectTargets.longest ? whole : back("/")
     return leave(to: FormFields.address("/auth/login", ["flow": query["flow"], "return_to": returnTo]), [])
   }

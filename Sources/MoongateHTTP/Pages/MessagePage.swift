@@ -27,12 +27,15 @@ extension PageRenderer {
   func page(for refusal: Refusal, to request: Request, _ generation: any PolicyGeneration) -> Response {
     let words = words(request, set(of: generation))
     let path = request.head.path ?? ""
-    // Where a form was sent to, or another site leads to, nothing would be shown again: the refusal has an address of its own.
+    // Where a form was sent to, or another site leads to, nothing would be shown again: the refusal has an address of
+    // its own.
     let isShownAgain = [.get, .head].contains(request.method) && !path.hasPrefix("/auth/callback/")
     let code = RefusalCode(reserved: refusal.code.name) ?? .denied
     var response = page(
-      message(for: refusal, words, isHere: !path.hasPrefix("/auth/error")), title: { $0.translated(refusal.code.title) },
-      status: refusal.code.httpStatus, at: isShownAgain ? nil : FormFields.address("/auth/error", ["code": code.name]), request, generation)
+      message(for: refusal, words, isHere: !path.hasPrefix("/auth/error")),
+      title: { $0.translated(refusal.code.title) },
+      status: refusal.code.httpStatus, at: isShownAgain ? nil : FormFields.address("/auth/error", ["code": code.name]),
+      request, generation)
     response.addRefusalHeaders(refusal)
     return response
   }
@@ -47,7 +50,8 @@ extension PageRenderer {
     let set = set(of: generation)
     let words = LanguageChoice.choose(accepting: languages.map { [$0] } ?? [], among: set.languages) ?? set.languages[0]
     let base = generation.gateway.publicURL.description
-    let message = visitor.map { self.message(for: refusal, to: $0, words, base: base) } ?? message(for: refusal, words, base: base)
+    let message =
+      visitor.map { self.message(for: refusal, to: $0, words, base: base) } ?? message(for: refusal, words, base: base)
     return html(message, title: { $0.translated(refusal.code.title) }, in: words, generation: generation)
   }
 
@@ -57,7 +61,9 @@ extension PageRenderer {
       heading: words.translated(refusal.code.title), sentence: words.sentence(of: refusal),
       signedInAs: visitor.account.hint.map { words.text("signed_in_as", ["who": $0]) },
       links: [
-        MessagePage.Link(address: base + FormFields.address("/auth/logout", ["return_to": visitor.address]), label: words["sign_in_as_other"]),
+        MessagePage.Link(
+          address: base + FormFields.address("/auth/logout", ["return_to": visitor.address]),
+          label: words["sign_in_as_other"]),
         MessagePage.Link(address: base + "/auth/account", label: words["account_page"], style: "link"),
       ], reference: words.text("reference", ["id": refusal.decision.text]), stressesSupport: true)
   }
@@ -67,11 +73,13 @@ extension PageRenderer {
     let links: [MessagePage.Link] =
       switch refusal.code {
       case .unauthenticated: [MessagePage.Link(address: base + "/auth/login", label: words["sign_in"])]
-      case .flowNotFound, .flowExpired, .originRefused: [MessagePage.Link(address: base + "/auth/login", label: words["start_again"])]
+      case .flowNotFound, .flowExpired, .originRefused:
+        [MessagePage.Link(address: base + "/auth/login", label: words["start_again"])]
       case .handoffFailed: [MessagePage.Link(address: "/", label: words["start_again"])]
       case .busy, .storeUnavailable, .upstreamUnavailable, .upstreamTimeout, .rateLimited:
         isHere ? [MessagePage.Link(address: "", label: words["try_again"])] : []
-      case .denied, .notFound: [MessagePage.Link(address: base + "/auth/account", label: words["account_page"], style: "link")]
+      case .denied, .notFound:
+        [MessagePage.Link(address: base + "/auth/account", label: words["account_page"], style: "link")]
       default: []
       }
     return MessagePage(

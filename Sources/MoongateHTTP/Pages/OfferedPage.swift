@@ -1,10 +1,11 @@
 import MoongateCore
 import MoongateSDK
 
-/// Leads a person who has just signed in by the page on which they may set up what `accounts.lua` offers (`offer`), and may skip it.
+/// Leads a person who has just signed in by the page on which they may set up what `accounts.lua` offers (`offer`), and
+/// may skip it.
 ///
-/// The page is the one of the flow that sets the factor up, with a link past it. `offer=1` in its address shows that link and does nothing else, so
-/// whoever makes such an address up gains nothing.
+/// The page is the one of the flow that sets the factor up, with a link past it. `offer=1` in its address shows that
+/// link and does nothing else, so whoever makes such an address up gains nothing.
 enum OfferedPage {
   private static let mark = "offer"
 
@@ -24,7 +25,9 @@ enum OfferedPage {
   fileprivate static func isNamed(by exchange: Exchange) -> Bool { (try? exchange.query()[mark]) == "1" }
 
   /// The address of the same page, offered.
-  fileprivate static func marked(_ address: String) -> String { address + (address.contains("?") ? "&" : "?") + mark + "=1" }
+  fileprivate static func marked(_ address: String) -> String {
+    address + (address.contains("?") ? "&" : "?") + mark + "=1"
+  }
 }
 
 extension Exchange {
@@ -43,9 +46,11 @@ extension Exchange {
 }
 
 extension FlowDriver {
-  /// Where a sign-in leads that has just completed in the person's own browser: to what is offered first, if something is.
+  /// Where a sign-in leads that has just completed in the person's own browser: to what is offered first, if something
+  /// is.
   ///
-  /// A ceremony is offered only to a browser that has said that it can run one. Without scripts, and after a sign-in at another site, nobody knows.
+  /// A ceremony is offered only to a browser that has said that it can run one. Without scripts, and after a sign-in at
+  /// another site, nobody knows.
   func next(after view: FlowView, client: ClientContext, _ exchange: Exchange) async -> String? {
     guard exchange.kind == .page, let next = view.next, !OfferedPage.isOurs(next, exchange) else { return view.next }
     let canRunCeremonies = exchange.canRunCeremonies

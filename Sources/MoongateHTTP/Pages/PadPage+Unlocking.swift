@@ -5,20 +5,24 @@ import MoongateSDK
 // Locks and unlocking on the page of a PIN.
 
 extension PadPage {
-  /// The refusal of the next attempt while a lock is active, so that the page shows it before anything is typed; nil without a lock.
+  /// The refusal of the next attempt while a lock is active, so that the page shows it before anything is typed; nil
+  /// without a lock.
   func lock(in flow: String, _ purpose: FlowPurpose, _ exchange: Exchange) async throws(Refusal) -> Refusal? {
     guard purpose.step(of: provider) != .set else { return nil }
     let client = try await driver.caller(exchange)
-    guard case .success(let until?) = await driver.engine.lock(of: provider, in: flow, client: client) else { return nil }
+    guard case .success(let until?) = await driver.engine.lock(of: provider, in: flow, client: client) else {
+      return nil
+    }
     var refusal = exchange.refusal(.tooManyAttempts)
     let now = clock.now()
     refusal.retryAfter = now < until ? until - now : nil
     return refusal
   }
 
-  /// Verifies a PIN that the person has just chosen, by the flow that unlocks it, if they now go on to a route that requires it. The route would ask
-  /// again at once. Everywhere else, choosing a PIN is not passing it.
-  /// - Returns: the cookies of the session that has passed the PIN; nil if it was not verified, so that a page that requires it asks for it.
+  /// Verifies a PIN that the person has just chosen, by the flow that unlocks it, if they now go on to a route that
+  /// requires it. The route would ask again at once. Everywhere else, choosing a PIN is not passing it.
+  /// - Returns: the cookies of the session that has passed the PIN; nil if it was not verified, so that a page that
+  ///   requires it asks for it.
   func unlock(with chosen: InputValue?, after driven: FlowDriver.Driven, _ exchange: Exchange) async -> [String]? {
     guard let chosen, driven.view.status == .complete, driven.view.isOfBrowser, let token = driven.view.session?.token,
       let target = driven.view.next, exchange.requires(provider, at: target),
@@ -41,7 +45,8 @@ extension PadPage {
 }
 
 extension Account {
-  /// A masked number or address, enough for the owner to recognise the account: what is verified first. nil where it has none.
+  /// A masked number or address, enough for the owner to recognise the account: what is verified first. nil where it
+  /// has none.
   var hint: String? {
     let own = identifiers.sorted { ($0.verifiedAt == nil ? 1 : 0) < ($1.verifiedAt == nil ? 1 : 0) }
     return (own.filter { $0.identifier.kind != .federated } + own).lazy.compactMap(\.identifier.hint).first
@@ -63,7 +68,9 @@ extension Exchange {
     let routes = generation.routes
     let decoded = judged.decoded ?? raw
     let method = Array("GET".utf8)
-    guard let index = RouteMatcher(routes).match(host: host, path: decoded.span, method: method.span) else { return false }
+    guard let index = RouteMatcher(routes).match(host: host, path: decoded.span, method: method.span) else {
+      return false
+    }
     if case .passed(provider, _)? = routes.routes[index].requirement { return true }
     return false
   }
@@ -81,7 +88,8 @@ extension Exchange {
     return purpose.isProofAlone && purpose.needsSession ? words.text("asks_again", service) : nil
   }
 
-  /// Where a person goes on to in the end: a factor that has to be set up leads to the page that proves it, and that page to the service.
+  /// Where a person goes on to in the end: a factor that has to be set up leads to the page that proves it, and that
+  /// page to the service.
   private static func target(behind returnTo: String?) -> String? {
     var target = returnTo
     for _ in 0..<3 {

@@ -3,8 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// The page of a provider that shows a pad for digits, such as `/auth/pin` (seeds.md, S3): the lock page, and choosing, changing, forgetting and turning
-/// off a passcode. The flow's purpose says which.
+/// The page of a provider that shows a pad for digits, such as `/auth/pin` (seeds.md, S3): the lock page, and choosing,
+/// changing, forgetting and turning off a passcode. The flow's purpose says which.
 struct PadPage: Sendable {
   let page: ProviderPage
   let driver: FlowDriver
@@ -43,7 +43,10 @@ struct PadPage: Sendable {
     guard let own = try await driver.session(exchange) else {
       return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": exchange.request.head.path]))
     }
-    guard let definition = query["flow"].map({ exchange.generation.flows[$0] }) ?? exchange.generation.flow(for: .factor(provider, .unlock)) else {
+    guard
+      let definition = query["flow"].map({ exchange.generation.flows[$0] })
+        ?? exchange.generation.flow(for: .factor(provider, .unlock))
+    else {
       throw exchange.refusal(.notFound)
     }
     let flow = definition.name
@@ -55,7 +58,9 @@ struct PadPage: Sendable {
       return exchange.leadOn(to: FormFields.address(path, ["flow": making.name, "return_to": returnTo]))
     }
     if hasPIN, purpose.setProvider == provider { return exchange.leadOn(to: returnTo ?? "/auth/account") }
-    if purpose.resetProvider == provider { return try await page(.forgotten, flow: flow, view: nil, returnTo: returnTo, nil, exchange) }
+    if purpose.resetProvider == provider {
+      return try await page(.forgotten, flow: flow, view: nil, returnTo: returnTo, nil, exchange)
+    }
     guard definition.steps.first?.choices.contains(provider) ?? false else {
       // A flow of the operator's that asks for something else first.
       return exchange.leadOn(to: FormFields.address("/auth/login", ["flow": flow, "return_to": returnTo]))
@@ -93,13 +98,18 @@ struct PadPage: Sendable {
   }
 
   /// A ceremony that the flow takes in place of the digits, where the account has one.
-  private func instead(_ flow: String, isAutomatic: Bool, _ words: Words, _ exchange: Exchange) async throws(Refusal) -> Instead? {
+  private func instead(_ flow: String, isAutomatic: Bool, _ words: Words, _ exchange: Exchange) async throws(Refusal)
+    -> Instead?
+  {
     guard let account = try await driver.session(exchange)?.account else { return nil }
-    let found = exchange.offered(first: flow).first { $0.ceremonyButton != nil && account.credentials.contains($0.name) }
+    let found = exchange.offered(first: flow).first {
+      $0.ceremonyButton != nil && account.credentials.contains($0.name)
+    }
     guard let found, let button = found.ceremonyButton else { return nil }
     let isByHand = try exchange.query()["by"] != nil
     return Instead(
-      provider: found.name.rawValue, label: words.speaking(found.descriptor.words).translated(button), isAutomatic: isAutomatic && !isByHand)
+      provider: found.name.rawValue, label: words.speaking(found.descriptor.words).translated(button),
+      isAutomatic: isAutomatic && !isByHand)
   }
 
   // MARK: sending
@@ -107,7 +117,10 @@ struct PadPage: Sendable {
   func send(_ exchange: Exchange) async throws(Refusal) -> Response {
     let sent = try await exchange.form()
     let returnTo = exchange.targets.accept(sent["return_to"])
-    guard let definition = sent["flow"].map({ exchange.generation.flows[$0] }) ?? exchange.generation.flow(for: .factor(provider, .unlock)) else {
+    guard
+      let definition = sent["flow"].map({ exchange.generation.flows[$0] })
+        ?? exchange.generation.flow(for: .factor(provider, .unlock))
+    else {
       throw exchange.refusal(.notFound)
     }
     let (flow, purpose) = (definition.name, definition.purpose)
@@ -129,13 +142,15 @@ struct PadPage: Sendable {
     if sent["check"] != nil {
       // The current passcode alone, at its own step: proved as it is to unlock, and counted as there.
       let unlocking = exchange.generation.flow(for: .factor(provider, .unlock))?.name ?? flow
-      let outcome = await steps.begin(unlocking, nil, provider.rawValue, [current: .text(sent[current] ?? "")], returnTo: nil, exchange)
+      let outcome = await steps.begin(
+        unlocking, nil, provider.rawValue, [current: .text(sent[current] ?? "")], returnTo: nil, exchange)
       switch outcome.result {
       case .success:
         var response = Response.json(.members(["right": .flag(true)]))
         response.setCookies(outcome.cookies)
         return response
-      case .failure(let refusal): return try await refused(refusal, sent, flow, nil, returnTo, outcome.cookies, exchange)
+      case .failure(let refusal):
+        return try await refused(refusal, sent, flow, nil, returnTo, outcome.cookies, exchange)
       }
     }
     if sent["confirm"] != sent[new] {
@@ -143,7 +158,9 @@ struct PadPage: Sendable {
     }
     let outcome: PageFlow.Outcome
     if let id {
-      let open = sent["code"] == nil ? nil : try await driver.engine.view(id, client: try await driver.caller(exchange)).get().step?.provider
+      let open =
+        sent["code"] == nil
+        ? nil : try await driver.engine.view(id, client: try await driver.caller(exchange)).get().step?.provider
       outcome = await steps.prove(id, (open ?? provider).rawValue, inputs, exchange)
     } else {
       outcome = await steps.begin(flow, nil, provider.rawValue, inputs, returnTo: returnTo, exchange)
@@ -151,7 +168,8 @@ struct PadPage: Sendable {
     switch outcome.result {
     case .success(let driven):
       let unlocked = sent[new] == nil ? nil : await unlock(with: inputs[new], after: driven, exchange)
-      let cookies = unlocked.map { fresh in outcome.cookies.filter { !driven.cookies.contains($0) } + fresh } ?? outcome.cookies
+      let cookies =
+        unlocked.map { fresh in outcome.cookies.filter { !driven.cookies.contains($0) } + fresh } ?? outcome.cookies
       return exchange.leadOn(to: exchange.address(of: driven.view), cookies)
     // Nothing of a flow that is made anew at each try has to be kept.
     case .failure(let refusal): return try await refused(refusal, sent, flow, id, returnTo, outcome.cookies, exchange)
@@ -159,16 +177,20 @@ struct PadPage: Sendable {
   }
 
   /// Sends the code of a reset: to the verified email, else to the phone.
-  private func sendReset(_ sent: FormFields, _ flow: String, _ returnTo: String?, _ exchange: Exchange) async throws(Refusal) -> Response {
+  private func sendReset(_ sent: FormFields, _ flow: String, _ returnTo: String?, _ exchange: Exchange)
+    async throws(Refusal) -> Response
+  {
     guard let sender = try await sender(exchange) else { throw exchange.refusal(.denied) }
-    let outcome = await PageFlow(driver: driver).begin(flow, nil, sender.name.rawValue, [:], returnTo: returnTo, exchange)
+    let outcome = await PageFlow(driver: driver).begin(
+      flow, nil, sender.name.rawValue, [:], returnTo: returnTo, exchange)
     switch outcome.result {
     case .success(let begun): return exchange.leadOn(to: exchange.address(of: begun.view), outcome.cookies)
     case .failure(let refusal): return try await refused(refusal, sent, flow, nil, returnTo, outcome.cookies, exchange)
     }
   }
 
-  /// The provider that sends the code of a reset: by mail where the account has a verified address that is not too new, else the first that can.
+  /// The provider that sends the code of a reset: by mail where the account has a verified address that is not too new,
+  /// else the first that can.
   private func sender(_ exchange: Exchange) async throws(Refusal) -> ProviderPage? {
     guard let reset = exchange.generation.flow(for: .factor(provider, .reset)) else { return nil }
     let offered = try? await driver.engine.offers(reset.name, client: try await driver.caller(exchange)).get()
@@ -180,7 +202,8 @@ struct PadPage: Sendable {
   }
 
   private func refused(
-    _ refusal: Refusal, _ sent: FormFields, _ flow: String, _ id: FlowID?, _ returnTo: String?, _ cookies: [String], _ exchange: Exchange
+    _ refusal: Refusal, _ sent: FormFields, _ flow: String, _ id: FlowID?, _ returnTo: String?, _ cookies: [String],
+    _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     switch refusal.code {
     case .unauthenticated: return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": returnTo]))
@@ -264,7 +287,8 @@ struct PadPage: Sendable {
   }
 
   private func page(
-    _ task: Task, flow: String, view: FlowView?, returnTo: String?, _ refusal: Refusal?, notice: String? = nil, _ exchange: Exchange
+    _ task: Task, flow: String, view: FlowView?, returnTo: String?, _ refusal: Refusal?, notice: String? = nil,
+    _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     let words = pages.words(exchange).speaking(page.descriptor.words)
     let reset = exchange.generation.flow(for: .factor(provider, .reset))
@@ -291,7 +315,8 @@ struct PadPage: Sendable {
       case .create, .resetAfterCode: [chosen, again]
       case .change: [known, chosen, again]
       case .unlock, .disable: [known]
-      case .reset: [field("code", byEmail ? "enter_reset_code" : "enter_reset_code_phone", "one-time-code"), chosen, again]
+      case .reset:
+        [field("code", byEmail ? "enter_reset_code" : "enter_reset_code_phone", "one-time-code"), chosen, again]
       case .forgotten: []
       }
     let (heading, button): (String, String) =
@@ -309,30 +334,44 @@ struct PadPage: Sendable {
     if isTooSoon { problem = words.translated(RefusalCode.resendTooSoon.sentence) }
     let id = view?.id.secret.reveal()
     let now = clock.now()
-    let here = exchange.keepingOffer(FormFields.address(path, ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo]))
-    let skip = task == .create && view == nil ? exchange.skipping(exchange.generation.purpose(of: flow), flow, to: returnTo) : nil
+    let here = exchange.keepingOffer(
+      FormFields.address(path, ["id": id, "flow": id == nil ? flow : nil, "return_to": returnTo]))
+    let skip =
+      task == .create && view == nil
+      ? exchange.skipping(exchange.generation.purpose(of: flow), flow, to: returnTo) : nil
     let model = Model(
       heading: page.descriptor.title.map(words.translated) ?? words[heading],
       reason: exchange.reason(for: exchange.generation.purpose(of: flow), returnTo: returnTo, words),
-      // Attack: somebody signs in at a browser in which another person's session lives: the passcode is not that person's.
-      whose: task == .unlock && exchange.generation.purpose(of: flow).needsSession ? account?.hint : nil, isLock: task == .unlock,
+      // Attack: somebody signs in at a browser in which another person's session lives: the passcode is not that
+      // person's.
+      whose: task == .unlock && exchange.generation.purpose(of: flow).needsSession ? account?.hint : nil,
+      isLock: task == .unlock,
       isForgotten: task == .forgotten,
       forgotMessage: words[byEmail ? "forgot_message" : "forgot_message_phone"],
       forgotButton: words[byEmail ? "send_reset_email" : "send_reset_code"],
       // Who is not signed in yet has no session to reset a passcode in.
       canForget: isSignedIn && task != .create && reset != nil && task != .reset && task != .resetAfterCode,
       fields: fields,
-      button: words[button], action: skip == nil ? path : exchange.keepingOffer(path), id: id, flow: flow, returnTo: returnTo,
+      button: words[button], action: skip == nil ? path : exchange.keepingOffer(path), id: id, flow: flow,
+      returnTo: returnTo,
       back: NextPage.back(returnTo),
-      forgot: FormFields.address(path, ["flow": reset?.name, "return_to": returnTo]), here: here, sentTo: view?.step?.sentTo,
-      state: refusal == nil ? "open" : isLocked ? "locked" : "wrong", notice: notice.map { words[$0] }, problem: problem, code: refusal?.code.name,
+      forgot: FormFields.address(path, ["flow": reset?.name, "return_to": returnTo]), here: here,
+      sentTo: view?.step?.sentTo,
+      state: refusal == nil ? "open" : isLocked ? "locked" : "wrong", notice: notice.map { words[$0] },
+      problem: problem, code: refusal?.code.name,
       wait: isLocked || isTooSoon ? refusal?.retryAfter.map(Countdown.init) : nil,
       waitLabel: words[isTooSoon ? "resend_in" : "try_again_in"],
-      resend: view?.step?.resendAt.flatMap { now < $0 ? Countdown($0 - now) : nil }, then: isTooSoon ? "enable" : "reload",
-      confirms: ChangeProof.address(after: refusal, backTo: exchange.keepingOffer(FormFields.address(path, ["flow": flow, "return_to": returnTo]))),
-      checks: task == .change && exchange.generation.flow(for: .factor(provider, .unlock)) != nil, current: current, new: new, resetFlow: reset?.name,
-      instead: task == .unlock && view == nil ? try await instead(flow, isAutomatic: refusal == nil, words, exchange) : nil,
+      resend: view?.step?.resendAt.flatMap { now < $0 ? Countdown($0 - now) : nil },
+      then: isTooSoon ? "enable" : "reload",
+      confirms: ChangeProof.address(
+        after: refusal, backTo: exchange.keepingOffer(FormFields.address(path, ["flow": flow, "return_to": returnTo]))),
+      checks: task == .change && exchange.generation.flow(for: .factor(provider, .unlock)) != nil, current: current,
+      new: new, resetFlow: reset?.name,
+      instead: task == .unlock && view == nil
+        ? try await instead(flow, isAutomatic: refusal == nil, words, exchange) : nil,
       skip: skip, isOff: isLocked, stressesSupport: isLocked)
-    return pages.page(model, title: model.heading, of: page.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: here, exchange)
+    return pages.page(
+      model, title: model.heading, of: page.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: here,
+      exchange)
   }
 }

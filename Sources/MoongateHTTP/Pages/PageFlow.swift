@@ -2,7 +2,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// What pages do with flows beyond single verbs: a dead flow is replaced, and a step for which nothing is to be typed is begun.
+/// What pages do with flows beyond single verbs: a dead flow is replaced, and a step for which nothing is to be typed
+/// is begun.
 struct PageFlow: Sendable {
   let driver: FlowDriver
 
@@ -17,7 +18,8 @@ struct PageFlow: Sendable {
 
   /// Begins a step of a provider: of the flow that is named where it lives, else of a new one.
   func begin(
-    _ name: String, _ known: FlowID?, _ provider: String, _ inputs: [String: InputValue], returnTo: String?, _ exchange: Exchange
+    _ name: String, _ known: FlowID?, _ provider: String, _ inputs: [String: InputValue], returnTo: String?,
+    _ exchange: Exchange
   ) async -> Outcome {
     if let known {
       let result = await step(known, provider, inputs, as: nil, exchange)
@@ -39,7 +41,9 @@ struct PageFlow: Sendable {
       let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
       // What another site has judged once it judges anew, on another way there.
       if let step = view.step, step.provider.rawValue == provider, step.redirectTo == nil {
-        let driven = try await driver.drive(exchange) { engine, client in await engine.submit(id, fields: inputs, client: client) }
+        let driven = try await driver.drive(exchange) { engine, client in
+          await engine.submit(id, fields: inputs, client: client)
+        }
         result = .success(await onward(driven, exchange))
       } else {
         result = await step(id, provider, inputs, as: nil, exchange)
@@ -51,7 +55,8 @@ struct PageFlow: Sendable {
   }
 
   private func step(
-    _ id: FlowID, _ provider: String, _ inputs: [String: InputValue], as created: FlowDriver.Driven?, _ exchange: Exchange
+    _ id: FlowID, _ provider: String, _ inputs: [String: InputValue], as created: FlowDriver.Driven?,
+    _ exchange: Exchange
   ) async -> Result<FlowDriver.Driven, Refusal> {
     do throws(Refusal) {
       var driven = try await driver.drive(exchange, as: created) { engine, client in
@@ -64,7 +69,8 @@ struct PageFlow: Sendable {
     }
   }
 
-  /// Begins the steps that are due and for which nothing has to be chosen or typed: a code to the account's own address, a passcode.
+  /// Begins the steps that are due and for which nothing has to be chosen or typed: a code to the account's own
+  /// address, a passcode.
   func onward(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven {
     if let registered = await registering(driven, exchange) { return registered }
     var driven = driven
@@ -89,24 +95,31 @@ struct PageFlow: Sendable {
 // MARK: - Registering
 
 extension PageFlow {
-  /// Makes the account of a registration that lacks nothing but a code which may be left out, and sends that code in the new session.
+  /// Makes the account of a registration that lacks nothing but a code which may be left out, and sends that code in
+  /// the new session.
   ///
-  /// Whoever leaves the page of the code, by Back or for good, has an account and is signed in to it. The address stays unverified, and opens nothing
-  /// by itself, until the code is entered: as after "Skip for now".
-  /// - Returns: nil where the flow demands the code, where no flow verifies the address later, and where an app takes over what the flow ends in.
+  /// Whoever leaves the page of the code, by Back or for good, has an account and is signed in to it. The address stays
+  /// unverified, and opens nothing by itself, until the code is entered: as after "Skip for now".
+  /// - Returns: nil where the flow demands the code, where no flow verifies the address later, and where an app takes
+  ///   over what the flow ends in.
   private func registering(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven? {
     let view = driven.view
     guard view.purpose.registersFactor, view.status == .pending, view.isUnderWay, view.step == nil, !view.isForApp,
       let last = exchange.generation.flows[view.flow]?.steps.last, last.isSkippable, !view.choices.isEmpty,
-      Set(view.choices).isSubset(of: last.choices), view.choices.allSatisfy({ exchange.page(of: $0).map { $0.sendsCodes && $0.isEmail } ?? false }),
-      let verifying = exchange.generation.flow(for: .verify(.email)), let provider = exchange.offered(first: verifying.name).first?.name
+      Set(view.choices).isSubset(of: last.choices),
+      view.choices.allSatisfy({ exchange.page(of: $0).map { $0.sendsCodes && $0.isEmail } ?? false }),
+      let verifying = exchange.generation.flow(for: .verify(.email)),
+      let provider = exchange.offered(first: verifying.name).first?.name
     else { return nil }
     do throws(Refusal) {
-      var made = try await driver.drive(exchange, as: driven) { engine, client in await engine.skip(view.id, client: client) }
+      var made = try await driver.drive(exchange, as: driven) { engine, client in
+        await engine.skip(view.id, client: client)
+      }
       made.cookies = driven.cookies + made.cookies
       made.browser = driven.browser
       guard made.view.status == .complete, let token = made.view.session?.token else { return made }
-      let verification = await verification(by: provider, in: verifying.name, as: token, returnTo: made.view.next, exchange)
+      let verification = await verification(
+        by: provider, in: verifying.name, as: token, returnTo: made.view.next, exchange)
       guard var sent = verification else { return made }
       sent.cookies = made.cookies + sent.cookies
       return sent
@@ -116,7 +129,8 @@ extension PageFlow {
   }
 
   /// Mails a code to the address that the new account claims.
-  /// - Returns: the flow, also where its code could not be sent: its page says so and offers to send another. nil where there is no such flow.
+  /// - Returns: the flow, also where its code could not be sent: its page says so and offers to send another. nil where
+  ///   there is no such flow.
   private func verification(
     by provider: ProviderName, in flow: String, as token: SecretText, returnTo: String?, _ exchange: Exchange
   ) async -> FlowDriver.Driven? {
@@ -159,11 +173,12 @@ extension Result where Success == FlowDriver.Driven, Failure == Refusal {
 enum NextPage {
   /// The refusals that a page may be asked to show: from this list, never the text of a link.
   static let shown: [RefusalCode] = [
-    .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .disabled, .denied, .tooManyAttempts, .rateLimited,
+    .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .disabled, .denied, .tooManyAttempts,
+    .rateLimited,
   ]
 
-  /// Where a page that is left without having done anything leads back to: nothing was done there, and a page of ours that wants it done first would
-  /// lead here again.
+  /// Where a page that is left without having done anything leads back to: nothing was done there, and a page of ours
+  /// that wants it done first would lead here again.
   static func back(_ returnTo: String?) -> String {
     guard let returnTo, !returnTo.hasPrefix("/auth/") else { return "/auth/account" }
     return returnTo
@@ -200,7 +215,9 @@ extension Exchange {
     // One page shows every step that waits, whatever its provider's other steps look like.
     if view.step?.retryAfter != nil { return FormFields.address(ProviderPage.stepPath, ["id": id]) }
     let due = view.due.flatMap { ProviderPage($0, providers) }
-    guard let due else { return FormFields.address(choosesOnStepPage(view) ? ProviderPage.stepPath : NextPage.page(of: view), ["id": id]) }
+    guard let due else {
+      return FormFields.address(choosesOnStepPage(view) ? ProviderPage.stepPath : NextPage.page(of: view), ["id": id])
+    }
     if due.isOnStepPage { return FormFields.address(ProviderPage.stepPath, ["id": id]) }
     guard let path = due.ownPath else { return FormFields.address(NextPage.page(of: view), ["id": id]) }
     guard due.sendsCodes else { return FormFields.address(path, ["id": id]) }
@@ -209,14 +226,15 @@ extension Exchange {
       let reset = view.purpose.resetProvider.flatMap { ProviderPage($0, providers) }
       return FormFields.address(reset?.pad == nil ? path : reset?.ownPath ?? path, ["id": id])
     }
-    // Where a flow begins that lets people in, the page for that asks for the number or address; or, of a provider that it does not offer, the page of
-    // all steps.
+    // Where a flow begins that lets people in, the page for that asks for the number or address; or, of a provider that
+    // it does not offer, the page of all steps.
     if view.isUnderWay || !view.purpose.letsIn { return FormFields.address(path, ["id": id]) }
     if case .field? = due.descriptor.entrance { return FormFields.address(NextPage.page(of: view), ["id": id]) }
     return FormFields.address(ProviderPage.stepPath, ["id": id])
   }
 
-  /// Whether a choice that is left to the person is made on `/auth/step`. Where a flow begins, its own page offers the ways in.
+  /// Whether a choice that is left to the person is made on `/auth/step`. Where a flow begins, its own page offers the
+  /// ways in.
   private func choosesOnStepPage(_ view: FlowView) -> Bool {
     guard view.choices.count > 1 else { return false }
     if view.isUnderWay || view.choices.allSatisfy({ ProviderPage($0, providers)?.isOnStepPage ?? true }) { return true }
@@ -224,12 +242,19 @@ extension Exchange {
     return view.purpose.needsSession && !isPadReset
   }
 
-  /// The page on which the flow begins, with the sentence of a refusal. Who proves once more that it is them is signed in as before, and comes
-  /// back to where that was asked for.
-  func address(ofRefused code: RefusalCode, of view: FlowView, by provider: ProviderName, id: FlowID?, returnTo: String?) -> String {
-    if view.purpose.connectsSite { return FormFields.address("/auth/account", ["refused": NextPage.nameTold(code), "by": provider.rawValue]) }
+  /// The page on which the flow begins, with the sentence of a refusal. Who proves once more that it is them is signed
+  /// in as before, and comes back to where that was asked for.
+  func address(
+    ofRefused code: RefusalCode, of view: FlowView, by provider: ProviderName, id: FlowID?, returnTo: String?
+  ) -> String {
+    if view.purpose.connectsSite {
+      return FormFields.address("/auth/account", ["refused": NextPage.nameTold(code), "by": provider.rawValue])
+    }
     if ProviderPage(provider, providers)?.isOnStepPage ?? true {
-      if let id { return FormFields.address(ProviderPage.stepPath, ["id": id.secret.reveal(), "refused": NextPage.nameTold(code)]) }
+      if let id {
+        return FormFields.address(
+          ProviderPage.stepPath, ["id": id.secret.reveal(), "refused": NextPage.nameTold(code)])
+      }
       return ProviderPage.stepAddress(view.flow, with: provider, returnTo: returnTo, refused: NextPage.nameTold(code))
     }
     let told = NextPage.nameTold(code)
@@ -238,7 +263,9 @@ extension Exchange {
     let site = isOfSite && refusingSite(nil)?.name != provider ? provider.rawValue : nil
     // A flow that begins where people sign in by default needs no name there.
     let page = view.purpose.needsSession ? "/auth/login" : NextPage.page(of: view)
-    let flow = view.purpose.needsSession || id == nil && view.purpose.letsIn && NextPage.usualFlow(of: page) != view.flow ? view.flow : nil
+    let flow =
+      view.purpose.needsSession || id == nil && view.purpose.letsIn && NextPage.usualFlow(of: page) != view.flow
+      ? view.flow : nil
     let kept = view.purpose.needsSession ? nil : id?.secret.reveal()
     return FormFields.address(page, ["id": kept, "flow": flow, "refused": told, "by": site, "return_to": returnTo])
   }

@@ -3,7 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// What `/auth/login` asks of people whom it knows: a new password after the code of a reset, or, for a step-up, their own password or another site's word.
+/// What `/auth/login` asks of people whom it knows: a new password after the code of a reset, or, for a step-up, their
+/// own password or another site's word.
 struct PasswordForm: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -43,7 +44,9 @@ struct PasswordForm: Sendable {
   }
 
   func show(_ view: FlowView, _ exchange: Exchange) async throws(Refusal) -> Response {
-    page(ProofMethods(password: due(in: view, exchange)), id: view.id.secret.reveal(), flow: view.flow, returnTo: nil, nil, nil, exchange)
+    page(
+      ProofMethods(password: due(in: view, exchange)), id: view.id.secret.reveal(), flow: view.flow, returnTo: nil, nil,
+      nil, exchange)
   }
 
   /// What this page can ask an account for.
@@ -54,12 +57,16 @@ struct PasswordForm: Sendable {
 
   /// The page of a step-up by password or another site, where the flow is one; nil for a flow to sign in by.
   /// - Throws: 403 where the account has none of what the flow asks for here (exact.md, "Policies and tools").
-  func stepUp(_ name: String, _ account: Account, _ returnTo: String?, problem: String?, _ exchange: Exchange) throws(Refusal) -> Response? {
+  func stepUp(_ name: String, _ account: Account, _ returnTo: String?, problem: String?, _ exchange: Exchange)
+    throws(Refusal) -> Response?
+  {
     guard let flow = exchange.generation.flows[name], flow.purpose.needsSession else { return nil }
     // A site is connected by the button there.
     if flow.purpose.connectsSite { return exchange.leadOn(to: "/auth/account") }
     let ways = ways(flow, account, exchange)
-    if ways.password != nil || !ways.sites.isEmpty { return page(ways, id: nil, flow: name, returnTo: returnTo, problem, nil, exchange) }
+    if ways.password != nil || !ways.sites.isEmpty {
+      return page(ways, id: nil, flow: name, returnTo: returnTo, problem, nil, exchange)
+    }
     // A flow of the operator's that asks for a code first.
     for page in exchange.offered(first: name) where flow.purpose != .stepUp && page.sendsCodes {
       guard let path = page.ownPath, let kind = page.kind, account.identifier(kind)?.verifiedAt != nil else { continue }
@@ -77,11 +84,14 @@ struct PasswordForm: Sendable {
   }
 
   /// Begins the step of a step-up that another site judges.
-  func leave(for site: ProviderPage, _ flow: String, returnTo: String?, _ exchange: Exchange) async throws(Refusal) -> Response {
+  func leave(for site: ProviderPage, _ flow: String, returnTo: String?, _ exchange: Exchange) async throws(Refusal)
+    -> Response
+  {
     let outcome = await PageFlow(driver: driver).begin(flow, nil, site.name.rawValue, [:], returnTo: returnTo, exchange)
     switch outcome.result {
     case .success(let begun): return pages.lead(on: begun.view, outcome.cookies, exchange)
-    case .failure(let refusal): return try await refused(refusal, by: nil, id: nil, flow, returnTo, outcome.cookies, exchange)
+    case .failure(let refusal):
+      return try await refused(refusal, by: nil, id: nil, flow, returnTo, outcome.cookies, exchange)
     }
   }
 
@@ -93,23 +103,30 @@ struct PasswordForm: Sendable {
     if let id = sent["id"] {
       outcome = await steps.prove(FlowID(text: id), provider.name.rawValue, inputs, exchange)
     } else {
-      outcome = await steps.begin(sent["flow"] ?? "step_up", nil, provider.name.rawValue, inputs, returnTo: returnTo, exchange)
+      outcome = await steps.begin(
+        sent["flow"] ?? "step_up", nil, provider.name.rawValue, inputs, returnTo: returnTo, exchange)
     }
     switch outcome.result {
     case .success(let driven): return exchange.leadOn(to: exchange.address(of: driven.view), outcome.cookies)
     case .failure(let refusal):
       let flow = sent["flow"] ?? exchange.generation.flow(for: .factor(provider.name, .recover))?.name ?? "step_up"
-      return try await refused(refusal, by: provider, id: outcome.id?.secret.reveal() ?? sent["id"], flow, returnTo, outcome.cookies, exchange)
+      return try await refused(
+        refusal, by: provider, id: outcome.id?.secret.reveal() ?? sent["id"], flow, returnTo, outcome.cookies, exchange)
     }
   }
 
   private func refused(
-    _ refusal: Refusal, by provider: ProviderPage?, id: String?, _ flow: String, _ returnTo: String?, _ cookies: [String], _ exchange: Exchange
+    _ refusal: Refusal, by provider: ProviderPage?, id: String?, _ flow: String, _ returnTo: String?,
+    _ cookies: [String], _ exchange: Exchange
   ) async throws(Refusal) -> Response {
-    guard refusal.code != .flowNotFound, refusal.code != .flowExpired, refusal.code != .unauthenticated else { throw refusal }
+    guard refusal.code != .flowNotFound, refusal.code != .flowExpired, refusal.code != .unauthenticated else {
+      throw refusal
+    }
     exchange.note(refusal)
     var ways = ProofMethods(password: provider)
-    if let definition = exchange.generation.flows[flow], definition.purpose.needsSession, let own = try await driver.session(exchange) {
+    if let definition = exchange.generation.flows[flow], definition.purpose.needsSession,
+      let own = try await driver.session(exchange)
+    {
       ways = self.ways(definition, own.account, exchange)
     }
     let problem = pages.words(exchange).sentenceWithTries(of: refusal)
@@ -120,15 +137,18 @@ struct PasswordForm: Sendable {
   }
 
   private func page(
-    _ ways: ProofMethods, id: String?, flow: String, returnTo: String?, _ problem: String?, _ refusal: Refusal?, _ exchange: Exchange
+    _ ways: ProofMethods, id: String?, flow: String, returnTo: String?, _ problem: String?, _ refusal: Refusal?,
+    _ exchange: Exchange
   ) -> Response {
     let words = pages.words(exchange)
     let isNew = exchange.generation.purpose(of: flow).recoveredProvider != nil
     let model = Model(
       heading: words[isNew ? "new_password_title" : "confirm_title"],
-      subtitle: words[isNew ? "new_password_subtitle" : !ways.sites.isEmpty ? "confirm_other_subtitle" : "confirm_password_subtitle"],
+      subtitle: words[
+        isNew ? "new_password_subtitle" : !ways.sites.isEmpty ? "confirm_other_subtitle" : "confirm_password_subtitle"],
       label: words[isNew ? "new_password" : "password"], button: words[isNew ? "save_password" : "continue"],
-      autocomplete: isNew ? "new-password" : "current-password", asksPassword: ways.password != nil, provider: ways.password?.name.rawValue,
+      autocomplete: isNew ? "new-password" : "current-password", asksPassword: ways.password != nil,
+      provider: ways.password?.name.rawValue,
       sites: ways.sites.map { SiteButton($0, words) }, hasSites: !ways.sites.isEmpty, isNew: isNew, id: id,
       flow: flow, returnTo: returnTo, back: id == nil ? NextPage.back(returnTo) : nil, problem: problem,
       wait: refusal?.retryAfter.map(Countdown.init), stressesSupport: refusal?.code == .tooManyAttempts)

@@ -2,8 +2,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// What the pages know of a provider: how its steps are shown, where, and in which words. It is all that its descriptor says; no page knows a
-/// provider by name.
+/// What the pages know of a provider: how its steps are shown, where, and in which words. It is all that its descriptor
+/// says; no page knows a provider by name.
 struct ProviderPage {
   let name: ProviderName
   let descriptor: ProviderDescriptor
@@ -17,7 +17,9 @@ struct ProviderPage {
 
   /// - Returns: nil for a provider that this program does not have.
   init?(_ name: ProviderName, _ providers: ProviderRegistry) {
-    guard let descriptor = providers.descriptor(name), let presentation = providers.presentation(of: name) else { return nil }
+    guard let descriptor = providers.descriptor(name), let presentation = providers.presentation(of: name) else {
+      return nil
+    }
     self.name = name
     self.descriptor = descriptor
     self.presentation = presentation
@@ -64,7 +66,8 @@ struct ProviderPage {
     let able = pages.compactMap { page -> (page: ProviderPage, priority: Int)? in
       if case .field(kind, let priority)? = page.descriptor.entrance { (page, priority) } else { nil }
     }
-    return able.reduce(nil as (page: ProviderPage, priority: Int)?) { best, next in best.map { $0.priority >= next.priority } ?? false ? best : next
+    return able.reduce(nil as (page: ProviderPage, priority: Int)?) { best, next in
+      best.map { $0.priority >= next.priority } ?? false ? best : next
     }?.page
   }
 
@@ -76,7 +79,8 @@ struct ProviderPage {
     _ flow: String, with provider: ProviderName?, returnTo: String?, refused: String? = nil, about item: String? = nil
   ) -> String {
     FormFields.address(
-      stepPath, ["flow": flow, "with": provider?.rawValue, HeldItem.field.name: item, "return_to": returnTo, "refused": refused])
+      stepPath,
+      ["flow": flow, "with": provider?.rawValue, HeldItem.field.name: item, "return_to": returnTo, "refused": refused])
   }
 
   // MARK: - For whom
@@ -88,7 +92,9 @@ struct ProviderPage {
   var isEmail: Bool { kind == .email }
 
   /// The field that a code provider reads the identifier from.
-  var identifierField: String { descriptor.beginFields.first { $0.kind == .phone || $0.kind == .email }?.name ?? (isEmail ? "email" : "phone") }
+  var identifierField: String {
+    descriptor.beginFields.first { $0.kind == .phone || $0.kind == .email }?.name ?? (isEmail ? "email" : "phone")
+  }
 
   /// Whether an identity elsewhere is one of this provider. Those of instances and of programs begin with their names.
   func proves(_ identity: Identifier, among providers: ProviderRegistry) -> Bool {
@@ -98,11 +104,14 @@ struct ProviderPage {
   // MARK: - In which words
 
   /// What people read as its name.
-  func title(_ words: Words) -> String { words.speaking(descriptor.words).translated(descriptor.words?.title ?? Self.spoken(name.rawValue)) }
+  func title(_ words: Words) -> String {
+    words.speaking(descriptor.words).translated(descriptor.words?.title ?? Self.spoken(name.rawValue))
+  }
 
   /// What people call it where it is one of several.
   func shortName(_ words: Words) -> String {
-    words.text(ofChoice: name) ?? descriptor.words?.name.map(words.speaking(descriptor.words).translated) ?? title(words)
+    words.text(ofChoice: name) ?? descriptor.words?.name.map(words.speaking(descriptor.words).translated)
+      ?? title(words)
   }
 
   /// What people read at the link by which it is offered; nil where it declares none.
@@ -111,12 +120,17 @@ struct ProviderPage {
   }
 
   /// What people read at one of its fields.
-  func label(_ field: String, _ words: Words) -> String? { descriptor.words?.labels[field].map(words.speaking(descriptor.words).translated) }
+  func label(_ field: String, _ words: Words) -> String? {
+    descriptor.words?.labels[field].map(words.speaking(descriptor.words).translated)
+  }
 
   /// What people read at the link to one of its flows.
-  func link(to purpose: StepPurpose, _ words: Words) -> String? { descriptor.words?.links[purpose].map(words.speaking(descriptor.words).translated) }
+  func link(to purpose: StepPurpose, _ words: Words) -> String? {
+    descriptor.words?.links[purpose].map(words.speaking(descriptor.words).translated)
+  }
 
-  /// The sentence of what a person comes back with from its site: one of ours, or one that it has declared; never the text of a link.
+  /// The sentence of what a person comes back with from its site: one of ours, or one that it has declared; never the
+  /// text of a link.
   func sentence(ofRefused name: String, _ words: Words) -> String? {
     guard let code = RefusalCode(reserved: name) else {
       let outcome = RefusalReason(rawValue: name).flatMap(descriptor.outcome)
@@ -126,10 +140,12 @@ struct ProviderPage {
     return NextPage.shown.contains(code) ? words.translated(code.sentence) : nil
   }
 
-  /// What people read if its site could not sign them in. The provider's own sentence may name its usual site, which is not the site of an instance or of
-  /// an entry with a title.
+  /// What people read if its site could not sign them in. The provider's own sentence may name its usual site, which is
+  /// not the site of an instance or of an entry with a title.
   func siteFailed(_ words: Words) -> String {
-    if isOnEntrance, descriptor.instanceOf == nil, descriptor.title == nil, let outcome = descriptor.outcome(.oauthFailed) {
+    if isOnEntrance, descriptor.instanceOf == nil, descriptor.title == nil,
+      let outcome = descriptor.outcome(.oauthFailed)
+    {
       return words.speaking(descriptor.words).translated(outcome.sentence)
     }
     return words.text("site_failed", ["site": shortName(words)])
@@ -143,9 +159,12 @@ struct ProviderPage {
 }
 
 extension Words {
-  /// What the person is told where a code could not be delivered: the reason that the provider has declared, in its words, else this word of the page.
+  /// What the person is told where a code could not be delivered: the reason that the provider has declared, in its
+  /// words, else this word of the page.
   func undelivered(_ refusal: Refusal, otherwise name: String, _ exchange: Exchange) -> String {
-    guard let reason = refusal.deliveryReason, let provider = refusal.provider.flatMap(exchange.page(of:)) else { return self[name] }
+    guard let reason = refusal.deliveryReason, let provider = refusal.provider.flatMap(exchange.page(of:)) else {
+      return self[name]
+    }
     return speaking(provider.descriptor.words).translated(reason.sentence)
   }
 }
@@ -166,7 +185,8 @@ extension Exchange {
   /// All that can be used now, in the order of the program's list.
   var pages: [ProviderPage] { providers.all.compactMap { page(of: $0.descriptor.name) } }
 
-  /// The other site that an address tells a refusal of: the one that it names, otherwise the first with a button on the page for signing in.
+  /// The other site that an address tells a refusal of: the one that it names, otherwise the first with a button on the
+  /// page for signing in.
   func refusingSite(_ name: String?) -> ProviderPage? {
     let sites = pages.filter { $0.isOnEntrance && $0.siteButton != nil }
     guard let name else { return sites.first }
@@ -177,5 +197,7 @@ extension Exchange {
   func callingCode(_ region: String) -> String { providers.formatter(for: .phone)?.callingCode(region: region) ?? "" }
 
   /// Those that keep a factor for accounts and have a flow that sets it.
-  var factors: [ProviderPage] { pages.filter { $0.descriptor.role.contains(.keepsFactor) && generation.flow(for: .factor($0.name, .set)) != nil } }
+  var factors: [ProviderPage] {
+    pages.filter { $0.descriptor.role.contains(.keepsFactor) && generation.flow(for: .factor($0.name, .set)) != nil }
+  }
 }

@@ -2,7 +2,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// The pages of providers that show boxes for a code or a pad for digits: `/auth/PAGE` of those that declare a page, `/auth/step/NAME` of all others.
+/// The pages of providers that show boxes for a code or a pad for digits: `/auth/PAGE` of those that declare a page,
+/// `/auth/step/NAME` of all others.
 struct ProviderPages: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -13,12 +14,16 @@ struct ProviderPages: Sendable {
       [
         Endpoint(.page, .get, path) { exchange throws(Refusal) in
           let page = try page(at: path, exchange)
-          if page.pad != nil { return try await PadPage(page: page, driver: driver, pages: pages, clock: clock).show(exchange) }
+          if page.pad != nil {
+            return try await PadPage(page: page, driver: driver, pages: pages, clock: clock).show(exchange)
+          }
           return try await CodePage(page, driver, pages, clock: clock).show(exchange)
         },
         Endpoint(.page, .post, path) { exchange throws(Refusal) in
           let page = try page(at: path, exchange)
-          if page.pad != nil { return try await PadPage(page: page, driver: driver, pages: pages, clock: clock).send(exchange) }
+          if page.pad != nil {
+            return try await PadPage(page: page, driver: driver, pages: pages, clock: clock).send(exchange)
+          }
           return try await CodePage(page, driver, pages, clock: clock).send(exchange)
         },
       ]
@@ -28,7 +33,9 @@ struct ProviderPages: Sendable {
   /// The provider whose page it is.
   private func page(at path: String, _ exchange: Exchange) throws(Refusal) -> ProviderPage {
     let address = path.replacing("{}", with: exchange.parameters[0])
-    let found = exchange.providers.all.lazy.compactMap { ProviderPage($0.descriptor.name, exchange.providers) }.first { $0.ownPath == address }
+    let found = exchange.providers.all.lazy.compactMap { ProviderPage($0.descriptor.name, exchange.providers) }.first {
+      $0.ownPath == address
+    }
     guard let found else { throw exchange.refusal(.notFound) }
     return found
   }

@@ -1,6 +1,7 @@
 import CQRCode
 
-/// A text as a QR code, drawn as an inline SVG: nothing is fetched, and no style is in it that the Content-Security-Policy would refuse.
+/// A text as a QR code, drawn as an inline SVG: nothing is fetched, and no style is in it that the
+/// Content-Security-Policy would refuse.
 struct QRPicture {
   /// The element.
   let svg: String
@@ -11,7 +12,8 @@ struct QRPicture {
     var modules = [UInt8](repeating: 0, count: Int(CQR_MOST_MODULES))
     let width = Int(cqr_encode(text, text.utf8.count, &modules))
     guard width > 0 else { return nil }
-    // Four light modules all around belong to the symbol (ISO/IEC 18004 section 6.3.8): without them many cameras find nothing.
+    // Four light modules all around belong to the symbol (ISO/IEC 18004 section 6.3.8): without them many cameras find
+    // nothing.
     let margin = 4
     var path = ""
     for row in 0..<width {
@@ -37,6 +39,7 @@ struct QRPicture {
 extension String {
   /// For a value in double quotes.
   fileprivate var attributeEscaped: String {
-    replacing("&", with: "&amp;").replacing("\"", with: "&quot;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+    replacing("&", with: "&amp;").replacing("\"", with: "&quot;").replacing("<", with: "&lt;").replacing(
+      ">", with: "&gt;")
   }
 }

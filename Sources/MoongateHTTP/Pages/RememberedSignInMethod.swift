@@ -1,8 +1,8 @@
 import Hummingbird
 import MoongateCore
 
-/// How the person signed in here the last time, so that the page begins with it. It names a way and nobody, and opens nothing: whoever planted it has
-/// chosen the form that is shown first.
+/// How the person signed in here the last time, so that the page begins with it. It names a way and nobody, and opens
+/// nothing: whoever planted it has chosen the form that is shown first.
 enum RememberedSignInMethod {
   static let cookie = "moongate-way"
   /// A year.
@@ -23,6 +23,7 @@ enum RememberedSignInMethod {
     let kept = way == .email || way == .code ? way : nil
     guard way != .reset, kept != known else { return nil }
     let secure = exchange.gateway.publicURL.isSecure ? "; Secure" : ""
-    return "\(cookie)=\(kept?.rawValue ?? ""); Path=/auth; Max-Age=\(kept == nil ? 0 : memory); HttpOnly; SameSite=Lax\(secure)"
+    return
+      "\(cookie)=\(kept?.rawValue ?? ""); Path=/auth; Max-Age=\(kept == nil ? 0 : memory); HttpOnly; SameSite=Lax\(secure)"
   }
 }

@@ -122,8 +122,8 @@ struct StepModel: PageModel {
     let options: String?
     /// Whether the page starts it on arrival.
     let isAutomatic: Bool
-    /// What is said when the person cancels or takes too long, when the device has a credential of the account already, when the call fails, and where
-    /// the browser cannot do it.
+    /// What is said when the person cancels or takes too long, when the device has a credential of the account already,
+    /// when the call fails, and where the browser cannot do it.
     let cancelled: String
     let known: String
     let failed: String
@@ -181,13 +181,16 @@ extension StepModel {
   ///   - provider: the form's; nil where a choice is to be made.
   ///   - choices: what is offered then.
   init(
-    _ form: StepForm, _ refusal: Refusal?, _ provider: ProviderPage?, choices offered: [(name: ProviderName, page: ProviderPage?)], _ words: Words,
+    _ form: StepForm, _ refusal: Refusal?, _ provider: ProviderPage?,
+    choices offered: [(name: ProviderName, page: ProviderPage?)], _ words: Words,
     now: Timestamp, here: String
   ) {
     let words = words.speaking(provider?.descriptor.words)
     self.here = here
     let step = form.step
-    let locked = step?.lockedUntil.flatMap { now < $0 ? $0 - now : nil } ?? (refusal?.code == .tooManyAttempts ? refusal?.retryAfter : nil)
+    let locked =
+      step?.lockedUntil.flatMap { now < $0 ? $0 - now : nil }
+      ?? (refusal?.code == .tooManyAttempts ? refusal?.retryAfter : nil)
     let isExpired = step?.expiresAt.map { now >= $0 } ?? false
     isOff = locked != nil || isExpired || refusal?.code == .disabled
     let offered = form.provider == nil ? offered : []
@@ -203,14 +206,19 @@ extension StepModel {
     sentTo = provider?.sendsCodes ?? false ? step?.sentTo : nil
     let length = step?.fields.first { $0.name == "code" }?.length
     sentLine =
-      sentTo == nil ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", length: length ?? 6)
-    // Of what a provider says in favour of its factor people read before they set it up, whether they were offered it or chose it.
-    let recommends = purpose == .set && !form.flowPurpose.isReset && provider?.descriptor.words?.page["offer_help"] != nil
+      sentTo == nil
+      ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", length: length ?? 6)
+    // Of what a provider says in favour of its factor people read before they set it up, whether they were offered it
+    // or chose it.
+    let recommends =
+      purpose == .set && !form.flowPurpose.isReset && provider?.descriptor.words?.page["offer_help"] != nil
     instruction =
       (form.skip != nil || recommends) && step == nil
       ? words["offer_help"]
       : offered.isEmpty
-        ? (isTold || sentTo != nil ? nil : provider?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : words.translated($0.instruction) })
+        ? (isTold || sentTo != nil
+          ? nil
+          : provider?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : words.translated($0.instruction) })
         : words["step_choose"]
     let asked = Self.asked(form, provider)
     let invalid = refusal.flatMap { $0.field ?? ([401, 410].contains($0.code.status) ? asked.first?.name : nil) }
@@ -219,13 +227,16 @@ extension StepModel {
     isCeremony = ceremony != nil
     let all = asked.filter { $0.kind != .json }.enumerated().map { index, field in
       Field(
-        field, label: provider?.label(field.name, words) ?? ProviderPage.spoken(field.name), isNew: purpose == .set, isInvalid: invalid == field.name,
+        field, label: provider?.label(field.name, words) ?? ProviderPage.spoken(field.name), isNew: purpose == .set,
+        isInvalid: invalid == field.name,
         isFocused: index == 0, isOff: isOff, value: form.typed[StepForm.prefix + field.name], words)
     }
     // A form that asks for one of several shows the first of them; the others are behind their labels.
     fields = all.enumerated().filter { $0.offset == 0 || $0.element.isRequired }.map(\.element)
     more = all.enumerated().filter { $0.offset > 0 && !$0.element.isRequired }.map(\.element)
-    choices = offered.map { Choice(name: $0.name.rawValue, label: $0.page?.shortName(words) ?? ProviderPage.spoken($0.name.rawValue)) }
+    choices = offered.map {
+      Choice(name: $0.name.rawValue, label: $0.page?.shortName(words) ?? ProviderPage.spoken($0.name.rawValue))
+    }
     (id, flow, with, returnTo) = (form.id, form.flow, form.step == nil ? form.provider?.rawValue : nil, form.returnTo)
     back = form.isFirst && form.skip == nil ? Self.back(form) : nil
     skip = form.skip
@@ -262,8 +273,8 @@ extension StepModel {
     }
   }
 
-  /// What is to be typed. Before a step is begun: what beginning it takes; where that is nothing, what a person will have to prove,
-  /// as far as the provider has words for it.
+  /// What is to be typed. Before a step is begun: what beginning it takes; where that is nothing, what a person will
+  /// have to prove, as far as the provider has words for it.
   private static func asked(_ form: StepForm, _ provider: ProviderPage?) -> [InputField] {
     if let step = form.step { return step.fields }
     guard let provider else { return [] }
@@ -285,8 +296,11 @@ extension StepModel {
 }
 
 extension StepModel.Ceremony {
-  /// - Returns: nil where nothing of the kind is due: the provider's pages show none, or this round asks for something else.
-  fileprivate init?(of provider: ProviderPage, _ form: StepForm, _ purpose: StepPurpose, isRefused: Bool, _ words: Words) {
+  /// - Returns: nil where nothing of the kind is due: the provider's pages show none, or this round asks for something
+  ///   else.
+  fileprivate init?(
+    of provider: ProviderPage, _ form: StepForm, _ purpose: StepPurpose, isRefused: Bool, _ words: Words
+  ) {
     guard provider.ceremonyButton != nil else { return nil }
     var due: (call: CeremonyCall, options: String)?
     for case .ceremony(let call, let options) in form.step?.shown ?? [] { due = (call, options) }
@@ -294,8 +308,10 @@ extension StepModel.Ceremony {
     // Before something is made, changed or removed, the person says that they want it.
     let isAutomatic = !isRefused && form.refused == nil && (form.step != nil || purpose == .prove)
     self.init(
-      field: form.step?.fields.first { $0.kind == .json }.map { StepForm.prefix + $0.name }, call: due?.call.rawValue, options: due?.options,
-      isAutomatic: isAutomatic, cancelled: words["ceremony_cancelled"], known: words["ceremony_known"], failed: words["ceremony_failed"],
+      field: form.step?.fields.first { $0.kind == .json }.map { StepForm.prefix + $0.name }, call: due?.call.rawValue,
+      options: due?.options,
+      isAutomatic: isAutomatic, cancelled: words["ceremony_cancelled"], known: words["ceremony_known"],
+      failed: words["ceremony_failed"],
       unavailable: words["ceremony_unavailable"])
   }
 }
@@ -303,7 +319,8 @@ extension StepModel.Ceremony {
 extension StepModel.Field {
   /// - Parameter isNew: whether a secret is made rather than proved.
   fileprivate init(
-    _ field: InputField, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool, value: String?, _ words: Words
+    _ field: InputField, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool, value: String?,
+    _ words: Words
   ) {
     let (type, inputmode, autocomplete, maxlength) =
       switch field.kind {
@@ -320,12 +337,15 @@ extension StepModel.Field {
     let count = field.kind == .digits ? field.length ?? 0 : 0
     let hasBoxes = (4...8).contains(count)
     self.init(
-      name: field.name, label: label, type: type, inputmode: inputmode, autocomplete: autocomplete, maxlength: maxlength,
-      isDigits: field.kind == .digits, isRequired: field.isRequired, isInvalid: isInvalid, isFocused: isFocused, isOff: isOff,
+      name: field.name, label: label, type: type, inputmode: inputmode, autocomplete: autocomplete,
+      maxlength: maxlength,
+      isDigits: field.kind == .digits, isRequired: field.isRequired, isInvalid: isInvalid, isFocused: isFocused,
+      isOff: isOff,
       value: [.phone, .email, .region].contains(field.kind) ? value.map { String($0.prefix(maxlength)) } : nil,
       options: (field.choices ?? []).map {
         StepModel.Option(
-          group: StepForm.prefix + field.name, value: $0.value, text: words.translated($0.label), isOnly: field.choices?.count == 1)
+          group: StepForm.prefix + field.name, value: $0.value, text: words.translated($0.label),
+          isOnly: field.choices?.count == 1)
       },
       isChoice: field.kind == .choice, boxes: Array(repeating: true, count: hasBoxes ? count : 0), hasBoxes: hasBoxes)
   }
@@ -338,7 +358,9 @@ extension StepModel.Part {
     case .text(let text): [Self(text: words.translated(text))]
     case .secret(let text): [Self(secret: text)]
     case .qr(let text):
-      QRPicture(of: text, label: words["qr_picture"]).map { [Self(picture: $0.svg, app: text.hasPrefix("otpauth://") ? text : nil)] } ?? [
+      QRPicture(of: text, label: words["qr_picture"]).map {
+        [Self(picture: $0.svg, app: text.hasPrefix("otpauth://") ? text : nil)]
+      } ?? [
         Self(secret: text)
       ]
     case .list(let items): [Self(list: StepModel.List(items: items))]

@@ -3,8 +3,9 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/step`: a step of any provider without a page of its own, in the words and fields that it brings; and, where a flow leaves a choice, the
-/// ways that there are. `?id=` is a flow under way, `?flow=` one that is begun here (`with=` names the provider).
+/// `/auth/step`: a step of any provider without a page of its own, in the words and fields that it brings; and, where a
+/// flow leaves a choice, the ways that there are. `?id=` is a flow under way, `?flow=` one that is begun here (`with=`
+/// names the provider).
 struct StepPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -19,7 +20,9 @@ struct StepPage: Sendable {
         return try await show(query, typed: .empty, exchange)
       },
       Endpoint(.page, .post, Self.path) { exchange throws(Refusal) in
-        if try exchange.isSwitch { return try await show(try exchange.query(), typed: try await exchange.form(), exchange) }
+        if try exchange.isSwitch {
+          return try await show(try exchange.query(), typed: try await exchange.form(), exchange)
+        }
         return try await send(exchange)
       },
     ]
@@ -34,7 +37,8 @@ struct StepPage: Sendable {
     if exchange.request.method == .get, let step = view.step, step.retryAfter == .zero, step.lockedUntil == nil {
       return try await poll(view, step, exchange)
     }
-    return try await show(view, notice: query["sent"] == nil ? nil : "code_sent", refused: query["refused"], typed, nil, exchange)
+    return try await show(
+      view, notice: query["sent"] == nil ? nil : "code_sent", refused: query["refused"], typed, nil, exchange)
   }
 
   /// A flow that is not begun yet: straight to what it asks for, where that is one thing.
@@ -44,7 +48,9 @@ struct StepPage: Sendable {
     let returnTo = exchange.targets.accept(query["return_to"])
     let account = try await driver.session(exchange)?.account
     let purpose = flow.purpose
-    if !flow.needsSession(by: exchange.providers), account != nil { return exchange.leadOn(to: returnTo ?? flow.next.returning) }
+    if !flow.needsSession(by: exchange.providers), account != nil {
+      return exchange.leadOn(to: returnTo ?? flow.next.returning)
+    }
     if let made = purpose.setProvider, account?.credentials.contains(made) ?? false,
       exchange.isOffer || !(exchange.page(of: made)?.keepsSeveral ?? false)
     {
@@ -61,7 +67,8 @@ struct StepPage: Sendable {
     let asked = query["with"].flatMap(ProviderName.init(rawValue:))
     let chosen = asked.flatMap { choices.contains($0) ? $0 : nil } ?? (choices.count == 1 ? choices[0] : nil)
     // Who has none of what is asked for is led to make one, and comes back.
-    if let wanted = asked ?? chosen, let account, purpose.step(of: wanted) == .prove, !account.credentials.contains(wanted),
+    if let wanted = asked ?? chosen, let account, purpose.step(of: wanted) == .prove,
+      !account.credentials.contains(wanted),
       flow.steps.first?.choices.contains(wanted) ?? false, exchange.page(of: wanted)?.isOnStepPage ?? false,
       let making = exchange.generation.flow(for: .factor(wanted, .set))
     {
@@ -69,22 +76,27 @@ struct StepPage: Sendable {
       return exchange.leadOn(to: ProviderPage.stepAddress(making.name, with: nil, returnTo: back))
     }
     if let page = chosen.flatMap(exchange.page(of:)).flatMap({ ownPage(of: $0, in: flow, exchange) }) {
-      return exchange.leadOn(to: exchange.keepingOffer(FormFields.address(page, ["flow": name, "return_to": returnTo])))
+      return exchange.leadOn(
+        to: exchange.keepingOffer(FormFields.address(page, ["flow": name, "return_to": returnTo])))
     }
-    var form = StepForm(flow: name, purpose: purpose, returnTo: returnTo, provider: chosen, choices: chosen == nil ? choices : [])
+    var form = StepForm(
+      flow: name, purpose: purpose, returnTo: returnTo, provider: chosen, choices: chosen == nil ? choices : [])
     form.refused = query["refused"]
     form.isForChange = isForChange
     form.typed = typed
     if let item = query[HeldItem.field.name], let chosen, [.change, .disable].contains(purpose.step(of: chosen)) {
       // Somebody has removed it meanwhile: in another tab, or elsewhere.
-      guard let held = try await held(item, of: chosen, exchange) else { return exchange.leadOn(to: "/auth/account?done=gone") }
+      guard let held = try await held(item, of: chosen, exchange) else {
+        return exchange.leadOn(to: "/auth/account?done=gone")
+      }
       form.item = held
     }
     return page(form, nil, exchange)
   }
 
   /// One of the things that a provider keeps for the account of the session; nil where it is not there.
-  private func held(_ item: String, of provider: ProviderName, _ exchange: Exchange) async throws(Refusal) -> HeldItem? {
+  private func held(_ item: String, of provider: ProviderName, _ exchange: Exchange) async throws(Refusal) -> HeldItem?
+  {
     let holdings = try await driver.engine.holdings(client: try await driver.caller(exchange)).get()
     return holdings[provider]?.first { $0.id == item }
   }
@@ -95,7 +107,8 @@ struct StepPage: Sendable {
     guard page.sendsCodes, !flow.needsSession(by: exchange.providers) else { return page.ownPath }
     // Whom a code is for is asked for on the page for signing in, where its field is this provider's, or else here.
     guard case .field(let kind, _)? = page.descriptor.entrance else { return nil }
-    let takesField = ProviderPage.taking(kind, of: exchange.offered(first: flow.name).filter(\.sendsCodes))?.name == page.name
+    let takesField =
+      ProviderPage.taking(kind, of: exchange.offered(first: flow.name).filter(\.sendsCodes))?.name == page.name
     return takesField ? NextPage.page(of: flow.purpose, flow.name) : nil
   }
 
@@ -106,11 +119,14 @@ struct StepPage: Sendable {
 
   /// - Parameter chosen: of several that may be begun, the one whose form is shown.
   private func show(
-    _ view: FlowView, notice: String?, refused: String? = nil, as chosen: ProviderName? = nil, _ typed: FormFields, _ refusal: Refusal?,
+    _ view: FlowView, notice: String?, refused: String? = nil, as chosen: ProviderName? = nil, _ typed: FormFields,
+    _ refusal: Refusal?,
     _ exchange: Exchange
   ) async throws(Refusal) -> Response {
     guard shows(view, exchange) || chosen != nil else { return exchange.leadOn(to: exchange.address(of: view)) }
-    var form = StepForm(flow: view.flow, purpose: view.purpose, returnTo: view.returnTo, provider: view.step?.provider, choices: view.choices)
+    var form = StepForm(
+      flow: view.flow, purpose: view.purpose, returnTo: view.returnTo, provider: view.step?.provider,
+      choices: view.choices)
     if view.step == nil, let only = chosen ?? view.due { (form.provider, form.choices) = (only, []) }
     form.id = view.id.secret.reveal()
     form.step = view.step
@@ -159,7 +175,9 @@ struct StepPage: Sendable {
     let named = sent["with"].flatMap(ProviderName.init(rawValue:))
     // Of a step that waits the person may take another way.
     let other = named.flatMap { view.step?.alternatives.contains($0) ?? false ? $0 : nil }
-    if let step = view.step, step.retryAfter != nil, other == nil, sent["action"] != "skip" { return try await poll(view, step, exchange) }
+    if let step = view.step, step.retryAfter != nil, other == nil, sent["action"] != "skip" {
+      return try await poll(view, step, exchange)
+    }
     let provider = other ?? view.step?.provider ?? named ?? view.due
     let state = FlowState(id: id, flow: view.flow, provider: provider, returnTo: view.returnTo)
     let steps = PageFlow(driver: driver)
@@ -167,7 +185,8 @@ struct StepPage: Sendable {
       switch sent["action"] {
       case "resend":
         let driven = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
-        return exchange.leadOn(to: FormFields.address(Self.path, ["id": id.secret.reveal(), "sent": "1"]), driven.cookies)
+        return exchange.leadOn(
+          to: FormFields.address(Self.path, ["id": id.secret.reveal(), "sent": "1"]), driven.cookies)
       case "skip":
         let driven = try await driver.drive(exchange) { engine, client in await engine.skip(id, client: client) }
         let next = await steps.onward(driven, exchange)
@@ -184,9 +203,12 @@ struct StepPage: Sendable {
 
   /// Begins a flow; what was typed already is judged with it.
   private func begin(_ sent: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
-    guard let flow = sent["flow"], let definition = exchange.generation.flows[flow] else { throw exchange.refusal(.flowNotFound) }
+    guard let flow = sent["flow"], let definition = exchange.generation.flows[flow] else {
+      throw exchange.refusal(.flowNotFound)
+    }
     let first = definition.steps.first?.choices ?? []
-    guard let provider = sent["with"].flatMap(ProviderName.init(rawValue:)) ?? first.first, first.contains(provider) else {
+    guard let provider = sent["with"].flatMap(ProviderName.init(rawValue:)) ?? first.first, first.contains(provider)
+    else {
       throw exchange.refusal(.stepNotOpen)
     }
     var state = FlowState(flow: flow, provider: provider, returnTo: exchange.targets.accept(sent["return_to"]))
@@ -197,11 +219,14 @@ struct StepPage: Sendable {
     do throws(Refusal) {
       let driven = try begun.result.get()
       // What may be left out has not been judged by `begin`: the same is submitted now.
-      if !inputs.isEmpty, let step = driven.view.step, step.provider == provider, step.redirectTo == nil, step.sentTo == nil, !step.fields.isEmpty,
+      if !inputs.isEmpty, let step = driven.view.step, step.provider == provider, step.redirectTo == nil,
+        step.sentTo == nil, !step.fields.isEmpty,
         step.fields.allSatisfy({ !$0.isRequired }), Set(inputs.keys).isSubset(of: step.fields.map(\.name))
       {
         let id = driven.view.id
-        var judged = try await driver.drive(exchange, as: driven) { engine, client in await engine.submit(id, fields: inputs, client: client) }
+        var judged = try await driver.drive(exchange, as: driven) { engine, client in
+          await engine.submit(id, fields: inputs, client: client)
+        }
         judged.browser = driven.browser
         let next = await steps.onward(judged, exchange)
         return lead(next, begun.cookies + next.cookies, exchange)
@@ -212,11 +237,18 @@ struct StepPage: Sendable {
     }
   }
 
-  /// What was typed into the provider's fields. Their names in the form have a prefix, so that none can be taken for one of ours.
-  private func inputs(_ sent: FormFields, _ provider: ProviderName, _ step: StepView?, _ exchange: Exchange) -> [String: InputValue] {
+  /// What was typed into the provider's fields. Their names in the form have a prefix, so that none can be taken for
+  /// one of ours.
+  private func inputs(_ sent: FormFields, _ provider: ProviderName, _ step: StepView?, _ exchange: Exchange) -> [String:
+    InputValue]
+  {
     let descriptor = exchange.providers[provider]?.descriptor
-    let names = (step?.fields ?? []).map(\.name) + (descriptor?.beginFields ?? []).map(\.name) + (descriptor?.submitFields ?? []).map(\.name)
-    return Dictionary(names.compactMap { name in sent[StepForm.prefix + name].map { (name, .text($0)) } }) { first, _ in first }
+    let names =
+      (step?.fields ?? []).map(\.name) + (descriptor?.beginFields ?? []).map(\.name)
+      + (descriptor?.submitFields ?? []).map(\.name)
+    return Dictionary(names.compactMap { name in sent[StepForm.prefix + name].map { (name, .text($0)) } }) { first, _ in
+      first
+    }
   }
 
   /// On to what is due: another site, or a page.
@@ -232,23 +264,30 @@ struct StepPage: Sendable {
   ) async throws(Refusal) -> Response {
     switch refusal.code {
     case .unauthenticated:
-      let back = state.id == nil ? ProviderPage.stepAddress(state.flow, with: state.provider, returnTo: state.returnTo) : state.returnTo
+      let back =
+        state.id == nil
+        ? ProviderPage.stepAddress(state.flow, with: state.provider, returnTo: state.returnTo) : state.returnTo
       return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": back]))
     case .flowNotFound, .flowExpired: throw refusal
     default: break
     }
     exchange.note(refusal)
     var response: Response
-    if let id = state.id, case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)) {
-      // What a rival has completed meanwhile, or goes on elsewhere, has no form here to say it on. A step that has waited, and was refused, may be
-      // begun again where it was.
-      let again = state.provider.flatMap { view.choices.contains($0) && exchange.page(of: $0)?.isOnStepPage ?? false ? $0 : nil }
+    if let id = state.id,
+      case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange))
+    {
+      // What a rival has completed meanwhile, or goes on elsewhere, has no form here to say it on. A step that has
+      // waited, and was refused, may be begun again where it was.
+      let again = state.provider.flatMap {
+        view.choices.contains($0) && exchange.page(of: $0)?.isOnStepPage ?? false ? $0 : nil
+      }
       let isHere = shows(view, exchange)
       guard isHere || again != nil else { throw refusal }
       response = try await show(view, notice: nil, as: isHere ? nil : again, typed, refusal, exchange)
     } else {
       var form = StepForm(
-        flow: state.flow, purpose: exchange.generation.purpose(of: state.flow), returnTo: state.returnTo, provider: state.provider, choices: [])
+        flow: state.flow, purpose: exchange.generation.purpose(of: state.flow), returnTo: state.returnTo,
+        provider: state.provider, choices: [])
       form.typed = typed
       response = page(form, refusal, exchange)
     }
@@ -257,8 +296,8 @@ struct StepPage: Sendable {
     return response
   }
 
-  /// Where a person goes on who has lost the factor that a session's flow asks for: to the flow that resets it. That flow proves something else that
-  /// the account holds; the link opens nothing by itself.
+  /// Where a person goes on who has lost the factor that a session's flow asks for: to the flow that resets it. That
+  /// flow proves something else that the account holds; the link opens nothing by itself.
   private func lost(_ page: ProviderPage, _ form: StepForm, _ exchange: Exchange) -> String? {
     let purpose = form.flowPurpose
     switch purpose {
@@ -267,7 +306,9 @@ struct StepPage: Sendable {
     }
     // What is asked for once it was proved, such as a name, is asked of nobody who has lost it.
     let isProved = page.ceremonyButton != nil && form.step?.fields.contains { $0.kind == .json } == false
-    guard !isProved, let reset = exchange.generation.flow(for: .factor(page.name, .reset))?.name, !exchange.offered(first: reset).isEmpty else {
+    guard !isProved, let reset = exchange.generation.flow(for: .factor(page.name, .reset))?.name,
+      !exchange.offered(first: reset).isEmpty
+    else {
       return nil
     }
     let back = purpose.isProofAlone ? form.returnTo : "/auth/account?done=\(reset)"
@@ -283,22 +324,30 @@ struct StepPage: Sendable {
     form.lost = provider.flatMap { lost($0, form, exchange) }
     // Whoever does not use the ceremony enters the digits that the account has.
     if provider?.ceremonyButton != nil, form.isFirst, form.flowPurpose.needsSession,
-      let pad = form.step?.alternatives.compactMap(exchange.page(of:)).first(where: { $0.pad != nil }), let path = pad.ownPath
+      let pad = form.step?.alternatives.compactMap(exchange.page(of:)).first(where: { $0.pad != nil }),
+      let path = pad.ownPath
     {
-      form.pad = (words.text("use_other", ["name": pad.shortName(words)]), PadPage.address(path, byHand: form.flow, returnTo: form.returnTo))
+      form.pad = (
+        words.text("use_other", ["name": pad.shortName(words)]),
+        PadPage.address(path, byHand: form.flow, returnTo: form.returnTo)
+      )
     }
     let told = form.refused.flatMap { provider?.sentence(ofRefused: $0, words) == nil ? nil : $0 }
     let here = exchange.keepingOffer(
       form.id.map { FormFields.address(Self.path, ["id": $0, "refused": told]) }
         ?? (form.isForChange
           ? ChangeProof.address(of: form.flow, backTo: form.returnTo)
-          : ProviderPage.stepAddress(form.flow, with: form.provider, returnTo: form.returnTo, refused: told, about: form.item?.id)))
+          : ProviderPage.stepAddress(
+            form.flow, with: form.provider, returnTo: form.returnTo, refused: told, about: form.item?.id)))
     if let step = form.step, let wait = step.retryAfter, step.lockedUntil == nil, refusal == nil {
-      let others = form.isFirst && !form.flowPurpose.needsSession ? [] : step.alternatives.compactMap(exchange.page(of:))
+      let others =
+        form.isFirst && !form.flowPurpose.needsSession ? [] : step.alternatives.compactMap(exchange.page(of:))
       let model = WaitModel(form, step, wait: wait, provider, others: others, words, here: here)
       return pages.page(model, title: model.heading, of: provider?.descriptor.words, at: here, exchange)
     }
-    let model = StepModel(form, refusal, provider, choices: form.choices.map { ($0, exchange.page(of: $0)) }, words, now: clock.now(), here: here)
+    let model = StepModel(
+      form, refusal, provider, choices: form.choices.map { ($0, exchange.page(of: $0)) }, words, now: clock.now(),
+      here: here)
     return pages.page(
       model, title: model.heading, of: provider?.descriptor.words, status: refusal?.code.httpStatus ?? .ok, at: here,
       isTypedInto: model.confirms == nil, exchange)

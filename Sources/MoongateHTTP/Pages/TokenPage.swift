@@ -40,7 +40,9 @@ struct TokenPage: Sendable {
     [
       Endpoint(.page, .get, Self.path) { exchange throws(Refusal) in
         let client = try await driver.caller(exchange)
-        if case .failure(let refusal) = await driver.engine.mayMakeToken(client: client) { return try leadOn(after: refusal, exchange) }
+        if case .failure(let refusal) = await driver.engine.mayMakeToken(client: client) {
+          return try leadOn(after: refusal, exchange)
+        }
         return form(exchange, name: nil, days: nil, refusal: nil)
       },
       Endpoint(.page, .post, Self.path) { exchange throws(Refusal) in
@@ -63,7 +65,9 @@ struct TokenPage: Sendable {
 
   /// Leads whoever has to sign in, or to prove something, to where they do, and back.
   private func leadOn(after refusal: Refusal, _ exchange: Exchange) throws(Refusal) -> Response {
-    if refusal.code == .unauthenticated { return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": Self.path])) }
+    if refusal.code == .unauthenticated {
+      return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": Self.path]))
+    }
     guard let address = ChangeProof.address(after: refusal, backTo: Self.path) else { throw refusal }
     return exchange.leadOn(to: address)
   }
@@ -74,19 +78,26 @@ struct TokenPage: Sendable {
       Option(
         value: String(count), label: words.count(count, "days"), isChosen: count == (days ?? Self.usual))
     }
-    let problem = refusal.map { $0.field == "name" ? words[name == nil ? "token_name_missing" : "token_name_refused"] : words.sentence(of: $0) }
+    let problem = refusal.map {
+      $0.field == "name" ? words[name == nil ? "token_name_missing" : "token_name_refused"] : words.sentence(of: $0)
+    }
     let form = Form(name: name, options: options, problem: problem, nameIsInvalid: refusal?.field == "name")
-    return page(Model(form: form, secret: nil, routes: Self.routes(exchange)), status: refusal?.code.httpStatus ?? .ok, exchange)
+    return page(
+      Model(form: form, secret: nil, routes: Self.routes(exchange)), status: refusal?.code.httpStatus ?? .ok, exchange)
   }
 
   private func page(_ model: Model, status: HTTPResponse.Status = .ok, _ exchange: Exchange) -> Response {
-    pages.page(model, title: pages.words(exchange)["token_new"], status: status, at: Self.path, isTypedInto: model.form != nil, exchange)
+    pages.page(
+      model, title: pages.words(exchange)["token_new"], status: status, at: Self.path, isTypedInto: model.form != nil,
+      exchange)
   }
 
   /// The routes that take such tokens, as people know them.
   static func routes(_ exchange: Exchange) -> [String] {
     var seen: Set<String> = []
-    return exchange.generation.personalTokenRoutes.map { ($0.host ?? "") + $0.path.text }.filter { seen.insert($0).inserted }
+    return exchange.generation.personalTokenRoutes.map { ($0.host ?? "") + $0.path.text }.filter {
+      seen.insert($0).inserted
+    }
   }
 }
 
@@ -121,7 +132,8 @@ extension AccountPage {
     let now = driver.engine.now
     let items = all.map { token in
       Token(
-        id: token.id, name: token.name, expires: token.expiresAt?.text, isOver: token.isExpired(at: now), used: token.lastUsedAt?.text,
+        id: token.id, name: token.name, expires: token.expiresAt?.text, isOver: token.isExpired(at: now),
+        used: token.lastUsedAt?.text,
         from: token.lastUsedFrom, label: "\(words["remove_item"]): \(token.name)")
     }
     return Tokens(items: items, hasItems: !items.isEmpty, routes: routes, hasRoutes: !routes.isEmpty)

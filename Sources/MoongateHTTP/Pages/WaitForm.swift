@@ -1,8 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// What `wait.mustache` shows: a step that waits for a decision that the person makes elsewhere. The page polls by its script, and without scripts
-/// comes back by itself.
+/// What `wait.mustache` shows: a step that waits for a decision that the person makes elsewhere. The page polls by its
+/// script, and without scripts comes back by itself.
 struct WaitModel: PageModel {
   static let template = PageTemplate.wait
 
@@ -23,12 +23,17 @@ struct WaitModel: PageModel {
   /// - Parameters:
   ///   - wait: until the next poll.
   ///   - others: the other choices of the step, where nothing has to be typed to begin them.
-  init(_ form: StepForm, _ step: StepView, wait: Duration, _ provider: ProviderPage?, others: [ProviderPage], _ words: Words, here: String) {
+  init(
+    _ form: StepForm, _ step: StepView, wait: Duration, _ provider: ProviderPage?, others: [ProviderPage],
+    _ words: Words, here: String
+  ) {
     let spoken = words.speaking(provider?.descriptor.words)
     heading = provider?.title(spoken) ?? words["confirm_title"]
     parts = step.shown.flatMap { StepModel.Part.parts(of: $0, spoken) }
     let isTold = parts.contains { $0.text != nil }
-    instruction = isTold ? nil : provider?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : spoken.translated($0.instruction) }
+    instruction =
+      isTold
+      ? nil : provider?.descriptor.words.flatMap { $0.instruction.isEmpty ? nil : spoken.translated($0.instruction) }
     id = form.id ?? ""
     self.here = here
     back = StepModel.back(form)

@@ -61,9 +61,11 @@ extension RefusalCode {
   /// The status with the phrase that goes with it (RFC 9110 section 15).
   var httpStatus: HTTPResponse.Status {
     let known: [HTTPResponse.Status] = [
-      .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict, .gone, .contentTooLarge,
+      .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict, .gone,
+      .contentTooLarge,
       .unsupportedMediaType,
-      .unprocessableContent, .tooManyRequests, .requestHeaderFieldsTooLarge, .badGateway, .serviceUnavailable, .gatewayTimeout,
+      .unprocessableContent, .tooManyRequests, .requestHeaderFieldsTooLarge, .badGateway, .serviceUnavailable,
+      .gatewayTimeout,
       .httpVersionNotSupported,
     ]
     return known.first { $0.code == status } ?? HTTPResponse.Status(code: status)

@@ -19,7 +19,9 @@ package struct BodyReader: Sendable {
 
   /// - Throws: 413, 408, or 400 where it ends too early.
   func read(_ exchange: Exchange) async throws(Refusal) -> [UInt8] {
-    if let announced = exchange.request.headers[.contentLength].flatMap(Int.init), announced > longest { throw exchange.refusal(.tooLarge) }
+    if let announced = exchange.request.headers[.contentLength].flatMap(Int.init), announced > longest {
+      throw exchange.refusal(.tooLarge)
+    }
     let body = exchange.request.body
     let reading = await withTaskGroup(of: Reading.self) { group in
       group.addTask { await collect(body) }
@@ -69,7 +71,9 @@ extension Exchange {
   /// The body as the fields of a form.
   /// - Throws: 415 for another Content-Type, 408, 413, and 400 where it can be read in more than one way.
   func form() async throws(Refusal) -> FormFields {
-    guard isMedia("application/x-www-form-urlencoded") else { throw refusal(.notJSON, detail: "The form was sent in a way that is not read here.") }
+    guard isMedia("application/x-www-form-urlencoded") else {
+      throw refusal(.notJSON, detail: "The form was sent in a way that is not read here.")
+    }
     guard let fields = FormFields(try await reader.read(self)) else { throw refusal(.badRequest) }
     return fields
   }
@@ -78,7 +82,12 @@ extension Exchange {
   private func isMedia(_ type: String) -> Bool {
     let values = request.headers[values: .contentType]
     guard values.count == 1, request.headers[.contentEncoding] == nil else { return false }
-    let parts = values[0].lowercased().split(separator: ";", omittingEmptySubsequences: false).map { $0.filter { $0 != " " && $0 != "\t" } }
-    return parts.first == type && parts.dropFirst().allSatisfy { !$0.hasPrefix("charset=") || $0 == "charset=utf-8" || $0 == "charset=\"utf-8\"" }
+    let parts = values[0].lowercased().split(separator: ";", omittingEmptySubsequences: false).map {
+      $0.filter { $0 != " " && $0 != "\t" }
+    }
+    return parts.first == type
+      && parts.dropFirst().allSatisfy {
+        !$0.hasPrefix("charset=") || $0 == "charset=utf-8" || $0 == "charset=\"utf-8\""
+      }
   }
 }

@@ -8,9 +8,11 @@ struct Endpoint: Sendable {
   enum Kind: Sendable {
     /// JSON; unsafe methods need our Origin when a cookie of ours comes with them.
     case call
-    /// HTML; its forms need our Origin always: without a cookie, another site could still sign a person in as somebody else.
+    /// HTML; its forms need our Origin always: without a cookie, another site could still sign a person in as somebody
+    /// else.
     case page
-    /// Sent by another site or its servers: it brings no Origin of ours, so the cookies and tokens that come along are not read.
+    /// Sent by another site or its servers: it brings no Origin of ours, so the cookies and tokens that come along are
+    /// not read.
     case inbound
     /// The same for everyone: nobody is asked who they are.
     case asset
@@ -29,7 +31,8 @@ struct Endpoint: Sendable {
   let handle: @Sendable (Exchange) async throws(Refusal) -> Response
 
   init(
-    _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, _ operation: Operation? = nil, toleratesSlash: Bool = false,
+    _ kind: Kind, _ method: HTTPRequest.Method, _ path: String, _ operation: Operation? = nil,
+    toleratesSlash: Bool = false,
     servesAllDomains: Bool = false, handle: @escaping @Sendable (Exchange) async throws(Refusal) -> Response
   ) {
     self.kind = kind

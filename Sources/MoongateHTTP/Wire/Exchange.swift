@@ -49,10 +49,12 @@ struct Exchange: Sendable {
   ///   - detail: for the person, in place of the code's sentence.
   ///   - fault, reason: for the operator; a fault is logged as an error too.
   func refusal(
-    _ code: RefusalCode, detail: String? = nil, field: String? = nil, retryAfter: Duration? = nil, fault: String? = nil, reason: String? = nil
+    _ code: RefusalCode, detail: String? = nil, field: String? = nil, retryAfter: Duration? = nil, fault: String? = nil,
+    reason: String? = nil
   ) -> Refusal {
     recorder.record(
-      Refusal(code, decision: decision, detail: detail, field: field, retryAfter: retryAfter), from: client.address, fault: fault, reason: reason)
+      Refusal(code, decision: decision, detail: detail, field: field, retryAfter: retryAfter), from: client.address,
+      fault: fault, reason: reason)
   }
 
   /// One line for the operator about a refusal that the handler answers by itself.
@@ -77,7 +79,8 @@ struct RefusalRecorder: Sendable {
 
   /// One line for the operator: never a query, a code, a token or an identifier.
   func note(_ refusal: Refusal, method: String) {
-    logger.debug("refused", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "method": "\(method)"])
+    logger.debug(
+      "refused", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "method": "\(method)"])
   }
 
   /// - Parameter fault, reason: for the operator; never shown to a client.
@@ -86,13 +89,16 @@ struct RefusalRecorder: Sendable {
     if let reason { detail["reason"] = reason }
     if let fault {
       detail["fault"] = fault
-      logger.error("a request failed", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "fault": "\(fault)"])
+      logger.error(
+        "a request failed",
+        metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "fault": "\(fault)"])
     }
     if let field = refusal.field { detail["field"] = field }
     var refusal = refusal
     refusal.decision = audit.record(
       AuditEvent(
-        id: refusal.decision, at: clock.now(), kind: .refused, address: address.description, code: refusal.code.name, detail: detail))
+        id: refusal.decision, at: clock.now(), kind: .refused, address: address.description, code: refusal.code.name,
+        detail: detail))
     return refusal
   }
 }

@@ -4,7 +4,8 @@ import MoongateCore
 import MoongateSDK
 import Tracing
 
-/// Answers requests to the gateway's own addresses: finds the endpoint, finds out who asks, and turns refusals into answers.
+/// Answers requests to the gateway's own addresses: finds the endpoint, finds out who asks, and turns refusals into
+/// answers.
 package struct GatewayResponder: HTTPResponder {
   let table: EndpointTable
   let generations: ActiveGeneration
@@ -40,7 +41,9 @@ package struct GatewayResponder: HTTPResponder {
     var response: Response
     var cookies: [String] = []
     do throws(Refusal) {
-      let refuse = { (code: RefusalCode) in recorder.record(Refusal(code, decision: decision), from: client.address, fault: nil) }
+      let refuse = { (code: RefusalCode) in
+        recorder.record(Refusal(code, decision: decision), from: client.address, fault: nil)
+      }
       switch table.find(request.method, path) {
       case .nothing: throw refuse(.notFound)
       case .wrongMethod(let allowed):
@@ -58,7 +61,9 @@ package struct GatewayResponder: HTTPResponder {
           credentials = try Credentials(kind == .inbound ? [:] : request.headers, gateway: generation.gateway)
         } catch {
           throw recorder.record(
-            Refusal(.badRequest, decision: decision, detail: "The request's cookie and its Authorization name different sessions."),
+            Refusal(
+              .badRequest, decision: decision,
+              detail: "The request's cookie and its Authorization name different sessions."),
             from: client.address, fault: nil)
         }
         if kind == .page, credentials.browser == nil, request.opensFlow {
@@ -67,7 +72,8 @@ package struct GatewayResponder: HTTPResponder {
           cookies.append(GatewayCookies(generation.gateway).begin(browser))
         }
         let exchange = Exchange(
-          request: request, kind: kind, parameters: parameters, generation: generation, client: client, credentials: credentials, decision: decision,
+          request: request, kind: kind, parameters: parameters, generation: generation, client: client,
+          credentials: credentials, decision: decision,
           recorder: recorder, reader: reader, builtIn: providers)
         try guarded(exchange, kind)
         if !endpoint.servesAllDomains, generation.gateway.furtherDomain(of: client.host?.name) != nil {
@@ -85,7 +91,9 @@ package struct GatewayResponder: HTTPResponder {
   }
 
   /// One line for the operator, and the refusal as the client can read it.
-  private func answer(_ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration) -> Response {
+  private func answer(_ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration)
+    -> Response
+  {
     recorder.note(refusal, method: request.method.rawValue)
     return kind != .call && request.wantsHTML ? pages.page(for: refusal, to: request, generation) : .problem(refusal)
   }
@@ -96,7 +104,8 @@ private struct HeaderExtractor: Extractor {
 }
 
 extension Request {
-  /// Whether the address names a flow: a page of one, or where another site sends a person back to. A look ahead (HEAD) opens nothing.
+  /// Whether the address names a flow: a page of one, or where another site sends a person back to. A look ahead (HEAD)
+  /// opens nothing.
   fileprivate var opensFlow: Bool {
     guard method == .get, let target = head.path, let mark = target.firstIndex(of: "?") else { return false }
     let fields = target[target.index(after: mark)...].split(separator: "&")
@@ -119,14 +128,17 @@ extension ForwardedClient {
     let values = { (name: String) in HTTPField.Name(name).map { request.headers[values: $0] } ?? [] }
     self.init(
       peer: peer, trusted: gateway.trustedProxies, isSecure: gateway.tls != nil, host: request.head.authority,
-      forwardedFor: values("X-Forwarded-For"), forwardedProto: values("X-Forwarded-Proto"), forwardedHost: values("X-Forwarded-Host"))
+      forwardedFor: values("X-Forwarded-For"), forwardedProto: values("X-Forwarded-Proto"),
+      forwardedHost: values("X-Forwarded-Host"))
   }
 }
 
 extension Exchange {
-  /// What hosts of a further root domain answer at the addresses that are `public_url`'s alone: pages are opened there; anything else is not here.
+  /// What hosts of a further root domain answer at the addresses that are `public_url`'s alone: pages are opened there;
+  /// anything else is not here.
   ///
-  /// Attack: a token of one root domain that changes the account, or begins a step-up of its own. Only the sign-in's own token does.
+  /// Attack: a token of one root domain that changes the account, or begins a step-up of its own. Only the sign-in's
+  /// own token does.
   fileprivate func leadHome() throws(Refusal) -> Response {
     let home = gateway.publicURL.description
     guard kind == .page, [.get, .head].contains(request.method) else {

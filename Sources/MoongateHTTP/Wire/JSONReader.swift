@@ -136,7 +136,9 @@ struct JSONReader {
     case UInt8(ascii: "u"):
       var unit = try hex()
       if (0xd800..<0xdc00).contains(unit) {
-        guard take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")) else { throw JSONFault(reason: "The request holds half a character.") }
+        guard take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")) else {
+          throw JSONFault(reason: "The request holds half a character.")
+        }
         let low = try hex()
         guard (0xdc00..<0xe000).contains(low) else { throw JSONFault(reason: "The request holds half a character.") }
         unit = 0x10000 + (unit - 0xd800) << 10 + (low - 0xdc00)

@@ -9,7 +9,9 @@ enum JSONValue: Sendable, Equatable {
   case object([JSONMember])
 
   /// An object from names and values.
-  static func members(_ members: KeyValuePairs<String, JSONValue>) -> JSONValue { .object(members.map { JSONMember(name: $0.key, value: $0.value) }) }
+  static func members(_ members: KeyValuePairs<String, JSONValue>) -> JSONValue {
+    .object(members.map { JSONMember(name: $0.key, value: $0.value) })
+  }
 
   static func number(_ number: Int) -> JSONValue { .number(String(number)) }
 

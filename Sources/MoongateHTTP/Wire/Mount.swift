@@ -1,7 +1,7 @@
 import Hummingbird
 
-/// A site of others that is served below a path of ours, as the demo's mock of Google is: it answers for itself, and none of our cookies,
-/// sessions or guards are its own.
+/// A site of others that is served below a path of ours, as the demo's mock of Google is: it answers for itself, and
+/// none of our cookies, sessions or guards are its own.
 package struct Mount: Sendable {
   /// `/mock-google`, without a slash at its end.
   package let path: String

@@ -20,10 +20,12 @@ extension PolicyCase.Kind: CustomStringConvertible {
     case .wrong(.untilLocked): "wrong { until_locked = true }"
     case .wrong(.times(let times)): times == 1 ? "wrong()" : "wrong { times = \(times) }"
     case .right: "right()"
-    case .enter(let fields): "enter { \(fields.keys.sorted().map { "\($0) = \"\(fields[$0] ?? "")\"" }.joined(separator: ", ")) }"
+    case .enter(let fields):
+      "enter { \(fields.keys.sorted().map { "\($0) = \"\(fields[$0] ?? "")\"" }.joined(separator: ", ")) }"
     case .skip: "skip()"
     case .request(let request): request.asWritten
-    case .expect(let expected): "expect { \(expected.fields.map { "\($0.name) = \($0.value)" }.joined(separator: ", ")) }"
+    case .expect(let expected):
+      "expect { \(expected.fields.map { "\($0.name) = \($0.value)" }.joined(separator: ", ")) }"
     case .wait(.duration(let duration)): "wait \"\(duration.asWritten)\""
     case .wait(.untilUnlocked): "wait { until_unlocked = true }"
     case .wait(.untilResend): "wait { until_resend = true }"
@@ -35,7 +37,9 @@ extension PolicyCase.Kind: CustomStringConvertible {
 extension PolicyCase.ClientSetup {
   /// What is said of it.
   fileprivate var said: [String] {
-    [("ip", address?.description), ("user_agent", userAgent), ("device", device)].compactMap { name, value in value.map { "\(name) = \"\($0)\"" } }
+    [("ip", address?.description), ("user_agent", userAgent), ("device", device)].compactMap { name, value in
+      value.map { "\(name) = \"\($0)\"" }
+    }
       + (isKnown.map { ["known = \($0)"] } ?? [])
   }
 }
@@ -46,10 +50,17 @@ extension PolicyCase.AccountSetup {
     if !exists { return ["exists = false"] }
     let all: [(String, String?)] = [
       ("age", age > .zero ? "\"\(age.asWritten)\"" : nil), ("idle", idle > .zero ? "\"\(idle.asWritten)\"" : nil),
-      ("phone", phone.map { "\"\($0)\"" }), ("email", email.map { "\"\($0)\"" }), ("phone_verified", isPhoneVerified ? nil : "false"),
-      ("email_verified", isEmailVerified ? nil : "false"), ("has_pin", hasPIN ? "true" : nil), ("pin", pin.map { "\"\($0)\"" }),
+      ("phone", phone.map { "\"\($0)\"" }), ("email", email.map { "\"\($0)\"" }),
+      ("phone_verified", isPhoneVerified ? nil : "false"),
+      ("email_verified", isEmailVerified ? nil : "false"), ("has_pin", hasPIN ? "true" : nil),
+      ("pin", pin.map { "\"\($0)\"" }),
       ("password", password.map { "\"\($0)\"" }),
-      ("factors", factors.isEmpty ? nil : "{ \(factors.sorted { $0.key < $1.key }.map { "\($0.key) = \"\($0.value)\"" }.joined(separator: ", ")) }"),
+      (
+        "factors",
+        factors.isEmpty
+          ? nil
+          : "{ \(factors.sorted { $0.key < $1.key }.map { "\($0.key) = \"\($0.value)\"" }.joined(separator: ", ")) }"
+      ),
       ("locked", isLocked ? "true" : nil),
     ]
     let said = all.compactMap { name, value in value.map { "\(name) = \($0)" } }
@@ -61,9 +72,12 @@ extension PolicyCase.Expectation {
   /// What is expected, as a file writes it.
   var fields: [(name: String, value: String)] {
     let all: [(String, String?)] = [
-      ("status", status.map(\.description)), ("code", code.map { "\"\($0)\"" }), ("retry_after", retryAfter.map { "\"\($0.asWritten)\"" }),
-      ("attempts_left", attemptsLeft.map(String.init)), ("resends_left", resendsLeft.map(String.init)), ("field", field.map { "\"\($0)\"" }),
-      ("messages", messages.map(String.init)), ("step", step.map { "\"\($0)\"" }), ("locked", isLocked.map(String.init)),
+      ("status", status.map(\.description)), ("code", code.map { "\"\($0)\"" }),
+      ("retry_after", retryAfter.map { "\"\($0.asWritten)\"" }),
+      ("attempts_left", attemptsLeft.map(String.init)), ("resends_left", resendsLeft.map(String.init)),
+      ("field", field.map { "\"\($0)\"" }),
+      ("messages", messages.map(String.init)), ("step", step.map { "\"\($0)\"" }),
+      ("locked", isLocked.map(String.init)),
       ("waiting", isWaiting.map(String.init)), ("next", next.map { "\"\($0)\"" }),
     ]
     return all.compactMap { name, value in value.map { (name, $0) } }

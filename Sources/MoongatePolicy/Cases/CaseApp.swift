@@ -3,8 +3,8 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// The authenticator app of the person in a case: it takes the key that a step shows as `otpauth://…`, and knows the code of every moment
-/// (RFC 6238), so that `right()` has something to enter.
+/// The authenticator app of the person in a case: it takes the key that a step shows as `otpauth://…`, and knows the
+/// code of every moment (RFC 6238), so that `right()` has something to enter.
 struct CaseApp: Sendable {
   private let key: SymmetricKey
   private let digits: Int
@@ -13,11 +13,14 @@ struct CaseApp: Sendable {
 
   /// - Returns: nil where nothing that is shown is such a key.
   init?(_ shown: [Shown]) {
-    let addresses = shown.compactMap { if case .qr(let text) = $0, text.hasPrefix("otpauth://totp/") { URLComponents(string: text) } else { nil } }
+    let addresses = shown.compactMap {
+      if case .qr(let text) = $0, text.hasPrefix("otpauth://totp/") { URLComponents(string: text) } else { nil }
+    }
     guard let items = addresses.first?.queryItems else { return nil }
     let said = Dictionary(items.compactMap { item in item.value.map { (item.name, $0) } }) { first, _ in first }
     guard let secret = said["secret"], let bytes = Self.bytes(secret), said["algorithm"] ?? "SHA1" == "SHA1",
-      let digits = Int(said["digits"] ?? "6"), (6...8).contains(digits), let period = Int64(said["period"] ?? "30"), (1...3600).contains(period)
+      let digits = Int(said["digits"] ?? "6"), (6...8).contains(digits), let period = Int64(said["period"] ?? "30"),
+      (1...3600).contains(period)
     else { return nil }
     key = SymmetricKey(data: bytes)
     self.digits = digits
@@ -58,7 +61,8 @@ struct CaseApp: Sendable {
 extension CaseRun {
   /// The step that is open or due, where an authenticator app answers it: a provider that judges codes of its own.
   func appStep() async throws -> (any FullProvider)? {
-    guard let full = await dueProvider() as? any FullProvider, !full.descriptor.submitFields.contains(where: \.isRequired),
+    guard let full = await dueProvider() as? any FullProvider,
+      !full.descriptor.submitFields.contains(where: \.isRequired),
       full.descriptor.submitFields.contains(where: { $0.name == "code" && $0.kind == .digits })
     else { return nil }
     return full
@@ -69,7 +73,9 @@ extension CaseRun {
   mutating func openAppStep(_ provider: any FullProvider) async -> Bool {
     guard let flow else { return false }
     if await view()?.step != nil { return true }
-    take(await gateway.begin(flow.id, provider: provider.descriptor.name, fields: fields(of: provider.descriptor, identifiers), by: client))
+    take(
+      await gateway.begin(
+        flow.id, provider: provider.descriptor.name, fields: fields(of: provider.descriptor, identifiers), by: client))
     if case .view(let view)? = answer, view.step != nil { return true }
     return false
   }
@@ -82,7 +88,9 @@ extension CaseRun {
       throw fail(act, "there is no authenticator app in this case: it is set up by flow \"\(name)_set\", right()")
     }
     take(await gateway.submit(flow.id, fields: ["code": .text(app.code(at: gateway.clock.now()))], by: client))
-    if case .view(let view)? = answer, let step = view.step, step.provider == name, step.fields.isEmpty, !step.shown.isEmpty {
+    if case .view(let view)? = answer, let step = view.step, step.provider == name, step.fields.isEmpty,
+      !step.shown.isEmpty
+    {
       take(await gateway.submit(flow.id, fields: [:], by: client))
     }
     return told

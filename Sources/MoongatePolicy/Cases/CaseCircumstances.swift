@@ -2,7 +2,8 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-// What stands around a person's acts in a case: the time, a device that has signed in before, a program's token, and what is guaranteed.
+// What stands around a person's acts in a case: the time, a device that has signed in before, a program's token, and
+// what is guaranteed.
 
 extension PolicyCase.Kind {
   /// Whether a case can fail by it.
@@ -21,7 +22,8 @@ extension CaseReader {
     guard let moment = Self.moment(text) else {
       problems.add(
         node.location, "clock",
-        "\"\(text)\" is no moment: write date, time and the offset from UTC, as in \"2026-12-24T23:30+05:30\" or \"2026-12-24T18:00Z\"")
+        "\"\(text)\" is no moment: write date, time and the offset from UTC, as in \"2026-12-24T23:30+05:30\" or \"2026-12-24T18:00Z\""
+      )
       return nil
     }
     return .clock(moment, asWritten: text)
@@ -30,7 +32,8 @@ extension CaseReader {
   /// RFC 3339 date and time, seconds optional; nil for anything else, such as a day that the month does not have.
   static func moment(_ text: String) -> Timestamp? {
     let form = /([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?(Z|[+-][0-9]{2}:[0-9]{2})/
-    guard let match = text.wholeMatch(of: form), let hour = Int(match.2), hour < 24, let minute = Int(match.3), minute < 60,
+    guard let match = text.wholeMatch(of: form), let hour = Int(match.2), hour < 24, let minute = Int(match.3),
+      minute < 60,
       let second = Int(match.4 ?? "0"), second < 60,
       let day = try? Date("\(match.1)T00:00:00Z", strategy: .iso8601), day.formatted(.iso8601).hasPrefix(match.1)
     else { return nil }
@@ -49,7 +52,8 @@ extension CaseReader {
     guard case .table = node.value else {
       return Field.text(node, "token", problems).map { PolicyCase.TokenSetup(name: $0, groups: []) }
     }
-    guard let reader = TableReader(node, .caseToken, path: "token", problems: problems), let name = reader.text("name") else { return nil }
+    guard let reader = TableReader(node, .caseToken, path: "token", problems: problems), let name = reader.text("name")
+    else { return nil }
     let listed = reader.take("groups").flatMap { Field.texts($0, "token.groups", problems) } ?? []
     let defined = groups.map { Set($0.keys) }
     let named = listed.compactMap { text, node in
@@ -63,7 +67,8 @@ extension CaseReader {
     guard let statement = Field.text(node, "guarantee", problems) else { return nil }
     if let statements, !statements.contains(statement) {
       problems.add(
-        node.location, "guarantee", "guarantees.lua has no statement \"\(statement)\"\(Suggestion.phrase(for: statement, among: statements))")
+        node.location, "guarantee",
+        "guarantees.lua has no statement \"\(statement)\"\(Suggestion.phrase(for: statement, among: statements))")
       return nil
     }
     return .guarantee(statement)
@@ -80,7 +85,9 @@ extension CaseRun {
       gateway.clock.set(moment)
       return ""
     }
-    guard moment >= now else { throw fail(act, "it is \(now.text) already in this case, and its clock goes only forward") }
+    guard moment >= now else {
+      throw fail(act, "it is \(now.text) already in this case, and its clock goes only forward")
+    }
     gateway.clock.set(moment)
     return moment > now ? (moment - now).asWritten : ""
   }
@@ -90,7 +97,8 @@ extension CaseRun {
   mutating func carryKnownDevice(_ act: PolicyCase.Act) throws {
     guard knowsDevice, knownDevice == nil else { return }
     guard let account else {
-      throw fail(act, "client { known = true } needs an account that the device has signed in to: say account { … } before this")
+      throw fail(
+        act, "client { known = true } needs an account that the device has signed in to: say account { … } before this")
     }
     let passed = providers.all.map(\.descriptor.name).filter { generation.policies[$0] != nil }
     knownDevice = try gateway.deviceToken(for: account, passed: passed)
@@ -101,16 +109,20 @@ extension CaseRun {
     guard let guarantee = generation.guarantees.first(where: { $0.statement == statement }) else {
       throw fail(act, "guarantees.lua has no statement \"\(statement)\"")
     }
-    guard let signedIn else { throw fail(act, "nobody is signed in here, so there is no session to judge: complete a flow first") }
+    guard let signedIn else {
+      throw fail(act, "nobody is signed in here, so there is no session to judge: complete a flow first")
+    }
     let now = gateway.clock.now()
     let passed = signedIn.session.passed
     let age = { (name: ProviderName) in passed.last { $0.provider == name }.map { now - $0.at } ?? .zero }
     guard guarantee.demand.isMet(passed.map(\.provider), age: age) else {
       let names = passed.map(\.provider.rawValue).joined(separator: ", ")
-      throw fail(act, "the session does not satisfy it (\(guarantee.location)): it passed \(names.isEmpty ? "nothing" : names)")
+      throw fail(
+        act, "the session does not satisfy it (\(guarantee.location)): it passed \(names.isEmpty ? "nothing" : names)")
     }
     if let groups = guarantee.demand.group {
-      guard case .success(let known) = gateway.entitlements(of: signedIn, in: generation), groups.isMet(by: known) else {
+      guard case .success(let known) = gateway.entitlements(of: signedIn, in: generation), groups.isMet(by: known)
+      else {
         throw fail(act, "the session does not satisfy it (\(guarantee.location)): the account is not in the group")
       }
     }

@@ -3,8 +3,8 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// The device of the person in a case, for steps that call the credential API (Web Authentication, Level 3): it keeps one credential on the curve P-256,
-/// and answers what a step shows as a browser would.
+/// The device of the person in a case, for steps that call the credential API (Web Authentication, Level 3): it keeps
+/// one credential on the curve P-256, and answers what a step shows as a browser would.
 struct CaseDevice: Sendable {
   private struct Options: Decodable {
     struct Party: Decodable { let id: String }
@@ -34,11 +34,15 @@ struct CaseDevice: Sendable {
   private var handle: String?
 
   /// The answer to `create` or `get` as JSON.
-  /// - Parameter isRight: whether the signature of `get` is the key's, or the challenge of `create` the one that was asked for.
+  /// - Parameter isRight: whether the signature of `get` is the key's, or the challenge of `create` the one that was
+  ///   asked for.
   /// - Returns: nil for options that are none.
   mutating func answer(_ call: CeremonyCall, _ text: String, origin: String, isRight: Bool) -> String? {
-    guard let options = try? JSONDecoder().decode(Options.self, from: Data(text.utf8)), let site = options.rp?.id ?? options.rpId else { return nil }
-    let challenge = isRight || call == .get ? options.challenge : Base64URL.encode(SHA256.hash(data: Data(options.challenge.utf8)))
+    guard let options = try? JSONDecoder().decode(Options.self, from: Data(text.utf8)),
+      let site = options.rp?.id ?? options.rpId
+    else { return nil }
+    let challenge =
+      isRight || call == .get ? options.challenge : Base64URL.encode(SHA256.hash(data: Data(options.challenge.utf8)))
     let said = ClientData(type: "webauthn.\(call.rawValue)", challenge: challenge, origin: origin)
     guard let client = try? JSONEncoder().encode(said) else { return nil }
     var data = Array(SHA256.hash(data: Data(site.utf8)))
@@ -53,11 +57,14 @@ struct CaseDevice: Sendable {
       data += [0x05, 0, 0, 0, 0]
       guard let signature = try? key.signature(for: Data(data) + Data(SHA256.hash(data: client))) else { return nil }
       response["authenticatorData"] = Base64URL.encode(data)
-      response["signature"] = Base64URL.encode(isRight ? signature.derRepresentation : Self.spoiled(signature.derRepresentation))
+      response["signature"] = Base64URL.encode(
+        isRight ? signature.derRepresentation : Self.spoiled(signature.derRepresentation))
       response["userHandle"] = handle
     }
     let name = Base64URL.encode(id)
-    return (try? JSONEncoder().encode(Answer(id: name, rawId: name, response: response))).map { String(decoding: $0, as: UTF8.self) }
+    return (try? JSONEncoder().encode(Answer(id: name, rawId: name, response: response))).map {
+      String(decoding: $0, as: UTF8.self)
+    }
   }
 
   /// Another signature of the same form: never the same one, whatever its last byte is.
@@ -66,26 +73,33 @@ struct CaseDevice: Sendable {
   /// COSE_Key (RFC 9053 section 7.1.1): an EC2 key of ES256.
   private var coseKey: [UInt8] {
     let point = Array(key.publicKey.rawRepresentation)
-    return [0xa5, 0x01, 0x02, 0x03, 0x26, 0x20, 0x01, 0x21, 0x58, 0x20] + point[..<32] + [0x22, 0x58, 0x20] + point[32...]
+    return [0xa5, 0x01, 0x02, 0x03, 0x26, 0x20, 0x01, 0x21, 0x58, 0x20] + point[..<32] + [0x22, 0x58, 0x20]
+      + point[32...]
   }
 
   /// An attestation object of the format `none`.
   private static func attestation(_ data: [UInt8]) -> [UInt8] {
     let text = { (text: String) in [0x60 | UInt8(text.utf8.count)] + Array(text.utf8) }
-    return [0xa3] + text("fmt") + text("none") + text("attStmt") + [0xa0] + text("authData") + [0x58, UInt8(data.count)] + data
+    return [0xa3] + text("fmt") + text("none") + text("attStmt") + [0xa0] + text("authData") + [
+      0x58, UInt8(data.count),
+    ] + data
   }
 }
 
 extension CaseRun {
   /// The step that is open or due, where a device answers it.
   func ceremonyStep() async throws -> (any FullProvider)? {
-    guard let full = await dueProvider() as? any FullProvider, full.descriptor.submitFields.contains(where: { $0.kind == .json }) else { return nil }
+    guard let full = await dueProvider() as? any FullProvider,
+      full.descriptor.submitFields.contains(where: { $0.kind == .json })
+    else { return nil }
     return full
   }
 
   /// Uses the device, and leaves out what may be left out after it, such as a name.
   mutating func answerByDevice(_ provider: any FullProvider, isRight: Bool) async -> String {
-    guard await openAppStep(provider), let flow, let step = await view()?.step, let field = step.fields.first(where: { $0.kind == .json }) else {
+    guard await openAppStep(provider), let flow, let step = await view()?.step,
+      let field = step.fields.first(where: { $0.kind == .json })
+    else {
       return told
     }
     let origin = generation.gateway.publicURL.description
@@ -93,7 +107,8 @@ extension CaseRun {
       guard let answer = credentialDevice.answer(call, options, origin: origin, isRight: isRight) else { continue }
       take(await gateway.submit(flow.id, fields: [field.name: .text(answer)], by: client))
     }
-    if case .view(let view)? = answer, let next = view.step, next.provider == provider.descriptor.name, !next.fields.isEmpty,
+    if case .view(let view)? = answer, let next = view.step, next.provider == provider.descriptor.name,
+      !next.fields.isEmpty,
       !next.fields.contains(where: \.isRequired)
     {
       take(await gateway.submit(flow.id, fields: [:], by: client))

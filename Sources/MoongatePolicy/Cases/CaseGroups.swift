@@ -11,13 +11,19 @@ extension CaseReader {
       return Field.text(node, "group", problems).flatMap { stored($0, at: node.location, "group") }.map { [$0: true] }
     }
     guard let reader = TableReader(node, nil, path: "group", problems: problems, allowsItems: true) else { return nil }
-    if reader.items.isEmpty, reader.names.isEmpty { problems.add(node.location, "group", "names no group; as in group \"ops\"") }
+    if reader.items.isEmpty, reader.names.isEmpty {
+      problems.add(node.location, "group", "names no group; as in group \"ops\"")
+    }
     for item in reader.items {
-      if let name = Field.text(item, "group", problems).flatMap({ stored($0, at: item.location, "group") }) { found[name] = true }
+      if let name = Field.text(item, "group", problems).flatMap({ stored($0, at: item.location, "group") }) {
+        found[name] = true
+      }
     }
     for text in reader.names {
       guard let isMember = reader.flag(text) else { continue }
-      if let name = stored(text, at: reader.said(text)?.location ?? node.location, reader.path(text)) { found[name] = isMember }
+      if let name = stored(text, at: reader.said(text)?.location ?? node.location, reader.path(text)) {
+        found[name] = isMember
+      }
     }
     return found
   }
@@ -25,9 +31,14 @@ extension CaseReader {
   /// A group of which a case can make the account a member.
   private func stored(_ text: String, at location: SourceLocation, _ path: String) -> GroupName? {
     let defined = groups.map { Set($0.keys) }
-    guard let name = EntitlementReader(problems: problems).known(text, at: location, path, defined: defined) else { return nil }
+    guard let name = EntitlementReader(problems: problems).known(text, at: location, path, defined: defined) else {
+      return nil
+    }
     if case .computed? = groups?[name] {
-      problems.add(location, path, "`\(text)` is computed by a function of accounts.lua: give the account what that function reads, in account { … }")
+      problems.add(
+        location, path,
+        "`\(text)` is computed by a function of accounts.lua: give the account what that function reads, in account { … }"
+      )
       return nil
     }
     return name
@@ -40,7 +51,8 @@ extension CaseRun {
     try await makeAccount(act)
     try await lookAtSession()
     guard let id = account ?? client.session?.account.id else {
-      throw fail(act, "there is no account yet: say phone \"…\" or email \"…\" and account { … } before it, or complete a flow")
+      throw fail(
+        act, "there is no account yet: say phone \"…\" or email \"…\" and account { … } before it, or complete a flow")
     }
     let changes = groups.sorted { $0.key < $1.key }.map { Change.setGroupMembership(account: id, $0.key, $0.value) }
     _ = try await gateway.store.apply(changes, at: gateway.clock.now())

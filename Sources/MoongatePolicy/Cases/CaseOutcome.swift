@@ -38,7 +38,9 @@ package struct CaseOutcome: Sendable {
 
     /// In one sentence, as a problem of a generation says it.
     package var summary: String {
-      let words = sentence ?? differences.map { "\($0.field) should be \($0.expected) and is \($0.actual)" }.joined(separator: "; ")
+      let words =
+        sentence
+        ?? differences.map { "\($0.field) should be \($0.expected) and is \($0.actual)" }.joined(separator: "; ")
       return cause.map { "\($0); so \(words)" } ?? words
     }
   }
@@ -53,7 +55,9 @@ package struct CaseOutcome: Sendable {
 
   /// As a problem of the generation that wanted to be judged by it.
   package var problem: ConfigurationProblem? {
-    failure.map { ConfigurationProblem(location: $0.location, path: "", message: "case \"\(name)\" fails: \($0.summary)") }
+    failure.map {
+      ConfigurationProblem(location: $0.location, path: "", message: "case \"\(name)\" fails: \($0.summary)")
+    }
   }
 }
 
@@ -88,14 +92,17 @@ package struct CaseReport: Sendable {
       let count = failures.count == 1 ? "case" : "\(failures.count) cases fail by it, the first is"
       return ConfigurationProblem(
         location: location, path: "",
-        message: "\(message); \(count) \"\(failures[0].name)\"\(failures.count == 1 ? " fails by it" : "") (\(failures[0].location))")
+        message:
+          "\(message); \(count) \"\(failures[0].name)\"\(failures.count == 1 ? " fails by it" : "") (\(failures[0].location))"
+      )
     }
     problems += failures.filter { $0.failure?.cause == nil }.compactMap(\.problem)
     if let unreached {
       problems.append(
         ConfigurationProblem(
           location: unreached.location, path: "",
-          message: "case \"\(unreached.name)\" was not reached: the files in tests/ may take \(limit.asWritten) together"))
+          message:
+            "case \"\(unreached.name)\" was not reached: the files in tests/ may take \(limit.asWritten) together"))
     }
     return problems
   }

@@ -6,7 +6,8 @@ struct CaseReader {
   let flows: [String]
   /// Flows that are known and not there, since gateway.lua does not configure their providers.
   var absent: Set<String> = []
-  /// The provider that the cases come with: they may name flows that are not there, and are then left out. nil for an operator's.
+  /// The provider that the cases come with: they may name flows that are not there, and are then left out. nil for an
+  /// operator's.
   var origin: ProviderName?
   /// Where requests go that name no host; nil while gateway.lua could not be read.
   let host: String?
@@ -19,7 +20,8 @@ struct CaseReader {
 
   /// The words of a case with an example of each, for the sentence about anything else.
   private static let words = [
-    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "client { … }", "provider \"…\"", "undeliverable \"…\"",
+    "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "client { … }", "provider \"…\"",
+    "undeliverable \"…\"",
     "clock \"…\"",
     "token \"…\"", "guarantee \"…\"", "send()", "resend()",
     "wrong()", "right()",
@@ -34,18 +36,24 @@ struct CaseReader {
     guard let reader = TableReader(node, Self.list, path: "", problems: problems, allowsItems: true) else { return [] }
     var cases: [PolicyCase] = []
     for item in reader.items {
-      guard case .tagged("case", let arguments) = item.value, arguments.count == 2, case .text(let name) = arguments[0].value else {
+      guard case .tagged("case", let arguments) = item.value, arguments.count == 2,
+        case .text(let name) = arguments[0].value
+      else {
         problems.add(item.location, "", "must be case \"what it shows\" { … }, not \(item.value.described)")
         continue
       }
-      guard let plain = Field.text(LuaNode(value: .text(name), location: item.location), "", problems), !plain.isEmpty else { continue }
+      guard let plain = Field.text(LuaNode(value: .text(name), location: item.location), "", problems), !plain.isEmpty
+      else { continue }
       if let twin = cases.first(where: { $0.name == plain }) {
-        problems.add(item.location, "", "case \"\(plain)\" is there already, at line \(twin.location.line): give each its own name")
+        problems.add(
+          item.location, "", "case \"\(plain)\" is there already, at line \(twin.location.line): give each its own name"
+        )
       }
       let before = problems.all.count
       let acts = acts(arguments[1])
       if problems.all.count == before, !acts.contains(where: { $0.kind.isDemand }) {
-        problems.add(item.location, "", "case \"\(plain)\" expects nothing, so it could never fail: end it with expect { … }")
+        problems.add(
+          item.location, "", "case \"\(plain)\" expects nothing, so it could never fail: end it with expect { … }")
       }
       cases.append(PolicyCase(name: plain, location: item.location, acts: acts, origin: origin))
     }
@@ -54,7 +62,9 @@ struct CaseReader {
 
   private func acts(_ node: LuaNode) -> [PolicyCase.Act] {
     guard let reader = TableReader(node, Self.list, path: "", problems: problems, allowsItems: true) else { return [] }
-    if reader.items.isEmpty { problems.add(node.location, "", "a case does something; there are \(Self.words.joined(separator: ", "))") }
+    if reader.items.isEmpty {
+      problems.add(node.location, "", "a case does something; there are \(Self.words.joined(separator: ", "))")
+    }
     var hasFlow = false
     var hasAnswer = false
     return reader.items.compactMap { item in
@@ -107,7 +117,8 @@ struct CaseReader {
     case ("expect", let argument?): return expectation(argument).map { .expect($0) }
     case ("wait", let argument?): return wait(argument).map { .wait($0) }
     default:
-      problems.add(node.location, "", "`\(word)` does not belong in a case; there are \(Self.words.joined(separator: ", "))")
+      problems.add(
+        node.location, "", "`\(word)` does not belong in a case; there are \(Self.words.joined(separator: ", "))")
       return nil
     }
   }
@@ -124,7 +135,8 @@ struct CaseReader {
   private func provider(_ node: LuaNode, _ path: String) -> ProviderName? {
     guard let text = Field.text(node, path, problems) else { return nil }
     if let name = providers.known(text) { return name }
-    problems.add(node.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
+    problems.add(
+      node.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
     return nil
   }
 
@@ -142,7 +154,9 @@ struct CaseReader {
     account.pin = reader.text("pin")
     account.password = reader.text("password")
     account.isLocked = reader.flag("locked") ?? false
-    if let node = reader.take("factors"), let factors = TableReader(node, nil, path: "account.factors", problems: problems) {
+    if let node = reader.take("factors"),
+      let factors = TableReader(node, nil, path: "account.factors", problems: problems)
+    {
       for name in factors.names {
         guard let node = factors.take(name), let secret = factors.text(name),
           let provider = provider(LuaNode(value: .text(name), location: node.location), factors.path(name))
@@ -158,7 +172,10 @@ struct CaseReader {
     var client = PolicyCase.ClientSetup()
     if let field = reader.take("ip"), let text = Field.text(field, "client.ip", problems) {
       client.address = IPAddressText.parse(Array(text.utf8))
-      if client.address == nil { problems.add(field.location, "client.ip", "\"\(text)\" is no address, such as \"203.0.113.7\" or \"2001:db8::1\"") }
+      if client.address == nil {
+        problems.add(
+          field.location, "client.ip", "\"\(text)\" is no address, such as \"203.0.113.7\" or \"2001:db8::1\"")
+      }
     }
     client.userAgent = reader.text("user_agent")
     client.device = reader.text("device")
@@ -183,7 +200,9 @@ struct CaseReader {
     guard let reader = TableReader(node, .caseWrong, path: "wrong", problems: problems) else { return nil }
     let untilLocked = reader.flag("until_locked") ?? false
     let times = reader.whole("times", in: 1...10_000)
-    if untilLocked, times != nil { problems.add(node.location, "wrong", "`until_locked` and `times` cannot both be meant") }
+    if untilLocked, times != nil {
+      problems.add(node.location, "wrong", "`until_locked` and `times` cannot both be meant")
+    }
     return untilLocked ? .untilLocked : .times(times ?? 1)
   }
 
@@ -197,7 +216,9 @@ struct CaseReader {
     ]
     let meant = waits.filter(\.1).map(\.0)
     if meant.count == 1 { return meant[0] }
-    problems.add(node.location, "wait", "write wait \"15m\", or one of wait { until_unlocked = true }, until_resend and until_expired")
+    problems.add(
+      node.location, "wait",
+      "write wait \"15m\", or one of wait { until_unlocked = true }, until_resend and until_expired")
     return nil
   }
 
@@ -208,11 +229,13 @@ struct CaseReader {
     if let field = reader.take("status") {
       switch field.value {
       case .text("refused"): expected.status = .refused
-      case .text(let text) where FlowRecord.Status(rawValue: text) != nil: expected.status = FlowRecord.Status(rawValue: text).map { .flow($0) }
+      case .text(let text) where FlowRecord.Status(rawValue: text) != nil:
+        expected.status = FlowRecord.Status(rawValue: text).map { .flow($0) }
       case .text(let text):
         let names = ["pending", "complete", "failed", "refused"]
         problems.add(
-          field.location, "expect.status", "\"\(text)\" is no status\(Suggestion.phrase(for: text, among: names)), and numbers such as 429")
+          field.location, "expect.status",
+          "\"\(text)\" is no status\(Suggestion.phrase(for: text, among: names)), and numbers such as 429")
       default: expected.status = Field.whole(field, "expect.status", problems, in: 200...599).map { .http($0) }
       }
     }

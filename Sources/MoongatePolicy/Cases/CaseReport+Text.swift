@@ -4,7 +4,8 @@ extension CaseReport {
   /// For a person, in lines of at most 80 columns where words allow it: the cases that fail, and how many hold.
   /// - Parameters:
   ///   - colour: whether the reader is a terminal that shows it.
-  ///   - isVerbose: whether every case is told with its file, and act by act also where several fail because one function fails.
+  ///   - isVerbose: whether every case is told with its file, and act by act also where several fail because one
+  ///     function fails.
   package func text(colour: Bool, isVerbose: Bool = false) -> String {
     let paint = TerminalStyle(isOn: colour)
     var lines: [String] = []
@@ -16,7 +17,8 @@ extension CaseReport {
         file = outcome.location.file
         lines += (lines.isEmpty || lines.last == "" ? [] : [""]) + [paint.bold(file)]
       }
-      lines.append(outcome.holds ? "\(paint.green("✓")) \(outcome.name)" : "\(paint.red("✗")) \(paint.bold(outcome.name))")
+      lines.append(
+        outcome.holds ? "\(paint.green("✓")) \(outcome.name)" : "\(paint.red("✗")) \(paint.bold(outcome.name))")
       if let failure = outcome.failure { lines += Self.lines(of: outcome, failure, paint) }
     }
     if let unreached { lines.append("\(paint.red("✗")) \(unreached.name): not reached in time") }
@@ -39,11 +41,14 @@ extension CaseReport {
     let head = Columns.wrapped(cause, indent: 2, width: Columns.width)
     let count = failures.count == 1 ? "1 case fails by it:" : "\(failures.count) cases fail by it:"
     let place = failures.map { "\($0.location)".count }.max() ?? 0
-    return ["\(paint.red("✗")) \(paint.bold(String(head[0].dropFirst(2))))"] + head.dropFirst().map(paint.bold) + ["  \(count)"]
+    return ["\(paint.red("✗")) \(paint.bold(String(head[0].dropFirst(2))))"] + head.dropFirst().map(paint.bold) + [
+      "  \(count)"
+    ]
       + failures.map { "    \(Columns.pad("\($0.location)", to: place))  \($0.name)" } + [""]
   }
 
-  private static func lines(of outcome: CaseOutcome, _ failure: CaseOutcome.Failure, _ paint: TerminalStyle) -> [String] {
+  private static func lines(of outcome: CaseOutcome, _ failure: CaseOutcome.Failure, _ paint: TerminalStyle) -> [String]
+  {
     let times = outcome.trace.map { $0.at == .zero ? "0s" : "+\($0.at.asWritten)" }
     let time = times.map(\.count).max() ?? 2
     let act = min(34, outcome.trace.dropLast().map(\.act.count).max() ?? 0)

@@ -5,7 +5,8 @@ import MoongateSDK
 
 extension TableShape {
   static let caseRequest = TableShape(
-    name: "CaseRequest", summary: "A request for a page behind the gateway, signed in as by the flow that was completed last.",
+    name: "CaseRequest",
+    summary: "A request for a page behind the gateway, signed in as by the flow that was completed last.",
     entries: [
       .optional("method", "string", "in capitals", .text("GET")),
       .optional("host", "string", "a host, such as \"wallet.example.com\"; public_url's where it is left out"),
@@ -23,10 +24,14 @@ extension CaseReader {
     var host = host
     if let field = reader.take("host"), let text = Field.text(field, "request.host", problems) {
       host = HostName(text)?.name
-      if host == nil { problems.add(field.location, "request.host", "\"\(text)\" is no host, such as \"wallet.example.com\"") }
+      if host == nil {
+        problems.add(field.location, "request.host", "\"\(text)\" is no host, such as \"wallet.example.com\"")
+      }
     }
     if let method, method.wholeMatch(of: /[A-Z][A-Z\-]{0,31}/) == nil {
-      problems.add(reader.said("method")?.location ?? node.location, "request.method", "\"\(method)\" is no method in capitals, such as \"GET\"")
+      problems.add(
+        reader.said("method")?.location ?? node.location, "request.method",
+        "\"\(method)\" is no method in capitals, such as \"GET\"")
     }
     if let path, !path.hasPrefix("/") || path.contains("?") {
       problems.add(

@@ -66,7 +66,9 @@ extension CaseRun {
         return told
       }
       if let provider = try await appStep() { return try await rightByApp(provider, act) }
-      guard let code = await openStepCode() ?? lastCode else { throw fail(act, "no code has been sent to \(recipient), so there is none to enter") }
+      guard let code = await openStepCode() ?? lastCode else {
+        throw fail(act, "no code has been sent to \(recipient), so there is none to enter")
+      }
       await submit(code)
       return told
     case .enter(let fields):
@@ -81,7 +83,9 @@ extension CaseRun {
     case .wait(let wait): return try await self.wait(wait, act)
     case .expect(let expected):
       let differences = try await differences(from: expected)
-      if !differences.isEmpty { throw Stop.failure(CaseOutcome.Failure(location: act.location, sentence: nil, differences: differences)) }
+      if !differences.isEmpty {
+        throw Stop.failure(CaseOutcome.Failure(location: act.location, sentence: nil, differences: differences))
+      }
       return "as expected"
     }
   }
@@ -95,7 +99,9 @@ extension CaseRun {
   // MARK: accounts
 
   private func provider(for kind: IdentifierKind) -> (any CodeProvider)? {
-    let able = providers.all.compactMap { $0 as? any CodeProvider }.filter { $0.descriptor.identifierKinds.contains(kind) }
+    let able = providers.all.compactMap { $0 as? any CodeProvider }.filter {
+      $0.descriptor.identifierKinds.contains(kind)
+    }
     return able.first { generation.policies[$0.descriptor.name] != nil } ?? able.first
   }
 
@@ -138,19 +144,24 @@ extension CaseRun {
     guard !typed.isEmpty else { throw fail(act, "an account needs a name: say phone \"…\" or email \"…\" before it") }
     let now = gateway.clock.now()
     let held = try typed.sorted { $0.key.rawValue < $1.key.rawValue }.map { kind, text in
-      guard let identifier = identifier(kind, text) else { throw fail(act, "\"\(text)\" is no \(kind.rawValue) that an account can hold") }
+      guard let identifier = identifier(kind, text) else {
+        throw fail(act, "\"\(text)\" is no \(kind.rawValue) that an account can hold")
+      }
       let isVerified = kind == .phone ? setup.isPhoneVerified : setup.isEmailVerified
       return HeldIdentifier(identifier: identifier, verifiedAt: isVerified ? now - setup.age : nil)
     }
     let account = Account(
-      id: "ac_" + Base64URL.encode(Array("case \(act.location.line)".utf8)), createdAt: now - setup.age, lastSeenAt: now - setup.idle,
+      id: "ac_" + Base64URL.encode(Array("case \(act.location.line)".utf8)), createdAt: now - setup.age,
+      lastSeenAt: now - setup.idle,
       isLocked: setup.isLocked, identifiers: held)
     var changes: [Change] = [.createAccount(account)]
     secrets = setup.factors
     if let pin = setup.pin ?? (setup.hasPIN ? "739154" : nil), let padProvider { secrets[padProvider] = pin }
     if let password = setup.password, let passwordProvider { secrets[passwordProvider] = password }
     for (provider, secret) in secrets.sorted(by: { $0.key < $1.key }) {
-      changes.append(.putProviderRecord(account: account.id, provider, sealed: try gateway.record(of: secret, for: provider, account: account.id)))
+      changes.append(
+        .putProviderRecord(
+          account: account.id, provider, sealed: try gateway.record(of: secret, for: provider, account: account.id)))
     }
     guard case .applied = try await gateway.store.apply(changes, at: now) else {
       throw fail(act, "there is an account with this name in this case already")
@@ -166,7 +177,9 @@ extension CaseRun {
     guard let flow else { return }
     let view = await view()
     // A case cannot go to another site, and to be told that it is busy would help nobody.
-    let isElsewhere = { [providers] (name: ProviderName) in providers[name]?.descriptor.identifierKinds.contains(.federated) ?? false }
+    let isElsewhere = { [providers] (name: ProviderName) in
+      providers[name]?.descriptor.identifierKinds.contains(.federated) ?? false
+    }
     let offered = view?.choices ?? []
     let choices = offered.allSatisfy(isElsewhere) ? offered : offered.filter { !isElsewhere($0) }
     let name =
@@ -177,7 +190,9 @@ extension CaseRun {
     take(await gateway.begin(flow.id, provider: name, fields: typed, by: client))
   }
 
-  private mutating func send(_ act: PolicyCase.Act, _ untilSent: Bool, _ once: (inout CaseRun) async throws -> Void) async throws -> String {
+  private mutating func send(_ act: PolicyCase.Act, _ untilSent: Bool, _ once: (inout CaseRun) async throws -> Void)
+    async throws -> String
+  {
     let before = gateway.clock.now()
     let messages = gateway.mailbox.count
     for _ in 0..<(untilSent ? Self.mostWaits : 1) {
@@ -209,7 +224,9 @@ extension CaseRun {
   private func openStepCode() async -> String? {
     guard let name = await view()?.step?.provider, let descriptor = providers[name]?.descriptor else { return nil }
     let kinds = [current].compactMap(\.self) + IdentifierKind.allCases.filter { $0 != current }
-    let named = kinds.filter(descriptor.identifierKinds.contains).compactMap { kind in identifiers[kind].flatMap { identifier(kind, $0) } }
+    let named = kinds.filter(descriptor.identifierKinds.contains).compactMap { kind in
+      identifiers[kind].flatMap { identifier(kind, $0) }
+    }
     if let sent = named.lazy.compactMap({ [self] in gateway.mailbox.latest(to: $0.value)?.code }).first { return sent }
     return named.isEmpty ? gateway.mailbox.latest(by: name) : nil
   }
@@ -242,7 +259,9 @@ extension CaseRun {
 
   private mutating func wrong(_ tries: PolicyCase.WrongAttempts, _ act: PolicyCase.Act) async throws -> String {
     if let waiting = await waitingStep() {
-      guard tries == .times(1) else { throw fail(act, "a step that waits can be refused once: begin it again to refuse it again") }
+      guard tries == .times(1) else {
+        throw fail(act, "a step that waits can be refused once: begin it again to refuse it again")
+      }
       return try await decide(false, at: waiting, act)
     }
     let secret = try await secretStep()
@@ -264,7 +283,9 @@ extension CaseRun {
       made += 1
       if tries == .untilLocked {
         guard case .refusal(let refusal)? = answer else { break }
-        if [.tooManyAttempts, .disabled].contains(refusal.code) { return "\(told), after \(made) wrong one\(made == 1 ? "" : "s")" }
+        if [.tooManyAttempts, .disabled].contains(refusal.code) {
+          return "\(told), after \(made) wrong one\(made == 1 ? "" : "s")"
+        }
         guard refusal.code.isWrongAnswer(to: asked) else {
           throw fail(act, "no lock after \(made) tries, but \(refusal.code.status) \(refusal.code.name)")
         }
@@ -307,7 +328,9 @@ extension CaseRun {
     case .refusal(let refusal):
       var words = ["\(refusal.code.status) \(refusal.code.name)"]
       if let left = refusal.attemptsLeft { words.append("\(left) left") }
-      if let wait = refusal.retryAfter { words.append("retry after \(Duration.seconds(wait.retryAfterSeconds).asWritten)") }
+      if let wait = refusal.retryAfter {
+        words.append("retry after \(Duration.seconds(wait.retryAfterSeconds).asWritten)")
+      }
       if let field = refusal.field { words.append("field \(field)") }
       if let reason = refusal.deliveryReason { words.append(reason.reason.rawValue) }
       if let provider = refusal.provider, refusal.deliveryReason == nil { words.append("\(provider) due") }
@@ -317,7 +340,9 @@ extension CaseRun {
       var words = [view.status.rawValue]
       if let step = view.step { words.append("\(step.provider) \(step.retryAfter == nil ? "open" : "waits")") }
       if !view.choices.isEmpty { words.append("\(view.choices.map(\.rawValue).joined(separator: " or ")) due") }
-      if view.status == .complete, let account = view.account { words.append(account.isNewUser ? "new account" : "known account") }
+      if view.status == .complete, let account = view.account {
+        words.append(account.isNewUser ? "new account" : "known account")
+      }
       return words.joined(separator: ", ")
     }
   }

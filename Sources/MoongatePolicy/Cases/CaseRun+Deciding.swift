@@ -11,7 +11,8 @@ extension CaseRun {
   mutating func decide(_ isApproved: Bool, at step: StepView, _ act: PolicyCase.Act) async throws -> String {
     guard let flow else { return told }
     guard let rehearsal = providers[step.provider] as? any DecidedRehearsal else {
-      throw fail(act, "\(step.provider) waits, and nobody here can decide for the person: its rehearsal is no DecidedRehearsal")
+      throw fail(
+        act, "\(step.provider) waits, and nobody here can decide for the person: its rehearsal is no DecidedRehearsal")
     }
     rehearsal.decide(isApproved)
     gateway.clock.advance(by: step.retryAfter ?? .zero)

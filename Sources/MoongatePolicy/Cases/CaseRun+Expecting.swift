@@ -16,7 +16,10 @@ extension CaseRun {
     // What a refusal does not tell is asked of the flow, as a page would.
     let due = refusal?.deliveryReason == nil ? refusal?.provider : nil
     let asksTheFlow = !passed && due == nil
-    if asksTheFlow, view == nil || expected.step != nil || expected.isLocked != nil || expected.isWaiting != nil || expected.resendsLeft != nil {
+    if asksTheFlow,
+      view == nil || expected.step != nil || expected.isLocked != nil || expected.isWaiting != nil
+        || expected.resendsLeft != nil
+    {
       view = await self.view() ?? view
     }
     var actual: [String: String] = [:]
@@ -25,7 +28,8 @@ extension CaseRun {
     } else if case .refused? = expected.status, refusal != nil {
       actual["status"] = "\"refused\""
     } else {
-      actual["status"] = refusal.map { String($0.code.status) } ?? (passed ? "200" : view.map { "\"\($0.status.rawValue)\"" })
+      actual["status"] =
+        refusal.map { String($0.code.status) } ?? (passed ? "200" : view.map { "\"\($0.status.rawValue)\"" })
     }
     actual["code"] = refusal.map { "\"\($0.code.name)\"" }
     actual["retry_after"] = refusal?.retryAfter.map { "\"\(Duration.seconds($0.retryAfterSeconds).asWritten)\"" }
@@ -35,13 +39,15 @@ extension CaseRun {
     actual["messages"] = String(gateway.mailbox.count)
     let open = due.map { [$0] } ?? view?.step.map { [$0.provider] } ?? view?.choices ?? []
     actual["step"] =
-      expected.step.flatMap { open.contains($0) ? "\"\($0)\"" : nil } ?? (open.isEmpty ? nil : open.map { "\"\($0)\"" }.joined(separator: " or "))
+      expected.step.flatMap { open.contains($0) ? "\"\($0)\"" : nil }
+      ?? (open.isEmpty ? nil : open.map { "\"\($0)\"" }.joined(separator: " or "))
     let stands = view?.step?.lockedUntil.map { $0 > gateway.clock.now() } ?? false
     actual["locked"] = String(stands || refusal.map { [.tooManyAttempts, .disabled].contains($0.code) } ?? false)
     actual["waiting"] = String(view?.step?.retryAfter != nil)
     actual["next"] = view?.next.map { "\"\($0)\"" }
     var differences = expected.fields.compactMap { field, value in
-      actual[field] == value ? nil : CaseOutcome.Difference(field: field, expected: value, actual: actual[field] ?? "nothing")
+      actual[field] == value
+        ? nil : CaseOutcome.Difference(field: field, expected: value, actual: actual[field] ?? "nothing")
     }
     // A status alone says little: the code says why.
     if let refusal, expected.code == nil, let index = differences.firstIndex(where: { $0.field == "status" }) {

@@ -140,7 +140,8 @@ struct CaseRun {
   /// The session as the store has it now: it may have ended or changed.
   mutating func lookAtSession() async throws {
     signedIn = nil
-    guard let session, let found = try await gateway.store.session(session), found.isLive(at: gateway.clock.now()) else { return }
+    guard let session, let found = try await gateway.store.session(session), found.isLive(at: gateway.clock.now())
+    else { return }
     signedIn = found
   }
 

@@ -1,7 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-// PINs, passwords and whatever else a step asks for: `enter { … }`, and what `right()` and `wrong()` are where no code was sent.
+// PINs, passwords and whatever else a step asks for: `enter { … }`, and what `right()` and `wrong()` are where no code
+// was sent.
 
 extension CaseReader {
   /// The fields of `enter { … }`: each provider has its own.
@@ -25,7 +26,9 @@ struct SecretStep {
 extension CaseRun {
   /// The step that is open or due, where its provider judges a secret by itself.
   func secretStep() async throws -> SecretStep? {
-    guard let full = await dueProvider() as? any FullProvider, let field = full.descriptor.submitFields.first(where: \.isRequired) else {
+    guard let full = await dueProvider() as? any FullProvider,
+      let field = full.descriptor.submitFields.first(where: \.isRequired)
+    else {
       return nil
     }
     return SecretStep(provider: full, field: field.name, kind: field.kind)
@@ -33,16 +36,22 @@ extension CaseRun {
 
   /// The provider that the case comes with, then those that gateway.lua configures, then all others.
   private var ordered: [any Provider] {
-    let rank = { [generation, one] (name: ProviderName) in name == one.origin ? 0 : generation.policies[name] != nil ? 1 : 2 }
-    return providers.all.enumerated().sorted { (rank($0.element.descriptor.name), $0.offset) < (rank($1.element.descriptor.name), $1.offset) }
-      .map(\.element)
+    let rank = { [generation, one] (name: ProviderName) in
+      name == one.origin ? 0 : generation.policies[name] != nil ? 1 : 2
+    }
+    return providers.all.enumerated().sorted {
+      (rank($0.element.descriptor.name), $0.offset) < (rank($1.element.descriptor.name), $1.offset)
+    }
+    .map(\.element)
   }
 
   /// The provider that `pin` of an account in a case is of: the first that shows a pad.
   var padProvider: ProviderName? { ordered.first { $0.descriptor.showsPad }?.descriptor.name }
 
   /// The provider that `password` of an account in a case is of: the first that asks for a password alone.
-  var passwordProvider: ProviderName? { ordered.first { $0.descriptor.hashesSecrets && $0.descriptor.passwordField != nil }?.descriptor.name }
+  var passwordProvider: ProviderName? {
+    ordered.first { $0.descriptor.hashesSecrets && $0.descriptor.passwordField != nil }?.descriptor.name
+  }
 
   /// Whose step is open or due: of several the one that was chosen.
   func dueProvider() async -> (any Provider)? {
@@ -54,7 +63,9 @@ extension CaseRun {
 
   /// A secret of the right form that is not the account's.
   func wrongSecret(_ step: SecretStep) -> String {
-    guard let own = secrets[step.provider.descriptor.name] else { return step.kind == .digits ? "739155" : "not the right one" }
+    guard let own = secrets[step.provider.descriptor.name] else {
+      return step.kind == .digits ? "739155" : "not the right one"
+    }
     guard step.kind == .digits, let last = own.last?.wholeNumberValue else { return own + "x" }
     return own.dropLast() + String((last + 1) % 10)
   }
@@ -72,7 +83,9 @@ extension CaseRun {
     await give(typed, to: asking)
     // What was set is what is right from now on.
     if case .view(let view)? = answer, view.status == .complete {
-      if let descriptor = asking?.descriptor, let field = descriptor.pad?.new ?? descriptor.passwordField, let chosen = typed[field] {
+      if let descriptor = asking?.descriptor, let field = descriptor.pad?.new ?? descriptor.passwordField,
+        let chosen = typed[field]
+      {
         secrets[descriptor.name] = chosen
       }
     }
@@ -89,6 +102,7 @@ extension CaseRun {
     }
     let named = provider.map { fields(of: $0.descriptor, identifiers) } ?? [:]
     take(
-      await gateway.begin(flow.id, provider: provider?.descriptor.name, fields: named.merging(entered) { $1 }, by: client))
+      await gateway.begin(
+        flow.id, provider: provider?.descriptor.name, fields: named.merging(entered) { $1 }, by: client))
   }
 }

@@ -4,18 +4,25 @@ import MoongateSDK
 /// Which cases can be played with the providers that gateway.lua configures.
 struct CaseSelection {
   let catalog: ProviderCatalog
-  /// Flows that are known and not there: of the folder, left out for want of a provider, and those that come with providers that are not configured.
+  /// Flows that are known and not there: of the folder, left out for want of a provider, and those that come with
+  /// providers that are not configured.
   let absentFlows: Set<String>
   private let flows: [String: FlowDefinition]
   /// The kinds of identifier that codes go to.
   private let reachable: Set<IdentifierKind>
 
-  init(files: ConfigurationFiles, catalog: ProviderCatalog, flows: [String: FlowDefinition], policies: [ProviderName: ProviderPolicy]) {
+  init(
+    files: ConfigurationFiles, catalog: ProviderCatalog, flows: [String: FlowDefinition],
+    policies: [ProviderName: ProviderPolicy]
+  ) {
     self.catalog = catalog
     self.flows = flows
     let configured = catalog.descriptors.filter { catalog.isConfigured($0.name) }
-    reachable = Set(configured.filter { policies[$0.name].map { $0.code != .none } ?? false }.flatMap(\.identifierKinds))
-    let known = files.files(in: "flows").map { ConfigurationLoader.title(of: $0.name) } + catalog.descriptors.flatMap(\.flows).map(\.name)
+    reachable = Set(
+      configured.filter { policies[$0.name].map { $0.code != .none } ?? false }.flatMap(\.identifierKinds))
+    let known =
+      files.files(in: "flows").map { ConfigurationLoader.title(of: $0.name) }
+      + catalog.descriptors.flatMap(\.flows).map(\.name)
     absentFlows = Set(known).subtracting(flows.keys)
   }
 
@@ -28,10 +35,12 @@ struct CaseSelection {
     }
   }
 
-  /// Whether a case that comes with a provider can be played: all its flows come with the same provider, and a code of it can arrive.
+  /// Whether a case that comes with a provider can be played: all its flows come with the same provider, and a code of
+  /// it can arrive.
   func plays(_ one: PolicyCase, comingWith descriptor: ProviderDescriptor) -> Bool {
     let sources = Set(descriptor.flows.map(\.file))
-    return one.flows.allSatisfy { name in flows[name].map { sources.contains($0.location.file) } ?? false } && !lacksSender(one)
+    return one.flows.allSatisfy { name in flows[name].map { sources.contains($0.location.file) } ?? false }
+      && !lacksSender(one)
   }
 
   /// What an operator's case needs that is not configured, as a sentence; nil where nothing is missing.

@@ -9,16 +9,20 @@ extension Coverage {
     let sides = branches.map(\.sides)
     let whole = limits.count * 2 + functions.count + sides.map(\.all).reduce(0, +)
     let touched =
-      limits.count { $0.charged } + limits.count { $0.refused } + functions.count { $0.calls > 0 } + sides.map(\.taken).reduce(0, +)
+      limits.count { $0.charged } + limits.count { $0.refused } + functions.count { $0.calls > 0 }
+      + sides.map(\.taken).reduce(0, +)
     lines.append("coverage  \(Bar.text(touched, of: whole, isFullWhenEmpty: true))  \(touched) of \(whole)")
     if !limits.isEmpty {
       lines.append("")
       let name = max(5, limits.map { $0.provider.count + $0.limit.count + 1 }.max() ?? 0)
       lines.append(paint.dim("  \(Columns.pad("limit", to: name))  charged  refused"))
       for limit in limits {
-        let row = "  \(Columns.pad("\(limit.provider).\(limit.limit)", to: name))  \(Self.mark(limit.charged, 7, paint))  "
+        let row =
+          "  \(Columns.pad("\(limit.provider).\(limit.limit)", to: name))  \(Self.mark(limit.charged, 7, paint))  "
         lines.append(
-          row + (limit.charged && limit.refused ? paint.green("yes") : Self.mark(limit.refused, 7, paint) + "  \(limit.file):\(limit.line)"))
+          row
+            + (limit.charged && limit.refused
+              ? paint.green("yes") : Self.mark(limit.refused, 7, paint) + "  \(limit.file):\(limit.line)"))
       }
     }
     if !functions.isEmpty {
@@ -27,7 +31,9 @@ extension Coverage {
       lines.append(paint.dim("  \(Columns.pad("function", to: name))    calls  answered"))
       for function in functions {
         let calls = String(function.calls)
-        let answers = function.calls == 0 ? paint.red("never: \(function.file):\(function.line)") : function.answers.joined(separator: ", ")
+        let answers =
+          function.calls == 0
+          ? paint.red("never: \(function.file):\(function.line)") : function.answers.joined(separator: ", ")
         lines.append(
           "  \(Columns.pad(Columns.cut(function.function, to: name), to: name))  \(String(repeating: " ", count: max(0, 7 - calls.count)))\(calls)  \(answers)"
         )

@@ -92,7 +92,9 @@ final class CoverageRecord: Sendable {
 
   private let state = Mutex(State())
 
-  func charged(_ limits: [ResolvedLimit]) { state.withLock { state in for limit in limits { state.charged.insert(Key(limit)) } } }
+  func charged(_ limits: [ResolvedLimit]) {
+    state.withLock { state in for limit in limits { state.charged.insert(Key(limit)) } }
+  }
 
   func refused(_ limit: ResolvedLimit) { state.withLock { state in _ = state.refused.insert(Key(limit)) } }
 
@@ -112,7 +114,9 @@ final class CoverageRecord: Sendable {
 
   func took(_ sides: [UInt8]) {
     state.withLock { state in
-      if state.sides.count < sides.count { state.sides += [UInt8](repeating: 0, count: sides.count - state.sides.count) }
+      if state.sides.count < sides.count {
+        state.sides += [UInt8](repeating: 0, count: sides.count - state.sides.count)
+      }
       for (number, side) in sides.enumerated() { state.sides[number] |= side }
     }
   }
@@ -139,7 +143,8 @@ final class CoverageRecord: Sendable {
           file: place.location.file, line: place.location.line, code: place.branch.code, taken: side & 1 != 0,
           notTaken: place.branch.isLoop ? nil : side & 2 != 0)
       }
-      return Coverage(limits: limits, functions: functions, branches: branches.sorted { ($0.file, $0.line) < ($1.file, $1.line) })
+      return Coverage(
+        limits: limits, functions: functions, branches: branches.sorted { ($0.file, $0.line) < ($1.file, $1.line) })
     }
   }
 }

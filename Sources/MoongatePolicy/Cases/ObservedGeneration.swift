@@ -38,7 +38,9 @@ private final class ObservedEvaluator: PolicyEvaluator {
     self.probe = probe
   }
 
-  func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence? { observed.evidence(of: function, given: facts) }
+  func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence? {
+    observed.evidence(of: function, given: facts)
+  }
 
   private func note(_ function: FunctionName, _ answer: String, _ facts: Facts) {
     guard record.isWatching else { return }
@@ -55,19 +57,27 @@ private final class ObservedEvaluator: PolicyEvaluator {
   }
 
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool {
-    try noting(function, facts, { String($0) }) { () throws(PolicyFault) in try observed.condition(of: function, given: facts) }
+    try noting(function, facts, { String($0) }) { () throws(PolicyFault) in
+      try observed.condition(of: function, given: facts)
+    }
   }
 
   func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue? {
-    try noting(function, facts, { $0?.asWritten ?? "nil" }) { () throws(PolicyFault) in try observed.claim(of: function, given: facts) }
+    try noting(function, facts, { $0?.asWritten ?? "nil" }) { () throws(PolicyFault) in
+      try observed.claim(of: function, given: facts)
+    }
   }
 
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int {
-    try noting(varying.function, facts, { String($0) }) { () throws(PolicyFault) in try observed.value(of: varying, given: facts) }
+    try noting(varying.function, facts, { String($0) }) { () throws(PolicyFault) in
+      try observed.value(of: varying, given: facts)
+    }
   }
 
   func value(of varying: Varying<Duration>, given facts: Facts) throws(PolicyFault) -> Duration {
-    try noting(varying.function, facts, { "\"\($0.asWritten)\"" }) { () throws(PolicyFault) in try observed.value(of: varying, given: facts) }
+    try noting(varying.function, facts, { "\"\($0.asWritten)\"" }) { () throws(PolicyFault) in
+      try observed.value(of: varying, given: facts)
+    }
   }
 
   /// - Parameter function: nil where nothing is asked.

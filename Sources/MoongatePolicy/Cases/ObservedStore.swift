@@ -30,7 +30,9 @@ struct ObservedStore: Store {
   func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode] { try await observed.beat(node) }
   func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await observed.nodes(at: now) }
   func leave(_ id: String, at now: Timestamp) async throws(StoreFault) { try await observed.leave(id, at: now) }
-  func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
+  func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault)
+    -> LedgerStanding
+  {
     try await observed.standing(limits, timer, at: now)
   }
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await observed.locks(at: now) }
@@ -51,37 +53,55 @@ struct ObservedStore: Store {
   }
   func moveAuditCursor(
     of sink: String, to position: AuditPosition, under lease: Lease, at now: Timestamp
-  ) async throws(StoreFault) -> Bool { try await observed.moveAuditCursor(of: sink, to: position, under: lease, at: now) }
+  ) async throws(StoreFault) -> Bool {
+    try await observed.moveAuditCursor(of: sink, to: position, under: lease, at: now)
+  }
   func auditBacklog(after position: AuditPosition) async throws(StoreFault) -> AuditBacklog {
     try await observed.auditBacklog(after: position)
   }
-  func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp) async throws(StoreFault) {
+  func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp)
+    async throws(StoreFault)
+  {
     try await observed.forgetAuditCursors(unusedSince: moment, except: sinks, at: now)
   }
   func renewLease(_ lease: Lease, for length: Duration, at now: Timestamp) async throws(StoreFault) -> Lease? {
     try await observed.renewLease(lease, for: length, at: now)
   }
-  func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.liftLock(id, at: now) }
+  func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool {
+    try await observed.liftLock(id, at: now)
+  }
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord? { try await observed.flow(id) }
   func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {
     try await observed.evictFlows(beyond: bound, at: now)
   }
   func account(_ id: String) async throws(StoreFault) -> Account? { try await observed.account(id) }
-  func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] { try await observed.accounts(after: id, limit: limit) }
-  func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] { try await observed.accounts(naming: identifier) }
-  func account(holding identifier: Identifier) async throws(StoreFault) -> Account? { try await observed.account(holding: identifier) }
-  func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault) -> [String] {
+  func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] {
+    try await observed.accounts(after: id, limit: limit)
+  }
+  func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account] {
+    try await observed.accounts(naming: identifier)
+  }
+  func account(holding identifier: Identifier) async throws(StoreFault) -> Account? {
+    try await observed.account(holding: identifier)
+  }
+  func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault)
+    -> [String]
+  {
     try await observed.accounts(claiming: identifier, having: provider, limit: limit)
   }
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]? {
     try await observed.providerRecord(of: account, for: provider)
   }
-  func factors(of account: String) async throws(StoreFault) -> [StoredFactor] { try await observed.factors(of: account) }
+  func factors(of account: String) async throws(StoreFault) -> [StoredFactor] {
+    try await observed.factors(of: account)
+  }
   func groupCounts() async throws(StoreFault) -> [GroupName: Int] { try await observed.groupCounts() }
   func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault) -> [GroupMember] {
     try await observed.members(of: group, after: account, limit: limit)
   }
-  func memberships(of account: String) async throws(StoreFault) -> [GroupMember] { try await observed.memberships(of: account) }
+  func memberships(of account: String) async throws(StoreFault) -> [GroupMember] {
+    try await observed.memberships(of: account)
+  }
   func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts {
     try await observed.expireUnverified(unusedSince: moment, at: now)
   }
@@ -91,13 +111,19 @@ struct ObservedStore: Store {
   func providerValue(at place: ProviderValuePlace, at now: Timestamp) async throws(StoreFault) -> [UInt8]? {
     try await observed.providerValue(at: place, at: now)
   }
-  func putProviderValue(_ value: ProviderValue, _ rule: ProviderValueRule, at now: Timestamp) async throws(StoreFault) -> ProviderValueOutcome {
+  func putProviderValue(_ value: ProviderValue, _ rule: ProviderValueRule, at now: Timestamp) async throws(StoreFault)
+    -> ProviderValueOutcome
+  {
     try await observed.putProviderValue(value, rule, at: now)
   }
   func takeProviderValue(
     at place: ProviderValuePlace, under lease: Lease?, at now: Timestamp
-  ) async throws(StoreFault) -> TakenProviderValue { try await observed.takeProviderValue(at: place, under: lease, at: now) }
-  func acquireLease(_ name: String, by holder: String, for length: Duration, at now: Timestamp) async throws(StoreFault) -> LeaseAnswer {
+  ) async throws(StoreFault) -> TakenProviderValue {
+    try await observed.takeProviderValue(at: place, under: lease, at: now)
+  }
+  func acquireLease(_ name: String, by holder: String, for length: Duration, at now: Timestamp) async throws(StoreFault)
+    -> LeaseAnswer
+  {
     try await observed.acquireLease(name, by: holder, for: length, at: now)
   }
   func releaseLease(_ lease: Lease, dueAt due: Timestamp, at now: Timestamp) async throws(StoreFault) {
@@ -112,15 +138,23 @@ struct ObservedStore: Store {
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? { try await observed.session(token) }
   func sessions(of account: String) async throws(StoreFault) -> [Session] { try await observed.sessions(of: account) }
   func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { try await observed.touch(seen) }
-  func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges { try await observed.sessionChanges(after: sequence) }
-  func accessToken(hashed hashes: [[UInt8]]) async throws(StoreFault) -> FoundAccessToken? { try await observed.accessToken(hashed: hashes) }
+  func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
+    try await observed.sessionChanges(after: sequence)
+  }
+  func accessToken(hashed hashes: [[UInt8]]) async throws(StoreFault) -> FoundAccessToken? {
+    try await observed.accessToken(hashed: hashes)
+  }
   func accessToken(_ id: String) async throws(StoreFault) -> FoundAccessToken? { try await observed.accessToken(id) }
-  func accessTokens(of account: String?) async throws(StoreFault) -> [AccessToken] { try await observed.accessTokens(of: account) }
+  func accessTokens(of account: String?) async throws(StoreFault) -> [AccessToken] {
+    try await observed.accessTokens(of: account)
+  }
   func accessTokensByKey() async throws(StoreFault) -> [String: Int] { try await observed.accessTokensByKey() }
   func rehashAccessToken(
     _ id: String, from old: AccessTokenHash, to new: AccessTokenHash, at now: Timestamp
   ) async throws(StoreFault) { try await observed.rehashAccessToken(id, from: old, to: new, at: now) }
-  func recordAccessTokenUses(_ uses: [AccessTokenUse]) async throws(StoreFault) { try await observed.recordAccessTokenUses(uses) }
+  func recordAccessTokenUses(_ uses: [AccessTokenUse]) async throws(StoreFault) {
+    try await observed.recordAccessTokenUses(uses)
+  }
   func endedAccessTokens(at now: Timestamp, limit: Int) async throws(StoreFault) -> [AccessToken] {
     try await observed.endedAccessTokens(at: now, limit: limit)
   }

@@ -13,7 +13,8 @@ package struct PolicyCase: Sendable {
   /// The flows that it begins.
   package var flows: Set<String> { Set(acts.compactMap { if case .flow(let name) = $0.kind { name } else { nil } }) }
 
-  /// Whether a code is asked for when nobody to whom one can go was named before. Where nobody is named at all it goes to what the account holds.
+  /// Whether a code is asked for when nobody to whom one can go was named before. Where nobody is named at all it goes
+  /// to what the account holds.
   /// - Parameter kinds: the kinds of identifier that codes go to.
   func asksCodeForNobody(among kinds: Set<IdentifierKind>) -> Bool {
     var named: Set<IdentifierKind> = []
@@ -71,7 +72,8 @@ package struct PolicyCase: Sendable {
     case client(ClientSetup)
     /// `provider "pin"`: which of a step's choices to take.
     case provider(ProviderName)
-    /// `undeliverable "phone_otp"`: no message of the provider arrives, from here on, for the first reason that it declares.
+    /// `undeliverable "phone_otp"`: no message of the provider arrives, from here on, for the first reason that it
+    /// declares.
     case undeliverable(ProviderName)
     /// Begins the step: a code goes out. With `untilSent` it waits, as long as limits and timers say, until one does.
     case send(untilSent: Bool)
@@ -79,7 +81,8 @@ package struct PolicyCase: Sendable {
     case resend(untilSent: Bool)
     /// Enters a code that is not the one that was sent, or a secret that is not the account's.
     case wrong(WrongAttempts)
-    /// Enters the code that was sent last, or the account's secret where the step asks for one; approves where the step waits.
+    /// Enters the code that was sent last, or the account's secret where the step asks for one; approves where the step
+    /// waits.
     case right
     /// `enter { pin = "…" }`: gives these fields to the step that is open, or begins the one that is due with them.
     case enter([String: String])

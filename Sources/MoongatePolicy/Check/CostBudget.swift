@@ -3,13 +3,14 @@ import MoongateSDK
 
 /// What a policy lets attackers cost the operator who have any number of addresses, numbers and devices.
 ///
-/// Only limits per identifier bound what one person is sent, and only limits per provider and global ones bound all of it together: limits per address,
-/// network, prefix or country bound an attacker who has few of these. Ceilings on messages and begins do not count trusted devices, which is no cost of an
-/// attacker's: each of them has passed for the account that it has a code sent to.
+/// Only limits per identifier bound what one person is sent, and only limits per provider and global ones bound all of
+/// it together: limits per address, network, prefix or country bound an attacker who has few of these. Ceilings on
+/// messages and begins do not count trusted devices, which is no cost of an attacker's: each of them has passed for the
+/// account that it has a code sent to.
 package struct CostBudget: Sendable, Equatable, Encodable {
   package let provider: String
-  /// The most messages to one person in any 24 hours: those that strangers cause, and as many again by the person's own devices. nil: unbounded, or the
-  /// provider sends none.
+  /// The most messages to one person in any 24 hours: those that strangers cause, and as many again by the person's own
+  /// devices. nil: unbounded, or the provider sends none.
   package let messagesToOnePerDay: Int?
   /// The most messages in any hour that new devices cause; nil as above.
   package let messagesPerHour: Int?
@@ -37,7 +38,9 @@ package struct CostBudget: Sendable, Equatable, Encodable {
     sendsCodes = policy.code != .none
     func most(_ action: LimitAction, in span: Duration, _ bounds: (LimitKey) -> Bool) -> Int? {
       policy.limits.compactMap { limit in
-        guard limit.action == action, limit.counts == .all, bounds(limit.key), let window = limit.window?.lowest else { return nil }
+        guard limit.action == action, limit.counts == .all, bounds(limit.key), let window = limit.window?.lowest else {
+          return nil
+        }
         // A window begins anywhere: so many of them touch the span.
         let windows = (span.wholeMilliseconds + window.wholeMilliseconds - 1) / max(1, window.wholeMilliseconds)
         let (product, overflow) = limit.max.highest.multipliedReportingOverflow(by: Int(windows))
@@ -45,7 +48,9 @@ package struct CostBudget: Sendable, Equatable, Encodable {
       }.min()
     }
     let isShared = { (key: LimitKey) in key == .global || key == .provider }
-    messagesToOnePerDay = sendsCodes ? most(.send, in: .seconds(86_400), { $0 == .identifier || $0 == .phone || $0 == .email }).map { $0 * 2 } : nil
+    messagesToOnePerDay =
+      sendsCodes
+      ? most(.send, in: .seconds(86_400), { $0 == .identifier || $0 == .phone || $0 == .email }).map { $0 * 2 } : nil
     messagesPerHour = sendsCodes ? most(.send, in: .seconds(3600), isShared) : nil
     accountsPerHour = most(.register, in: .seconds(3600), isShared)
   }
@@ -55,12 +60,15 @@ package struct CostBudget: Sendable, Equatable, Encodable {
     guard !costs.isEmpty else { return "" }
     let paint = TerminalStyle(isOn: colour)
     let name = max(12, costs.map(\.provider.count).max() ?? 0)
-    var lines = [paint.dim("\(Columns.pad("cost budget", to: name))   to one a day   messages an hour   accounts an hour")]
+    var lines = [
+      paint.dim("\(Columns.pad("cost budget", to: name))   to one a day   messages an hour   accounts an hour")
+    ]
     func number(_ count: Int?, _ isThere: Bool = true) -> String { isThere ? count.map(String.init) ?? "no end" : "-" }
     for cost in costs {
       lines.append(
         Columns.pad(cost.provider, to: name) + Columns.right(number(cost.messagesToOnePerDay, cost.sendsCodes), to: 15)
-          + Columns.right(number(cost.messagesPerHour, cost.sendsCodes), to: 19) + Columns.right(number(cost.accountsPerHour), to: 19))
+          + Columns.right(number(cost.messagesPerHour, cost.sendsCodes), to: 19)
+          + Columns.right(number(cost.accountsPerHour), to: 19))
     }
     lines.append(paint.dim("of attackers with any number of addresses; limits per address bound those with few"))
     return lines.joined(separator: "\n")

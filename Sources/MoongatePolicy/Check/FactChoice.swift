@@ -45,9 +45,11 @@ struct FileLiterals {
     var tokens = LuaTokens(source)
     while let token = tokens.next() {
       switch token.kind {
-      case .string(let text) where text.utf8.count <= 40 && !texts.contains(text) && texts.count < Self.most: texts.append(text)
+      case .string(let text) where text.utf8.count <= 40 && !texts.contains(text) && texts.count < Self.most:
+        texts.append(text)
       // `{ IN = true }`.
-      case .name(let name) where name.utf8.count == 2 && name == name.uppercased() && !texts.contains(name) && texts.count < Self.most:
+      case .name(let name)
+      where name.utf8.count == 2 && name == name.uppercased() && !texts.contains(name) && texts.count < Self.most:
         texts.append(name)
       case .number(let number?) where !numbers.contains(number) && numbers.count < Self.most: numbers.append(number)
       default: break

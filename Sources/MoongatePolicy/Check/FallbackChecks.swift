@@ -1,8 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// What the providers of a `fallback` must have in common: a person types the code of any of them into the same boxes, and must not learn from what
-/// follows whether somebody has an account.
+/// What the providers of a `fallback` must have in common: a person types the code of any of them into the same boxes,
+/// and must not learn from what follows whether somebody has an account.
 struct FallbackChecks {
   let flows: [String: FlowDefinition]
   let policies: [ProviderName: ProviderPolicy]
@@ -12,7 +12,8 @@ struct FallbackChecks {
   func check() {
     for flow in flows.values.sorted(by: { $0.name < $1.name }) {
       for (index, step) in flow.steps.enumerated() where step.isFallback {
-        check(step, "steps[\(index + 1)]", at: index < flow.stepLocations.count ? flow.stepLocations[index] : flow.location)
+        check(
+          step, "steps[\(index + 1)]", at: index < flow.stepLocations.count ? flow.stepLocations[index] : flow.location)
       }
     }
   }
@@ -22,7 +23,9 @@ struct FallbackChecks {
     let members = step.choices.compactMap { policies[$0] }
     guard members.count == step.choices.count, let first = members.first else { return }
     if let full = members.first(where: { $0.code == .none }) {
-      problems.add(location, path, "`\(full.provider)` sends no codes, so nothing can stand in for it: fallback takes code providers only")
+      problems.add(
+        location, path,
+        "`\(full.provider)` sends no codes, so nothing can stand in for it: fallback takes code providers only")
       return
     }
     for other in members.dropFirst() {
@@ -49,12 +52,17 @@ struct FallbackChecks {
     }
   }
 
-  private func kinds(of provider: ProviderName) -> Set<IdentifierKind> { Set(catalog.descriptor(provider.rawValue)?.identifierKinds ?? []) }
+  private func kinds(of provider: ProviderName) -> Set<IdentifierKind> {
+    Set(catalog.descriptor(provider.rawValue)?.identifierKinds ?? [])
+  }
 
   private func described(_ provider: ProviderName) -> String {
     let kinds = catalog.descriptor(provider.rawValue)?.identifierKinds ?? []
-    return kinds.map { $0 == .phone ? "phone numbers" : $0 == .email ? "email addresses" : "other identities" }.joined(separator: " and ")
+    return kinds.map { $0 == .phone ? "phone numbers" : $0 == .email ? "email addresses" : "other identities" }.joined(
+      separator: " and ")
   }
 
-  private func described(_ rule: CodeRule) -> String { "\(rule.length) \(rule.alphabet == .digits ? "digits" : rule.alphabet.rawValue)" }
+  private func described(_ rule: CodeRule) -> String {
+    "\(rule.length) \(rule.alphabet == .digits ? "digits" : rule.alphabet.rawValue)"
+  }
 }

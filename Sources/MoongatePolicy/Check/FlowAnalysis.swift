@@ -13,9 +13,12 @@ enum FlowAnalysis {
       return
     }
     if steps.allSatisfy(\.isSkippable) {
-      problems.add(node.location, "steps", "every step may be skipped, so the flow would prove nothing: let one be there without `skippable`")
+      problems.add(
+        node.location, "steps",
+        "every step may be skipped, so the flow would prove nothing: let one be there without `skippable`")
     } else if steps.allSatisfy({ $0.isSkippable || $0.when != nil }) {
-      problems.warn(node.location, "steps", "every step has `when` or may be skipped: where none is taken, the flow proves nothing")
+      problems.warn(
+        node.location, "steps", "every step has `when` or may be skipped: where none is taken, the flow proves nothing")
     }
     warnOfRepeats(steps, of: node, problems)
   }
@@ -29,9 +32,14 @@ enum FlowAnalysis {
         let location = index < table.items.count ? table.items[index].location : node.location
         problems.warn(
           location, "steps[\(index + 1)]",
-          "asks again for what steps[\(first)] has proved by then (\(Suggestion.list(step.choices.map(\.rawValue)))): remove it")
+          "asks again for what steps[\(first)] has proved by then (\(Suggestion.list(step.choices.map(\.rawValue)))): remove it"
+        )
       }
-      if let only = step.choices.first, step.choices.count == 1, !step.isSkippable, step.when == nil, proved[only] == nil { proved[only] = index + 1 }
+      if let only = step.choices.first, step.choices.count == 1, !step.isSkippable, step.when == nil,
+        proved[only] == nil
+      {
+        proved[only] = index + 1
+      }
     }
   }
 }

@@ -21,7 +21,8 @@ extension FunctionSituation {
       case .entitlement: question = questions[name] ?? .condition
       }
       situations[name] = Self(
-        question: question, audience: entry.audience, generation: generation, literals: literals[entry.function.file] ?? FileLiterals())
+        question: question, audience: entry.audience, generation: generation,
+        literals: literals[entry.function.file] ?? FileLiterals())
     }
     placePolicies(in: &situations, generation, providers)
     placeSteps(in: &situations, generation, providers)
@@ -51,9 +52,12 @@ extension FunctionSituation {
   }
 
   /// Functions of policies are called in the flows that have a step of the provider.
-  private static func placePolicies(in situations: inout [FunctionName: Self], _ generation: Generation, _ providers: ProviderRegistry) {
+  private static func placePolicies(
+    in situations: inout [FunctionName: Self], _ generation: Generation, _ providers: ProviderRegistry
+  ) {
     for (provider, policy) in generation.policies {
-      let flows = generation.flows.values.filter { $0.steps.contains { $0.choices.contains(provider) } }.map(\.name).sorted()
+      let flows = generation.flows.values.filter { $0.steps.contains { $0.choices.contains(provider) } }.map(\.name)
+        .sorted()
       let kinds = providers.descriptor(provider)?.identifierKinds ?? []
       for name in questions(of: policy).keys {
         situations[name]?.provider = provider
@@ -66,7 +70,9 @@ extension FunctionSituation {
   }
 
   /// `when` of a step is called with what the steps before it have proved.
-  private static func placeSteps(in situations: inout [FunctionName: Self], _ generation: Generation, _ providers: ProviderRegistry) {
+  private static func placeSteps(
+    in situations: inout [FunctionName: Self], _ generation: Generation, _ providers: ProviderRegistry
+  ) {
     for flow in generation.flows.values {
       let begins = flow.needsSession(by: providers)
       var kinds: [IdentifierKind?] = [nil]

@@ -41,7 +41,8 @@ struct FunctionSituation {
     case .address: addresses.count
     case .sessionAAL: 3
     case .declared(let path): declared(path).map(values)?.count ?? 1
-    case .accountPIN, .accountEmail, .accountEmailVerified, .accountPhoneVerified, .accountAge, .factor, .passed, .userAgent, .newDevice,
+    case .accountPIN, .accountEmail, .accountEmailVerified, .accountPhoneVerified, .accountAge, .factor, .passed,
+      .userAgent, .newDevice,
       .networkChanged, .clockSuspect, .query, .sessionEmail, .sessionPhone, .sessionAge, .group:
       2
     }
@@ -85,16 +86,21 @@ struct FunctionSituation {
     case .sessionAge: return [.sessionAge]
     case .sessionAAL: return [.sessionAAL]
     case .sessionGroups:
-      return generation.accounts.groups.keys.map(\.rawValue).filter { reads.listed.contains(slot) || members.contains($0) }.map(FactDimension.group)
+      return generation.accounts.groups.keys.map(\.rawValue).filter {
+        reads.listed.contains(slot) || members.contains($0)
+      }.map(FactDimension.group)
     case .sessionEmail, .sessionEmailVerified: return [.sessionEmail]
     case .sessionPhone: return [.sessionPhone]
     }
   }
 
-  /// Whether what the call read is not known well enough for its failure to mean something: claims are whatever their functions say.
+  /// Whether what the call read is not known well enough for its failure to mean something: claims are whatever their
+  /// functions say.
   func isUncertain(_ reads: FactReads) -> Bool { reads.slots.contains(.sessionClaims) }
 
-  private func isProvider(_ name: String) -> Bool { ProviderName(rawValue: name).map(generation.providers.contains) ?? false }
+  private func isProvider(_ name: String) -> Bool {
+    ProviderName(rawValue: name).map(generation.providers.contains) ?? false
+  }
 
   private func declared(_ path: String) -> DeclaredFact? { generation.declaredFacts.first { $0.path == path } }
 
@@ -103,13 +109,17 @@ struct FunctionSituation {
   private var methods: [String] { route?.methods.map { $0.sorted() } ?? ["GET", "POST", "DELETE", "PUT"] }
 
   private var paths: [String] {
-    [route?.path.text.replacing("**", with: "x").replacing("*", with: "x") ?? "/"] + literals.texts.filter { $0.hasPrefix("/") }
+    [route?.path.text.replacing("**", with: "x").replacing("*", with: "x") ?? "/"]
+      + literals.texts.filter { $0.hasPrefix("/") }
   }
 
   private var addresses: [ClientAddress] {
     let named = literals.texts.compactMap { text in IPAddressText.parse(String(text.prefix { $0 != "/" }).utf8) }
-    return [ClientAddress(bytes: [203, 0, 113, 7]), ClientAddress(bytes: [0x20, 0x01, 0x0d, 0xb8] + [UInt8](repeating: 1, count: 12))]
-      .compactMap(\.self) + named
+    return [
+      ClientAddress(bytes: [203, 0, 113, 7]),
+      ClientAddress(bytes: [0x20, 0x01, 0x0d, 0xb8] + [UInt8](repeating: 1, count: 12)),
+    ]
+    .compactMap(\.self) + named
   }
 
   /// What a declared fact may be.
@@ -124,7 +134,9 @@ struct FunctionSituation {
   /// The facts of a combination; nil of one that cannot be.
   func facts(_ choice: FactChoice) -> Facts? {
     let now = Timestamp(milliseconds: 1_767_225_600_000 + Int64(choice[.now]) * 3_600_000)
-    var facts = Facts(now: now, provider: provider, account: AccountFacts(), client: client(choice), clockIsSuspect: choice[.clockSuspect] == 1)
+    var facts = Facts(
+      now: now, provider: provider, account: AccountFacts(), client: client(choice),
+      clockIsSuspect: choice[.clockSuspect] == 1)
     if case .verdict(let action) = question { facts.action = action }
     switch audience {
     case .route:
@@ -141,7 +153,9 @@ struct FunctionSituation {
     case .flow, .policy:
       facts.account = account(choice)
       facts.identifier = kinds[choice[.identifier]].map { identifier($0, choice) }
-      if let name = flows.isEmpty ? nil : flows[choice[.flow]] { facts.flow = FlowFacts(name: name, passed: passed(choice), told: told(choice)) }
+      if let name = flows.isEmpty ? nil : flows[choice[.flow]] {
+        facts.flow = FlowFacts(name: name, passed: passed(choice), told: told(choice))
+      }
       if !facts.account.exists, !facts.client.isNewDevice { return nil }
       facts.limits = limits(choice, at: now)
     }
@@ -150,7 +164,8 @@ struct FunctionSituation {
 
   private func client(_ choice: FactChoice) -> ClientFacts {
     ClientFacts(
-      address: addresses[choice[.address]], userAgent: choice[.userAgent] == 0 ? "Mozilla/5.0" : nil, isNewDevice: choice[.newDevice] == 0,
+      address: addresses[choice[.address]], userAgent: choice[.userAgent] == 0 ? "Mozilla/5.0" : nil,
+      isNewDevice: choice[.newDevice] == 0,
       networkChanged: choice[.networkChanged] == 1)
   }
 
@@ -160,15 +175,20 @@ struct FunctionSituation {
     let hasEmail = choice[.accountEmail] == 1
     return AccountFacts(
       exists: true, id: Moment.account, age: age, idle: age, hasPIN: choice[.accountPIN] == 1, hasEmail: hasEmail,
-      isEmailVerified: hasEmail && choice[.accountEmailVerified] == 1, isPhoneVerified: choice[.accountPhoneVerified] == 0,
+      isEmailVerified: hasEmail && choice[.accountEmailVerified] == 1,
+      isPhoneVerified: choice[.accountPhoneVerified] == 0,
       factors: generation.providers.filter { choice[.factor($0.rawValue)] == 1 })
   }
 
-  private func passed(_ choice: FactChoice) -> Set<ProviderName> { generation.providers.filter { choice[.passed($0.rawValue)] == 1 } }
+  private func passed(_ choice: FactChoice) -> Set<ProviderName> {
+    generation.providers.filter { choice[.passed($0.rawValue)] == 1 }
+  }
 
   private func identifier(_ kind: IdentifierKind, _ choice: FactChoice) -> Identifier {
     var attributes: [String: String] = [:]
-    for fact in generation.declaredFacts where fact.place == .identifier(kind) { attributes[fact.name] = value(fact, choice) }
+    for fact in generation.declaredFacts where fact.place == .identifier(kind) {
+      attributes[fact.name] = value(fact, choice)
+    }
     let value =
       switch kind {
       case .phone: "+919000000001"
@@ -196,25 +216,30 @@ struct FunctionSituation {
 
   private func limits(_ choice: FactChoice, at now: Timestamp) -> [LimitFacts] {
     // The functions of `vary` settle the limits, so there are none yet.
-    guard case .verdict = question, case .policy = audience, let provider, let policy = generation.policies[provider] else { return [] }
+    guard case .verdict = question, case .policy = audience, let provider, let policy = generation.policies[provider]
+    else { return [] }
     return policy.limits.map { limit in
       let max = limit.max.highest
       return LimitFacts(
-        name: limit.name, used: choice[.limits] == 0 ? 0 : max, max: max, lockedUntil: choice[.limits] == 2 ? now + .seconds(900) : nil)
+        name: limit.name, used: choice[.limits] == 0 ? 0 : max, max: max,
+        lockedUntil: choice[.limits] == 2 ? now + .seconds(900) : nil)
     }
   }
 
   private func request(_ choice: FactChoice) -> RequestFacts {
     RequestFacts(
-      method: methods[choice[.method]], host: route?.host ?? generation.gateway.publicURL.host, path: paths[choice[.path]],
+      method: methods[choice[.method]], host: route?.host ?? generation.gateway.publicURL.host,
+      path: paths[choice[.path]],
       query: choice[.query] == 0 ? "" : "page=2")
   }
 
   private func session(_ choice: FactChoice, at now: Timestamp) -> SessionFacts {
     SessionFacts(
-      account: Moment.account, passed: Dictionary(passed(choice).map { ($0, now + .seconds(-60)) }) { first, _ in first },
+      account: Moment.account,
+      passed: Dictionary(passed(choice).map { ($0, now + .seconds(-60)) }) { first, _ in first },
       age: choice[.sessionAge] == 0 ? .seconds(60) : .seconds(30 * 86_400), aal: [1, 2, 0][choice[.sessionAAL]],
-      email: choice[.sessionEmail] == 0 ? "person@example.com" : nil, phone: choice[.sessionPhone] == 0 ? "+919000000001" : nil,
+      email: choice[.sessionEmail] == 0 ? "person@example.com" : nil,
+      phone: choice[.sessionPhone] == 0 ? "+919000000001" : nil,
       entitlements: Entitlements(groups: generation.accounts.groups.keys.filter { choice[.group($0.rawValue)] == 1 }))
   }
 

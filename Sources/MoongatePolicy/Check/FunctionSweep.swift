@@ -1,10 +1,12 @@
 import MoongateCore
 import MoongateSDK
 
-/// Runs each function over the facts that it reads, so that one that fails in a branch that no case takes is found before a person takes it.
+/// Runs each function over the facts that it reads, so that one that fails in a branch that no case takes is found
+/// before a person takes it.
 ///
-/// Only facts that can be are tried: an account that does not exist has no age, and a policy of phone numbers is asked about phone numbers. Texts and
-/// numbers are those that stand in the function's file. What a function reads decides which facts are varied, first one at a time, then together.
+/// Only facts that can be are tried: an account that does not exist has no age, and a policy of phone numbers is asked
+/// about phone numbers. Texts and numbers are those that stand in the function's file. What a function reads decides
+/// which facts are varied, first one at a time, then together.
 package struct FunctionSweep {
   /// A function that fails.
   package struct Fault: Sendable {
@@ -51,11 +53,15 @@ package struct FunctionSweep {
         warnings[$0.function] = warnings[$0.function] ?? $0.warning
       }
     }
-    return (faults.values.sorted { ($0.location.file, $0.location.line) < ($1.location.file, $1.location.line) }, Array(warnings.values))
+    return (
+      faults.values.sorted { ($0.location.file, $0.location.line) < ($1.location.file, $1.location.line) },
+      Array(warnings.values)
+    )
   }
 
   private func sweep(
-    _ name: FunctionName, _ situation: FunctionSituation, _ evaluator: LuaEvaluator, until end: ContinuousClock.Instant, found: (Fault) -> Void,
+    _ name: FunctionName, _ situation: FunctionSituation, _ evaluator: LuaEvaluator, until end: ContinuousClock.Instant,
+    found: (Fault) -> Void,
     clamped: (LuaEvaluator.Clamped) -> Void
   ) {
     var pending: [FactChoice] = [FactChoice()]
@@ -68,8 +74,11 @@ package struct FunctionSweep {
       let fault = situation.call(evaluator, name, facts)
       if let result = evaluator.clamped { clamped(result) }
       let reads = evaluator.reads
-      if let fault, let location = fault.location, [.error, .result, .steps, .memory].contains(fault.kind), !situation.isUncertain(reads) {
-        found(Fault(location: location, fault: fault.message, facts: Self.told(evaluator.evidence(of: name, given: facts))))
+      if let fault, let location = fault.location, [.error, .result, .steps, .memory].contains(fault.kind),
+        !situation.isUncertain(reads)
+      {
+        found(
+          Fault(location: location, fault: fault.message, facts: Self.told(evaluator.evidence(of: name, given: facts))))
       }
       // Attack on the loader: functions that run until they are stopped, with each of a thousand combinations of facts.
       if let fault, [.steps, .memory, .time].contains(fault.kind) { return }
@@ -85,7 +94,9 @@ package struct FunctionSweep {
   /// The first few facts, as a function reads them.
   private static func told(_ evidence: PolicyEvidence?) -> String {
     (evidence?.facts ?? []).prefix(4).map { fact in
-      let isText = fact.value != "nil" && fact.value != "true" && fact.value != "false" && Double(fact.value) == nil && !fact.value.hasPrefix("{")
+      let isText =
+        fact.value != "nil" && fact.value != "true" && fact.value != "false" && Double(fact.value) == nil
+        && !fact.value.hasPrefix("{")
       return "f.\(fact.path) is \(isText ? "\"\(fact.value.prefix(40))\"" : fact.value)"
     }.joined(separator: ", ")
   }

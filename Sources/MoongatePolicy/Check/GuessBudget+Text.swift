@@ -7,14 +7,17 @@ extension GuessBudget {
   /// - Parameters:
   ///   - accepted: `risk_budget`, where there is one.
   ///   - alone: the providers whose chances add up, since each opens an account alone.
-  package static func table(_ budgets: [GuessBudget], accepted: Double?, alone: Set<ProviderName>, colour: Bool) -> String {
+  package static func table(_ budgets: [GuessBudget], accepted: Double?, alone: Set<ProviderName>, colour: Bool)
+    -> String
+  {
     guard !budgets.isEmpty else { return "" }
     let paint = TerminalStyle(isOn: colour)
     let name = max(12, budgets.map { $0.provider.rawValue.count }.max() ?? 0)
     var lines = [paint.dim("\(Columns.pad("guess budget", to: name))       a day   in 30 days   chance in 30 days")]
     for budget in budgets {
       let row =
-        Columns.pad(budget.provider.rawValue, to: name) + Columns.right(budget.perDay.map(String.init) ?? "no end", to: 12)
+        Columns.pad(budget.provider.rawValue, to: name)
+        + Columns.right(budget.perDay.map(String.init) ?? "no end", to: 12)
         + Columns.right(budget.per30Days.map(String.init) ?? "no end", to: 13)
         + Columns.right(budget.probability30Days.map(percent) ?? "unknown", to: 20)
       lines.append(row + (alone.contains(budget.provider) ? "" : "  not alone"))
@@ -22,12 +25,16 @@ extension GuessBudget {
     for budget in budgets {
       guard let share = budget.commonShare30Days else { continue }
       lines.append(
-        paint.dim("\(budget.provider): if people chose evenly; the guesses cover \(percent(share)) of the \(grouped(common)) commonest"))
+        paint.dim(
+          "\(budget.provider): if people chose evenly; the guesses cover \(percent(share)) of the \(grouped(common)) commonest"
+        ))
     }
     if let accepted {
       let sum = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
       let bar = Bar.text(sum / accepted)
-      lines.append("\(sum > accepted ? paint.red(bar) : paint.green(bar))  \(percent(sum)) of the \(percent(accepted)) that you accept")
+      lines.append(
+        "\(sum > accepted ? paint.red(bar) : paint.green(bar))  \(percent(sum)) of the \(percent(accepted)) that you accept"
+      )
     }
     return lines.joined(separator: "\n")
   }

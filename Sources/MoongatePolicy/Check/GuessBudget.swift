@@ -16,10 +16,11 @@ package struct GuessBudget: Sendable, Equatable {
   package let per30Days: Int?
   /// That one of the guesses of 30 days is right; nil where the secret's space is not known (a password).
   package let probability30Days: Double?
-  /// Where people choose the secret themselves and its space is known: which part of the 1,000 most common ones the guesses of 30 days
-  /// cover. The probability assumes that people choose evenly, and they do not.
+  /// Where people choose the secret themselves and its space is known: which part of the 1,000 most common ones the
+  /// guesses of 30 days cover. The probability assumes that people choose evenly, and they do not.
   package let commonShare30Days: Double?
-  /// The limit that lets so many through in 30 days: the strictest of those that bound an attacker with means. nil: none does.
+  /// The limit that lets so many through in 30 days: the strictest of those that bound an attacker with means. nil:
+  /// none does.
   package let limit: Binding?
 
   /// A limit by name, and where it stands.
@@ -38,7 +39,9 @@ package struct GuessBudget: Sendable, Equatable {
   ///   - isChosen: whether people choose it, and do not do so evenly.
   package init(_ policy: ProviderPolicy, space: Double?, isChosen: Bool = false) {
     provider = policy.provider
-    let bounds = policy.limits.filter { $0.action == .verify }.compactMap { limit in GuessBound(limit).map { (limit: limit, bound: $0) } }
+    let bounds = policy.limits.filter { $0.action == .verify }.compactMap { limit in
+      GuessBound(limit).map { (limit: limit, bound: $0) }
+    }
     perDay = bounds.map { $0.bound.most(in: Self.day) }.min()
     let months = bounds.map { (limit: $0.limit, most: $0.bound.most(in: Self.day * 30)) }
     let strictest = months.min { $0.most < $1.most }
@@ -68,7 +71,8 @@ package struct GuessBudget: Sendable, Equatable {
     } else if descriptor.identifierKinds.contains(.federated) {
       self.init(nothingToGuessOf: policy.provider)
     } else {
-      // Codes that nobody chose, such as an authenticator app's; where it is not said how many there are, their chance is not known.
+      // Codes that nobody chose, such as an authenticator app's; where it is not said how many there are, their chance
+      // is not known.
       self.init(policy, space: descriptor.secretSpace.map(Double.init))
     }
   }
@@ -101,10 +105,10 @@ extension GuessBudget {
 
 /// What one limit lets through, over all strategies.
 ///
-/// After each lock the attacker may either go on at once, to the next and longer lock, or make one guess less than would
-/// lock and wait until the window has passed: then those guesses have fallen out and the escalation begins anew. The best
-/// mixture is found by working backwards over the time that is left; it does not step through locks, so that short ones cost
-/// no more than long ones.
+/// After each lock the attacker may either go on at once, to the next and longer lock, or make one guess less than
+/// would lock and wait until the window has passed: then those guesses have fallen out and the escalation begins anew.
+/// The best mixture is found by working backwards over the time that is left; it does not step through locks, so that
+/// short ones cost no more than long ones.
 struct GuessBound: Sendable {
   fileprivate let max: Int
   /// Milliseconds.
@@ -126,7 +130,8 @@ struct GuessBound: Sendable {
     disables = limit.disables
   }
 
-  /// The grid has at most so many cells; where lengths do not fit it they are shortened to it, which errs towards more guesses.
+  /// The grid has at most so many cells; where lengths do not fit it they are shortened to it, which errs towards more
+  /// guesses.
   fileprivate static let mostCells: Int64 = 200_000
 
   /// The most guesses in any half-open span of the length.

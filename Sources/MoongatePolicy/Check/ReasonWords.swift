@@ -1,6 +1,7 @@
 import MoongateCore
 
-/// Reasons that functions deny with and that nobody has put into words: people read a general sentence, and do not learn what they could do.
+/// Reasons that functions deny with and that nobody has put into words: people read a general sentence, and do not
+/// learn what they could do.
 struct ReasonWords {
   /// The files that functions come from.
   let files: Set<String>
@@ -15,7 +16,8 @@ struct ReasonWords {
     var told: Set<String> = []
     for file in files.sorted() {
       for call in names[file]?.calls ?? [] where call.function == "deny" {
-        guard let reason = call.texts.first.flatMap(\.self).flatMap(UnknownFacts.plain), LuaEvaluator.problem(ofReason: reason) == nil,
+        guard let reason = call.texts.first.flatMap(\.self).flatMap(UnknownFacts.plain),
+          LuaEvaluator.problem(ofReason: reason) == nil,
           !known.contains(reason), told.insert(reason).inserted
         else { continue }
         let policy = file.hasPrefix("policies/") ? file : "a file of policies/"

@@ -28,9 +28,13 @@ struct SignInRequirementChecks {
   }
 
   /// Whether its first step tells who somebody is, so that it begins without a session.
-  private func identifies(_ flow: FlowDefinition) -> Bool { flow.steps.first?.choices.contains { !kinds(of: $0).isEmpty } ?? false }
+  private func identifies(_ flow: FlowDefinition) -> Bool {
+    flow.steps.first?.choices.contains { !kinds(of: $0).isEmpty } ?? false
+  }
 
-  private func kinds(of name: ProviderName) -> [IdentifierKind] { catalog.descriptor(name.rawValue)?.identifierKinds ?? [] }
+  private func kinds(of name: ProviderName) -> [IdentifierKind] {
+    catalog.descriptor(name.rawValue)?.identifierKinds ?? []
+  }
 
   private func proves(_ name: ProviderName, in flow: FlowDefinition) -> Bool { flow.purpose.step(of: name) == .prove }
 
@@ -40,9 +44,12 @@ struct SignInRequirementChecks {
   private func warnOfUnprotectedSteps() {
     let entrances = entrances
     for flow in entrances where flow.account != .new {
-      for (index, step) in flow.steps.enumerated().dropFirst() where !step.isSkippable && step.choices.allSatisfy({ proves($0, in: flow) }) {
+      for (index, step) in flow.steps.enumerated().dropFirst()
+      where !step.isSkippable && step.choices.allSatisfy({ proves($0, in: flow) }) {
         if generation.accounts.signIn.contains(where: { Set($0.choices).isSubset(of: step.choices) }) { continue }
-        guard let other = entrances.first(where: { $0.name != flow.name && !asks($0, for: step.choices) }) else { continue }
+        guard let other = entrances.first(where: { $0.name != flow.name && !asks($0, for: step.choices) }) else {
+          continue
+        }
         problems.warn(
           index < flow.stepLocations.count ? flow.stepLocations[index] : flow.location, "",
           "step \(step.choices.map(\.rawValue).joined(separator: " or ")) does not protect accounts: flow \"\(other.name)\" opens the same accounts "
@@ -53,13 +60,16 @@ struct SignInRequirementChecks {
 
   /// Whether nobody gets through the flow without one of these.
   private func asks(_ flow: FlowDefinition, for choices: [ProviderName]) -> Bool {
-    flow.steps.contains { step in !step.isSkippable && step.choices.allSatisfy { choices.contains($0) && proves($0, in: flow) } }
+    flow.steps.contains { step in
+      !step.isSkippable && step.choices.allSatisfy { choices.contains($0) && proves($0, in: flow) }
+    }
   }
 
   // MARK: offers
 
   private func warnOfOffersOfNothing() {
-    for (index, offer) in generation.accounts.offers.enumerated() where generation.flow(for: .factor(offer.provider, .set)) == nil {
+    for (index, offer) in generation.accounts.offers.enumerated()
+    where generation.flow(for: .factor(offer.provider, .set)) == nil {
       problems.warn(
         offer.location, "offer[\(index + 1)]",
         "nobody is offered `\(offer.provider)`: no flow sets it up. Add one with purpose = \"set\" and provider = \"\(offer.provider)\", or remove the offer"
@@ -73,7 +83,8 @@ struct SignInRequirementChecks {
   private func warnOfRefusedAccounts(_ requirement: SignInRequirement, _ path: String) {
     guard !requirement.enroll, isAskedOfWhoLacksIt(requirement) else { return }
     let tests = requirement.choices.compactMap(test)
-    let when = tests.isEmpty ? "" : "test for it, as in when = function(f) return \(tests.joined(separator: " or ")) end, or "
+    let when =
+      tests.isEmpty ? "" : "test for it, as in when = function(f) return \(tests.joined(separator: " or ")) end, or "
     problems.warn(
       requirement.location, path,
       "refuses an account that has no \(requirement.choices.map { "`\($0)`" }.joined(separator: " or ")) (403 denied): \(when)"
@@ -89,7 +100,8 @@ struct SignInRequirementChecks {
     return kinds.contains(.phone) ? "f.account.phone_verified" : "f.account.email_verified"
   }
 
-  /// Runs `when` for accounts that lack every choice, with everything else that a function may well ask for in both states.
+  /// Runs `when` for accounts that lack every choice, with everything else that a function may well ask for in both
+  /// states.
   private func isAskedOfWhoLacksIt(_ requirement: SignInRequirement) -> Bool {
     guard let when = requirement.when else { return true }
     guard let evaluator = try? generation.makeEvaluator() else { return false }
@@ -116,7 +128,8 @@ struct SignInRequirementChecks {
 
   // MARK: flows that nobody completes
 
-  /// A flow makes anew what every session requires: proving the old one is not asked for there, and the new one proves nothing.
+  /// A flow makes anew what every session requires: proving the old one is not asked for there, and the new one proves
+  /// nothing.
   private func warnOfDeadFlows(_ requirement: SignInRequirement, _ path: String) {
     guard requirement.when == nil else { return }
     for flow in entrances where flow.account != .new && requirement.choices.allSatisfy({ !proves($0, in: flow) }) {

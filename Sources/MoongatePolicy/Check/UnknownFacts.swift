@@ -2,8 +2,8 @@ import CLua
 import MoongateCore
 import MoongateSDK
 
-/// Facts that functions read and that there are not, and answers that they cannot give, found without calling them: in a branch that
-/// nobody takes for a month, too.
+/// Facts that functions read and that there are not, and answers that they cannot give, found without calling them: in
+/// a branch that nobody takes for a month, too.
 struct UnknownFacts {
   let functions: FunctionTable
   let catalog: ProviderCatalog
@@ -22,18 +22,22 @@ struct UnknownFacts {
       for (audience, entries) in Dictionary(grouping: entries, by: \.audience) {
         let parts = names.parts(given: Self.given(names, entries.map(\.function)))
         var reads: [(path: [String], line: Int)] = []
-        for read in names.reads { for part in parts[read.variable] ?? [] { reads.append((part + read.path, read.line)) } }
+        for read in names.reads {
+          for part in parts[read.variable] ?? [] { reads.append((part + read.path, read.line)) }
+        }
         check(reads, audience, file)
       }
     }
   }
 
-  /// The bodies of the text that are the functions of the table: by their lines, and where several stand on one, those that are the value
-  /// of a field.
+  /// The bodies of the text that are the functions of the table: by their lines, and where several stand on one, those
+  /// that are the value of a field.
   private static func given(_ names: LuaNames, _ functions: [LuaFunction]) -> Set<Int> {
     var given: Set<Int> = []
     let onlyCalled = names.onlyCalled
-    let byLine = Dictionary(grouping: names.bodies.indices.filter { !onlyCalled.contains($0) }) { names.bodies[$0].line }
+    let byLine = Dictionary(grouping: names.bodies.indices.filter { !onlyCalled.contains($0) }) {
+      names.bodies[$0].line
+    }
     for (line, here) in Dictionary(grouping: Set(functions), by: \.line) {
       let bodies = byLine[line] ?? []
       let fields = bodies.filter { names.bodies[$0].isField }
@@ -52,9 +56,13 @@ struct UnknownFacts {
       let location = SourceLocation(file: file, line: call.line)
       switch call.function {
       case "deny":
-        if let wrong = LuaEvaluator.problem(ofReason: text) { problems.add(location, "", wrong + Self.spelling(ofReason: text)) }
+        if let wrong = LuaEvaluator.problem(ofReason: text) {
+          problems.add(location, "", wrong + Self.spelling(ofReason: text))
+        }
       case "require_also":
-        guard let configured = catalog.configured, ProviderName(rawValue: text).map({ !configured.contains($0) }) ?? true else { continue }
+        guard let configured = catalog.configured,
+          ProviderName(rawValue: text).map({ !configured.contains($0) }) ?? true
+        else { continue }
         problems.add(location, "", LuaEvaluator.unconfigured(text, among: configured))
       default: continue
       }
@@ -69,7 +77,9 @@ struct UnknownFacts {
 
   /// A text without its quotes; nil where more would have to be undone.
   static func plain(_ written: String) -> String? {
-    guard let quote = written.first, quote == "\"" || quote == "'", written.count > 1, !written.contains("\\") else { return nil }
+    guard let quote = written.first, quote == "\"" || quote == "'", written.count > 1, !written.contains("\\") else {
+      return nil
+    }
     return String(written.dropFirst().dropLast())
   }
 
@@ -77,7 +87,9 @@ struct UnknownFacts {
     // Limits that could not be read are missing among the facts.
     let isWhole = !problems.all.contains { $0.location.file == file }
     let reads = reads.filter { isWhole || $0.path.first != "limits" }
-    let sets = FactSlot.allCases.filter { $0.isSet && $0.isTold(to: audience) }.map { $0.path.split(separator: ".").map(String.init) }
+    let sets = FactSlot.allCases.filter { $0.isSet && $0.isTold(to: audience) }.map {
+      $0.path.split(separator: ".").map(String.init)
+    }
     let distinct = Set(reads.map(\.path)).sorted { $0.lexicographicallyPrecedes($1) }
     let wrong = Self.ask(distinct, audience, catalog.facts)
     for read in reads {
@@ -102,7 +114,8 @@ struct UnknownFacts {
       guard groups != nil, !claims.contains(name) else { return nil }
       return "accounts.lua defines no claim `\(name)`\(Suggestion.phrase(for: name, among: claims.sorted()))"
     default:
-      return catalog.known(name) == nil ? "no provider is called `\(name)`\(Suggestion.phrase(for: name, among: catalog.names))" : nil
+      return catalog.known(name) == nil
+        ? "no provider is called `\(name)`\(Suggestion.phrase(for: name, among: catalog.names))" : nil
     }
   }
 
@@ -110,7 +123,9 @@ struct UnknownFacts {
   private func unconfigured(_ path: [String]) -> String? {
     guard path.count > 1, let name = named(by: path) else { return nil }
     let read = "`f.\(path.joined(separator: "."))`"
-    guard catalog.isConfigured(name) else { return "\(read): gateway.lua does not configure `\(name)`, so it tells nothing" }
+    guard catalog.isConfigured(name) else {
+      return "\(read): gateway.lua does not configure `\(name)`, so it tells nothing"
+    }
     return catalog.descriptor(name.rawValue)?.facts.isEmpty ?? false ? "\(read): `\(name)` declares no facts" : nil
   }
 
@@ -121,12 +136,17 @@ struct UnknownFacts {
   }
 
   /// What is wrong with each path, as a function that reads it is told.
-  private static func ask(_ paths: [[String]], _ audience: FunctionTable.Audience, _ declared: [DeclaredFact]) -> [[String]: String] {
-    guard !paths.isEmpty, let state = try? LuaState(), let facts = try? LuaEvaluator.makeFacts(audience, declared, in: state) else { return [:] }
+  private static func ask(_ paths: [[String]], _ audience: FunctionTable.Audience, _ declared: [DeclaredFact])
+    -> [[String]: String]
+  {
+    guard !paths.isEmpty, let state = try? LuaState(),
+      let facts = try? LuaEvaluator.makeFacts(audience, declared, in: state)
+    else { return [:] }
     var wrong: [[String]: String] = [:]
     for path in paths {
       let text = "return function(f) local _ = f.\(path.joined(separator: ".")) end"
-      guard (try? state.load(Array(text.utf8), name: "probe", marks: false)) != nil, let function = state.functions.last else { continue }
+      guard (try? state.load(Array(text.utf8), name: "probe", marks: false)) != nil, let function = state.functions.last
+      else { continue }
       var budget = LuaState.loading
       var value = clua_value()
       guard clua_call(state.pointer, function.number, facts, &budget, &value) == CLUA_ERROR else { continue }

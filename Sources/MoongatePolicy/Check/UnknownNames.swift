@@ -18,22 +18,30 @@ struct UnknownNames {
     let probes = NameProbes(types: types)
     let known = Self.usual.union(types)
     for global in names.globals {
-      guard let first = global.path.first, let probe = Self.probe(global, known), let message = probes.ask(probe) else { continue }
-      problems.append(ConfigurationProblem(location: SourceLocation(file: file, line: global.line), path: "", message: message))
-      if !known.contains(first), !global.isAssigned, let nearest = Suggestion.nearest(to: first, among: EditorGlobals.names + types) {
+      guard let first = global.path.first, let probe = Self.probe(global, known), let message = probes.ask(probe) else {
+        continue
+      }
+      problems.append(
+        ConfigurationProblem(location: SourceLocation(file: file, line: global.line), path: "", message: message))
+      if !known.contains(first), !global.isAssigned,
+        let nearest = Suggestion.nearest(to: first, among: EditorGlobals.names + types)
+      {
         meant.append((global.range, nearest))
       }
     }
     for call in names.calls {
       guard let probe = Self.probe(call), let message = probes.ask(probe) else { continue }
-      problems.append(ConfigurationProblem(location: SourceLocation(file: file, line: call.line), path: "", message: message))
+      problems.append(
+        ConfigurationProblem(location: SourceLocation(file: file, line: call.line), path: "", message: message))
     }
   }
 
   /// The text with names as they were meant.
   func mended(_ bytes: [UInt8]) -> [UInt8] {
     var mended = bytes
-    for word in meant.sorted(by: { $0.range.lowerBound > $1.range.lowerBound }) { mended.replaceSubrange(word.range, with: word.name.utf8) }
+    for word in meant.sorted(by: { $0.range.lowerBound > $1.range.lowerBound }) {
+      mended.replaceSubrange(word.range, with: word.name.utf8)
+    }
     return mended
   }
 

@@ -3,8 +3,9 @@ import MoongateSDK
 
 /// Which kinds of requesters gain and lose access to which requests, from one configuration to another.
 ///
-/// An example request stands for each route of either configuration; a route that others before it hide is seen through the request that it takes itself.
-/// A step that a person can take, such as a passcode, counts as access: it is how they get in.
+/// An example request stands for each route of either configuration; a route that others before it hide is seen through
+/// the request that it takes itself. A step that a person can take, such as a passcode, counts as access: it is how
+/// they get in.
 package struct AccessDiff: Sendable, Encodable {
   /// One kind of requester and one route.
   package struct Change: Sendable, Encodable, Equatable {
@@ -64,9 +65,13 @@ package struct AccessDiff: Sendable, Encodable {
         let had = was.admits(requester)
         let has = now.admits(requester)
         // What everybody gains or loses is not said again for each group.
-        guard had != has, !requester.wider.contains(where: { was.admits($0) == had && now.admits($0) == has }) else { continue }
+        guard had != has, !requester.wider.contains(where: { was.admits($0) == had && now.admits($0) == has }) else {
+          continue
+        }
         changes.append(
-          Change(request: request.text, route: (now.location ?? was.location)?.description ?? "", who: requester.name, change: has ? .gains : .loses))
+          Change(
+            request: request.text, route: (now.location ?? was.location)?.description ?? "", who: requester.name,
+            change: has ? .gains : .loses))
       }
     }
     access = changes
@@ -109,7 +114,9 @@ package struct AccessDiff: Sendable, Encodable {
       let path = Array(request.path.utf8)
       let method = Array(request.method.utf8)
       let host = request.host ?? generation.gateway.publicURL.host
-      guard let index = matcher.match(host: host, path: path.span, method: method.span) else { return Access(location: nil, admitted: []) }
+      guard let index = matcher.match(host: host, path: path.span, method: method.span) else {
+        return Access(location: nil, admitted: [])
+      }
       let route = generation.routes.routes[index]
       let requesters = [Requester.anybody, .signedIn] + groups.map(Requester.member)
       return Access(location: route.location, admitted: Set(requesters.filter { admits($0, route, request, host) }))
@@ -120,11 +127,13 @@ package struct AccessDiff: Sendable, Encodable {
       var entitlements = Entitlements.none
       if case .member(let name) = requester { entitlements = generation.accounts.entitlements(ofGroups: [name]) }
       let facts = RequestFacts(method: request.method, host: host, path: request.path, query: "")
-      let verdict = route.verdict(Self.session(generation), .success(entitlements), at: Moment.now) { function, session, entitlements in
+      let verdict = route.verdict(Self.session(generation), .success(entitlements), at: Moment.now) {
+        function, session, entitlements in
         evaluator.verdict(
           of: function,
           given: session.facts(
-            of: facts, by: ClientFacts(address: .unspecified, isNewDevice: false), entitlements, at: Moment.now, clockIsSuspect: false))
+            of: facts, by: ClientFacts(address: .unspecified, isNewDevice: false), entitlements, at: Moment.now,
+            clockIsSuspect: false))
       }
       switch verdict {
       // What is missing is a step that the person can take.
@@ -142,7 +151,8 @@ package struct AccessDiff: Sendable, Encodable {
       ].map { HeldIdentifier(identifier: $0, verifiedAt: now) }
       return SessionSnapshot(
         session: Session(
-          id: "se_of_a_comparison", token: TokenHash(bytes: []), account: Moment.account, createdAt: now, expiresAt: now + .seconds(3600),
+          id: "se_of_a_comparison", token: TokenHash(bytes: []), account: Moment.account, createdAt: now,
+          expiresAt: now + .seconds(3600),
           idle: .seconds(3600), lastSeenAt: now, passed: [], userAgent: nil),
         account: Account(id: Moment.account, createdAt: now, lastSeenAt: now, identifiers: held))
     }
@@ -156,7 +166,8 @@ package struct AccessDiff: Sendable, Encodable {
       }
     }
 
-    /// What the group is made from: the text of accounts.lua where a function computes it, since it may use others of the file.
+    /// What the group is made from: the text of accounts.lua where a function computes it, since it may use others of
+    /// the file.
     func source(of group: GroupName) -> [UInt8]? {
       guard case .computed? = generation.accounts.groups[group] else { return nil }
       return (generation as? Generation)?.sources["accounts.lua"]?.bytes
@@ -188,12 +199,16 @@ extension AccessDiff {
       let request = access.map(\.request.count).max() ?? 0
       for change in access {
         let verb = change.change == .gains ? paint.green("gains") : paint.red("loses")
-        lines.append("  \(Columns.pad(change.who, to: who))  \(verb)  \(Columns.pad(change.request, to: request))  \(change.route)")
+        lines.append(
+          "  \(Columns.pad(change.who, to: who))  \(verb)  \(Columns.pad(change.request, to: request))  \(change.route)"
+        )
       }
     }
     if !groups.isEmpty {
       lines.append(paint.bold("groups"))
-      for group in groups { lines.append("  \(group.group): \(group.old ?? "not defined") → \(group.new ?? "not defined")") }
+      for group in groups {
+        lines.append("  \(group.group): \(group.old ?? "not defined") → \(group.new ?? "not defined")")
+      }
     }
     return lines.joined(separator: "\n")
   }

@@ -7,7 +7,9 @@ enum FlowListing {
     var lines: [PolicyListing.Line] = []
     func add(_ path: String, _ value: String, _ location: SourceLocation? = nil) {
       let location = location ?? flow.location
-      lines.append(PolicyListing.Line(path: path, value: value, file: location.file, line: location.line > 0 ? location.line : nil))
+      lines.append(
+        PolicyListing.Line(path: path, value: value, file: location.file, line: location.line > 0 ? location.line : nil)
+      )
     }
     add("account", "\"\(flow.account.rawValue)\"")
     for (index, step) in flow.steps.enumerated() {
@@ -28,7 +30,8 @@ enum FlowListing {
     let providers = gateway.providers.keys.sorted().map(\.rawValue).joined(separator: ", ")
     let values: [(String, String)] = [
       ("public_url", "\"\(gateway.publicURL)\""), ("region", "\"\(gateway.region)\""),
-      ("risk_budget", gateway.riskBudget.map { "\(GuessBudget.percent($0)) in 30 days" } ?? "none"), ("providers", "{ \(providers) }"),
+      ("risk_budget", gateway.riskBudget.map { "\(GuessBudget.percent($0)) in 30 days" } ?? "none"),
+      ("providers", "{ \(providers) }"),
     ]
     return values.map { path, value in
       let location = gateway.locations[path]

@@ -1,7 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// The text of a function, without blanks and comments, and of what its file defines before the table: whether two functions are the same.
+/// The text of a function, without blanks and comments, and of what its file defines before the table: whether two
+/// functions are the same.
 struct FunctionText: Equatable {
   let location: SourceLocation
   private let words: [String]
@@ -11,7 +12,8 @@ struct FunctionText: Equatable {
 
   /// - Returns: nil where the generation has no such function.
   init?(_ generation: Generation, _ name: FunctionName) {
-    guard let function = generation.functions.entries[name]?.function, let source = generation.sources[function.file] else { return nil }
+    guard let function = generation.functions.entries[name]?.function, let source = generation.sources[function.file]
+    else { return nil }
     location = SourceLocation(file: function.file, line: function.line)
     var words: [String] = []
     var helpers: [String] = []

@@ -2,10 +2,12 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// The recorded decisions of a while, played against two generations provider by provider: how many of them the newer one changes.
+/// The recorded decisions of a while, played against two generations provider by provider: how many of them the newer
+/// one changes.
 ///
-/// Each generation begins with empty counters, and people are who the trail says by its keyed hashes: what depends on a number's country or on an
-/// account's age is played for a made-up one. Decisions about requests to services are not played.
+/// Each generation begins with empty counters, and people are who the trail says by its keyed hashes: what depends on a
+/// number's country or on an account's age is played for a made-up one. Decisions about requests to services are not
+/// played.
 package struct GateReplay: Sendable {
   /// More decisions are not played: the newest count.
   package static let mostEvents = 20_000
@@ -44,7 +46,8 @@ package struct GateReplay: Sendable {
   package init(events: [AuditEvent]) { self.events = Array(events.prefix(Self.mostEvents)) }
 
   /// Plays them.
-  /// - Throws: `CancellationError`; a fault of the store that is made for it; what keeps the active generation from being played.
+  /// - Throws: `CancellationError`; a fault of the store that is made for it; what keeps the active generation from
+  ///   being played.
   package func run(
     old: any PolicyGeneration, new: any PolicyGeneration, providers: ProviderRegistry, makeStore: () throws -> any Store
   ) async throws -> Outcome {
@@ -59,14 +62,20 @@ package struct GateReplay: Sendable {
         continue
       }
       outcome.decisions += traffic.acts.count
-      guard new.policies[name] != nil, (try? Target(new, name, of: new.registry ?? providers, wantsNew: false)) != nil else {
+      guard new.policies[name] != nil, (try? Target(new, name, of: new.registry ?? providers, wantsNew: false)) != nil
+      else {
         outcome.changed += traffic.acts.count
-        outcome.flips.append(Flip(provider: name, act: "any", old: "answered", new: "no such provider", rule: nil, count: traffic.acts.count))
+        outcome.flips.append(
+          Flip(
+            provider: name, act: "any", old: "answered", new: "no such provider", rule: nil, count: traffic.acts.count))
         continue
       }
-      let diff = try await PolicyDiff(old: old, new: new, provider: name, traffic: traffic, providers: providers, makeStore: makeStore)
+      let diff = try await PolicyDiff(
+        old: old, new: new, provider: name, traffic: traffic, providers: providers, makeStore: makeStore)
       outcome.changed += diff.flips.map(\.count).reduce(0, +)
-      outcome.flips += diff.flips.map { Flip(provider: name, act: $0.act, old: $0.old, new: $0.new, rule: $0.rule, count: $0.count) }
+      outcome.flips += diff.flips.map {
+        Flip(provider: name, act: $0.act, old: $0.old, new: $0.new, rule: $0.rule, count: $0.count)
+      }
     }
     outcome.flips.sort { ($1.count, $0.text) < ($0.count, $1.text) }
     return outcome

@@ -5,7 +5,8 @@ extension PolicyDiff {
   /// - Parameter colour: whether the reader is a terminal that shows it.
   package func text(colour: Bool) -> String {
     let paint = TerminalStyle(isOn: colour)
-    let before = [settings.text(colour: colour), AccessDiff(access: access, groups: groups).text(colour: colour)].compactMap(\.self)
+    let before = [settings.text(colour: colour), AccessDiff(access: access, groups: groups).text(colour: colour)]
+      .compactMap(\.self)
     return (before + [decisionsText(paint)]).joined(separator: "\n\n")
   }
 
@@ -15,13 +16,16 @@ extension PolicyDiff {
     guard total > 0 else { return "\(what): \(paint.green("none differs"))." }
     let share = Double(total) / Double(decisions)
     let reasons = causes.count == 1 ? "for one cause" : "for \(causes.count) causes"
-    var lines = ["\(what): \(paint.bold("\(total) differ")), \(reasons).", Bar.text(share) + "  \(GuessBudget.percent(share))", ""]
+    var lines = [
+      "\(what): \(paint.bold("\(total) differ")), \(reasons).", Bar.text(share) + "  \(GuessBudget.percent(share))", "",
+    ]
     let change = causes.map { $0.old.count + $0.new.count + 3 }.max() ?? 0
     lines.append(paint.dim("  \(Columns.right("count", to: 7))  act    \(Columns.pad("was → is", to: change))  by"))
     for cause in causes {
       let lead = "  \(Columns.right(String(cause.count), to: 7))  \(Columns.pad(cause.act, to: 5))  "
       let pair =
-        "\(paint.answer(cause.old)) → \(paint.answer(cause.new))" + String(repeating: " ", count: change - cause.old.count - cause.new.count - 3)
+        "\(paint.answer(cause.old)) → \(paint.answer(cause.new))"
+        + String(repeating: " ", count: change - cause.old.count - cause.new.count - 3)
       let rule = cause.rule ?? ""
       if lead.count + change + 2 + rule.count <= Columns.width {
         lines.append((lead + pair + "  " + rule).trimmedAtEnd)
@@ -32,7 +36,9 @@ extension PolicyDiff {
       if !followUps.isEmpty {
         let people = cause.people == 1 ? "one person" : "\(cause.people) people"
         lines.append(
-          paint.dim("  \(Columns.right("+ \(cause.size - cause.count)", to: 7))  that follow, of \(people): \(followUps.joined(separator: ", "))"))
+          paint.dim(
+            "  \(Columns.right("+ \(cause.size - cause.count)", to: 7))  that follow, of \(people): \(followUps.joined(separator: ", "))"
+          ))
       }
     }
     return lines.joined(separator: "\n")

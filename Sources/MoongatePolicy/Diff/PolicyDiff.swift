@@ -74,7 +74,8 @@ package struct PolicyDiff: Sendable, Encodable {
 
   /// Plays the traffic against both.
   package init(
-    old: any PolicyGeneration, new: any PolicyGeneration, provider: ProviderName, traffic: Traffic, providers: ProviderRegistry,
+    old: any PolicyGeneration, new: any PolicyGeneration, provider: ProviderName, traffic: Traffic,
+    providers: ProviderRegistry,
     makeStore: () throws -> any Store
   ) async throws {
     let before = try await Self.play(traffic, old, provider, providers, try makeStore())
@@ -88,7 +89,8 @@ package struct PolicyDiff: Sendable, Encodable {
         continue
       }
       let kind = Kind(
-        act: act.kind.rawValue, old: before[index].name, new: after[index].name, rule: after[index].rule ?? before[index].rule)
+        act: act.kind.rawValue, old: before[index].name, new: after[index].name,
+        rule: after[index].rule ?? before[index].rule)
       let since = (act.at - (traffic.acts.first?.at ?? act.at)).components.seconds
       counts[kind, default: (0, since)].count += 1
       roots.differs(act.person, kind, act.kind.rawValue, after: since)
@@ -97,7 +99,8 @@ package struct PolicyDiff: Sendable, Encodable {
     (access, groups) = (reach.access, reach.groups)
     causes = roots.all.map { kind, root in
       Cause(
-        act: kind.act, old: kind.old, new: kind.new, rule: kind.rule, count: root.count, first: root.first, people: root.people.count,
+        act: kind.act, old: kind.old, new: kind.new, rule: kind.rule, count: root.count, first: root.first,
+        people: root.people.count,
         followUps: root.followUps)
     }.sorted { ($1.size, $0.first, $0.act, $0.new, $0.rule ?? "") < ($0.size, $1.first, $1.act, $1.new, $1.rule ?? "") }
     settings = SettingsDiff(old: old, new: new, providers: new.registry ?? providers).changes
@@ -109,13 +112,15 @@ package struct PolicyDiff: Sendable, Encodable {
 
   /// What each act was answered.
   private static func play(
-    _ traffic: Traffic, _ generation: any PolicyGeneration, _ provider: ProviderName, _ providers: ProviderRegistry, _ store: any Store
+    _ traffic: Traffic, _ generation: any PolicyGeneration, _ provider: ProviderName, _ providers: ProviderRegistry,
+    _ store: any Store
   ) async throws -> [Answer] {
     guard let policy = generation.policies[provider] else {
       throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys))
     }
     let target = try Target(generation, provider, of: generation.registry ?? providers, wantsNew: false)
-    let gateway = try VirtualGateway(generation, providers: providers, store: store, start: traffic.acts.first?.at ?? ManualClock.start)
+    let gateway = try VirtualGateway(
+      generation, providers: providers, store: store, start: traffic.acts.first?.at ?? ManualClock.start)
     var people = People(gateway, target, provider)
     for person in 0..<traffic.people where !traffic.strangers.contains(person) { try await people.makeAccount(person) }
     var flows: [Int: FlowID] = [:]
@@ -131,7 +136,8 @@ package struct PolicyDiff: Sendable, Encodable {
         let created = await gateway.create(target.flow, by: client)
         var begun = created
         if case .success(let flow) = created {
-          begun = await gateway.begin(flow.id, providers: target.senders(in: target.flow), fields: target.fields(act.person), by: client)
+          begun = await gateway.begin(
+            flow.id, providers: target.senders(in: target.flow), fields: target.fields(act.person), by: client)
           if case .success = begun { flows[act.person] = flow.id }
         }
         if act.kind == .send || flows[act.person] == nil {
@@ -143,15 +149,19 @@ package struct PolicyDiff: Sendable, Encodable {
         answers.append(Answer(name: "no_code", rule: nil))
         continue
       }
-      let code = target.secret == nil ? gateway.mailbox.latest(to: try target.identifier(act.person).value)?.code ?? "" : ""
-      let answer = await gateway.submit(flow, fields: target.answer(isRight: act.kind == .right, code: code, policy.code), by: client)
+      let code =
+        target.secret == nil ? gateway.mailbox.latest(to: try target.identifier(act.person).value)?.code ?? "" : ""
+      let answer = await gateway.submit(
+        flow, fields: target.answer(isRight: act.kind == .right, code: code, policy.code), by: client)
       switch answer {
       case .success:
         flows[act.person] = nil
         people.forget(act.person, heldBy: "person")
       case .failure(let refusal):
         // A flow that has ended is begun anew at the next try, where nothing has to be sent for it.
-        if target.secret != nil, [.flowExpired, .flowNotFound, .stepNotOpen].contains(refusal.code) { flows[act.person] = nil }
+        if target.secret != nil, [.flowExpired, .flowNotFound, .stepNotOpen].contains(refusal.code) {
+          flows[act.person] = nil
+        }
       }
       answers.append(try await told(answer, gateway))
     }
@@ -161,7 +171,8 @@ package struct PolicyDiff: Sendable, Encodable {
   private static func told(_ answer: Result<FlowView, Refusal>, _ gateway: VirtualGateway) async throws -> Answer {
     switch answer {
     case .success: Answer(name: "ok", rule: nil)
-    case .failure(let refusal): Answer(name: refusal.code.name, rule: try await gateway.audit.event(refusal.decision)?.detail["at"])
+    case .failure(let refusal):
+      Answer(name: refusal.code.name, rule: try await gateway.audit.event(refusal.decision)?.detail["at"])
     }
   }
 }

@@ -60,7 +60,8 @@ package struct SettingChange: Sendable, Encodable, Equatable {
       return [
         numbers("guesses in 30 days", guesses).map { $0 + (probability.map { " (\($0.old) → \($0.new))" } ?? "") },
         guesses == nil ? probability.map { "chance in 30 days \($0.old) → \($0.new)" } : nil,
-        numbers("messages to one a day", messagesToOne), numbers("messages an hour", messages), numbers("accounts an hour", accounts),
+        numbers("messages to one a day", messagesToOne), numbers("messages an hour", messages),
+        numbers("accounts an hour", accounts),
         locks.map { "locks \($0.old) → \($0.new)" },
       ].compactMap(\.self)
     }
@@ -98,7 +99,9 @@ extension [SettingChange] {
       } else {
         lines += [lead.trimmedAtEnd] + Columns.wrapped(values, indent: 4, width: Columns.width)
       }
-      for sentence in change.effect.sentences { lines += Columns.wrapped(sentence, indent: 4, width: Columns.width).map(paint.yellow) }
+      for sentence in change.effect.sentences {
+        lines += Columns.wrapped(sentence, indent: 4, width: Columns.width).map(paint.yellow)
+      }
     }
     return lines.joined(separator: "\n")
   }

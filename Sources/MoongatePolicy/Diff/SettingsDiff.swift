@@ -19,20 +19,25 @@ struct SettingsDiff {
     let names = Set(old.policies.keys).union(new.policies.keys).sorted()
     let policies = names.flatMap { name in
       compared(
-        "policies/\(name)", old.policies[name].map { PolicyListing($0).values } ?? [], new.policies[name].map { PolicyListing($0).values } ?? []
+        "policies/\(name)", old.policies[name].map { PolicyListing($0).values } ?? [],
+        new.policies[name].map { PolicyListing($0).values } ?? []
       ) { effect(of: $0, in: name) }
     }
-    let tokens = compared("policies/token", PolicyListing(old.tokenPolicy).values, PolicyListing(new.tokenPolicy).values)
+    let tokens = compared(
+      "policies/token", PolicyListing(old.tokenPolicy).values, PolicyListing(new.tokenPolicy).values)
     let accounts = compared("accounts", PolicyListing(old.accounts).values, PolicyListing(new.accounts).values)
     let flows = Set(old.flows.keys).union(new.flows.keys).sorted().flatMap { name in
-      compared("flows/\(name)", old.flows[name].map(FlowListing.lines) ?? [], new.flows[name].map(FlowListing.lines) ?? [])
+      compared(
+        "flows/\(name)", old.flows[name].map(FlowListing.lines) ?? [], new.flows[name].map(FlowListing.lines) ?? [])
     }
-    return policies + tokens + accounts + flows + compared("gateway", FlowListing.lines(old.gateway), FlowListing.lines(new.gateway))
+    return policies + tokens + accounts + flows
+      + compared("gateway", FlowListing.lines(old.gateway), FlowListing.lines(new.gateway))
   }
 
   /// A limit that comes or goes is one change, and not one for each of its fields.
   private func compared(
-    _ of: String, _ old: [PolicyListing.Line], _ new: [PolicyListing.Line], effect: (String) -> SettingChange.Effect = { _ in .init() }
+    _ of: String, _ old: [PolicyListing.Line], _ new: [PolicyListing.Line],
+    effect: (String) -> SettingChange.Effect = { _ in .init() }
   ) -> [SettingChange] {
     var before = Self.folded(old, beside: new)
     let after = Self.folded(new, beside: old)
@@ -41,12 +46,15 @@ struct SettingsDiff {
       let said = new ?? old
       return SettingChange(
         of: of, path: path, old: old.map { Self.value($0, functions(of, path, self.old, self.new)?.old) },
-        new: new.map { Self.value($0, functions(of, path, self.old, self.new)?.new) }, file: said?.file, line: said?.line, effect: effect(path))
+        new: new.map { Self.value($0, functions(of, path, self.old, self.new)?.new) }, file: said?.file,
+        line: said?.line, effect: effect(path))
     }
     for line in after {
       let index = before.firstIndex { $0.path == line.path }
       let was = index.map { before.remove(at: $0) }
-      if was?.value != line.value || functions(of, line.path, self.old, self.new) != nil { changes.append(change(line.path, was, line)) }
+      if was?.value != line.value || functions(of, line.path, self.old, self.new) != nil {
+        changes.append(change(line.path, was, line))
+      }
     }
     return changes + before.map { change($0.path, $0, nil) }
   }
@@ -58,14 +66,16 @@ struct SettingsDiff {
     _ of: String, _ path: String, _ old: any PolicyGeneration, _ new: any PolicyGeneration
   ) -> (old: String, new: String)? {
     let name = FunctionName("\(of).\(path)")
-    guard let before = (old as? Generation).flatMap({ FunctionText($0, name) }), let after = (new as? Generation).flatMap({ FunctionText($0, name) }),
+    guard let before = (old as? Generation).flatMap({ FunctionText($0, name) }),
+      let after = (new as? Generation).flatMap({ FunctionText($0, name) }),
       before != after
     else { return nil }
     return ("function (\(before.location))", "another (\(after.location))")
   }
 
   /// The fields of a limit, or a step, that only one side has are one line.
-  private static func folded(_ lines: [PolicyListing.Line], beside others: [PolicyListing.Line]) -> [PolicyListing.Line] {
+  private static func folded(_ lines: [PolicyListing.Line], beside others: [PolicyListing.Line]) -> [PolicyListing.Line]
+  {
     let known = Set(others.compactMap { limit($0.path) })
     var folded: [PolicyListing.Line] = []
     for line in lines {
@@ -76,9 +86,11 @@ struct SettingsDiff {
       let field = String(line.path.dropFirst(limit.count + 1))
       if let last = folded.last, last.path == limit {
         folded[folded.count - 1] = PolicyListing.Line(
-          path: limit, value: String(last.value.dropLast(2)) + ", \(field) = \(line.value) }", file: last.file, line: last.line)
+          path: limit, value: String(last.value.dropLast(2)) + ", \(field) = \(line.value) }", file: last.file,
+          line: last.line)
       } else {
-        folded.append(PolicyListing.Line(path: limit, value: "{ \(field) = \(line.value) }", file: line.file, line: line.line))
+        folded.append(
+          PolicyListing.Line(path: limit, value: "{ \(field) = \(line.value) }", file: line.file, line: line.line))
       }
     }
     return folded
@@ -94,7 +106,9 @@ struct SettingsDiff {
 
   private func effect(of path: String, in name: ProviderName) -> SettingChange.Effect {
     var effect = SettingChange.Effect()
-    guard let before = old.policies[name], let after = new.policies[name], let provider = providers[name] else { return effect }
+    guard let before = old.policies[name], let after = new.policies[name], let provider = providers[name] else {
+      return effect
+    }
     let changed = before.taking(path, from: after)
     let (was, now) = (GuessBudget(of: provider, before), GuessBudget(of: provider, changed))
     if was.per30Days != now.per30Days { effect.guesses = .init(old: was.per30Days, new: now.per30Days) }
@@ -105,8 +119,12 @@ struct SettingsDiff {
     if cost.messagesToOnePerDay != costs.messagesToOnePerDay {
       effect.messagesToOne = .init(old: cost.messagesToOnePerDay, new: costs.messagesToOnePerDay)
     }
-    if cost.messagesPerHour != costs.messagesPerHour { effect.messages = .init(old: cost.messagesPerHour, new: costs.messagesPerHour) }
-    if cost.accountsPerHour != costs.accountsPerHour { effect.accounts = .init(old: cost.accountsPerHour, new: costs.accountsPerHour) }
+    if cost.messagesPerHour != costs.messagesPerHour {
+      effect.messages = .init(old: cost.messagesPerHour, new: costs.messagesPerHour)
+    }
+    if cost.accountsPerHour != costs.accountsPerHour {
+      effect.accounts = .init(old: cost.accountsPerHour, new: costs.accountsPerHour)
+    }
     let limit = path.split(separator: ".").dropFirst().first.map(String.init)
     if path.hasPrefix("limits."), let limit {
       let (old, new) = (before.lockText(limit), changed.lockText(limit))
@@ -125,25 +143,33 @@ extension ProviderPolicy {
     switch parts.first {
     case "code":
       code = CodeRule(
-        length: path == "code.length" ? other.code.length : code.length, alphabet: path == "code.alphabet" ? other.code.alphabet : code.alphabet,
+        length: path == "code.length" ? other.code.length : code.length,
+        alphabet: path == "code.alphabet" ? other.code.alphabet : code.alphabet,
         lifetime: path == "code.ttl" ? other.code.lifetime : code.lifetime)
     case "limits" where parts.count > 1:
       let theirs = other.limits.first { $0.name == parts[1] }
       if let index = limits.firstIndex(where: { $0.name == parts[1] }) {
-        if parts.count > 2, let theirs { limits[index] = limits[index].taking(parts[2], from: theirs) } else { limits.remove(at: index) }
+        if parts.count > 2, let theirs {
+          limits[index] = limits[index].taking(parts[2], from: theirs)
+        } else {
+          limits.remove(at: index)
+        }
       } else if let theirs {
         limits.append(theirs)
       }
     default: break
     }
     return ProviderPolicy(
-      provider: provider, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount, message: message, send: send,
+      provider: provider, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount,
+      message: message, send: send,
       verify: verify, reasons: reasons, locations: locations)
   }
 
   /// When a limit locks, and for how long.
   fileprivate func lockText(_ name: String) -> String {
-    guard let limit = limits.first(where: { $0.name == name }), limit.action == .verify, limit.disables || !limit.lock.isEmpty else { return "none" }
+    guard let limit = limits.first(where: { $0.name == name }), limit.action == .verify,
+      limit.disables || !limit.lock.isEmpty
+    else { return "none" }
     let after = "after \(limit.max.lowest)" + (limit.window.map { " in \($0.lowest.asWritten)" } ?? " in a row")
     if limit.disables { return "\(after) for good" }
     return "\(after) for \(limit.lock.map(\.highest.asWritten).joined(separator: ", "))"
@@ -153,8 +179,10 @@ extension ProviderPolicy {
 extension Limit {
   fileprivate func taking(_ field: String, from other: Limit) -> Limit {
     Limit(
-      name: name, action: field == "on" ? other.action : action, key: field == "per" ? other.key : key, max: field == "max" ? other.max : max,
+      name: name, action: field == "on" ? other.action : action, key: field == "per" ? other.key : key,
+      max: field == "max" ? other.max : max,
       window: field == "window" ? other.window : window, counts: field == "counts" ? other.counts : counts,
-      lock: field == "lock" ? other.lock : lock, disables: field == "disable" ? other.disables : disables, location: location)
+      lock: field == "lock" ? other.lock : lock, disables: field == "disable" ? other.disables : disables,
+      location: location)
   }
 }

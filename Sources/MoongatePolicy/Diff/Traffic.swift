@@ -27,14 +27,15 @@ package struct Traffic: Sendable {
   /// Those of them who have no account.
   package let strangers: Set<Int>
 
-  /// A week of a town of the given size: people who sign in once a day and mistype now and then, one who guesses at the first
-  /// of them, and one who has codes sent.
+  /// A week of a town of the given size: people who sign in once a day and mistype now and then, one who guesses at the
+  /// first of them, and one who has codes sent.
   package init(seed: UInt64, people: Int = 60, days: Int = 7) {
     let random = SeededRandom(seed: seed)
     let number = { (below: Int) in Int(random.uniform(below: UInt32(below))) }
     var acts: [Act] = []
     let address = { (first: UInt8, number: Int) in
-      ClientAddress(bytes: [first, UInt8(number >> 16 & 255), UInt8(number >> 8 & 255), UInt8(number & 255)]) ?? .unspecified
+      ClientAddress(bytes: [first, UInt8(number >> 16 & 255), UInt8(number >> 8 & 255), UInt8(number & 255)])
+        ?? .unspecified
     }
     for day in 0..<days {
       for person in 0..<people {
@@ -53,8 +54,12 @@ package struct Traffic: Sendable {
       for hour in 0..<24 {
         let at = ManualClock.start + .seconds(day * 86_400 + hour * 3_600 + number(3_000))
         acts.append(Act(at: at, person: 0, address: address(10, hour), kind: .send))
-        for guess in 0..<6 { acts.append(Act(at: at + .seconds(1 + guess), person: 0, address: address(10, hour + guess), kind: .wrong)) }
-        for _ in 0..<8 { acts.append(Act(at: at + .seconds(number(600)), person: number(people), address: address(11, 0), kind: .send)) }
+        for guess in 0..<6 {
+          acts.append(Act(at: at + .seconds(1 + guess), person: 0, address: address(10, hour + guess), kind: .wrong))
+        }
+        for _ in 0..<8 {
+          acts.append(Act(at: at + .seconds(number(600)), person: number(people), address: address(11, 0), kind: .send))
+        }
       }
     }
     self.acts = acts.sorted { $0.at < $1.at }
@@ -77,7 +82,10 @@ package struct Traffic: Sendable {
       let person = people[identifier] ?? people.count
       if event.code == "account_not_found", people[identifier] == nil { strangers.insert(person) }
       people[identifier] = person
-      acts.append(Act(at: at, person: person, address: event.address.flatMap { IPAddressText.parse($0.utf8) } ?? .unspecified, kind: kind))
+      acts.append(
+        Act(
+          at: at, person: person, address: event.address.flatMap { IPAddressText.parse($0.utf8) } ?? .unspecified,
+          kind: kind))
     }
     self.acts = acts
     self.people = people.count
@@ -123,13 +131,17 @@ package struct Traffic: Sendable {
     }
 
     var moment: Timestamp? {
-      guard let at, let date = (try? Date(at, strategy: Self.exact)) ?? (try? Date(at, strategy: .iso8601)) else { return nil }
+      guard let at, let date = (try? Date(at, strategy: Self.exact)) ?? (try? Date(at, strategy: .iso8601)) else {
+        return nil
+      }
       return Timestamp(milliseconds: Int64((date.timeIntervalSince1970 * 1000).rounded()))
     }
   }
 
   /// In the order in which they happened; those that bear no time are left out.
-  private static func events(in data: Data, _ wrong: Set<String>) throws(TrafficProblem) -> [(at: Timestamp, event: Event)] {
+  private static func events(in data: Data, _ wrong: Set<String>) throws(TrafficProblem) -> [(
+    at: Timestamp, event: Event
+  )] {
     let decoder = JSONDecoder()
     var events: [Event] = []
     if let array = try? decoder.decode([Event].self, from: data) {
@@ -137,14 +149,18 @@ package struct Traffic: Sendable {
       events = array.reversed()
     } else {
       for (number, line) in data.split(separator: UInt8(ascii: "\n")).enumerated() {
-        guard let event = try? decoder.decode(Event.self, from: Data(line)) else { throw TrafficProblem(line: number + 1) }
+        guard let event = try? decoder.decode(Event.self, from: Data(line)) else {
+          throw TrafficProblem(line: number + 1)
+        }
         events.append(event)
       }
     }
-    // Refusals are written behind what was stored meanwhile, and logs of old told whole seconds: at one time a code goes out first,
-    // and the right one ends it.
+    // Refusals are written behind what was stored meanwhile, and logs of old told whole seconds: at one time a code
+    // goes out first, and the right one ends it.
     return events.enumerated().compactMap { place, event in event.moment.map { (at: $0, place: place, event: event) } }
-      .sorted { ($0.at, $0.event.rank(wrong), $0.place) < ($1.at, $1.event.rank(wrong), $1.place) }.map { ($0.at, $0.event) }
+      .sorted { ($0.at, $0.event.rank(wrong), $0.place) < ($1.at, $1.event.rank(wrong), $1.place) }.map {
+        ($0.at, $0.event)
+      }
   }
 }
 

@@ -37,30 +37,50 @@ enum EditorGlobals {
     Function(
       "vary", [("lowest", "any"), ("highest", "any"), ("choose", "fun(f: moongate.PolicyFacts): any")], "moongate.Vary",
       "A number or duration that a function chooses between two bounds."),
-    Function("deny", [("reason", "string")], "moongate.Decision", "Refuses; the reason, in snake case, reaches the log and the client."),
-    Function("require_also", [("provider", "string")], "moongate.Decision", "Lets through only after this provider was passed as well."),
+    Function(
+      "deny", [("reason", "string")], "moongate.Decision",
+      "Refuses; the reason, in snake case, reaches the log and the client."),
+    Function(
+      "require_also", [("provider", "string")], "moongate.Decision",
+      "Lets through only after this provider was passed as well."),
   ]
 
   private static let helpers: [Function] = [
-    Function("starts_with", [("text", "string"), ("start", "string")], "boolean", "Whether the text begins with another."),
-    Function("ends_with", [("text", "string"), ("ending", "string")], "boolean", "Whether the text ends with another."),
-    Function("contains", [("text", "string"), ("part", "string")], "boolean", "Whether the text holds another."),
-    Function("glob", [("text", "string"), ("pattern", "string")], "boolean", "Whether the text fits a pattern in which * is any run of bytes."),
-    Function("cidr", [("block", "string"), ("address", "string")], "boolean", "Whether an address lies in a block such as \"10.0.0.0/8\"."),
-    Function("one_of", [("value", "any"), ("list", "any[]")], "boolean", "Whether a list holds the value."),
-    Function("duration", [("text", "moongate.Duration")], "number", "A duration in seconds, for sums with f.now and the ages."),
     Function(
-      "hour", [("seconds", "integer"), ("zone", "string")], "integer", "The hour of the day (0 to 23) in a time zone such as \"Asia/Kolkata\"."),
+      "starts_with", [("text", "string"), ("start", "string")], "boolean", "Whether the text begins with another."),
+    Function(
+      "ends_with", [("text", "string"), ("ending", "string")], "boolean", "Whether the text ends with another."),
+    Function("contains", [("text", "string"), ("part", "string")], "boolean", "Whether the text holds another."),
+    Function(
+      "glob", [("text", "string"), ("pattern", "string")], "boolean",
+      "Whether the text fits a pattern in which * is any run of bytes."),
+    Function(
+      "cidr", [("block", "string"), ("address", "string")], "boolean",
+      "Whether an address lies in a block such as \"10.0.0.0/8\"."),
+    Function("one_of", [("value", "any"), ("list", "any[]")], "boolean", "Whether a list holds the value."),
+    Function(
+      "duration", [("text", "moongate.Duration")], "number", "A duration in seconds, for sums with f.now and the ages."),
+    Function(
+      "hour", [("seconds", "integer"), ("zone", "string")], "integer",
+      "The hour of the day (0 to 23) in a time zone such as \"Asia/Kolkata\"."),
   ]
 
   /// The parts of Lua's own base library that there are.
   private static let base: [Function] = [
-    Function("assert", [("value", "any"), ("message?", "any"), ("...", "any")], "any", "Raises the message where the value is false or nil."),
-    Function("error", [("message", "any"), ("level?", "integer")], nil, "Raises an error: the decision is policy_error."),
+    Function(
+      "assert", [("value", "any"), ("message?", "any"), ("...", "any")], "any",
+      "Raises the message where the value is false or nil."),
+    Function(
+      "error", [("message", "any"), ("level?", "integer")], nil, "Raises an error: the decision is policy_error."),
     Function("ipairs", [("list", "table")], "fun(list: table, index: integer): integer, any", "Walks over a list."),
-    Function("pairs", [("table", "table")], "fun(table: table, key: any): any, any", "Walks over a table, in sorted order of its keys."),
-    Function("pcall", [("body", "function"), ("...", "any")], "boolean, any", "Calls and catches errors; what stops a policy cannot be caught."),
-    Function("select", [("index", "integer|\"#\""), ("...", "any")], "any", "The arguments from an index on, or their number."),
+    Function(
+      "pairs", [("table", "table")], "fun(table: table, key: any): any, any",
+      "Walks over a table, in sorted order of its keys."),
+    Function(
+      "pcall", [("body", "function"), ("...", "any")], "boolean, any",
+      "Calls and catches errors; what stops a policy cannot be caught."),
+    Function(
+      "select", [("index", "integer|\"#\""), ("...", "any")], "any", "The arguments from an index on, or their number."),
     Function("tonumber", [("value", "any"), ("base?", "integer")], "number?", "The number that a text spells."),
     Function("tostring", [("value", "any")], "string", "The value as text; a table's tells no address."),
     Function("type", [("value", "any")], "string", "The name of the value's type."),

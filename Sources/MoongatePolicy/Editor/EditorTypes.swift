@@ -54,22 +54,32 @@ package struct EditorTypes: Sendable {
     let isProgram = shape.name == TableShape.program.name
     var lines = ["---\(shape.summary)", "---@class \(isProgram ? "" : "(exact) ")moongate.\(shape.name)"]
     if isProgram { lines.append("---@field [integer] string the program, then its arguments") }
-    if shape.name == TableShape.step.name { lines.append("---@field [integer] string|moongate.AnyOf|moongate.Fallback the provider") }
-    if shape.name == TableShape.signInRequirement.name { lines.append("---@field [integer] string|moongate.AnyOf the provider") }
-    if shape.name == TableShape.routeTokens.name { lines.append("---@field [integer] string the name of a service token") }
+    if shape.name == TableShape.step.name {
+      lines.append("---@field [integer] string|moongate.AnyOf|moongate.Fallback the provider")
+    }
+    if shape.name == TableShape.signInRequirement.name {
+      lines.append("---@field [integer] string|moongate.AnyOf the provider")
+    }
+    if shape.name == TableShape.routeTokens.name {
+      lines.append("---@field [integer] string the name of a service token")
+    }
     if shape.name == TableShape.offer.name { lines.append("---@field [integer] string the provider") }
     // A policy lies over its provider's defaults, which have every field.
     let isLayer = shape.name == TableShape.policy.name
     for entry in shape.entries {
       let standard = entry.standardText.map { " (default: \($0))" } ?? ""
-      lines.append("---@field \(entry.name)\(entry.isRequired && !isLayer ? "" : "?") \(entry.type) \(entry.text(in: shape))\(standard)")
+      lines.append(
+        "---@field \(entry.name)\(entry.isRequired && !isLayer ? "" : "?") \(entry.type) \(entry.text(in: shape))\(standard)"
+      )
     }
     return lines.joined(separator: "\n")
   }
 
   private var providersClass: String {
     (["---The steps that flows may use, and what each needs.", "---@class (exact) moongate.Providers"]
-      + types.map { "---@field \($0.name)? moongate.Provider.\($0.name)|moongate.Instance" } + ["---@field [string] moongate.Exec|moongate.Instance"])
+      + types.map { "---@field \($0.name)? moongate.Provider.\($0.name)|moongate.Instance" } + [
+        "---@field [string] moongate.Exec|moongate.Instance"
+      ])
       .joined(separator: "\n")
   }
 
@@ -122,7 +132,8 @@ package struct EditorTypes: Sendable {
     classes.append((["---@class (exact) moongate.Facts.limit"] + limit).joined(separator: "\n"))
     let audiences: [(String, String, FunctionTable.Audience)] = [
       ("PolicyFacts", "What `send`, `verify` and the functions of `vary` are told.", .policy(limits: [])),
-      ("FlowFacts", "What `when` of a step is told.", .flow), ("RouteFacts", "What `decide` of a route is told.", .route),
+      ("FlowFacts", "What `when` of a step is told.", .flow),
+      ("RouteFacts", "What `decide` of a route is told.", .route),
       ("EntitlementFacts", "What functions of `groups` and `claims` are told.", .entitlement),
     ]
     for (name, summary, audience) in audiences {

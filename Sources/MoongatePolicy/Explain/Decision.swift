@@ -42,9 +42,12 @@ package struct Decision: Sendable, Codable {
     } else {
       lines.append("\(paint.bold(kind))  \(paint.dim(id))")
     }
-    let who = [flow.map { "flow \($0)" }, provider, address.map { "from \($0)" }, identifier.map { "of \($0)" }].compactMap(\.self)
+    let who = [flow.map { "flow \($0)" }, provider, address.map { "from \($0)" }, identifier.map { "of \($0)" }]
+      .compactMap(\.self)
     lines.append(([at] + who).joined(separator: ", "))
-    if let count { lines.append("the first of \(count) of this kind from this address in a minute; the others have this id too") }
+    if let count {
+      lines.append("the first of \(count) of this kind from this address in a minute; the others have this id too")
+    }
     lines.append("")
     func row(_ name: String, _ text: String) { lines.append("  " + Columns.pad(name, to: 11) + text) }
     if let rule = detail["rule"] { row("rule", rule + (detail["at"].map { "  \(paint.bold($0))" } ?? "")) }
@@ -53,18 +56,25 @@ package struct Decision: Sendable, Codable {
     if let fault = detail["fault"] { row("fault", fault) }
     if let providerFault { row("", providerFault) }
     if let until = detail["locked_until"] { row("locked", "until \(until)") }
-    if let wait = detail["retry_after"].flatMap(Int64.init) { row("told", "to try again after \(Duration.seconds(wait).asWritten)") }
+    if let wait = detail["retry_after"].flatMap(Int64.init) {
+      row("told", "to try again after \(Duration.seconds(wait).asWritten)")
+    }
     for (index, counter) in sorted("counter.").enumerated() {
       row(index == 0 ? "counters" : "", "\(counter.name)  \(counter.value.replacing("->", with: "→"))")
     }
     if code != nil, sorted("counter.").isEmpty { row("counters", "nothing was charged") }
-    for (index, asked) in sorted("asked.").enumerated() { row(index == 0 ? "asked" : "", "\(asked.name)  \(asked.value)") }
+    for (index, asked) in sorted("asked.").enumerated() {
+      row(index == 0 ? "asked" : "", "\(asked.name)  \(asked.value)")
+    }
     let facts = sorted("fact.")
     let width = facts.map(\.name.count).max() ?? 0
-    for (index, fact) in facts.enumerated() { row(index == 0 ? "facts" : "", "f.\(Columns.pad(fact.name, to: width)) = \(fact.value)") }
+    for (index, fact) in facts.enumerated() {
+      row(index == 0 ? "facts" : "", "f.\(Columns.pad(fact.name, to: width)) = \(fact.value)")
+    }
     if let generation = detail["generation"] { row("generation", String(generation.prefix(8))) }
     let told: Set<String> = [
-      "rule", "at", "act", "per", "max", "counts", "window", "used", "verdict", "fault", "locked_until", "retry_after", "generation",
+      "rule", "at", "act", "per", "max", "counts", "window", "used", "verdict", "fault", "locked_until", "retry_after",
+      "generation",
       "fault_provider",
       "fault_call", "fault_count", "fault_since",
     ]
@@ -93,6 +103,8 @@ package struct Decision: Sendable, Codable {
   }
 
   private func sorted(_ prefix: String) -> [(name: String, value: String)] {
-    detail.filter { $0.key.hasPrefix(prefix) }.map { (String($0.key.dropFirst(prefix.count)), $0.value) }.sorted { $0.0 < $1.0 }
+    detail.filter { $0.key.hasPrefix(prefix) }.map { (String($0.key.dropFirst(prefix.count)), $0.value) }.sorted {
+      $0.0 < $1.0
+    }
   }
 }

@@ -79,11 +79,14 @@ package struct FactListing: Sendable, Encodable {
       lines.append(Line(fact: "f.\(fact.path)", value: Value(box.attribute(fact, facts)), help: fact.help))
     }
     for (index, limit) in policy.limits.enumerated() where facts.limits.contains(where: { $0.name == limit.name }) {
-      for (offset, part) in [("used", "counted so far"), ("max", "the most that there may be"), ("locked_until", "Unix seconds; nil without a lock")]
-        .enumerated()
-      {
+      for (offset, part) in [
+        ("used", "counted so far"), ("max", "the most that there may be"),
+        ("locked_until", "Unix seconds; nil without a lock"),
+      ]
+      .enumerated() {
         lines.append(
-          Line(fact: "f.limits.\(limit.name).\(part.0)", value: Value(box.limit(facts, index * 3 + offset)), help: part.1))
+          Line(
+            fact: "f.limits.\(limit.name).\(part.0)", value: Value(box.limit(facts, index * 3 + offset)), help: part.1))
       }
     }
     self.facts = lines
@@ -92,7 +95,8 @@ package struct FactListing: Sendable, Encodable {
   /// Whether a fact is about a person rather than about the request that is at work.
   private static func isOfPerson(_ slot: FactSlot, _ knowsAddress: Bool) -> Bool {
     switch slot {
-    case .now, .provider, .identifier, .phoneE164, .emailAddress, .accountExists, .accountID, .accountAge, .accountIdle, .accountHasPIN,
+    case .now, .provider, .identifier, .phoneE164, .emailAddress, .accountExists, .accountID, .accountAge, .accountIdle,
+      .accountHasPIN,
       .accountHasEmail, .accountEmailVerified, .accountPhoneVerified, .accountFactors:
       true
     case .clientIP, .clientNetwork: knowsAddress
@@ -111,7 +115,8 @@ package struct FactListing: Sendable, Encodable {
     let fact = facts.map(\.fact.count).max() ?? 0
     let value = min(34, facts.map(\.value.asWritten.count).max() ?? 0)
     return facts.map { line in
-      "\(Columns.pad(line.fact, to: fact))  \(Columns.pad(line.value.asWritten, to: value))  \(paint.dim(line.help))".trimmedAtEnd
+      "\(Columns.pad(line.fact, to: fact))  \(Columns.pad(line.value.asWritten, to: value))  \(paint.dim(line.help))"
+        .trimmedAtEnd
     }.joined(separator: "\n")
   }
 }

@@ -1,7 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// The entries under `providers` of gateway.lua that make an instance of a compiled-in provider: `sms_us = phone_otp { … }`.
+/// The entries under `providers` of gateway.lua that make an instance of a compiled-in provider:
+/// `sms_us = phone_otp { … }`.
 struct CandidateInstances {
   /// In the order of their names.
   private(set) var descriptors: [ProviderDescriptor] = []
@@ -10,9 +11,13 @@ struct CandidateInstances {
 
   /// - Parameter types: the compiled-in providers.
   init(_ gateway: LuaNode, types: [ProviderDescriptor], problems: Problems) {
-    guard case .table(let table) = gateway.value, case .table(let providers)? = table.fields["providers"]?.value else { return }
+    guard case .table(let table) = gateway.value, case .table(let providers)? = table.fields["providers"]?.value else {
+      return
+    }
     for (name, node) in providers.fields.sorted(by: { $0.key < $1.key }) {
-      guard case .tagged(let word, _) = node.value, word != name, let type = types.first(where: { $0.name.rawValue == word }) else { continue }
+      guard case .tagged(let word, _) = node.value, word != name,
+        let type = types.first(where: { $0.name.rawValue == word })
+      else { continue }
       if let instance = Self.instance(of: type, name, types: types, at: node.location, problems) {
         descriptors.append(instance)
       } else {
@@ -22,22 +27,30 @@ struct CandidateInstances {
   }
 
   private static func instance(
-    of type: ProviderDescriptor, _ text: String, types: [ProviderDescriptor], at location: SourceLocation, _ problems: Problems
+    of type: ProviderDescriptor, _ text: String, types: [ProviderDescriptor], at location: SourceLocation,
+    _ problems: Problems
   ) -> ProviderDescriptor? {
     let path = "providers.\(text)"
     guard let name = ProviderName(rawValue: text) else {
-      problems.add(location, path, "is no name of a provider: lower-case letters, digits and _, a letter first, 48 characters at most")
+      problems.add(
+        location, path,
+        "is no name of a provider: lower-case letters, digits and _, a letter first, 48 characters at most")
       return nil
     }
-    // Attack: what accounts keep for the one provider is read by the other, and a lock of the one is a lock of the other.
+    // Attack: what accounts keep for the one provider is read by the other, and a lock of the one is a lock of the
+    // other.
     guard !types.contains(where: { $0.name == name }) else {
       problems.add(
-        location, path, "`\(name)` is a provider of this program, and the entry is an instance of `\(type.name)`: choose another name for the entry")
+        location, path,
+        "`\(name)` is a provider of this program, and the entry is an instance of `\(type.name)`: choose another name for the entry"
+      )
       return nil
     }
     let instance = type.instance(named: name)
     if let flow = instance.flows.first(where: { $0.name.utf8.count > 48 }) {
-      problems.add(location, path, "the name is too long: the flow `\(flow.name)` comes with it, and a flow's name has 48 characters at most")
+      problems.add(
+        location, path,
+        "the name is too long: the flow `\(flow.name)` comes with it, and a flow's name has 48 characters at most")
       return nil
     }
     return instance

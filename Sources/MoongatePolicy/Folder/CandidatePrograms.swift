@@ -14,7 +14,8 @@ package struct ProgramLoading: Sendable {
   }
 }
 
-/// The programs of one candidate: started, and asked what they are; they get their settings only where all else is good.
+/// The programs of one candidate: started, and asked what they are; they get their settings only where all else is
+/// good.
 struct CandidatePrograms {
   /// By name; those that cannot be used are nil, and are told of already.
   private var programs: [String: (entry: ProgramEntry, program: any CandidateProgram)?] = [:]
@@ -45,8 +46,11 @@ struct CandidatePrograms {
   }
 
   private static func tell(_ refusal: ProgramRefusal, of entry: ProgramEntry, _ problems: Problems) {
-    let file = entry.path.hasPrefix(entry.folder + "/") ? "./" + entry.path.dropFirst(entry.folder.count + 1) : entry.path
-    for sentence in refusal.sentences { problems.add(entry.location, "providers.\(entry.name)", "the program \(file) \(sentence)") }
+    let file =
+      entry.path.hasPrefix(entry.folder + "/") ? "./" + entry.path.dropFirst(entry.folder.count + 1) : entry.path
+    for sentence in refusal.sentences {
+      problems.add(entry.location, "providers.\(entry.name)", "the program \(file) \(sentence)")
+    }
   }
 
   /// What those that can be used declare.

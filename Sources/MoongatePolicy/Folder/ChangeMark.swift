@@ -1,11 +1,12 @@
 extension ConfigurationFiles {
-  /// Names what the folder changes. As `digest`, but without the value of `flips_accepted`, which is this very name, and without what means nothing in
-  /// gateway.lua: blanks, comments and a last comma.
+  /// Names what the folder changes. As `digest`, but without the value of `flips_accepted`, which is this very name,
+  /// and without what means nothing in gateway.lua: blanks, comments and a last comma.
   var changeMark: String { digest { $0.name == "gateway.lua" ? Self.unmarked($0.bytes) : $0.bytes } }
 
   /// The words of gateway.lua, one a line, without the first field `flips_accepted = "…"`.
   ///
-  /// Attack: a change is accepted, and another one under the same name. Only one text is left out, and only where it is that field's value.
+  /// Attack: a change is accepted, and another one under the same name. Only one text is left out, and only where it is
+  /// that field's value.
   static func unmarked(_ source: [UInt8]) -> [UInt8] {
     var tokens: [LuaToken] = []
     var cutter = LuaTokens(source)
@@ -31,6 +32,7 @@ extension ConfigurationFiles {
 
   private static func isMark(_ tokens: ArraySlice<LuaToken>) -> Bool {
     guard tokens.count >= 3, case .string = tokens[tokens.startIndex + 2].kind else { return false }
-    return tokens[tokens.startIndex].kind == .name("flips_accepted") && tokens[tokens.startIndex + 1].kind == .symbol(.assign)
+    return tokens[tokens.startIndex].kind == .name("flips_accepted")
+      && tokens[tokens.startIndex + 1].kind == .symbol(.assign)
   }
 }

@@ -45,33 +45,39 @@ struct ConfigurationFiles: Sendable {
   /// Whether the folder itself is there.
   private(set) var isFolderThere = true
 
-  /// Reads the Lua files of the folder, the `.lua` files of `policies/`, `flows/` and `tests/`, and all of `pages/`. Dot files are not looked at.
+  /// Reads the Lua files of the folder, the `.lua` files of `policies/`, `flows/` and `tests/`, and all of `pages/`.
+  /// Dot files are not looked at.
   init(folder: String) {
     var status = stat()
     guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
       isFolderThere = false
       problems = [
-        ConfigurationProblem(location: SourceLocation(file: folder, line: 0), path: "", message: "there is no such folder")
+        ConfigurationProblem(
+          location: SourceLocation(file: folder, line: 0), path: "", message: "there is no such folder")
       ]
       return
     }
     let names = Self.names(in: folder) { problems.append($0) }
     if names.count > Self.mostFiles {
       problems.append(
-        ConfigurationProblem(location: SourceLocation(file: folder, line: 0), path: "", message: "more than \(Self.mostFiles) Lua files"))
+        ConfigurationProblem(
+          location: SourceLocation(file: folder, line: 0), path: "", message: "more than \(Self.mostFiles) Lua files"))
     }
     for name in names.prefix(Self.mostFiles) {
       switch Self.read(folder + "/" + name) {
       case .success(let bytes): files.append(File(name: name, bytes: bytes))
       case .failure(let failure):
-        problems.append(ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
+        problems.append(
+          ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
       }
     }
     for name in Self.pageNames(in: folder).prefix(Self.mostFiles) {
       switch Self.read(folder + "/" + name) {
-      case .success(let bytes): pages.append(PageFile(name: String(name.dropFirst(Self.pageFolder.count + 1)), bytes: bytes))
+      case .success(let bytes):
+        pages.append(PageFile(name: String(name.dropFirst(Self.pageFolder.count + 1)), bytes: bytes))
       case .failure(let failure):
-        problems.append(ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
+        problems.append(
+          ConfigurationProblem(location: SourceLocation(file: name, line: 0), path: "", message: failure.message))
       }
     }
   }
@@ -98,7 +104,8 @@ struct ConfigurationFiles: Sendable {
 
   /// The Lua files' names, sorted.
   static func names(in folder: String, problem: (ConfigurationProblem) -> Void = { _ in }) -> [String] {
-    // Attack: accounts.lua as a folder, which is what a container makes of a mount whose file is missing: it must not count as if there were none.
+    // Attack: accounts.lua as a folder, which is what a container makes of a mount whose file is missing: it must not
+    // count as if there were none.
     var names = list(folder).filter { $0.hasSuffix(".lua") && (rootFiles.contains($0) || !isFolder(folder + "/" + $0)) }
     for inner in folders {
       let path = folder + "/" + inner
@@ -106,7 +113,9 @@ struct ConfigurationFiles: Sendable {
       guard stat(path, &status) == 0 else {
         // A link that leads nowhere or round in a circle is seen by lstat alone.
         if lstat(path, &status) == 0 {
-          problem(ConfigurationProblem(location: SourceLocation(file: inner, line: 0), path: "", message: Failure(errno: ELOOP).message))
+          problem(
+            ConfigurationProblem(
+              location: SourceLocation(file: inner, line: 0), path: "", message: Failure(errno: ELOOP).message))
         }
         continue
       }
@@ -117,7 +126,9 @@ struct ConfigurationFiles: Sendable {
 
   /// The files of `pages/`, sorted, each with its folder before it.
   static func pageNames(in folder: String) -> [String] {
-    list(folder + "/" + pageFolder).filter { !isFolder("\(folder)/\(pageFolder)/\($0)") }.sorted().map { "\(pageFolder)/\($0)" }
+    list(folder + "/" + pageFolder).filter { !isFolder("\(folder)/\(pageFolder)/\($0)") }.sorted().map {
+      "\(pageFolder)/\($0)"
+    }
   }
 
   private static func isFolder(_ path: String) -> Bool {
@@ -176,7 +187,9 @@ struct ConfigurationFiles: Sendable {
     }
     var bytes: [UInt8] = []
     while true {
-      let chunk = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in count = max(0, readBytes(descriptor, buffer)) }
+      let chunk = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, count in
+        count = max(0, readBytes(descriptor, buffer))
+      }
       if chunk.isEmpty { break }
       bytes += chunk
       if bytes.count > largestFile { return .failure(Failure("it is larger than 1 MiB, which no configuration needs")) }
@@ -186,4 +199,6 @@ struct ConfigurationFiles: Sendable {
 }
 
 /// `read(2)`, whose name the type above hides.
-private func readBytes(_ descriptor: Int32, _ buffer: UnsafeMutableBufferPointer<UInt8>) -> Int { read(descriptor, buffer.baseAddress, buffer.count) }
+private func readBytes(_ descriptor: Int32, _ buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
+  read(descriptor, buffer.baseAddress, buffer.count)
+}

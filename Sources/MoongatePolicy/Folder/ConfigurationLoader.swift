@@ -13,7 +13,9 @@ package struct RefusedConfiguration: Error, Sendable {
   /// What the operator should know besides; empty where the files could not be read.
   package let warnings: [ConfigurationProblem]
 
-  package init(id: String?, problems: [ConfigurationProblem], isFolderMissing: Bool, warnings: [ConfigurationProblem] = []) {
+  package init(
+    id: String?, problems: [ConfigurationProblem], isFolderMissing: Bool, warnings: [ConfigurationProblem] = []
+  ) {
     self.id = id
     self.problems = problems
     self.isFolderMissing = isFolderMissing
@@ -51,8 +53,10 @@ package struct ConfigurationLoader: Sendable {
   ///   - programs: starts those that gateway.lua names; nil where there is nobody to.
   package init(
     providers: [any Provider], environment: [String: String] = ProcessInfo.processInfo.environment,
-    pages: @escaping @Sendable ([PageFile], GatewaySettings?) -> [ConfigurationProblem] = { _, _ in [] }, languages: [String] = [],
-    gateway: @escaping @Sendable (GatewaySettings) -> [ConfigurationProblem] = { _ in [] }, programs: ProgramLoading? = nil
+    pages: @escaping @Sendable ([PageFile], GatewaySettings?) -> [ConfigurationProblem] = { _, _ in [] },
+    languages: [String] = [],
+    gateway: @escaping @Sendable (GatewaySettings) -> [ConfigurationProblem] = { _ in [] },
+    programs: ProgramLoading? = nil
   ) {
     shippedLanguages = languages
     gatewayProblems = gateway
@@ -63,7 +67,9 @@ package struct ConfigurationLoader: Sendable {
   }
 
   /// The generation of a folder; its cases are not run.
-  package func load(folder: String) -> Result<any PolicyGeneration, RefusedConfiguration> { read(folder: folder).map(\.generation) }
+  package func load(folder: String) -> Result<any PolicyGeneration, RefusedConfiguration> {
+    read(folder: folder).map(\.generation)
+  }
 
   /// What gateway.lua says, whatever the other files hold; programs are not started. nil where it cannot be read.
   package func settings(folder: String) -> GatewaySettings? {
@@ -71,7 +77,8 @@ package struct ConfigurationLoader: Sendable {
     guard let file = ConfigurationFiles(folder: folder).file("gateway.lua") else { return nil }
     var lua = LuaFiles(problems: problems)
     var catalog = ProviderCatalog(compiledIn: providers.map(\.descriptor))
-    guard let node = lua.read(file, constructor: "gateway", example: "gateway { … }", types: catalog.types)?.first else { return nil }
+    guard let node = lua.read(file, constructor: "gateway", example: "gateway { … }", types: catalog.types)?.first
+    else { return nil }
     catalog.descriptors += CandidateInstances(node, types: catalog.descriptors, problems: problems).descriptors
     catalog.configured = GatewayReader.configured(node, catalog)
     let secrets = SecretReader(folder: folder, environment: environment)
@@ -82,25 +89,34 @@ package struct ConfigurationLoader: Sendable {
   /// - Parameter base: where relative paths in it count from; nil: the folder itself.
   package func read(folder: String, base: String? = nil) -> Result<LoadedConfiguration, RefusedConfiguration> {
     var files = ConfigurationFiles(folder: folder)
-    guard files.isFolderThere else { return .failure(RefusedConfiguration(id: nil, problems: files.problems, isFolderMissing: true)) }
+    guard files.isFolderThere else {
+      return .failure(RefusedConfiguration(id: nil, problems: files.problems, isFolderMissing: true))
+    }
     let problems = Problems()
     problems.add(files.problems)
     let loaded = generation(of: &files, folder: base ?? folder, problems)
     if let loaded, problems.all.isEmpty { return .success(loaded) }
-    return .failure(RefusedConfiguration(id: files.digest, problems: Problems.sorted(problems.all), isFolderMissing: false))
+    return .failure(
+      RefusedConfiguration(id: files.digest, problems: Problems.sorted(problems.all), isFolderMissing: false))
   }
 
-  /// Warns of translations that nobody will see, since the pages are in no such language: mostly a misspelt file, such as words/hn.words.
-  private func warnOfUnseenLanguages(_ catalog: ProviderCatalog, _ gateway: GatewaySettings, _ pages: [PageFile], _ problems: Problems) {
+  /// Warns of translations that nobody will see, since the pages are in no such language: mostly a misspelt file, such
+  /// as words/hn.words.
+  private func warnOfUnseenLanguages(
+    _ catalog: ProviderCatalog, _ gateway: GatewaySettings, _ pages: [PageFile], _ problems: Problems
+  ) {
     let added = pages.compactMap { $0.name.hasSuffix(".words") ? String($0.name.dropLast(".words".count)) : nil }
     let offered = Set((shippedLanguages + added).map { $0.prefix { $0 != "-" }.lowercased() })
     guard !shippedLanguages.isEmpty else { return }
     let known = Set(shippedLanguages + added).sorted().joined(separator: ", ")
     let pages =
       gateway.languages.isEmpty
-      ? "the pages are in \(known)" : "`languages` has \(gateway.languages.joined(separator: ", ")) of the pages in \(known)"
+      ? "the pages are in \(known)"
+      : "`languages` has \(gateway.languages.joined(separator: ", ")) of the pages in \(known)"
     for descriptor in catalog.descriptors where catalog.isConfigured(descriptor.name) {
-      let tags = (descriptor.words?.translations ?? [:]).keys.filter { !offered.contains($0.prefix { $0 != "-" }.lowercased()) }
+      let tags = (descriptor.words?.translations ?? [:]).keys.filter {
+        !offered.contains($0.prefix { $0 != "-" }.lowercased())
+      }
       let path = "providers.\(descriptor.name)"
       for tag in tags.sorted() {
         problems.warn(
@@ -111,7 +127,9 @@ package struct ConfigurationLoader: Sendable {
     }
   }
 
-  private func generation(of files: inout ConfigurationFiles, folder: String, _ problems: Problems) -> LoadedConfiguration? {
+  private func generation(of files: inout ConfigurationFiles, folder: String, _ problems: Problems)
+    -> LoadedConfiguration?
+  {
     var lua = LuaFiles(problems: problems)
     var catalog = ProviderCatalog(compiledIn: providers.map(\.descriptor))
     var functions = FunctionTable()
@@ -123,7 +141,8 @@ package struct ConfigurationLoader: Sendable {
       if let node = lua.read(file, constructor: "gateway", example: "gateway { … }", types: catalog.types)?.first {
         let secrets = SecretReader(folder: folder, environment: environment)
         // What a program declares decides what the rest of the folder may say: they are started first.
-        let reader = ExecReader(folder: folder, secrets: secrets, searchPath: environment["PATH"] ?? "", problems: problems)
+        let reader = ExecReader(
+          folder: folder, secrets: secrets, searchPath: environment["PATH"] ?? "", problems: problems)
         let started = CandidatePrograms(node, reader: reader, catalog: catalog, loading: programs, problems: problems)
         let instances = CandidateInstances(node, types: catalog.descriptors, problems: problems)
         catalog.descriptors += started.descriptors + instances.descriptors
@@ -148,7 +167,9 @@ package struct ConfigurationLoader: Sendable {
     var accounts = AccountRules.standard
     // nil where accounts.lua could not be read: then no name is said to be missing from it.
     var groups: Set<GroupName>? = unreadable.contains("accounts.lua") ? nil : []
-    if let file = files.file("accounts.lua"), let node = lua.read(file, constructor: "accounts", example: "accounts { … }")?.first {
+    if let file = files.file("accounts.lua"),
+      let node = lua.read(file, constructor: "accounts", example: "accounts { … }")?.first
+    {
       let read = AccountsReader(providers: catalog, problems: problems).read(node, functions: &functions)
       accounts = read ?? .standard
       groups = read.map { Set($0.groups.keys) }
@@ -159,19 +180,26 @@ package struct ConfigurationLoader: Sendable {
     var routes: [Route] = []
     if let file = files.file("routes.lua") {
       if let node = lua.read(file, constructor: "routes", example: "routes { … }")?.first {
-        routes = RouteReader(catalog: catalog, flows: Set(flowNames), gateway: gateway, groups: groups, problems: problems).read(
+        routes = RouteReader(
+          catalog: catalog, flows: Set(flowNames), gateway: gateway, groups: groups, problems: problems
+        ).read(
           node, functions: &functions)
         for route in routes where !route.isOpen && route.flow == "login" && !flowNames.contains("login") {
-          problems.add(route.location, "", "leads people without a session to the flow `login`, and there is no flows/login.lua")
+          problems.add(
+            route.location, "", "leads people without a session to the flow `login`, and there is no flows/login.lua")
           break
         }
         if problems.all.isEmpty { warnOfDeadEnds(routes, flows, problems) }
       }
     } else if !unreadable.contains("routes.lua") {
-      problems.warn(SourceLocation(file: "routes.lua", line: 0), "", "is missing: every request that is not the gateway's own gets 404")
+      problems.warn(
+        SourceLocation(file: "routes.lua", line: 0), "",
+        "is missing: every request that is not the gateway's own gets 404")
     }
     var guarantees: [Guarantee] = []
-    if let file = files.file("guarantees.lua"), let node = lua.read(file, constructor: "guarantees", example: "guarantees { … }")?.first {
+    if let file = files.file("guarantees.lua"),
+      let node = lua.read(file, constructor: "guarantees", example: "guarantees { … }")?.first
+    {
       guarantees = GuaranteeReader(catalog: catalog, groups: groups, problems: problems).read(node)
     }
     let statements = guarantees.isEmpty && files.file("guarantees.lua") != nil ? nil : guarantees.map(\.statement)
@@ -192,19 +220,24 @@ package struct ConfigurationLoader: Sendable {
       problems.add(SourceLocation(file: "gateway.lua", line: 0), "providers.\(clash.provider)", clash.message)
     }
     FallbackChecks(flows: flows, policies: policies, catalog: catalog, problems: problems).check()
-    UnknownFacts(functions: functions, catalog: catalog, groups: groups, claims: Set(accounts.claims.keys), problems: problems).check(lua.names)
+    UnknownFacts(
+      functions: functions, catalog: catalog, groups: groups, claims: Set(accounts.claims.keys), problems: problems
+    ).check(lua.names)
 
     ReasonWords(
-      files: functions.files, reasons: Set(policies.values.flatMap(\.reasons.keys)), pages: files.pages, problems: problems
+      files: functions.files, reasons: Set(policies.values.flatMap(\.reasons.keys)), pages: files.pages,
+      problems: problems
     ).check(lua.names)
 
     guard problems.all.isEmpty, let gateway else { return nil }
     let configured = Set(gateway.providers.keys)
     var generation = Generation(
-      id: files.digest, changeMark: files.changeMark, gateway: gateway, routes: RouteTable(routes: routes), flows: flows,
+      id: files.digest, changeMark: files.changeMark, gateway: gateway, routes: RouteTable(routes: routes),
+      flows: flows,
       policies: policies.filter { configured.contains($0.key) },
       tokenPolicy: tokenPolicy ?? .tokens,
-      accounts: accounts, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions, sources: lua.sources,
+      accounts: accounts, guarantees: guarantees, pages: files.pages, warnings: [], functions: functions,
+      sources: lua.sources,
       providers: configured,
       declaredFacts: catalog.facts, pads: catalog.pads.intersection(configured))
     do {
@@ -216,7 +249,9 @@ package struct ConfigurationLoader: Sendable {
     SignInRequirementChecks(generation: generation, catalog: catalog, problems: problems).check()
     warnOfUnseenLanguages(catalog, gateway, files.pages, problems)
     generation.warnings = Problems.sorted(problems.warnings)
-    if let candidates, !candidates.isEmpty || gateway.providers.values.contains(where: { $0.title != nil }) || catalog.hasInstances {
+    if let candidates,
+      !candidates.isEmpty || gateway.providers.values.contains(where: { $0.title != nil }) || catalog.hasInstances
+    {
       guard let registry = registry(of: candidates, catalog, gateway, problems) else { return nil }
       generation.registry = registry
     }
@@ -239,7 +274,8 @@ package struct ConfigurationLoader: Sendable {
       return try ProviderRegistry(titled)
     } catch {
       problems.add(
-        gateway.locations["providers.\(error.provider)"] ?? SourceLocation(file: "gateway.lua", line: 0), "providers.\(error.provider)", error.mistake
+        gateway.locations["providers.\(error.provider)"] ?? SourceLocation(file: "gateway.lua", line: 0),
+        "providers.\(error.provider)", error.mistake
       )
       return nil
     }
@@ -251,8 +287,13 @@ package struct ConfigurationLoader: Sendable {
       let meant = Suggestion.nearest(to: file.name, among: ConfigurationFiles.rootFiles)
       let location = SourceLocation(file: file.name, line: 0)
       let message = "is not read\(meant.map { "; did you mean `\($0)`?" } ?? "")"
-      // Attack: what an account requires, or what is guaranteed, silently does not hold, because the file is called account.lua.
-      if meant == "accounts.lua" || meant == "guarantees.lua" { problems.add(location, "", message) } else { problems.warn(location, "", message) }
+      // Attack: what an account requires, or what is guaranteed, silently does not hold, because the file is called
+      // account.lua.
+      if meant == "accounts.lua" || meant == "guarantees.lua" {
+        problems.add(location, "", message)
+      } else {
+        problems.warn(location, "", message)
+      }
     }
   }
 
@@ -270,24 +311,31 @@ package struct ConfigurationLoader: Sendable {
   }
 
   /// `phone_otp` of `policies/phone_otp.lua`.
-  static func title(of file: String) -> String { String(file.split(separator: "/").last ?? "").replacing(/\.lua$/, with: "") }
+  static func title(of file: String) -> String {
+    String(file.split(separator: "/").last ?? "").replacing(/\.lua$/, with: "")
+  }
 
   /// A file made by `policy "name" { … }` or `flow "name" { … }`, whose name must be the file's.
   private func body(
     _ file: ConfigurationFiles.File, _ constructor: String, title: String, _ lua: inout LuaFiles, _ problems: Problems
   ) -> LuaNode? {
-    guard let arguments = lua.read(file, constructor: constructor, example: "\(constructor) \"\(title)\" { … }", count: 2) else {
+    guard
+      let arguments = lua.read(file, constructor: constructor, example: "\(constructor) \"\(title)\" { … }", count: 2)
+    else {
       return nil
     }
     if case .text(let text) = arguments[0].value, text != title {
-      problems.add(arguments[0].location, "", "says \(constructor) \"\(text)\", and its file is called \(title).lua: give both one name")
+      problems.add(
+        arguments[0].location, "",
+        "says \(constructor) \"\(text)\", and its file is called \(title).lua: give both one name")
       return nil
     }
     return arguments[1]
   }
 
   private func readPolicies(
-    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ functions: inout FunctionTable, _ unreadable: Set<String>,
+    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ functions: inout FunctionTable,
+    _ unreadable: Set<String>,
     _ problems: Problems
   ) -> [ProviderName: ProviderPolicy] {
     var bodies: [String: LuaNode] = [:]
@@ -298,48 +346,67 @@ package struct ConfigurationLoader: Sendable {
       guard catalog.descriptor(title) != nil else {
         problems.add(
           SourceLocation(file: file.name, line: 0), "",
-          "this program has no provider `\(title)`\(Suggestion.phrase(for: title, among: catalog.descriptors.map(\.name.rawValue)))")
+          "this program has no provider `\(title)`\(Suggestion.phrase(for: title, among: catalog.descriptors.map(\.name.rawValue)))"
+        )
         continue
       }
-      if let body = body(file, "policy", title: title, &lua, problems) { bodies[title] = body } else { broken.insert(title) }
+      if let body = body(file, "policy", title: title, &lua, problems) {
+        bodies[title] = body
+      } else {
+        broken.insert(title)
+      }
     }
     var policies: [ProviderName: ProviderPolicy] = [:]
     for descriptor in catalog.descriptors where !broken.contains(descriptor.name.rawValue) {
       let own = "policies/\(descriptor.name).lua"
-      if bodies[descriptor.name.rawValue] == nil, catalog.configured?.contains(descriptor.name) ?? false, !unreadable.contains(own) {
+      if bodies[descriptor.name.rawValue] == nil, catalog.configured?.contains(descriptor.name) ?? false,
+        !unreadable.contains(own)
+      {
         problems.warn(
           SourceLocation(file: own, line: 0), "",
-          "is not there, so the provider's own defaults hold; if that is meant, let it return policy \"\(descriptor.name)\" {}")
+          "is not there, so the provider's own defaults hold; if that is meant, let it return policy \"\(descriptor.name)\" {}"
+        )
       }
       let file = ConfigurationFiles.File(descriptor.policy)
-      guard let defaults = lua.read(file, constructor: "policy", example: "policy \"\(descriptor.name)\" { … }", count: 2) else {
+      guard
+        let defaults = lua.read(file, constructor: "policy", example: "policy \"\(descriptor.name)\" { … }", count: 2)
+      else {
         continue
       }
       let reader = PolicyReader(descriptor: descriptor, problems: problems)
-      policies[descriptor.name] = reader.read(defaults: defaults[1], operator: bodies[descriptor.name.rawValue], functions: &functions)
+      policies[descriptor.name] = reader.read(
+        defaults: defaults[1], operator: bodies[descriptor.name.rawValue], functions: &functions)
     }
     return policies
   }
 
-  private func readTokenPolicy(_ files: ConfigurationFiles, _ lua: inout LuaFiles, _ problems: Problems) -> ProviderPolicy? {
+  private func readTokenPolicy(_ files: ConfigurationFiles, _ lua: inout LuaFiles, _ problems: Problems)
+    -> ProviderPolicy?
+  {
     let title = ProviderName.token.rawValue
     let own = files.files(in: "policies").first { Self.title(of: $0.name) == title }
     let node = own.flatMap { body($0, "policy", title: title, &lua, problems) }
     if own != nil, node == nil { return nil }
     let file = ConfigurationFiles.File(TokenPolicyReader.defaults)
-    guard let defaults = lua.read(file, constructor: "policy", example: "policy \"\(title)\" { … }", count: 2) else { return nil }
+    guard let defaults = lua.read(file, constructor: "policy", example: "policy \"\(title)\" { … }", count: 2) else {
+      return nil
+    }
     return TokenPolicyReader(problems: problems).read(defaults: defaults[1], operator: node)
   }
 
-  /// The flows that others may name: those that are there, and those that could not be read, so that a mistake is told once.
-  private static func flowNames(_ files: ConfigurationFiles, _ flows: [String: FlowDefinition], _ problems: Problems) -> [String] {
+  /// The flows that others may name: those that are there, and those that could not be read, so that a mistake is told
+  /// once.
+  private static func flowNames(_ files: ConfigurationFiles, _ flows: [String: FlowDefinition], _ problems: Problems)
+    -> [String]
+  {
     let broken = Set(problems.all.map(\.location.file))
     let unread = files.files(in: "flows").filter { broken.contains($0.name) }.map { title(of: $0.name) }
     return Set(unread).union(flows.keys).sorted()
   }
 
   private func readFlows(
-    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ functions: inout FunctionTable, _ problems: Problems
+    _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog, _ functions: inout FunctionTable,
+    _ problems: Problems
   ) -> [String: FlowDefinition] {
     var flows: [String: FlowDefinition] = [:]
     for file in files.files(in: "flows") {
@@ -362,7 +429,8 @@ package struct ConfigurationLoader: Sendable {
     let catalog = choice.catalog
     let own = Set(files.files(in: "tests").map { Self.title(of: $0.name) })
     var cases: [PolicyCase] = []
-    for descriptor in catalog.descriptors where catalog.isConfigured(descriptor.name) && !own.contains(descriptor.name.rawValue) {
+    for descriptor in catalog.descriptors
+    where catalog.isConfigured(descriptor.name) && !own.contains(descriptor.name.rawValue) {
       guard let source = descriptor.cases else { continue }
       let file = ConfigurationFiles.File(source)
       guard let node = lua.read(file, constructor: "tests", example: "tests { … }")?.first else { continue }
@@ -374,19 +442,24 @@ package struct ConfigurationLoader: Sendable {
 
   /// Adds the flows that come with the configured providers, where the folder has no file of the same name.
   private func addFlowsOfProviders(
-    to flows: inout [String: FlowDefinition], _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ catalog: ProviderCatalog,
+    to flows: inout [String: FlowDefinition], _ files: ConfigurationFiles, _ lua: inout LuaFiles,
+    _ catalog: ProviderCatalog,
     _ functions: inout FunctionTable, _ problems: Problems
   ) {
     let own = Set(files.files(in: "flows").map { Self.title(of: $0.name) })
-    // Attack: an operator has deleted flows/change_email.lua so that nobody changes their address, and an update of the gateway brings the flow back. A
-    // folder in which a flow's name still tells its purpose was written before providers brought flows, and keeps to what it says.
+    // Attack: an operator has deleted flows/change_email.lua so that nobody changes their address, and an update of the
+    // gateway brings the flow back. A folder in which a flow's name still tells its purpose was written before
+    // providers brought flows, and keeps to what it says.
     if let older = flows.values.filter(\.isPurposeImplied).min(by: { $0.name < $1.name }) {
-      let left = catalog.descriptors.filter { catalog.isConfigured($0.name) }.flatMap(\.flows).map(\.name).filter { !own.contains($0) }
+      let left = catalog.descriptors.filter { catalog.isConfigured($0.name) }.flatMap(\.flows).map(\.name).filter {
+        !own.contains($0)
+      }
       if !left.isEmpty {
         problems.warn(
           older.location, "purpose",
           "is missing, as in files of older versions, so the flows that come with providers are left out (\(Suggestion.list(left))). "
-            + "Add `purpose` to each flow that `check` names, and a file with enabled = false for each flow that you do not want")
+            + "Add `purpose` to each flow that `check` names, and a file with enabled = false for each flow that you do not want"
+        )
       }
       return
     }
@@ -409,13 +482,15 @@ package struct ConfigurationLoader: Sendable {
         guard flow.purpose.needsSession else {
           problems.add(
             flow.location, "purpose",
-            "comes with `\(descriptor.name)` and does not begin with a session: which flows let people in is decided in the folder's flows/")
+            "comes with `\(descriptor.name)` and does not begin with a session: which flows let people in is decided in the folder's flows/"
+          )
           continue
         }
         guard flow.purpose.isOwn(of: descriptor) else {
           problems.add(
             flow.location, "purpose",
-            "comes with `\(descriptor.name)` and is not about what that provider keeps or proves: such flows are decided in the folder's flows/")
+            "comes with `\(descriptor.name)` and is not about what that provider keeps or proves: such flows are decided in the folder's flows/"
+          )
           continue
         }
         flows[source.name] = flow
@@ -425,9 +500,11 @@ package struct ConfigurationLoader: Sendable {
 }
 
 extension FlowPurpose {
-  /// Whether a flow of this purpose may come with a provider: it is about the provider's own factor, or about identifiers that it proves.
+  /// Whether a flow of this purpose may come with a provider: it is about the provider's own factor, or about
+  /// identifiers that it proves.
   ///
-  /// Attack: a plugin for one factor brings a flow in which it resets another, and whoever passes the plugin replaces the PIN.
+  /// Attack: a plugin for one factor brings a flow in which it resets another, and whoever passes the plugin replaces
+  /// the PIN.
   fileprivate func isOwn(of descriptor: ProviderDescriptor) -> Bool {
     switch self {
     case .factor(let provider, _): provider == descriptor.name

@@ -17,22 +17,27 @@ struct FolderSignature: Sendable, Equatable {
 
   /// - Parameter also: other files that the folder names, absolute, such as programs.
   init(folder: String, also: [String] = []) {
-    let named = (ConfigurationFiles.names(in: folder) + ConfigurationFiles.pageNames(in: folder)).map { ($0, folder + "/" + $0) }
+    let named = (ConfigurationFiles.names(in: folder) + ConfigurationFiles.pageNames(in: folder)).map {
+      ($0, folder + "/" + $0)
+    }
     entries = (named + Set(also).sorted().map { ($0, $0) }).map { name, path in
       var status = stat()
       // Where a link leads is what counts: a mounted configuration is switched by one link.
       guard stat(path, &status) == 0 else {
-        return Entry(name: name, size: -1, inode: 0, modified: 0, modifiedNanoseconds: 0, changed: 0, changedNanoseconds: 0)
+        return Entry(
+          name: name, size: -1, inode: 0, modified: 0, modifiedNanoseconds: 0, changed: 0, changedNanoseconds: 0)
       }
       return Entry(
         name: name, size: Int64(status.st_size), inode: UInt64(status.st_ino), modified: Int64(status.st_mtim.tv_sec),
-        modifiedNanoseconds: Int64(status.st_mtim.tv_nsec), changed: Int64(status.st_ctim.tv_sec), changedNanoseconds: Int64(status.st_ctim.tv_nsec))
+        modifiedNanoseconds: Int64(status.st_mtim.tv_nsec), changed: Int64(status.st_ctim.tv_sec),
+        changedNanoseconds: Int64(status.st_ctim.tv_nsec))
     }
   }
 }
 
 /// Decides when a folder that changes is ready to be read: once it looked the same twice, since an editor that is still
-/// writing leaves half a file; but after a second in any case, so that a file that is written to without end hides no change.
+/// writing leaves half a file; but after a second in any case, so that a file that is written to without end hides no
+/// change.
 struct ChangeDetector<Signature: Equatable & Sendable>: Sendable {
   enum Step: Sendable, Equatable {
     case quiet
@@ -65,8 +70,8 @@ struct ChangeDetector<Signature: Equatable & Sendable>: Sendable {
   }
 }
 
-/// Notices a change of any Lua file of a folder, by looking at it twice a second: that works on every file system, and for
-/// links, renames and mounts alike.
+/// Notices a change of any Lua file of a folder, by looking at it twice a second: that works on every file system, and
+/// for links, renames and mounts alike.
 package struct ConfigurationWatcher: Sendable {
   private let folder: String
   private let interval: Duration
@@ -93,7 +98,8 @@ package struct ConfigurationWatcher: Sendable {
   /// Calls back after each change, one call at a time, until the task is cancelled.
   /// - Parameter pause: waits; tests put their own here.
   package func run(
-    pause: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }, onChange: @Sendable () async -> Void
+    pause: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
+    onChange: @Sendable () async -> Void
   ) async {
     var detector = ChangeDetector(first)
     var step = ChangeDetector<FolderSignature>.Step.quiet

@@ -3,7 +3,8 @@ import MoongateSDK
 extension ProviderDescriptor {
   /// The descriptor of an instance of this provider under another name.
   ///
-  /// Its policy, flows and cases are those of the provider, with the instance's name in them. It has no page of its own: two of one address cannot be.
+  /// Its policy, flows and cases are those of the provider, with the instance's name in them. It has no page of its
+  /// own: two of one address cannot be.
   func instance(named instance: ProviderName) -> ProviderDescriptor {
     let texts = InstanceTexts(of: self, named: instance)
     var copy = self
@@ -16,13 +17,16 @@ extension ProviderDescriptor {
     return copy
   }
 
-  /// The descriptor with the name for people that gateway.lua gives it, where people choose among several and on its button or link.
+  /// The descriptor with the name for people that gateway.lua gives it, where people choose among several and on its
+  /// button or link.
   func titled(_ title: String) -> ProviderDescriptor {
     var copy = self
     copy.words = copy.words ?? StepWords(title: title)
     copy.words?.name = title
     copy.title = title
-    if case .button(_, let icon, let priority)? = entrance { copy.entrance = .button(label: title, icon: icon, priority: priority) }
+    if case .button(_, let icon, let priority)? = entrance {
+      copy.entrance = .button(label: title, icon: icon, priority: priority)
+    }
     if case .link? = entrance { copy.entrance = .link(label: title) }
     if case .externalSite? = presentation { copy.presentation = .externalSite(button: title) }
     return copy
@@ -31,9 +35,10 @@ extension ProviderDescriptor {
 
 /// Puts the name of an instance into the Lua files that come with its provider.
 ///
-/// The rule, for `door_pin` of `pin`: a flow `pin_set` is `door_pin_set`, and any other flow `recover` is `door_pin_recover`. In the texts, a string that
-/// is the provider's name or the name of one of its flows is replaced, and so is the name behind `factors.`, `passed.` and `providers.`. Everything else
-/// stays, such as a field `pin` and `field = "pin"`.
+/// The rule, for `door_pin` of `pin`: a flow `pin_set` is `door_pin_set`, and any other flow `recover` is
+/// `door_pin_recover`. In the texts, a string that is the provider's name or the name of one of its flows is replaced,
+/// and so is the name behind `factors.`, `passed.` and `providers.`. Everything else stays, such as a field `pin` and
+/// `field = "pin"`.
 struct InstanceTexts {
   private let type: ProviderName
   private let instance: ProviderName
@@ -45,7 +50,9 @@ struct InstanceTexts {
   init(of descriptor: ProviderDescriptor, named instance: ProviderName) {
     type = descriptor.name
     self.instance = instance
-    var strings = Dictionary(descriptor.flows.map { ($0.name, Self.flow($0.name, of: descriptor.name, instance)) }) { first, _ in first }
+    var strings = Dictionary(descriptor.flows.map { ($0.name, Self.flow($0.name, of: descriptor.name, instance)) }) {
+      first, _ in first
+    }
     strings[descriptor.name.rawValue] = instance.rawValue
     self.strings = strings
   }
@@ -95,7 +102,8 @@ struct InstanceTexts {
 
   /// Whether the two tokens before a name are one of the groups and a dot.
   private func isMember(_ before: [LuaToken], _ source: [UInt8]) -> Bool {
-    guard before.count == 2, case .name(let group) = before[0].kind, source[before[1].range].elementsEqual(".".utf8) else { return false }
+    guard before.count == 2, case .name(let group) = before[0].kind, source[before[1].range].elementsEqual(".".utf8)
+    else { return false }
     return Self.groups.contains(group)
   }
 }

@@ -6,7 +6,8 @@ extension GatewaySettings {
   /// - Parameter started: the settings of the generation that was active at the start.
   package func changesThatNeedRestart(since started: GatewaySettings) -> [ConfigurationProblem] {
     let changes: [(name: String, isChanged: Bool)] = [
-      ("listen", listen != started.listen), ("admin", admin != started.admin), ("store", store != started.store), ("key", key != started.key),
+      ("listen", listen != started.listen), ("admin", admin != started.admin), ("store", store != started.store),
+      ("key", key != started.key),
       ("drain", drain != started.drain),
       // Other files are read like any change; a listener that speaks TLS or does not is another listener.
       ("tls", (tls == nil) != (started.tls == nil)),

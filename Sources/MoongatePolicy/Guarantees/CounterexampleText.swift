@@ -10,27 +10,38 @@ struct CounterexampleText {
   /// About a session that begins.
   func sentences(of session: SessionState) -> String {
     let steps = session.legs.map(sentence).joined(separator: " ")
-    return "\(steps) A session begins that has passed \(list(session.passed)): \(lack(session.passed) { _ in .zero }).\(facts(session))"
+    return
+      "\(steps) A session begins that has passed \(list(session.passed)): \(lack(session.passed) { _ in .zero }).\(facts(session))"
   }
 
   /// About a session that passes a route.
-  func sentences(of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, age: (ProviderName) -> Duration) -> String {
+  func sentences(
+    of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, age: (ProviderName) -> Duration
+  ) -> String {
     sentences(of: session, passing: pass, request, lack: lack(session.passed, age))
   }
 
   /// About a session that passes a route and is in none of the groups.
-  func sentences(of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, outside group: GroupRequirement) -> String {
+  func sentences(
+    of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, outside group: GroupRequirement
+  ) -> String {
     let names = group.anyOf.map { "\"\($0)\"" }
     return sentences(
       of: session, passing: pass, request,
-      lack: names.count == 1 ? "it need not be in the group \(names[0])" : "it need not be in any of the groups \(names.joined(separator: ", "))")
+      lack: names.count == 1
+        ? "it need not be in the group \(names[0])"
+        : "it need not be in any of the groups \(names.joined(separator: ", "))")
   }
 
-  private func sentences(of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, lack: String) -> String {
+  private func sentences(of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, lack: String)
+    -> String
+  {
     let steps = session.legs.map(sentence).joined(separator: " ")
     let route = pass.route
     var required: [String] = []
-    if let groups = route.groups { required.append("the group " + groups.anyOf.map { "\"\($0)\"" }.joined(separator: " or ")) }
+    if let groups = route.groups {
+      required.append("the group " + groups.anyOf.map { "\"\($0)\"" }.joined(separator: " or "))
+    }
     switch route.requirement {
     case nil: break
     case .passed(let provider, nil): required.append(provider.rawValue)
@@ -48,13 +59,16 @@ struct CounterexampleText {
       """
   }
 
-  private func sentence(_ leg: FlowLeg) -> String { "In flow \"\(leg.flow)\", \(leg.moves.map(words).joined(separator: ", then "))." }
+  private func sentence(_ leg: FlowLeg) -> String {
+    "In flow \"\(leg.flow)\", \(leg.moves.map(words).joined(separator: ", then "))."
+  }
 
   private func words(_ move: FlowMove) -> String {
     switch move {
     case .passed(let provider, let place): "\(provider) is passed (\(place))"
     case .chose(let provider, let place): "\(provider) is set (\(place)), which passes nothing"
-    case .introduced(let provider, let place): "\(provider) proves what is new to the account (\(place)), which passes nothing"
+    case .introduced(let provider, let place):
+      "\(provider) proves what is new to the account (\(place)), which passes nothing"
     case .skipped(let choices, let place): "\(alternatives(choices)) is skipped (\(place), `skippable`)"
     case .excused(let choices, let place, let when, let isAssumed):
       "\(alternatives(choices)) does not apply (\(place)): `when` (\(when)) "
@@ -66,7 +80,8 @@ struct CounterexampleText {
   private func lack(_ passed: [ProviderName], _ age: (ProviderName) -> Duration) -> String {
     if !demand.isMet(passed, age: { _ in .zero }) {
       if !demand.passed.isEmpty, Set(demand.passed).isDisjoint(with: passed) {
-        return demand.passed.count == 1 ? "it has not passed \(demand.passed[0])" : "it has passed none of \(list(demand.passed))"
+        return demand.passed.count == 1
+          ? "it has not passed \(demand.passed[0])" : "it has passed none of \(list(demand.passed))"
       }
       return "that is \(Set(passed).count) of \(demand.factors ?? 0) factors"
     }
@@ -76,7 +91,8 @@ struct CounterexampleText {
 
   private func facts(_ session: SessionState) -> String {
     let listed = session.facts.listed.map { fact, value in
-      fact == .verified(.federated) ? "the account has \(value ? "a" : "no") federated identity" : "\(fact.path) = \(value)"
+      fact == .verified(.federated)
+        ? "the account has \(value ? "a" : "no") federated identity" : "\(fact.path) = \(value)"
     }
     return listed.isEmpty ? "" : " Facts: \(listed.joined(separator: ", "))"
   }

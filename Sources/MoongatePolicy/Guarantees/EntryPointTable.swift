@@ -13,7 +13,8 @@ package struct EntryPoint: Sendable, Equatable, Encodable {
 
   package let flow: String
   package let account: Person
-  /// The smallest set of providers to pass, in the order of the flow; of several as small, the first in the order of its choices.
+  /// The smallest set of providers to pass, in the order of the flow; of several as small, the first in the order of
+  /// its choices.
   package let factors: [String]
   /// Every set that is as small.
   package let alternatives: [[String]]
@@ -32,11 +33,14 @@ package struct EntryPointTable: Sendable {
   package init(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
     let budget = ProofBudget()
     let registry = generation.registry ?? providers
-    guard let generation = generation as? Generation, let functions = try? FunctionOutcomes(generation, registry, budget) else {
+    guard let generation = generation as? Generation,
+      let functions = try? FunctionOutcomes(generation, registry, budget)
+    else {
       (doors, isIncomplete) = ([], false)
       return
     }
-    let search = EntryPointSearch(SessionSearch(generation, providers: registry, functions: functions, budget: budget), registry)
+    let search = EntryPointSearch(
+      SessionSearch(generation, providers: registry, functions: functions, budget: budget), registry)
     do throws(ProofBudget.Exhausted) {
       (doors, isIncomplete) = (try search.doors(), false)
     } catch {
@@ -53,7 +57,9 @@ private struct EntryPointSearch {
 
   init(_ sessions: SessionSearch, _ registry: ProviderRegistry) {
     self.sessions = sessions
-    keeping = registry.all.filter(\.keepsRecords).map(\.descriptor.name).filter { sessions.generation.policies[$0] != nil }
+    keeping = registry.all.filter(\.keepsRecords).map(\.descriptor.name).filter {
+      sessions.generation.policies[$0] != nil
+    }
   }
 
   func doors() throws(ProofBudget.Exhausted) -> [EntryPoint] {
@@ -72,13 +78,17 @@ private struct EntryPointSearch {
   private func door(_ flow: FlowDefinition, _ person: EntryPoint.Person, _ sets: [[ProviderName]]) -> EntryPoint? {
     guard let least = sets.map(\.count).min() else { return nil }
     var smallest: [[ProviderName]] = []
-    for set in sets where set.count == least && !smallest.contains(where: { Set($0) == Set(set) }) { smallest.append(set) }
+    for set in sets where set.count == least && !smallest.contains(where: { Set($0) == Set(set) }) {
+      smallest.append(set)
+    }
     let texts = smallest.map { $0.map(\.rawValue) }
     return EntryPoint(flow: flow.name, account: person, factors: texts[0], alternatives: texts)
   }
 
   /// What gets into the accounts by the flow, on any device.
-  private func entries(_ flow: FlowDefinition, _ accounts: Set<KnownFacts>) throws(ProofBudget.Exhausted) -> [[ProviderName]] {
+  private func entries(_ flow: FlowDefinition, _ accounts: Set<KnownFacts>) throws(ProofBudget.Exhausted)
+    -> [[ProviderName]]
+  {
     var sets: [[ProviderName]] = []
     for account in accounts.sorted(by: { "\($0.listed)" < "\($1.listed)" }) {
       try sessions.open(flow, account) { session in

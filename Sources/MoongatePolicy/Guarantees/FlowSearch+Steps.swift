@@ -1,7 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-// Passing a step: who can, and whose step it is then. Each rule is the engine's, in `FlowEngine+Begin`, `+Full` and `+Submit`.
+// Passing a step: who can, and whose step it is then. Each rule is the engine's, in `FlowEngine+Begin`, `+Full` and
+// `+Submit`.
 
 extension FlowSearch {
   /// What `send` or `verify` can answer.
@@ -13,7 +14,9 @@ extension FlowSearch {
   }
 
   /// The ways on from the step at hand by one of its choices.
-  func pass(_ provider: ProviderName, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+  func pass(_ provider: ProviderName, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted)
+    -> [FlowSituation]
+  {
     guard let implementation = providers[provider], let policy = generation.policies[provider] else { return [] }
     var ways: [FlowSituation] = []
     for pass in passes(implementation, situation, flow) {
@@ -45,7 +48,8 @@ extension FlowSearch {
 
   /// The step is proved, where `verify` lets it be.
   private func verified(
-    _ provider: ProviderName, _ policy: ProviderPolicy, _ pass: StepPass, _ before: FlowSituation, _ flow: FlowDefinition
+    _ provider: ProviderName, _ policy: ProviderPolicy, _ pass: StepPass, _ before: FlowSituation,
+    _ flow: FlowDefinition
   ) throws(ProofBudget.Exhausted) -> [FlowSituation] {
     guard let verify = policy.verify else { return [passed(provider, pass, before, flow)] }
     let knowsAccount = pass.knowsAccount && pass.countsAccount
@@ -69,25 +73,31 @@ extension FlowSearch {
     }
   }
 
-  private func passed(_ provider: ProviderName, _ pass: StepPass, _ before: FlowSituation, _ flow: FlowDefinition) -> FlowSituation {
+  private func passed(_ provider: ProviderName, _ pass: StepPass, _ before: FlowSituation, _ flow: FlowDefinition)
+    -> FlowSituation
+  {
     var way = before
     let here = location(before, flow)
     way.hasBegun = true
     way.knowsAccount = pass.knowsAccount
     way.proved += pass.proves
     if pass.sets { way.set.append(provider) }
-    var proof = PassedProof(PassedStep(provider: provider, at: Moment.now), account: pass.knowsAccount ? Moment.version : nil)
+    var proof = PassedProof(
+      PassedStep(provider: provider, at: Moment.now), account: pass.knowsAccount ? Moment.version : nil)
     proof.proved = pass.proves.map { Identifier(kind: $0, value: "", display: "") }
     proof.held = pass.knowsAccount && pass.isHeld ? proof.proved : []
     proof.isFactor = pass.isFactor
     way.machine.passed(proof)
     if let confirmedBy = pass.confirmedBy { way.requireNext(confirmedBy, by: here) }
-    way.moves.append(!pass.isFactor ? .chose(provider, at: here) : pass.isHeld ? .passed(provider, at: here) : .introduced(provider, at: here))
+    way.moves.append(
+      !pass.isFactor
+        ? .chose(provider, at: here) : pass.isHeld ? .passed(provider, at: here) : .introduced(provider, at: here))
     return way
   }
 
   private func ask(
-    _ function: FunctionName, _ action: LimitAction, _ provider: ProviderName, _ pass: StepPass, _ before: FlowSituation, knowsAccount: Bool,
+    _ function: FunctionName, _ action: LimitAction, _ provider: ProviderName, _ pass: StepPass,
+    _ before: FlowSituation, knowsAccount: Bool,
     _ flow: FlowDefinition
   ) throws(ProofBudget.Exhausted) -> Answers {
     var moment = moment(before, flow)

@@ -3,8 +3,9 @@ import MoongateSDK
 
 /// Goes every way through a flow: every choice, skip and answer of a function, for every account and device.
 ///
-/// The steps are moved on by the engine's own `FlowMachine`. What the engine learns from stores and providers, such as whether an account has
-/// a PIN, is open here: a way assumes what it needs, and is one of a person of whom that is true.
+/// The steps are moved on by the engine's own `FlowMachine`. What the engine learns from stores and providers, such as
+/// whether an account has a PIN, is open here: a way assumes what it needs, and is one of a person of whom that is
+/// true.
 struct FlowSearch {
   let generation: Generation
   let providers: ProviderRegistry
@@ -15,14 +16,16 @@ struct FlowSearch {
   /// - Parameters:
   ///   - facts: what is true of the account and the device.
   ///   - knowsAccount: whether the flow is begun with a session of the account.
-  ///   - request: is told of each way to the end, once for each that differs by anything but its moves; it answers whether to go on.
+  ///   - request: is told of each way to the end, once for each that differs by anything but its moves; it answers
+  ///     whether to go on.
   func walk(
     _ flow: FlowDefinition, _ facts: KnownFacts, knowsAccount: Bool = false, visit: (FlowSituation) -> Bool
   ) throws(ProofBudget.Exhausted) {
     let start = FlowSituation(
       machine: FlowMachine(
         FlowRecord(
-          id: TokenHash(bytes: []), definition: flow, codes: [:], createdAt: Moment.now, returnTo: nil, browser: nil, network: [],
+          id: TokenHash(bytes: []), definition: flow, codes: [:], createdAt: Moment.now, returnTo: nil, browser: nil,
+          network: [],
           account: knowsAccount ? Moment.version : nil, startedIn: knowsAccount ? Moment.account : nil)),
       origins: flow.steps.indices.map { .flow($0) }, given: facts, facts: facts, knowsAccount: knowsAccount)
     var seen: Set<FlowSituation.Key> = []
@@ -46,7 +49,9 @@ struct FlowSearch {
   }
 
   /// What a situation leads to; nil where it is the flow's end.
-  private func follow(_ situation: FlowSituation, in flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation]? {
+  private func follow(_ situation: FlowSituation, in flow: FlowDefinition) throws(ProofBudget.Exhausted)
+    -> [FlowSituation]?
+  {
     switch situation.machine.next {
     case .askWhether(let function): return try ask(function, situation, flow)
     case .offer(let choices):
@@ -66,7 +71,9 @@ struct FlowSearch {
   }
 
   /// Asks `when` of the step at hand.
-  private func ask(_ function: FunctionName, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+  private func ask(_ function: FunctionName, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget
+    .Exhausted) -> [FlowSituation]
+  {
     switch try functions.condition(function, moment(situation, flow), situation.facts) {
     case .depends(let fact): return branches(situation, on: fact)
     case .answers(let answers, let areAssumed):
@@ -74,7 +81,8 @@ struct FlowSearch {
         var way = situation
         if !applies, let due = situation.machine.due {
           let here = location(situation, flow)
-          way.moves.append(.excused(due.choices, at: here, when: functions.location(function) ?? here, isAssumed: areAssumed))
+          way.moves.append(
+            .excused(due.choices, at: here, when: functions.location(function) ?? here, isAssumed: areAssumed))
         }
         way.machine.stepApplies(applies)
         return way
@@ -83,7 +91,9 @@ struct FlowSearch {
   }
 
   /// All steps are behind: whether a session follows, and what accounts.lua still requires of it.
-  private func settle(_ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+  private func settle(_ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted)
+    -> [FlowSituation]
+  {
     var way = situation
     way.isSettled = true
     guard situation.machine.record.startedIn == nil else { return [way] }
@@ -93,15 +103,17 @@ struct FlowSearch {
     guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
     // A registration sets no secret of an account that exists.
     if flow.purpose.registersFactor, flow.purpose.provider.map(situation.set.contains) ?? false { return [] }
-    if flow.purpose.recoveredProvider != nil, IdentifierKind.allCases.allSatisfy({ way.facts[.verified($0)] == false }) {
+    if flow.purpose.recoveredProvider != nil, IdentifierKind.allCases.allSatisfy({ way.facts[.verified($0)] == false })
+    {
       guard let facts = withoutFactors(way) else { return [] }
       way.facts = facts
     }
     return try require(way, flow)
   }
 
-  /// The account after it was given to somebody who proved an address that it only claimed: what it kept may be another's, and is gone
-  /// (`FlowEngine.requireNext`). A statement about accounts that keep a factor is not about this one any more.
+  /// The account after it was given to somebody who proved an address that it only claimed: what it kept may be
+  /// another's, and is gone (`FlowEngine.requireNext`). A statement about accounts that keep a factor is not about this
+  /// one any more.
   /// - Returns: nil where the search is about accounts that keep what is gone.
   private func withoutFactors(_ situation: FlowSituation) -> KnownFacts? {
     let isAboutLost = situation.given.all.contains { fact, value in
@@ -109,13 +121,17 @@ struct FlowSearch {
     }
     guard !isAboutLost else { return nil }
     var bare = situation.facts.reopening { if case .keeps = $0 { true } else { false } }
-    for provider in generation.providers where providers[provider]?.keepsRecords ?? false { bare = bare.assuming(.keeps(provider), false) ?? bare }
+    for provider in generation.providers where providers[provider]?.keepsRecords ?? false {
+      bare = bare.assuming(.keeps(provider), false) ?? bare
+    }
     return bare
   }
 
   /// Adds the first step that accounts.lua requires and that the account lacks, as `FlowEngine.requireNext` does.
   /// - Parameter settled: where nothing is lacking.
-  private func require(_ settled: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [FlowSituation] {
+  private func require(_ settled: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted)
+    -> [FlowSituation]
+  {
     var situation = settled
     situation.isSettled = false
     var ends = [situation]
@@ -146,7 +162,8 @@ struct FlowSearch {
     case answers(yes: FlowSituation?, no: FlowSituation?)
   }
 
-  private func applies(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> Applies
+  private func applies(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition)
+    throws(ProofBudget.Exhausted) -> Applies
   {
     guard let when = requirement.when else { return .answers(yes: situation, no: nil) }
     switch try functions.condition(when, moment(situation, flow), situation.facts) {
@@ -161,9 +178,12 @@ struct FlowSearch {
   }
 
   /// With what has to be true for a requirement not to apply to the account that a person joins.
-  func excused(from requirement: SignInRequirement, in flow: FlowDefinition, _ known: KnownFacts) throws(ProofBudget.Exhausted) -> [KnownFacts] {
+  func excused(from requirement: SignInRequirement, in flow: FlowDefinition, _ known: KnownFacts) throws(ProofBudget
+    .Exhausted) -> [KnownFacts]
+  {
     guard let when = requirement.when else { return [] }
-    let moment = Moment(flow: FlowFacts(name: flow.name, passed: []), identifier: .phone, knowsAccount: true, isCreation: false)
+    let moment = Moment(
+      flow: FlowFacts(name: flow.name, passed: []), identifier: .phone, knowsAccount: true, isCreation: false)
     var open = [known]
     var excused: [KnownFacts] = []
     while let facts = open.popLast() {
@@ -176,8 +196,11 @@ struct FlowSearch {
     return excused
   }
 
-  /// The ways to meet a requirement: by what the account has, or, where it has nothing of it, by what may be set up on the way.
-  private func lacking(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition) -> [FlowSituation] {
+  /// The ways to meet a requirement: by what the account has, or, where it has nothing of it, by what may be set up on
+  /// the way.
+  private func lacking(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition)
+    -> [FlowSituation]
+  {
     let purpose = flow.purpose
     var ways: [FlowSituation] = []
     for choice in requirement.choices where purpose.step(of: choice) == .prove {
@@ -218,7 +241,8 @@ struct FlowSearch {
   /// What functions are told at this point of the flow.
   func moment(_ situation: FlowSituation, _ flow: FlowDefinition) -> Moment {
     Moment(
-      flow: FlowFacts(name: flow.name, passed: Set(situation.passed)), identifier: situation.proved.last, knowsAccount: situation.knowsAccount,
+      flow: FlowFacts(name: flow.name, passed: Set(situation.passed)), identifier: situation.proved.last,
+      knowsAccount: situation.knowsAccount,
       isCreation: !situation.hasBegun)
   }
 

@@ -11,8 +11,8 @@ struct FlowSituation {
     case added(SourceLocation)
   }
 
-  /// The same to every rule, whatever way led there. It says of what was proved only what rules can tell apart: somebody may prove the same thing
-  /// again and again, and there would be no end to it.
+  /// The same to every rule, whatever way led there. It says of what was proved only what rules can tell apart:
+  /// somebody may prove the same thing again and again, and there would be no end to it.
   struct Key: Hashable {
     let steps: [StepRule]
     let passed: Set<ProviderName>
@@ -53,7 +53,8 @@ struct FlowSituation {
   var key: Key {
     Key(
       steps: Array(machine.record.steps.dropFirst(machine.record.position)), passed: Set(passed), facts: facts,
-      knowsAccount: knowsAccount, proved: Set(proved), lastProved: proved.last, set: Set(set), hasBegun: hasBegun, isSettled: isSettled)
+      knowsAccount: knowsAccount, proved: Set(proved), lastProved: proved.last, set: Set(set), hasBegun: hasBegun,
+      isSettled: isSettled)
   }
 
   /// Where the step at hand comes from.

@@ -3,13 +3,15 @@ import MoongateSDK
 
 /// What functions can answer, found by calling them with every combination of the boolean facts that they read.
 ///
-/// A function that reads a fact of unbounded values, such as a time or a number, is taken to answer anything that it could.
+/// A function that reads a fact of unbounded values, such as a time or a number, is taken to answer anything that it
+/// could.
 final class FunctionOutcomes {
   /// What a function can answer at a moment.
   enum Outcome<Answer: Hashable> {
     /// It depends on a fact that is open.
     case depends(on: BooleanFact)
-    /// In the order in which they were found; empty where every call fails. They are assumed where the function reads facts of unbounded values.
+    /// In the order in which they were found; empty where every call fails. They are assumed where the function reads
+    /// facts of unbounded values.
     case answers([Answer], areAssumed: Bool)
   }
 
@@ -32,14 +34,20 @@ final class FunctionOutcomes {
   }
 
   /// What `when` can answer.
-  func condition(_ function: FunctionName, _ moment: Moment, _ known: KnownFacts) throws(ProofBudget.Exhausted) -> Outcome<Bool> {
+  func condition(_ function: FunctionName, _ moment: Moment, _ known: KnownFacts) throws(ProofBudget.Exhausted)
+    -> Outcome<Bool>
+  {
     try outcome(moment, known, anything: [false, true]) { facts in
-      do throws(PolicyFault) { return .success(try evaluator.condition(of: function, given: facts)) } catch { return .failure(error) }
+      do throws(PolicyFault) { return .success(try evaluator.condition(of: function, given: facts)) } catch {
+        return .failure(error)
+      }
     }
   }
 
   /// What `send`, `verify` or `decide` can answer but refusals: `allow` and `require_also`.
-  func verdict(_ function: FunctionName, _ moment: Moment, _ known: KnownFacts) throws(ProofBudget.Exhausted) -> Outcome<Verdict> {
+  func verdict(_ function: FunctionName, _ moment: Moment, _ known: KnownFacts) throws(ProofBudget.Exhausted)
+    -> Outcome<Verdict>
+  {
     let anything = [Verdict.allow] + requirable(function).map(Verdict.requireAlso)
     let outcome = try outcome(moment, known, anything: anything) { facts in
       let verdict = evaluator.verdict(of: function, given: facts)
@@ -61,8 +69,11 @@ final class FunctionOutcomes {
       try budget.spend()
       let answer = call(moment.facts(known, free, in: generation))
       let reads = evaluator.reads
-      if let open = moment.openFact(reads, known, providers: keeping, pads: generation.pads) { return .depends(on: open) }
-      if let next = moment.freeFacts(reads, known, declared: declared, groups: groups).first(where: { free[$0] == nil }) {
+      if let open = moment.openFact(reads, known, providers: keeping, pads: generation.pads) {
+        return .depends(on: open)
+      }
+      if let next = moment.freeFacts(reads, known, declared: declared, groups: groups).first(where: { free[$0] == nil })
+      {
         for value in [true, false] { pending.append(free.merging([next: value]) { $1 }) }
         continue
       }
@@ -70,7 +81,8 @@ final class FunctionOutcomes {
       switch answer {
       case .success(let answer): if !answers.contains(answer) { answers.append(answer) }
       // A function that fails refuses. One that ran out of its budget could answer on a quicker machine.
-      case .failure(let fault): if ![.error, .result].contains(fault.kind) { return .answers(anything, areAssumed: true) }
+      case .failure(let fault):
+        if ![.error, .result].contains(fault.kind) { return .answers(anything, areAssumed: true) }
       }
     }
     return .answers(answers, areAssumed: false)
@@ -89,7 +101,9 @@ final class FunctionOutcomes {
     if let known = required[file] { return known }
     let names = LuaNames(source.bytes)
     let calls = names.calls.filter { $0.function == "require_also" }
-    let texts = calls.compactMap { $0.texts.first.flatMap(\.self) }.compactMap { ProviderName(rawValue: String($0.dropFirst().dropLast())) }
+    let texts = calls.compactMap { $0.texts.first.flatMap(\.self) }.compactMap {
+      ProviderName(rawValue: String($0.dropFirst().dropLast()))
+    }
     // Where one of them is no plain text, it could be any name.
     let isPlain = texts.count == names.globals.count { $0.path.first == "require_also" }
     let found = isPlain ? Set(texts).intersection(generation.providers).sorted() : generation.providers.sorted()

@@ -3,7 +3,8 @@ import MoongateSDK
 
 /// Proves the statements of guarantees.lua over a generation, or finds the shortest way around each.
 package struct GuaranteeProver {
-  /// How the message of a problem ends where the proof would take more work than is allowed: whether the statement holds is open.
+  /// How the message of a problem ends where the proof would take more work than is allowed: whether the statement
+  /// holds is open.
   package static let undecided = """
     is not proved: there are more than 100,000 situations to look at. Let functions read fewer facts, or flows have fewer steps and choices, or \
     state less in one file
@@ -49,7 +50,9 @@ package struct GuaranteeProver {
       var shortest: SessionState?
       for door in sessions.doors {
         try sessions.open(door, facts) { session in
-          if let found = shortest, (found.acts, found.facts.count) <= (session.acts, session.facts.count) { return false }
+          if let found = shortest, (found.acts, found.facts.count) <= (session.acts, session.facts.count) {
+            return false
+          }
           guard !guarantee.demand.isMet(session.passed, age: { _ in .zero }) else { return true }
           shortest = session
           return false

@@ -41,16 +41,21 @@ struct Moment {
     client.networkChanged = networkChanged(known) ?? free[.networkChanged] ?? false
     var flow = flow
     for fact in declared where fact.kind == .flag {
-      if case .provider(let provider) = fact.place { flow?.told[provider, default: [:]][fact.name] = String(free[.flag(fact.path)] ?? false) }
+      if case .provider(let provider) = fact.place {
+        flow?.told[provider, default: [:]][fact.name] = String(free[.flag(fact.path)] ?? false)
+      }
     }
     var session = session
     if session != nil {
-      session?.entitlements = Entitlements(groups: free.compactMap { fact, isTrue in if case .group(let name) = fact, isTrue { name } else { nil } })
+      session?.entitlements = Entitlements(
+        groups: free.compactMap { fact, isTrue in if case .group(let name) = fact, isTrue { name } else { nil } })
       session?.email = free[.emailVerified] ?? false ? "person@example.com" : nil
     }
     return Facts(
-      now: Self.now, action: action, provider: provider, flow: flow, identifier: identifier.map { Self.identifier($0, free, declared) },
-      account: knowsAccount ? account(known, generation.pads) : AccountFacts(), client: client, clockIsSuspect: free[.clockSuspect] ?? false,
+      now: Self.now, action: action, provider: provider, flow: flow,
+      identifier: identifier.map { Self.identifier($0, free, declared) },
+      account: knowsAccount ? account(known, generation.pads) : AccountFacts(), client: client,
+      clockIsSuspect: free[.clockSuspect] ?? false,
       request: request,
       session: session)
   }
@@ -59,7 +64,8 @@ struct Moment {
     var factors: Set<ProviderName> = []
     for (fact, value) in known.all { if case .keeps(let provider) = fact, value { factors.insert(provider) } }
     return AccountFacts(
-      exists: true, id: Self.account, age: .seconds(86_400), idle: .seconds(3_600), hasPIN: !factors.isDisjoint(with: pads),
+      exists: true, id: Self.account, age: .seconds(86_400), idle: .seconds(3_600),
+      hasPIN: !factors.isDisjoint(with: pads),
       hasEmail: known[.holds(.email)] ?? false, isEmailVerified: known[.verified(.email)] ?? false,
       isPhoneVerified: known[.verified(.phone)] ?? false, factors: factors)
   }
@@ -70,7 +76,9 @@ struct Moment {
     return known[.networkChanged]
   }
 
-  private static func identifier(_ kind: IdentifierKind, _ free: [FreeFact: Bool], _ declared: [DeclaredFact]) -> Identifier {
+  private static func identifier(_ kind: IdentifierKind, _ free: [FreeFact: Bool], _ declared: [DeclaredFact])
+    -> Identifier
+  {
     var attributes: [String: String] = [:]
     for fact in declared where fact.place == .identifier(kind) && fact.kind == .flag {
       attributes[fact.name] = String(free[.flag(fact.path)] ?? false)
@@ -87,12 +95,16 @@ struct Moment {
   // MARK: what a call depended on
 
   /// The first open fact that the call read.
-  func openFact(_ reads: FactReads, _ known: KnownFacts, providers: [ProviderName], pads: Set<ProviderName>) -> BooleanFact? {
+  func openFact(_ reads: FactReads, _ known: KnownFacts, providers: [ProviderName], pads: Set<ProviderName>)
+    -> BooleanFact?
+  {
     let facts = reads.slots.flatMap { decidable($0, reads, providers, pads) }.sorted(by: BooleanFact.isBefore)
     return facts.first { known[$0] == nil }
   }
 
-  private func decidable(_ slot: FactSlot, _ reads: FactReads, _ providers: [ProviderName], _ pads: Set<ProviderName>) -> [BooleanFact] {
+  private func decidable(_ slot: FactSlot, _ reads: FactReads, _ providers: [ProviderName], _ pads: Set<ProviderName>)
+    -> [BooleanFact]
+  {
     guard session == nil else { return [] }
     switch slot {
     case .clientNewDevice: return knowsAccount ? [.newDevice] : []
@@ -110,12 +122,18 @@ struct Moment {
 
   /// The free facts that the call read.
   /// - Parameter groups: those of accounts.lua.
-  func freeFacts(_ reads: FactReads, _ known: KnownFacts, declared: [DeclaredFact], groups: Set<GroupName>) -> [FreeFact] {
+  func freeFacts(_ reads: FactReads, _ known: KnownFacts, declared: [DeclaredFact], groups: Set<GroupName>)
+    -> [FreeFact]
+  {
     var free: [FreeFact] = []
     let named = reads.members[.sessionGroups] ?? []
-    free += groups.subtracting(lacksGroups).filter { reads.listed.contains(.sessionGroups) || named.contains($0.rawValue) }.sorted().map(
+    free += groups.subtracting(lacksGroups).filter {
+      reads.listed.contains(.sessionGroups) || named.contains($0.rawValue)
+    }.sorted().map(
       FreeFact.group)
-    if reads.slots.contains(.sessionEmailVerified) || reads.slots.contains(.sessionEmail) { free.append(.emailVerified) }
+    if reads.slots.contains(.sessionEmailVerified) || reads.slots.contains(.sessionEmail) {
+      free.append(.emailVerified)
+    }
     if reads.slots.contains(.clientNetworkChanged), networkChanged(known) == nil { free.append(.networkChanged) }
     if reads.slots.contains(.clockSuspect) { free.append(.clockSuspect) }
     for fact in declared where fact.kind == .flag && isTold(fact) && reads.declared.contains(fact.path) {
@@ -138,7 +156,8 @@ struct Moment {
     if declared.contains(where: { isTold($0) && $0.kind != .flag && reads.declared.contains($0.path) }) { return true }
     return reads.slots.contains { slot in
       switch slot {
-      case .now, .clientIP, .clientNetwork, .clientUserAgent, .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount, .sessionAge,
+      case .now, .clientIP, .clientNetwork, .clientUserAgent, .requestMethod, .requestHost, .requestPath, .requestQuery,
+        .sessionAccount, .sessionAge,
         .sessionClaims, .sessionPhone, .sessionEmail:
         true
       case .identifier: identifier != nil
@@ -146,9 +165,12 @@ struct Moment {
       case .emailAddress: identifier == .email
       case .accountID, .accountAge, .accountIdle: knowsAccount
       // Whether it was passed is known; when, is not.
-      case .sessionPassed: (reads.members[slot] ?? []).contains { name in session?.passed.keys.contains { $0.rawValue == name } ?? false }
-      case .action, .provider, .flowName, .flowPassed, .accountExists, .accountHasPIN, .accountHasEmail, .accountEmailVerified,
-        .accountPhoneVerified, .accountFactors, .clientNewDevice, .clientNetworkChanged, .clockSuspect, .sessionAAL, .sessionGroups,
+      case .sessionPassed:
+        (reads.members[slot] ?? []).contains { name in session?.passed.keys.contains { $0.rawValue == name } ?? false }
+      case .action, .provider, .flowName, .flowPassed, .accountExists, .accountHasPIN, .accountHasEmail,
+        .accountEmailVerified,
+        .accountPhoneVerified, .accountFactors, .clientNewDevice, .clientNetworkChanged, .clockSuspect, .sessionAAL,
+        .sessionGroups,
         .sessionEmailVerified:
         false
       }

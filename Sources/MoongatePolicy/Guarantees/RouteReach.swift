@@ -11,13 +11,16 @@ package struct ExampleRequest: Sendable, Hashable {
   var text: String { "\(method) \(host ?? "")\(path)" }
 }
 
-/// Finds the routes that take requests of a pattern: the first that matches wins, so a route may be hidden there by others before it.
+/// Finds the routes that take requests of a pattern: the first that matches wins, so a route may be hidden there by
+/// others before it.
 struct RouteReach {
   let routes: [Route]
   let budget: ProofBudget
 
   /// For each route that takes a request whose path fits the pattern, the shortest such request.
-  func routes(for pattern: PathPattern, host: String?) throws(ProofBudget.Exhausted) -> [(route: Int, request: ExampleRequest)] {
+  func routes(for pattern: PathPattern, host: String?) throws(ProofBudget.Exhausted) -> [(
+    route: Int, request: ExampleRequest
+  )] {
     var found: [(route: Int, request: ExampleRequest)] = []
     for index in routes.indices {
       if let request = try example(of: index, pattern, host: host) { found.append((index, request)) }
@@ -25,7 +28,9 @@ struct RouteReach {
     return found
   }
 
-  private func example(of index: Int, _ pattern: PathPattern, host wanted: String?) throws(ProofBudget.Exhausted) -> ExampleRequest? {
+  private func example(of index: Int, _ pattern: PathPattern, host wanted: String?) throws(ProofBudget.Exhausted)
+    -> ExampleRequest?
+  {
     let route = routes[index]
     if let host = route.host, let wanted, host != wanted { return nil }
     for host in hosts(of: route, wanted) {
@@ -66,7 +71,9 @@ struct RouteReach {
     let within = wanted.map(PatternAutomaton.init)
     let others = outside.map(PatternAutomaton.init)
     let slash = UInt8(ascii: "/")
-    let named = within.reduce(into: Set<UInt8>()) { $0.formUnion($1.bytes) }.union(others.flatMap(\.bytes)).union([slash])
+    let named = within.reduce(into: Set<UInt8>()) { $0.formUnion($1.bytes) }.union(others.flatMap(\.bytes)).union([
+      slash
+    ])
     let other = (Array("xyzabcdefghijklmnopqrstuvw0123456789-_~".utf8)).first { !named.contains($0) }
     let alphabet = [other].compactMap(\.self) + named.sorted()
     var seen: Set<Place> = []
@@ -75,14 +82,17 @@ struct RouteReach {
       var next: [(Place, [UInt8])] = []
       for (place, bytes) in level {
         let isWhole = !bytes.isEmpty && ![1, 2].contains(place.dots)
-        if isWhole, zip(within, place.within).allSatisfy({ $0.accepts($1) }), !zip(others, place.outside).contains(where: { $0.accepts($1) }) {
+        if isWhole, zip(within, place.within).allSatisfy({ $0.accepts($1) }),
+          !zip(others, place.outside).contains(where: { $0.accepts($1) })
+        {
           return String(decoding: bytes, as: UTF8.self)
         }
         for byte in bytes.isEmpty ? [slash] : alphabet {
           // `//`, `.` and `..` are refused before routes are asked.
           if byte == slash, !bytes.isEmpty, place.dots.map({ $0 < 3 }) ?? false { continue }
           let reached = Place(
-            within: zip(within, place.within).map { $0.step($1, byte) }, outside: zip(others, place.outside).map { $0.step($1, byte) },
+            within: zip(within, place.within).map { $0.step($1, byte) },
+            outside: zip(others, place.outside).map { $0.step($1, byte) },
             dots: byte == slash ? 0 : byte == UInt8(ascii: ".") ? place.dots.map { min(3, $0 + 1) } : nil)
           guard !reached.within.contains(where: \.isEmpty), seen.insert(reached).inserted else { continue }
           try budget.spend()

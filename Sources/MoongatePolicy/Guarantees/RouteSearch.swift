@@ -18,7 +18,9 @@ struct RouteSearch {
   func refutation(
     of demand: SessionDemand, _ pattern: PathPattern, _ reached: [(route: Int, request: ExampleRequest)]
   ) throws(ProofBudget.Exhausted) -> String? {
-    guard !reached.isEmpty else { return "is about nothing: no route of routes.lua takes a path of \"\(pattern.text)\"" }
+    guard !reached.isEmpty else {
+      return "is about nothing: no route of routes.lua takes a path of \"\(pattern.text)\""
+    }
     if let open = reached.first(where: { routes[$0.route].isOpen }) {
       return """
         does not hold. The route at \(routes[open.route].location) is open to everyone (`allow = true`), and takes \(open.request.text) without a \
@@ -47,11 +49,13 @@ struct RouteSearch {
         let route = routes[index]
         guard let passing = try pass(session, route) else { continue }
         if let group = demand.group, let lacking = try pass(session, route, outside: group) {
-          return "does not hold. \(CounterexampleText(demand).sentences(of: session, passing: lacking, request, outside: group))"
+          return
+            "does not hold. \(CounterexampleText(demand).sentences(of: session, passing: lacking, request, outside: group))"
         }
         let age = { (provider: ProviderName) in min(session.oldest, route.mostAge(of: provider) ?? session.oldest) }
         if !demand.isMet(session.passed, age: age) {
-          return "does not hold. \(CounterexampleText(demand).sentences(of: session, passing: passing, request, age: age))"
+          return
+            "does not hold. \(CounterexampleText(demand).sentences(of: session, passing: passing, request, age: age))"
         }
       }
       try sessions.grow(session) { pending.append($0) }
@@ -84,10 +88,13 @@ struct RouteSearch {
     }
     guard let decide = route.decide else { return RoutePass(route: route, decide: nil) }
     let passed = Dictionary(session.passed.map { ($0, Moment.now) }) { first, _ in first }
-    let facts = SessionFacts(account: Moment.account, passed: passed, age: .seconds(60), aal: max(1, min(2, session.passed.count)))
+    let facts = SessionFacts(
+      account: Moment.account, passed: passed, age: .seconds(60), aal: max(1, min(2, session.passed.count)))
     var moment = Moment(session: facts, request: RequestFacts(method: "GET", host: "", path: "/", query: ""))
     moment.lacksGroups = Set(group?.anyOf ?? [])
-    guard case .answers(let answers, let areAssumed) = try functions.verdict(decide, moment, session.facts) else { return nil }
+    guard case .answers(let answers, let areAssumed) = try functions.verdict(decide, moment, session.facts) else {
+      return nil
+    }
     let passes = answers.contains { answer in
       if case .requireAlso(let provider) = answer { session.passed.contains(provider) } else { answer == .allow }
     }

@@ -33,18 +33,24 @@ struct SessionSearch {
     try flows.walk(flow, facts) { end in
       visit(
         SessionState(
-          legs: [FlowLeg(flow: flow.name, moves: end.moves)], passed: end.passed.unique, facts: end.facts, isNewAccount: !end.knowsAccount,
+          legs: [FlowLeg(flow: flow.name, moves: end.moves)], passed: end.passed.unique, facts: end.facts,
+          isNewAccount: !end.knowsAccount,
           verified: verified(end), keeps: end.set,
-          claimsEmail: end.set.contains { providers[$0]?.descriptor.identifierKinds.contains(.email) ?? false }, oldest: oldest))
+          claimsEmail: end.set.contains { providers[$0]?.descriptor.identifierKinds.contains(.email) ?? false },
+          oldest: oldest))
     }
   }
 
   /// The session of a new account becomes one of the account that holds the number which is proved in it.
   ///
-  /// Attack: whoever receives one code registers by an identity of their own, adds the number, and is in its owner's account: so it opens to nobody
-  /// where a factor protects the account (`FlowEngine.joining`).
-  private func join(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget.Exhausted) {
-    guard let nobody = KnownFacts([.exists: false]), var joined = facts.assuming(.verified(.phone), true) else { return }
+  /// Attack: whoever receives one code registers by an identity of their own, adds the number, and is in its owner's
+  /// account: so it opens to nobody where a factor protects the account (`FlowEngine.joining`).
+  private func join(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget
+    .Exhausted)
+  {
+    guard let nobody = KnownFacts([.exists: false]), var joined = facts.assuming(.verified(.phone), true) else {
+      return
+    }
     for provider in providers.all where provider.descriptor.isSecondFactor {
       guard joined.assume(.keeps(provider.descriptor.name), false) else { return }
     }
@@ -58,11 +64,15 @@ struct SessionSearch {
       guard let found else { continue }
       for (step, location) in zip(flow.steps, flow.stepLocations) {
         for provider in step.choices where providers[provider]?.descriptor.identifierKinds.contains(.phone) ?? false {
-          let legs = [FlowLeg(flow: door.name, moves: found.moves), FlowLeg(flow: flow.name, moves: [.passed(provider, at: location)])]
+          let legs = [
+            FlowLeg(flow: door.name, moves: found.moves),
+            FlowLeg(flow: flow.name, moves: [.passed(provider, at: location)]),
+          ]
           for facts in try unrequired(beside: provider, in: flow, joined) {
             let goesOn = visit(
               SessionState(
-                legs: legs, passed: [provider], facts: facts, isNewAccount: false, verified: [], keeps: [], claimsEmail: false,
+                legs: legs, passed: [provider], facts: facts, isNewAccount: false, verified: [], keeps: [],
+                claimsEmail: false,
                 oldest: door.lifetime + door.session.lifetime + AppCode.lifetime))
             if !goesOn { return }
           }
@@ -72,7 +82,9 @@ struct SessionSearch {
   }
 
   /// With what has to be true for accounts.lua to require nothing besides the provider (`FlowEngine.demandSignIn`).
-  private func unrequired(beside provider: ProviderName, in flow: FlowDefinition, _ facts: KnownFacts) throws(ProofBudget.Exhausted) -> [KnownFacts] {
+  private func unrequired(beside provider: ProviderName, in flow: FlowDefinition, _ facts: KnownFacts)
+    throws(ProofBudget.Exhausted) -> [KnownFacts]
+  {
     var found = [facts]
     for requirement in generation.accounts.signIn where !requirement.choices.contains(provider) {
       var excused: [KnownFacts] = []
@@ -85,7 +97,9 @@ struct SessionSearch {
   /// Who signs in elsewhere brings the address that is verified there.
   private func verified(_ end: FlowSituation) -> [IdentifierKind] {
     let federated =
-      end.isFederated ? providers.all.filter { $0.descriptor.identifierKinds.contains(.federated) }.flatMap(\.descriptor.identifierKinds) : []
+      end.isFederated
+      ? providers.all.filter { $0.descriptor.identifierKinds.contains(.federated) }.flatMap(
+        \.descriptor.identifierKinds) : []
     return (end.proved + federated).unique
   }
 

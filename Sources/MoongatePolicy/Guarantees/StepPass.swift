@@ -28,9 +28,13 @@ extension FlowSearch {
   func passes(_ provider: any Provider, _ situation: FlowSituation, _ flow: FlowDefinition) -> [StepPass] {
     let purpose = flow.purpose
     let kinds = provider.descriptor.identifierKinds
-    if situation.machine.due?.requirement == .enroll { return [StepPass(facts: situation.facts, knowsAccount: true, isFactor: false, sets: true)] }
+    if situation.machine.due?.requirement == .enroll {
+      return [StepPass(facts: situation.facts, knowsAccount: true, isFactor: false, sets: true)]
+    }
     if purpose.step(of: provider.descriptor.name) == .set { return choosing(provider, purpose, situation) }
-    if provider is any CodeProvider { return situation.knowsAccount ? toOwn(kinds, purpose, situation) : toNamed(provider, purpose, situation, flow) }
+    if provider is any CodeProvider {
+      return situation.knowsAccount ? toOwn(kinds, purpose, situation) : toNamed(provider, purpose, situation, flow)
+    }
     if kinds.contains(.federated), purpose.connectsSite, situation.knowsAccount {
       // New to the account, and so no proof of it.
       return [StepPass(facts: situation.facts, knowsAccount: true, proves: [.federated], isHeld: false)]
@@ -60,10 +64,13 @@ extension FlowSearch {
     kinds.compactMap { kind in
       if kind == purpose.newIdentifier {
         // Attack: a thief proves a number of their own. It is no proof of the account's.
-        return StepPass(facts: situation.facts, knowsAccount: true, identifier: kind, proves: [kind], isHeld: false, countsAccount: false)
+        return StepPass(
+          facts: situation.facts, knowsAccount: true, identifier: kind, proves: [kind], isHeld: false,
+          countsAccount: false)
       }
       var facts = situation.facts
-      let acceptsClaimed = purpose.accepts(.sample(kind, isVerified: false)) && situation.machine.due?.requirement == nil
+      let acceptsClaimed =
+        purpose.accepts(.sample(kind, isVerified: false)) && situation.machine.due?.requirement == nil
       switch (purpose.accepts(.sample(kind, isVerified: true)), acceptsClaimed) {
       case (true, true): guard facts.assume(.holds(kind), true) else { return nil }
       case (true, false): guard facts.assume(.verified(kind), true) else { return nil }
@@ -74,7 +81,9 @@ extension FlowSearch {
   }
 
   /// A code to what somebody names who is not known yet.
-  private func toNamed(_ provider: any Provider, _ purpose: FlowPurpose, _ situation: FlowSituation, _ flow: FlowDefinition) -> [StepPass] {
+  private func toNamed(
+    _ provider: any Provider, _ purpose: FlowPurpose, _ situation: FlowSituation, _ flow: FlowDefinition
+  ) -> [StepPass] {
     // A flow that only makes accounts sends nothing to what an account holds, unless its policy hides who has one.
     let descriptor = provider.descriptor
     let sendsToKnown = flow.account != .new || generation.policies[descriptor.name]?.unknownAccount == .conceal
@@ -85,7 +94,8 @@ extension FlowSearch {
       }
       // Several accounts may claim the address, so `verify` is told of none.
       if let recovered = purpose.recoveredProvider, let facts = recoverable(kind, by: recovered, situation.facts) {
-        passes.append(StepPass(facts: facts, knowsAccount: true, identifier: kind, proves: [kind], countsAccount: false))
+        passes.append(
+          StepPass(facts: facts, knowsAccount: true, identifier: kind, proves: [kind], countsAccount: false))
       }
       // Nobody is told the code to what no account holds, where accounts have to be there.
       if flow.account != .existing {
@@ -109,27 +119,34 @@ extension FlowSearch {
     if kinds.contains(.email) { passes += [situation.facts.assuming(.verified(.email), true)].compactMap(\.self) }
     // Whose identity it is the other site tells, after `verify` was asked.
     let known = passes.map {
-      StepPass(facts: $0, knowsAccount: true, identifier: nil, proves: [.federated], countsAccount: situation.knowsAccount)
+      StepPass(
+        facts: $0, knowsAccount: true, identifier: nil, proves: [.federated], countsAccount: situation.knowsAccount)
     }
     if situation.knowsAccount { return known }
     let confirmed = kinds.contains(.email) ? confirmations(situation) : []
-    return known + confirmed + [StepPass(facts: situation.facts, knowsAccount: false, identifier: nil, proves: [.federated])]
+    return known + confirmed + [
+      StepPass(facts: situation.facts, knowsAccount: false, identifier: nil, proves: [.federated])
+    ]
   }
 
-  /// The identity is nobody's and comes with the account's address, for which the other site does not vouch: the account's own proof of the address
-  /// is asked for next (`FlowEngine.confirmation`).
+  /// The identity is nobody's and comes with the account's address, for which the other site does not vouch: the
+  /// account's own proof of the address is asked for next (`FlowEngine.confirmation`).
   private func confirmations(_ situation: FlowSituation) -> [StepPass] {
     let able = providers.all.filter { provider in
       let kinds = provider.descriptor.identifierKinds
-      return generation.policies[provider.descriptor.name] != nil && kinds.contains(.email) && !kinds.contains(.federated)
+      return generation.policies[provider.descriptor.name] != nil && kinds.contains(.email)
+        && !kinds.contains(.federated)
     }
     let facts = situation.facts.assuming(.verified(.email), true)
     let chosen = able.first { $0 is any CodeProvider }.map { [$0] } ?? able
     // Of secrets beside the address, the first that the account has.
     return chosen.compactMap { provider in
-      guard let facts = provider.keepsRecords ? facts?.assuming(.keeps(provider.descriptor.name), true) : facts else { return nil }
+      guard let facts = provider.keepsRecords ? facts?.assuming(.keeps(provider.descriptor.name), true) : facts else {
+        return nil
+      }
       return StepPass(
-        facts: facts, knowsAccount: true, proves: [.federated], isHeld: false, confirmedBy: provider.descriptor.name, countsAccount: false)
+        facts: facts, knowsAccount: true, proves: [.federated], isHeld: false, confirmedBy: provider.descriptor.name,
+        countsAccount: false)
     }
   }
 
@@ -150,7 +167,9 @@ extension FlowSearch {
     var passes = known.compactMap(\.self).map { StepPass(facts: $0, knowsAccount: true, identifier: kinds.first) }
     // What needs no record may prove nobody, or somebody new.
     if !situation.knowsAccount, !isKept {
-      passes.append(StepPass(facts: situation.facts, knowsAccount: false, identifier: kinds.first, proves: kinds.first.map { [$0] } ?? []))
+      passes.append(
+        StepPass(
+          facts: situation.facts, knowsAccount: false, identifier: kinds.first, proves: kinds.first.map { [$0] } ?? []))
     }
     return passes
   }
@@ -159,6 +178,7 @@ extension FlowSearch {
 extension HeldIdentifier {
   /// Any identifier of the kind.
   static func sample(_ kind: IdentifierKind, isVerified: Bool) -> Self {
-    HeldIdentifier(identifier: Identifier(kind: kind, value: "", display: ""), verifiedAt: isVerified ? Moment.now : nil)
+    HeldIdentifier(
+      identifier: Identifier(kind: kind, value: "", display: ""), verifiedAt: isVerified ? Moment.now : nil)
   }
 }

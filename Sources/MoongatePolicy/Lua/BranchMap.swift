@@ -1,8 +1,8 @@
 /// The places in a file's functions from where it can go one way or another, and its text with a call at each of them.
 ///
-/// Branches are the conditions of `if` and `elseif`, the operands before `and` and `or`, and the bodies of loops. Several
-/// stand on one line in most policies, so watching lines would not tell them apart: instead each condition is wrapped in
-/// `_moongate_took(number, (…))`, which notes whether it was true and gives it back. No line is added.
+/// Branches are the conditions of `if` and `elseif`, the operands before `and` and `or`, and the bodies of loops.
+/// Several stand on one line in most policies, so watching lines would not tell them apart: instead each condition is
+/// wrapped in `_moongate_took(number, (…))`, which notes whether it was true and gives it back. No line is added.
 struct BranchMap: Sendable {
   /// One of them.
   struct Branch: Sendable {
@@ -116,7 +116,8 @@ private struct BranchMarker {
     frame.expectsOperand = false
     switch token.kind {
     // `return` may stand alone, and brackets may hold nothing.
-    case .closer, .keyword("else"), .keyword("elseif"), .symbol(.closeParen), .symbol(.closeBrace), .symbol(.separator): return
+    case .closer, .keyword("else"), .keyword("elseif"), .symbol(.closeParen), .symbol(.closeBrace), .symbol(.separator):
+      return
     default: break
     }
     let start = Start(offset: token.range.lowerBound, line: token.line)
@@ -145,7 +146,8 @@ private struct BranchMarker {
     String(decoding: source[range], as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
   }
 
-  /// The text with all edits. What was found later at the same place reaches further, so it goes around what was found before.
+  /// The text with all edits. What was found later at the same place reaches further, so it goes around what was found
+  /// before.
   func finish() -> [UInt8] {
     var output: [UInt8] = []
     var copied = 0

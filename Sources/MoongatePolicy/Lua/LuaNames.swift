@@ -1,8 +1,8 @@
-/// The names that a file's text uses, found without running it: a misspelled one in a branch that nobody takes until Friday night is
-/// found on Monday.
+/// The names that a file's text uses, found without running it: a misspelled one in a branch that nobody takes until
+/// Friday night is found on Monday.
 ///
-/// It knows Lua's scopes (Reference Manual, section 3.5), so that a local is told from a global, and follows a function's parameter
-/// through locals and calls of local functions. Where it cannot follow, it says nothing.
+/// It knows Lua's scopes (Reference Manual, section 3.5), so that a local is told from a global, and follows a
+/// function's parameter through locals and calls of local functions. Where it cannot follow, it says nothing.
 struct LuaNames: Sendable {
   /// A global, with the members that are read of it: `string.find`.
   struct Global: Sendable {
@@ -70,10 +70,12 @@ struct LuaNames: Sendable {
   /// Of nothing.
   init() {}
 
-  /// The bodies that are called by the name of a local and are never anything else's value: nobody outside can call them.
+  /// The bodies that are called by the name of a local and are never anything else's value: nobody outside can call
+  /// them.
   var onlyCalled: Set<Int> {
     var bodies: Set<Int> = []
-    for case (let variable, .function(let body)) in values where !passedOn.contains(variable) && !changing.contains(variable) { bodies.insert(body) }
+    for case (let variable, .function(let body)) in values
+    where !passedOn.contains(variable) && !changing.contains(variable) { bodies.insert(body) }
     return bodies
   }
 
@@ -92,7 +94,8 @@ struct LuaNames: Sendable {
         sources.append((parameter, index < call.arguments.count ? call.arguments[index] : .other))
       }
     }
-    for case (let variable, .function(let number)) in values where passedOn.contains(variable) && !given.contains(number) {
+    for case (let variable, .function(let number)) in values
+    where passedOn.contains(variable) && !given.contains(number) {
       unknown.formUnion(bodies[number].parameters)
     }
     // Each round adds to one of them at least, and paths cannot grow beyond what facts have.

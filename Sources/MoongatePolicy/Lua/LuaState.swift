@@ -17,7 +17,9 @@ final class LuaState {
   /// - Throws: where there is no memory for it.
   init(_ callbacks: clua_callbacks = clua_callbacks(), constructors: [String] = []) throws(Failure) {
     var callbacks = callbacks
-    guard let pointer = clua_new(&callbacks) else { throw Failure(kind: .memory, line: 0, message: "there is no memory for a Lua state") }
+    guard let pointer = clua_new(&callbacks) else {
+      throw Failure(kind: .memory, line: 0, message: "there is no memory for a Lua state")
+    }
     self.pointer = pointer
     try add(Constructor.all.map { ($0.name, $0.form.inCLua) } + constructors.map { ($0, CLUA_TAKES_TABLE) })
   }
@@ -49,7 +51,9 @@ final class LuaState {
   func load(_ text: [UInt8], name: String, marks: Bool) throws(Failure) {
     var budget = Self.loading
     let status = text.withUnsafeBytes { bytes in
-      name.withCString { clua_load(pointer, $0, bytes.bindMemory(to: CChar.self).baseAddress, bytes.count, &budget, marks) }
+      name.withCString {
+        clua_load(pointer, $0, bytes.bindMemory(to: CChar.self).baseAddress, bytes.count, &budget, marks)
+      }
     }
     if status != CLUA_OK { throw failure(status) }
   }
@@ -77,7 +81,8 @@ final class LuaState {
       return LuaNode(value: .null, location: SourceLocation(file: file, line: 0))
     }
     var reader = TreeReader(
-      file: file, nodes: UnsafeBufferPointer(start: nodes, count: clua_tree_count(pointer)), text: clua_tree_text(pointer), map: map)
+      file: file, nodes: UnsafeBufferPointer(start: nodes, count: clua_tree_count(pointer)),
+      text: clua_tree_text(pointer), map: map)
     return reader.read(line: 1)
   }
 
@@ -133,7 +138,9 @@ private struct TreeReader {
 
   private mutating func table(_ node: clua_node, line: Int) -> LuaTable {
     var table = LuaTable()
-    let constructor = map.flatMap { map in node.mark >= 0 && Int(node.mark) < map.constructors.count ? map.constructors[Int(node.mark)] : nil }
+    let constructor = map.flatMap { map in
+      node.mark >= 0 && Int(node.mark) < map.constructors.count ? map.constructors[Int(node.mark)] : nil
+    }
     for _ in 0..<node.children {
       let child = nodes[next]
       switch child.key_kind {
@@ -143,7 +150,8 @@ private struct TreeReader {
       case CLUA_INTEGER where child.key_integer == Int64(table.items.count) + 1:
         table.items.append(read(line: constructor?.line(ofItem: child.key_integer) ?? line))
       case CLUA_INTEGER:
-        table.otherKeys.append(("[\(child.key_integer)]", read(line: constructor?.line(ofItem: child.key_integer) ?? line)))
+        table.otherKeys.append(
+          ("[\(child.key_integer)]", read(line: constructor?.line(ofItem: child.key_integer) ?? line)))
       default:
         table.otherKeys.append(("a key that is no name", read(line: constructor?.line ?? line)))
       }

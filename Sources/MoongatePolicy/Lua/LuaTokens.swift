@@ -1,6 +1,8 @@
 /// One word of Lua text.
 struct LuaToken {
-  enum Symbol: Equatable { case openBrace, closeBrace, openParen, closeParen, openBracket, closeBracket, separator, assign, label, other }
+  enum Symbol: Equatable {
+    case openBrace, closeBrace, openParen, closeParen, openBracket, closeBracket, separator, assign, label, other
+  }
   enum Kind: Equatable {
     case name(String)
     /// Opens a block, whose separators are not those of a table around it.
@@ -32,7 +34,8 @@ struct LuaToken {
 /// Cuts Lua 5.4 text into tokens (Reference Manual, section 3.1). Never fails: what Lua would refuse is cut somehow.
 struct LuaTokens: IteratorProtocol {
   private static let keywords: Set<String> = [
-    "and", "break", "else", "elseif", "false", "for", "goto", "in", "local", "nil", "not", "or", "return", "then", "true", "while",
+    "and", "break", "else", "elseif", "false", "for", "goto", "in", "local", "nil", "not", "or", "return", "then",
+    "true", "while",
   ]
 
   private let source: [UInt8]
@@ -96,7 +99,9 @@ struct LuaTokens: IteratorProtocol {
     }
   }
 
-  private static func isLetter(_ byte: UInt8) -> Bool { byte == 95 || (65...90).contains(byte) || (97...122).contains(byte) }
+  private static func isLetter(_ byte: UInt8) -> Bool {
+    byte == 95 || (65...90).contains(byte) || (97...122).contains(byte)
+  }
   private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 
   private mutating func cut() -> LuaToken.Kind {
@@ -118,7 +123,8 @@ struct LuaTokens: IteratorProtocol {
     case UInt8(ascii: ","), UInt8(ascii: ";"): return symbol(.separator)
     case UInt8(ascii: ":") where byte(1) == first: return symbol(.label, length: 2)
     case UInt8(ascii: "="): return byte(1) == first ? symbol(.other, length: 2) : symbol(.assign)
-    case UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "~"): return symbol(.other, length: byte(1) == UInt8(ascii: "=") ? 2 : 1)
+    case UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "~"):
+      return symbol(.other, length: byte(1) == UInt8(ascii: "=") ? 2 : 1)
     default: return symbol(.other)
     }
   }
@@ -143,7 +149,8 @@ struct LuaTokens: IteratorProtocol {
     let start = at
     while at < source.count {
       let isExponent = at > start && [69, 101, 80, 112].contains(source[at - 1]) && [43, 45].contains(source[at])
-      guard Self.isLetter(source[at]) || Self.isDigit(source[at]) || source[at] == UInt8(ascii: ".") || isExponent else { break }
+      guard Self.isLetter(source[at]) || Self.isDigit(source[at]) || source[at] == UInt8(ascii: ".") || isExponent
+      else { break }
       at += 1
     }
     return .number(Int64(String(decoding: source[start..<at], as: UTF8.self)))

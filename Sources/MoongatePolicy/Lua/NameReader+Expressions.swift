@@ -40,7 +40,9 @@ extension NameReader {
       return true
     }
     let isOperator = { (word: Word) in
-      word.kind == .sign && ["+", "-", "*", "/", "%", "^", "&", "~", "|", "<", ">", "<=", ">=", "~=", "==", "..", "."].contains(word.text)
+      word.kind == .sign
+        && ["+", "-", "*", "/", "%", "^", "&", "~", "|", "<", ">", "<=", ">=", "~=", "==", "..", "."].contains(
+          word.text)
     }
     guard isOperator(word) else { return false }
     at += 1

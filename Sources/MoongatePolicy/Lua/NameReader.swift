@@ -33,7 +33,9 @@ struct NameReader {
         }
       let text = String(decoding: source[token.range], as: UTF8.self)
       // `..` and `...` are cut into dots.
-      if text == ".", let last = words.last, last.range.upperBound == token.range.lowerBound, last.text == "." || last.text == ".." {
+      if text == ".", let last = words.last, last.range.upperBound == token.range.lowerBound,
+        last.text == "." || last.text == ".."
+      {
         words[words.count - 1] = Word(
           kind: .sign, text: last.text + ".", range: last.range.lowerBound..<token.range.upperBound, line: last.line)
       } else {
@@ -131,7 +133,9 @@ struct NameReader {
     case "function": readNamedFunction()
     case "local": readLocal()
     case "return":
-      if let next = self.word(), !(next.kind == .keyword && Self.blockEnds.contains(next.text)), next.text != ";" { _ = readList() }
+      if let next = self.word(), !(next.kind == .keyword && Self.blockEnds.contains(next.text)), next.text != ";" {
+        _ = readList()
+      }
     case "goto": at += 1
     default: break
     }
@@ -205,14 +209,17 @@ struct NameReader {
 
   mutating func use(_ name: Word, path: [String], isAssigned: Bool) {
     guard let variable = variable(name.text) else {
-      names.globals.append(LuaNames.Global(path: [name.text] + path, range: name.range, line: name.line, isAssigned: isAssigned))
+      names.globals.append(
+        LuaNames.Global(path: [name.text] + path, range: name.range, line: name.line, isAssigned: isAssigned))
       return
     }
     if isAssigned { names.changing.insert(variable) }
     if !path.isEmpty { names.reads.append(LuaNames.Read(variable: variable, path: path, line: name.line)) }
   }
 
-  mutating func note(field value: LuaNames.Value) { if case .function(let number) = value { names.bodies[number].isField = true } }
+  mutating func note(field value: LuaNames.Value) {
+    if case .function(let number) = value { names.bodies[number].isField = true }
+  }
 
   mutating func call(_ name: Word, _ arguments: [LuaNames.Value]) {
     if let variable = variable(name.text) {
@@ -225,6 +232,8 @@ struct NameReader {
       guard case .text(let text) = argument else { return nil }
       return text
     }
-    if texts.contains(where: { $0 != nil }) { names.calls.append(LuaNames.Call(function: name.text, texts: texts, line: name.line)) }
+    if texts.contains(where: { $0 != nil }) {
+      names.calls.append(LuaNames.Call(function: name.text, texts: texts, line: name.line))
+    }
   }
 }

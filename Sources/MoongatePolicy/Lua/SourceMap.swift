@@ -1,9 +1,9 @@
 /// Where the fields of a file's tables stand.
 ///
-/// A running Lua program does not know which line of its text made a table. So before a file is run for its values, each
-/// table constructor `{…}` in its text is wrapped in a call that notes the constructor's number beside the table it makes;
-/// with the fields of each constructor listed here, a value's line is exact wherever the table travelled in between. No line
-/// is added, so that errors keep theirs.
+/// A running Lua program does not know which line of its text made a table. So before a file is run for its values,
+/// each table constructor `{…}` in its text is wrapped in a call that notes the constructor's number beside the table
+/// it makes; with the fields of each constructor listed here, a value's line is exact wherever the table travelled in
+/// between. No line is added, so that errors keep theirs.
 struct SourceMap: Sendable {
   /// One `{…}` of the text.
   struct Constructor: Sendable {

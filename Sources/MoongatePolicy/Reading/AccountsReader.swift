@@ -16,17 +16,21 @@ struct AccountsReader {
     let offers = reader.take("offer").map { readOffers($0, &locations, &functions) } ?? []
     let changeWithin = duration("change_within", reader, from: .seconds(1), to: .seconds(86_400), "24h")
     let recoveryDelay = duration("recovery_delay", reader, from: .zero, to: .seconds(365 * 86_400), "365d")
-    let unverifiedLifetime = duration("unverified_lifetime", reader, from: .seconds(1), to: .seconds(3650 * 86_400), "3650d")
+    let unverifiedLifetime = duration(
+      "unverified_lifetime", reader, from: .seconds(1), to: .seconds(3650 * 86_400), "3650d")
     let entitlements = EntitlementReader(problems: problems)
     let groups = reader.take("groups").map { entitlements.readGroups($0, &locations, &functions) } ?? [:]
     let claims = reader.take("claims").map { entitlements.readClaims($0, &locations, &functions) } ?? [:]
     guard problems.all.count == before, let changeWithin, let recoveryDelay, let unverifiedLifetime else { return nil }
     return AccountRules(
-      signIn: signIn, offers: offers, changeWithin: changeWithin, recoveryDelay: recoveryDelay, unverifiedLifetime: unverifiedLifetime,
+      signIn: signIn, offers: offers, changeWithin: changeWithin, recoveryDelay: recoveryDelay,
+      unverifiedLifetime: unverifiedLifetime,
       groups: groups, claims: claims, locations: locations)
   }
 
-  private func duration(_ name: String, _ reader: TableReader, from least: Duration, to most: Duration, _ mostText: String) -> Duration? {
+  private func duration(
+    _ name: String, _ reader: TableReader, from least: Duration, to most: Duration, _ mostText: String
+  ) -> Duration? {
     guard let duration = reader.duration(name, atLeast: least) else { return nil }
     guard duration <= most else {
       problems.add(reader.said(name)?.location ?? reader.location, reader.path(name), "must be at most \"\(mostText)\"")
@@ -63,9 +67,13 @@ struct AccountsReader {
   ) -> SignInRequirement? {
     let choices = StepChoicesReader(providers: providers, problems: problems)
     guard case .table = node.value else {
-      return choices.read([node], path, at: node.location).map { SignInRequirement(choices: $0, location: node.location) }
+      return choices.read([node], path, at: node.location).map {
+        SignInRequirement(choices: $0, location: node.location)
+      }
     }
-    guard let reader = TableReader(node, .signInRequirement, path: path, problems: problems, allowsItems: true) else { return nil }
+    guard let reader = TableReader(node, .signInRequirement, path: path, problems: problems, allowsItems: true) else {
+      return nil
+    }
     for name in reader.names { locations[reader.path(name)] = reader.said(name)?.location }
     let when = reader.function("when", example: "function(f) return f.account.factors.totp end").map { function in
       let name = FunctionName("accounts.\(path).when")
@@ -81,7 +89,8 @@ struct AccountsReader {
     if enroll, !names.contains(where: canBeSetUp) {
       problems.add(
         reader.said("enroll")?.location ?? node.location, reader.path("enroll"),
-        "\(Suggestion.list(names.map(\.rawValue))) cannot be set up on the way: only factors that are no identifier can, such as `pin` and `totp`")
+        "\(Suggestion.list(names.map(\.rawValue))) cannot be set up on the way: only factors that are no identifier can, such as `pin` and `totp`"
+      )
       return nil
     }
     return SignInRequirement(choices: names, when: when, enroll: enroll, location: node.location)
@@ -89,7 +98,9 @@ struct AccountsReader {
 
   // MARK: offer
 
-  private func readOffers(_ node: LuaNode, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable) -> [FactorOffer] {
+  private func readOffers(
+    _ node: LuaNode, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable
+  ) -> [FactorOffer] {
     guard case .table(let table) = node.value, table.isList else {
       problems.add(node.location, "offer", "must be a list of providers, as in { { \"passkey\", every = \"30d\" } }")
       return []
@@ -108,19 +119,24 @@ struct AccountsReader {
     return offers
   }
 
-  /// - Returns: nil, with a problem, where something is wrong; nil, with a warning, where gateway.lua does not configure the provider.
+  /// - Returns: nil, with a problem, where something is wrong; nil, with a warning, where gateway.lua does not
+  ///   configure the provider.
   private func readOffer(
     _ node: LuaNode, _ path: String, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable
   ) -> FactorOffer? {
     var (named, every, when) = (node, Duration.seconds(30 * 86_400), nil as FunctionName?)
     if case .table = node.value {
-      guard let reader = TableReader(node, .offer, path: path, problems: problems, allowsItems: true) else { return nil }
+      guard let reader = TableReader(node, .offer, path: path, problems: problems, allowsItems: true) else {
+        return nil
+      }
       for name in reader.names { locations[reader.path(name)] = reader.said(name)?.location }
       guard let first = reader.items.first, reader.items.count == 1 else {
         problems.add(node.location, path, "an offer names one provider first, as in { \"passkey\", every = \"30d\" }")
         return nil
       }
-      guard let said = duration("every", reader, from: .seconds(3600), to: .seconds(365 * 86_400), "365d") else { return nil }
+      guard let said = duration("every", reader, from: .seconds(3600), to: .seconds(365 * 86_400), "365d") else {
+        return nil
+      }
       (named, every) = (first, said)
       when = reader.function("when", example: "function(f) return f.flow.passed.phone_otp end").map { function in
         let name = FunctionName("accounts.\(path).when")
@@ -133,7 +149,9 @@ struct AccountsReader {
       return nil
     }
     guard let provider = providers.known(text) else {
-      problems.add(named.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
+      problems.add(
+        named.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))"
+      )
       return nil
     }
     guard providers.isConfigured(provider) else {
@@ -144,12 +162,14 @@ struct AccountsReader {
     }
     if let descriptor = providers.descriptor(text), !descriptor.isSecondFactor {
       problems.add(
-        named.location, path, "`\(provider)` cannot be offered: only a factor that is no identifier can, such as `passkey` and `totp`")
+        named.location, path,
+        "`\(provider)` cannot be offered: only a factor that is no identifier can, such as `passkey` and `totp`")
       return nil
     }
     return FactorOffer(provider: provider, every: every, when: when, location: node.location)
   }
 
-  /// A number, an address or an identity elsewhere is not made here: a sign-in must not give an account another identifier.
+  /// A number, an address or an identity elsewhere is not made here: a sign-in must not give an account another
+  /// identifier.
   private func canBeSetUp(_ name: ProviderName) -> Bool { providers.descriptor(name.rawValue)?.isSecondFactor ?? true }
 }

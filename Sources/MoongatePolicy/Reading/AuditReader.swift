@@ -33,7 +33,8 @@ struct AuditReader {
 
   private func sink(_ node: LuaNode, _ path: String) -> AuditSinkSettings? {
     guard case .tagged(let name, let arguments) = node.value, ["file", "syslog", "webhook"].contains(name) else {
-      problems.add(node.location, path, "must be a sink: file { … }, syslog { … } or webhook { … }, not \(node.value.described)")
+      problems.add(
+        node.location, path, "must be a sink: file { … }, syslog { … } or webhook { … }, not \(node.value.described)")
       return nil
     }
     let body = arguments.first ?? LuaNode(value: .table(LuaTable()), location: node.location)
@@ -48,12 +49,16 @@ struct AuditReader {
     guard let reader = TableReader(node, .auditFile, path: path, problems: problems) else { return nil }
     let rotate = reader.size("rotate", in: 4096...(1 << 40))
     let keep = reader.whole("keep", in: 1...1000)
-    guard let node = reader.take("path"), let name = Field.text(node, reader.path("path"), problems), let rotate, let keep else { return nil }
+    guard let node = reader.take("path"), let name = Field.text(node, reader.path("path"), problems), let rotate,
+      let keep
+    else { return nil }
     let resolved = name.hasPrefix("/") ? name : "\(folder)/\(name)"
     let parent = (resolved as NSString).deletingLastPathComponent
     var isFolder: ObjCBool = false
     guard FileManager.default.fileExists(atPath: parent, isDirectory: &isFolder), isFolder.boolValue else {
-      problems.add(node.location, reader.path("path"), "\(name): there is no folder \(parent). Make it, owned by the gateway's user")
+      problems.add(
+        node.location, reader.path("path"),
+        "\(name): there is no folder \(parent). Make it, owned by the gateway's user")
       return nil
     }
     guard !FileManager.default.fileExists(atPath: resolved, isDirectory: &isFolder) || !isFolder.boolValue else {
@@ -66,16 +71,19 @@ struct AuditReader {
   private func syslog(_ node: LuaNode, _ path: String) -> SyslogSettings? {
     guard let reader = TableReader(node, .auditSyslog, path: path, problems: problems) else { return nil }
     let facility = reader.choice("facility", SyslogSettings.Facility.self)
-    guard let node = reader.take("address"), let text = Field.text(node, reader.path("address"), problems), let facility else { return nil }
+    guard let node = reader.take("address"), let text = Field.text(node, reader.path("address"), problems), let facility
+    else { return nil }
     if text.hasPrefix("/") { return SyslogSettings(address: .local(path: text), facility: facility) }
     guard text.hasPrefix("tcp://"), let host = HostName(String(text.dropFirst(6))) else {
       problems.add(
-        node.location, reader.path("address"), "\"\(text)\" is no syslog server; write \"/dev/log\" or \"tcp://logs.example.com:514\"")
+        node.location, reader.path("address"),
+        "\"\(text)\" is no syslog server; write \"/dev/log\" or \"tcp://logs.example.com:514\"")
       return nil
     }
     if !Loopback.contains(host.name) {
       problems.warn(
-        node.location, reader.path("address"), "events would travel unencrypted: use a network that you trust, or webhook { … } with https")
+        node.location, reader.path("address"),
+        "events would travel unencrypted: use a network that you trust, or webhook { … } with https")
     }
     let name = host.name.hasPrefix("[") ? String(host.name.dropFirst().dropLast()) : host.name
     return SyslogSettings(address: .tcp(host: name, port: host.port ?? 514), facility: facility)
@@ -85,10 +93,12 @@ struct AuditReader {
     guard let reader = TableReader(node, .auditWebhook, path: path, problems: problems) else { return nil }
     let delivery = DeliveryReader(folder: folder, secrets: secrets, publicURL: nil, problems: problems)
     let url = reader.take("url").flatMap { delivery.site($0, reader.path("url"), carrying: "events") }
-    guard let node = reader.take("secret"), let secret = secrets.read(node, reader.path("secret"), problems), let url else { return nil }
+    guard let node = reader.take("secret"), let secret = secrets.read(node, reader.path("secret"), problems), let url
+    else { return nil }
     guard secret.reveal().utf8.count >= Self.leastSecret else {
       problems.add(
-        node.location, reader.path("secret"), "is too short: at least \(Self.leastSecret) characters, such as `openssl rand -hex 32` prints")
+        node.location, reader.path("secret"),
+        "is too short: at least \(Self.leastSecret) characters, such as `openssl rand -hex 32` prints")
       return nil
     }
     return AuditWebhookSettings(url: url, secret: secret)

@@ -19,15 +19,19 @@ struct BodyRateReader {
     case .text(let text):
       if let rate = Self.parse(text) { return rate }
       problems.add(
-        node.location, path, "\"\(text)\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit")
-    default: problems.add(node.location, path, "must be a rate, such as \"1KiB/10s\", or false, not \(node.value.described)")
+        node.location, path,
+        "\"\(text)\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"
+      )
+    default:
+      problems.add(node.location, path, "must be a rate, such as \"1KiB/10s\", or false, not \(node.value.described)")
     }
     return nil
   }
 
   private static func parse(_ text: String) -> BodyRate? {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-    guard parts.count == 2, let bytes = ByteSize.parse(parts[0]), bytes > 0, let window = Field.duration(parts[1]), windows.contains(window)
+    guard parts.count == 2, let bytes = ByteSize.parse(parts[0]), bytes > 0, let window = Field.duration(parts[1]),
+      windows.contains(window)
     else { return nil }
     return BodyRate(bytes: bytes, window: window)
   }
@@ -38,7 +42,9 @@ enum ByteSize {
   /// - Returns: nil where the text is no size.
   static func parse(_ text: String) -> Int? {
     let units = ["B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
-    guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1), let unit = units[String(match.2)] else {
+    guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1),
+      let unit = units[String(match.2)]
+    else {
       return nil
     }
     return count * unit

@@ -12,9 +12,12 @@ struct DeliveryReader {
 
   /// - Parameter channel: what is to leave by it.
   func read(_ node: LuaNode, _ path: String, for channel: MessageChannel) -> DeliverySettings? {
-    guard case .tagged(let name, let arguments) = node.value, ["outbox", "smtp", "webhook", "twilio"].contains(name) else {
+    guard case .tagged(let name, let arguments) = node.value, ["outbox", "smtp", "webhook", "twilio"].contains(name)
+    else {
       problems.add(
-        node.location, path, "must say how messages leave, as in outbox(), smtp { … }, webhook { … } or twilio { … }, not \(node.value.described)")
+        node.location, path,
+        "must say how messages leave, as in outbox(), smtp { … }, webhook { … } or twilio { … }, not \(node.value.described)"
+      )
       return nil
     }
     if name == "outbox" { return outbox(node, arguments.first, path, for: channel) }
@@ -23,22 +26,28 @@ struct DeliveryReader {
     case ("smtp", .mail): return smtp(body, path).map { .smtp($0) }
     case ("twilio", .sms): return twilio(body, path).map { .twilio($0) }
     case ("webhook", _): return webhook(body, path).map { .webhook($0) }
-    case ("smtp", _): problems.add(node.location, path, "smtp sends mail, not SMS; use webhook { … }, twilio { … } or outbox()")
+    case ("smtp", _):
+      problems.add(node.location, path, "smtp sends mail, not SMS; use webhook { … }, twilio { … } or outbox()")
     default: problems.add(node.location, path, "\(name) sends SMS, not mail; use smtp { … }, webhook { … } or outbox()")
     }
     return nil
   }
 
-  /// Attack: the demo's outbox in a gateway that other people reach. Nobody gets a code, and whoever reaches the admin listener gets all.
-  private func outbox(_ node: LuaNode, _ body: LuaNode?, _ path: String, for channel: MessageChannel) -> DeliverySettings? {
+  /// Attack: the demo's outbox in a gateway that other people reach. Nobody gets a code, and whoever reaches the admin
+  /// listener gets all.
+  private func outbox(_ node: LuaNode, _ body: LuaNode?, _ path: String, for channel: MessageChannel)
+    -> DeliverySettings?
+  {
     let before = problems.all.count
-    let isAllowed = body.flatMap { TableReader($0, .outbox, path: path, problems: problems) }?.flag("allow_public") ?? false
+    let isAllowed =
+      body.flatMap { TableReader($0, .outbox, path: path, problems: problems) }?.flag("allow_public") ?? false
     guard problems.all.count == before else { return nil }
     guard let publicURL, !publicURL.isLoopback else { return .outbox }
     let what = "sends nothing and shows every code on the admin listener, and public_url is \(publicURL)"
     guard isAllowed else {
       let others = channel == .mail ? "smtp { … } or webhook { … }" : "webhook { … } or twilio { … }"
-      problems.addUnsafe(node.location, path, "outbox() \(what): use \(others), or for a test outbox { allow_public = true }")
+      problems.addUnsafe(
+        node.location, path, "outbox() \(what): use \(others), or for a test outbox { allow_public = true }")
       return .outbox
     }
     problems.warn(node.location, path, "outbox \(what): for tests only")
@@ -67,27 +76,36 @@ struct DeliveryReader {
       }
       authority = resolved
     }
-    let starttls = reader.said("starttls").flatMap { node in Field.flag(node, reader.path("starttls"), problems).map { (node, $0) } }
+    let starttls = reader.said("starttls").flatMap { node in
+      Field.flag(node, reader.path("starttls"), problems).map { (node, $0) }
+    }
     if let server, server.isImplicit, let (node, _) = starttls {
-      problems.add(node.location, reader.path("starttls"), "belongs to smtp://; what begins with smtps:// is TLS from its first byte")
+      problems.add(
+        node.location, reader.path("starttls"),
+        "belongs to smtp://; what begins with smtps:// is TLS from its first byte")
     }
     guard problems.all.count == before, let server, let from else { return nil }
     let isLocal = Loopback.contains(server.host)
     let isRequired = starttls?.1 ?? !isLocal
     if !server.isImplicit, !isRequired, !isLocal, let (node, _) = starttls {
-      problems.warn(node.location, reader.path("starttls"), "codes would travel unencrypted: leave it out, or use smtps://")
+      problems.warn(
+        node.location, reader.path("starttls"), "codes would travel unencrypted: leave it out, or use smtps://")
     }
     return SMTPSettings(
-      host: server.host, port: server.port, encryption: server.isImplicit ? .implicit : isRequired ? .required : .none, from: from, user: user,
+      host: server.host, port: server.port, encryption: server.isImplicit ? .implicit : isRequired ? .required : .none,
+      from: from, user: user,
       password: password, authority: authority)
   }
 
   private func readServer(_ node: LuaNode, _ path: String) -> (host: String, port: Int, isImplicit: Bool)? {
     guard let text = Field.text(node, path, problems) else { return nil }
     let isImplicit = text.hasPrefix("smtps://")
-    guard isImplicit || text.hasPrefix("smtp://"), let host = HostName(String(text.dropFirst(isImplicit ? 8 : 7))) else {
+    guard isImplicit || text.hasPrefix("smtp://"), let host = HostName(String(text.dropFirst(isImplicit ? 8 : 7)))
+    else {
       problems.add(
-        node.location, path, "\"\(text)\" is no mail server; write \"smtps://mail.example.com\", or \"smtp://mail.example.com:587\" for STARTTLS")
+        node.location, path,
+        "\"\(text)\" is no mail server; write \"smtps://mail.example.com\", or \"smtp://mail.example.com:587\" for STARTTLS"
+      )
       return nil
     }
     return (host.name, host.port ?? (isImplicit ? 465 : 587), isImplicit)
@@ -96,7 +114,9 @@ struct DeliveryReader {
   private func readSender(_ node: LuaNode, _ path: String) -> MailSender? {
     guard let text = Field.text(node, path, problems) else { return nil }
     if let sender = MailSender(text) { return sender }
-    problems.add(node.location, path, "\"\(text)\" is no sender; write \"no-reply@example.com\" or \"Moongate <no-reply@example.com>\"")
+    problems.add(
+      node.location, path,
+      "\"\(text)\" is no sender; write \"no-reply@example.com\" or \"Moongate <no-reply@example.com>\"")
     return nil
   }
 
@@ -114,11 +134,17 @@ struct DeliveryReader {
   /// Headers that a request to a site carries besides its own.
   func headers(of reader: TableReader) -> [WebhookSettings.Header] {
     var headers: [WebhookSettings.Header] = []
-    if let node = reader.take("headers"), let table = TableReader(node, nil, path: reader.path("headers"), problems: problems) {
+    if let node = reader.take("headers"),
+      let table = TableReader(node, nil, path: reader.path("headers"), problems: problems)
+    {
       for name in table.names {
         guard let node = table.take(name) else { continue }
-        let isToken = !name.isEmpty && name.utf8.allSatisfy { (0x21...0x7e).contains($0) && !"\"(),/:;<=>?@[\\]{}".utf8.contains($0) }
-        if !isToken || ["host", "content-type", "content-length", "transfer-encoding", "connection"].contains(name.lowercased()) {
+        let isToken =
+          !name.isEmpty
+          && name.utf8.allSatisfy { (0x21...0x7e).contains($0) && !"\"(),/:;<=>?@[\\]{}".utf8.contains($0) }
+        if !isToken
+          || ["host", "content-type", "content-length", "transfer-encoding", "connection"].contains(name.lowercased())
+        {
           problems.add(node.location, table.path(name), "is no header that can be set here")
         } else if let value = textOrSecret(node, table.path(name)) {
           headers.append(WebhookSettings.Header(name: name, value: value))
@@ -142,12 +168,14 @@ struct DeliveryReader {
       guard let text = Field.text(node, reader.path("from"), problems) else { return nil }
       if text.wholeMatch(of: /\+[0-9]{3,15}|MG[0-9A-Za-z]{2,62}|[0-9A-Za-z ]{1,11}/) != nil { return text }
       problems.add(
-        node.location, reader.path("from"), "\"\(text)\" is no sender: a number such as \"+15550100\", a name of 11 letters at most, or MG…")
+        node.location, reader.path("from"),
+        "\"\(text)\" is no sender: a number such as \"+15550100\", a name of 11 letters at most, or MG…")
       return nil
     }
     let url = reader.take("url").flatMap { site($0, reader.path("url")) }
     guard problems.all.count == before, let account, let token, let from, let url else { return nil }
-    return TwilioSettings(url: url.hasSuffix("/") ? String(url.dropLast()) : url, account: account, token: token, from: from)
+    return TwilioSettings(
+      url: url.hasSuffix("/") ? String(url.dropLast()) : url, account: account, token: token, from: from)
   }
 
   // MARK: what they share
@@ -171,7 +199,9 @@ struct DeliveryReader {
   }
 
   private func textOrSecret(_ node: LuaNode, _ path: String) -> SecretText? {
-    if case .text = node.value { return Field.text(node, path, problems).flatMap { oneLine(SecretText($0), node, path) } }
+    if case .text = node.value {
+      return Field.text(node, path, problems).flatMap { oneLine(SecretText($0), node, path) }
+    }
     return secret(node, path)
   }
 

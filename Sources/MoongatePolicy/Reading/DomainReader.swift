@@ -4,13 +4,17 @@ import MoongateCore
 struct DomainReader {
   let problems: Problems
 
-  /// Domains under which anybody may have a name. Browsers keep no cookie for them (RFC 6265 section 5.3 step 5); these are the ones with two
-  /// labels that are most used, from the Public Suffix List.
+  /// Domains under which anybody may have a name. Browsers keep no cookie for them (RFC 6265 section 5.3 step 5); these
+  /// are the ones with two labels that are most used, from the Public Suffix List.
   private static let publicSuffixes: Set<String> = [
-    "ac.in", "ac.jp", "ac.nz", "ac.uk", "ac.za", "co.id", "co.il", "co.in", "co.jp", "co.ke", "co.kr", "co.nz", "co.th", "co.uk", "co.za", "com.ar",
-    "com.au", "com.bd", "com.br", "com.cn", "com.co", "com.eg", "com.hk", "com.mx", "com.my", "com.ng", "com.np", "com.pe", "com.ph", "com.pk",
-    "com.pl", "com.sa", "com.sg", "com.tr", "com.tw", "com.ua", "com.vn", "edu.au", "gov.au", "gov.in", "gov.uk", "ne.jp", "net.au", "net.br",
-    "net.in", "net.nz", "net.uk", "or.jp", "org.au", "org.br", "org.in", "org.nz", "org.uk", "org.za", "github.io", "gitlab.io", "netlify.app",
+    "ac.in", "ac.jp", "ac.nz", "ac.uk", "ac.za", "co.id", "co.il", "co.in", "co.jp", "co.ke", "co.kr", "co.nz", "co.th",
+    "co.uk", "co.za", "com.ar",
+    "com.au", "com.bd", "com.br", "com.cn", "com.co", "com.eg", "com.hk", "com.mx", "com.my", "com.ng", "com.np",
+    "com.pe", "com.ph", "com.pk",
+    "com.pl", "com.sa", "com.sg", "com.tr", "com.tw", "com.ua", "com.vn", "edu.au", "gov.au", "gov.in", "gov.uk",
+    "ne.jp", "net.au", "net.br",
+    "net.in", "net.nz", "net.uk", "or.jp", "org.au", "org.br", "org.in", "org.nz", "org.uk", "org.za", "github.io",
+    "gitlab.io", "netlify.app",
     "pages.dev", "vercel.app", "workers.dev",
   ]
 
@@ -30,7 +34,8 @@ struct DomainReader {
     guard let own = all.first(where: { Self.contains($0, publicURL.host) }) else {
       problems.add(
         node.location, "domains",
-        "public_url's host \"\(publicURL.host)\" is under none of them: people sign in there, so name its root domain too")
+        "public_url's host \"\(publicURL.host)\" is under none of them: people sign in there, so name its root domain too"
+      )
       return (nil, all)
     }
     return (own, all)
@@ -40,10 +45,13 @@ struct DomainReader {
   static func contains(_ domain: String, _ host: String) -> Bool { host == domain || host.hasSuffix("." + domain) }
 
   private func readCookieDomain(_ node: LuaNode, _ publicURL: PublicURL?) -> String? {
-    guard let text = Field.text(node, "cookie_domain", problems), isDomain(text, node, "cookie_domain") else { return nil }
+    guard let text = Field.text(node, "cookie_domain", problems), isDomain(text, node, "cookie_domain") else {
+      return nil
+    }
     if let publicURL, !Self.contains(text, publicURL.host) {
       problems.add(
-        node.location, "cookie_domain", "public_url's host \"\(publicURL.host)\" is not \(text) or below it, so no browser would keep the cookie")
+        node.location, "cookie_domain",
+        "public_url's host \"\(publicURL.host)\" is not \(text) or below it, so no browser would keep the cookie")
       return nil
     }
     return text
@@ -51,7 +59,10 @@ struct DomainReader {
 
   private func readDomains(_ node: LuaNode) -> [String] {
     guard let texts = Field.texts(node, "domains", problems) else { return [] }
-    if texts.isEmpty { problems.add(node.location, "domains", "is empty: name the root domains, as in { \"example.com\", \"example.org\" }") }
+    if texts.isEmpty {
+      problems.add(
+        node.location, "domains", "is empty: name the root domains, as in { \"example.com\", \"example.org\" }")
+    }
     var all: [String] = []
     for (index, item) in texts.enumerated() {
       let path = "domains[\(index + 1)]"
@@ -59,9 +70,13 @@ struct DomainReader {
       if all.contains(item.text) {
         problems.add(item.node.location, path, "\"\(item.text)\" is named twice")
       } else if let outer = all.first(where: { Self.contains($0, item.text) }) {
-        problems.add(item.node.location, path, "\"\(item.text)\" is below \"\(outer)\", whose sessions are good there already: remove it")
+        problems.add(
+          item.node.location, path,
+          "\"\(item.text)\" is below \"\(outer)\", whose sessions are good there already: remove it")
       } else if let inner = all.first(where: { Self.contains(item.text, $0) }) {
-        problems.add(item.node.location, path, "\"\(inner)\" is below \"\(item.text)\", whose sessions are good there already: remove \"\(inner)\"")
+        problems.add(
+          item.node.location, path,
+          "\"\(inner)\" is below \"\(item.text)\", whose sessions are good there already: remove \"\(inner)\"")
       } else {
         all.append(item.text)
       }
@@ -73,13 +88,16 @@ struct DomainReader {
     guard let host = HostName(text), host.port == nil, host.name == text, text.contains("."), !text.hasPrefix("["),
       IPAddressText.parse(Array(text.utf8)) == nil
     else {
-      problems.add(node.location, path, "\"\(text)\" is no domain, such as \"example.com\": lower case, without port or leading dot")
+      problems.add(
+        node.location, path,
+        "\"\(text)\" is no domain, such as \"example.com\": lower case, without port or leading dot")
       return false
     }
     guard !Self.publicSuffixes.contains(text) else {
       problems.add(
         node.location, path,
-        "\"\(text)\" is a public suffix, under which anybody may have a name: browsers keep no cookie for it; name your own domain")
+        "\"\(text)\" is a public suffix, under which anybody may have a name: browsers keep no cookie for it; name your own domain"
+      )
       return false
     }
     return true

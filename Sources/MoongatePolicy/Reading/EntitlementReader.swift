@@ -32,7 +32,8 @@ struct EntitlementReader {
       }
     }
     if groups.count > EntitlementBounds.groups {
-      problems.add(node.location, "groups", "defines \(groups.count) groups; at most \(EntitlementBounds.groups) are possible")
+      problems.add(
+        node.location, "groups", "defines \(groups.count) groups; at most \(EntitlementBounds.groups) are possible")
     } else if groups.keys.sorted().headerValue.utf8.count > EntitlementBounds.headerBytes {
       problems.add(
         node.location, "groups",
@@ -46,7 +47,8 @@ struct EntitlementReader {
   ///
   /// Attack: a claim `sub`, and a service that searches the assertion for the first `"sub":` that there is.
   private static let reserved: Set<String> = [
-    "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "amr", "acr", "auth_time", "email_verified", "groups", "claims", "alg", "kid", "typ",
+    "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "amr", "acr", "auth_time", "email_verified", "groups", "claims",
+    "alg", "kid", "typ",
   ]
 
   func readClaims(
@@ -59,7 +61,8 @@ struct EntitlementReader {
       let path = Self.path("claims", name)
       locations[path] = said.location
       guard name.wholeMatch(of: /[a-z][a-z0-9_]{0,31}/) != nil else {
-        problems.add(said.location, path, "a claim's name has 1 to 32 lower-case letters, digits and _, and begins with a letter")
+        problems.add(
+          said.location, path, "a claim's name has 1 to 32 lower-case letters, digits and _, and begins with a letter")
         continue
       }
       guard !Self.reserved.contains(name) else {
@@ -68,7 +71,8 @@ struct EntitlementReader {
       }
       guard case .function(let function) = said.value else {
         problems.add(
-          said.location, path, "must be a function, as in function(f) return f.account.has_pin end, not \(said.value.described)")
+          said.location, path,
+          "must be a function, as in function(f) return f.account.has_pin end, not \(said.value.described)")
         continue
       }
       let called = FunctionName("accounts.\(path)")
@@ -76,7 +80,8 @@ struct EntitlementReader {
       claims[name] = called
     }
     if claims.count > EntitlementBounds.claims {
-      problems.add(node.location, "claims", "defines \(claims.count) claims; at most \(EntitlementBounds.claims) are possible")
+      problems.add(
+        node.location, "claims", "defines \(claims.count) claims; at most \(EntitlementBounds.claims) are possible")
     }
     return claims
   }
@@ -96,7 +101,8 @@ struct EntitlementReader {
     for node in nodes {
       guard case .text(let text) = node.value else {
         problems.add(
-          node.location, path, "must name a group in quotes, or several as in any_of { \"ops\", \"staff\" }, not \(node.value.described)")
+          node.location, path,
+          "must name a group in quotes, or several as in any_of { \"ops\", \"staff\" }, not \(node.value.described)")
         return nil
       }
       guard let name = known(text, at: node.location, path, defined: defined) else { return nil }
@@ -120,7 +126,9 @@ struct EntitlementReader {
   /// What to say of a group that accounts.lua does not define.
   static func undefined(_ text: String, among defined: Set<GroupName>) -> String {
     let names = defined.map(\.rawValue).sorted()
-    if let meant = Suggestion.nearest(to: text, among: names) { return "accounts.lua defines no group \"\(text)\"; did you mean `\(meant)`?" }
+    if let meant = Suggestion.nearest(to: text, among: names) {
+      return "accounts.lua defines no group \"\(text)\"; did you mean `\(meant)`?"
+    }
     let entry = text.wholeMatch(of: /[a-z_][a-z0-9_]*/) == nil ? "[\"\(text)\"]" : text
     return "accounts.lua defines no group \"\(text)\"; add groups = { \(entry) = members() } there"
       + (names.isEmpty ? "" : ", or use one of \(Suggestion.list(names))")

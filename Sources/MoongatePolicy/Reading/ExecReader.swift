@@ -29,7 +29,9 @@ final class ExecReader {
 
   /// The entries under `providers` that are programs, by their names; those that cannot be read are nil.
   func entries(_ gateway: LuaNode, taken: [ProviderName]) -> [String: ProgramEntry?] {
-    guard case .table(let table) = gateway.value, case .table(let providers)? = table.fields["providers"]?.value else { return [:] }
+    guard case .table(let table) = gateway.value, case .table(let providers)? = table.fields["providers"]?.value else {
+      return [:]
+    }
     var entries: [String: ProgramEntry?] = [:]
     for (name, node) in providers.fields.sorted(by: { $0.key < $1.key }) {
       guard case .tagged("exec", let arguments) = node.value, let body = arguments.first else { continue }
@@ -38,23 +40,33 @@ final class ExecReader {
     return entries
   }
 
-  private func read(_ body: LuaNode, _ name: String, at location: SourceLocation, _ taken: [ProviderName]) -> ProgramEntry? {
+  private func read(_ body: LuaNode, _ name: String, at location: SourceLocation, _ taken: [ProviderName])
+    -> ProgramEntry?
+  {
     let path = "providers.\(name)"
     guard let provider = ProviderName(rawValue: name) else {
-      problems.add(location, path, "is no name of a provider: lower-case letters, digits and _, a letter first, 48 characters at most")
+      problems.add(
+        location, path,
+        "is no name of a provider: lower-case letters, digits and _, a letter first, 48 characters at most")
       return nil
     }
     guard !taken.contains(provider) else {
       // Of an entry that is said twice that has been told: it is one mistake.
-      if problems.all.contains(where: { $0.location.file == location.file && $0.path == name && $0.message.hasPrefix(LuaFiles.saidTwice) }) {
+      if problems.all.contains(where: {
+        $0.location.file == location.file && $0.path == name && $0.message.hasPrefix(LuaFiles.saidTwice)
+      }) {
         return nil
       }
-      problems.add(location, path, "two providers of one name: this program has a provider `\(name)` itself; call the other one something else")
+      problems.add(
+        location, path,
+        "two providers of one name: this program has a provider `\(name)` itself; call the other one something else")
       return nil
     }
     let before = problems.all.count
     guard case .table(let table) = body.value else { return nil }
-    let words = table.items.enumerated().compactMap { index, item in Field.text(item, "\(path)[\(index + 1)]", problems).map { ($0, item.location) } }
+    let words = table.items.enumerated().compactMap { index, item in
+      Field.text(item, "\(path)[\(index + 1)]", problems).map { ($0, item.location) }
+    }
     guard let (program, place) = words.first else {
       problems.add(location, path, "names no program, as in exec { \"./\(name).py\" }")
       return nil
@@ -64,20 +76,25 @@ final class ExecReader {
     if let node = table.fields["timeout"], let said = Field.duration(node, "\(path).timeout", problems) {
       timeout = said
       if said > Self.longestTimeout {
-        problems.add(node.location, "\(path).timeout", "must be at most \"30s\": a person waits for it, and the gateway ends within ten seconds")
+        problems.add(
+          node.location, "\(path).timeout",
+          "must be at most \"30s\": a person waits for it, and the gateway ends within ten seconds")
       }
     }
     guard let file = find(program, path, place), let digest = digest(of: file, words.dropFirst().map(\.0), path, place),
       problems.all.count == before
     else { return nil }
     return ProgramEntry(
-      name: provider, location: location, path: file, arguments: words.dropFirst().map(\.0), environment: environment, timeout: timeout,
+      name: provider, location: location, path: file, arguments: words.dropFirst().map(\.0), environment: environment,
+      timeout: timeout,
       folder: absolute("."), digest: digest)
   }
 
-  /// The table of the settings that belong to the provider: what stands behind `exec`, without what belongs to the gateway, or behind a provider's name.
+  /// The table of the settings that belong to the provider: what stands behind `exec`, without what belongs to the
+  /// gateway, or behind a provider's name.
   static func settings(_ node: LuaNode, types: [String]) -> LuaNode {
-    guard case .tagged(let word, let arguments) = node.value, case .table(var table)? = arguments.first?.value, word == "exec" || types.contains(word)
+    guard case .tagged(let word, let arguments) = node.value, case .table(var table)? = arguments.first?.value,
+      word == "exec" || types.contains(word)
     else { return node }
     guard word == "exec" else { return LuaNode(value: .table(table), location: node.location) }
     table.items = []
@@ -87,7 +104,8 @@ final class ExecReader {
   }
 
   private func readEnvironment(_ table: LuaTable, _ path: String) -> [String: SecretText] {
-    guard let node = table.fields["env"], let reader = TableReader(node, nil, path: "\(path).env", problems: problems) else { return [:] }
+    guard let node = table.fields["env"], let reader = TableReader(node, nil, path: "\(path).env", problems: problems)
+    else { return [:] }
     var environment: [String: SecretText] = [:]
     for name in reader.names {
       guard let node = reader.take(name) else { continue }
@@ -120,13 +138,17 @@ final class ExecReader {
     return file.count > 1 && file.hasSuffix("/") ? String(file.dropLast()) : file
   }
 
-  /// The program's file. No shell is asked: a name with a slash is a path from the configuration folder, one without is looked for in PATH.
+  /// The program's file. No shell is asked: a name with a slash is a path from the configuration folder, one without is
+  /// looked for in PATH.
   private func find(_ program: String, _ path: String, _ place: SourceLocation) -> String? {
     let candidates =
-      program.contains("/") ? [absolute(program)] : searchPath.split(separator: ":").filter { $0.hasPrefix("/") }.map { "\($0)/\(program)" }
+      program.contains("/")
+      ? [absolute(program)] : searchPath.split(separator: ":").filter { $0.hasPrefix("/") }.map { "\($0)/\(program)" }
     if program.contains("/") { lookedFor += candidates }
     guard let file = candidates.first(where: Self.isFile) else {
-      let hint = program.contains("/") ? "paths begin at the configuration folder" : "write \"./\(program)\" for one in the configuration folder"
+      let hint =
+        program.contains("/")
+        ? "paths begin at the configuration folder" : "write \"./\(program)\" for one in the configuration folder"
       problems.add(place, path, "there is no program \(program) (\(hint))")
       return nil
     }
@@ -148,8 +170,9 @@ final class ExecReader {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
   }
 
-  /// Over the program, over each argument that names a file of the folder (the script behind an interpreter), over the modules that lie beside one
-  /// of them, and over policy.lua, cases.lua, flows and words there: programs say their texts in `hello`, so with others they are another provider.
+  /// Over the program, over each argument that names a file of the folder (the script behind an interpreter), over the
+  /// modules that lie beside one of them, and over policy.lua, cases.lua, flows and words there: programs say their
+  /// texts in `hello`, so with others they are another provider.
   private func digest(of program: String, _ arguments: [String], _ path: String, _ place: SourceLocation) -> String? {
     var hash = SHA256()
     let scripts = arguments.filter { !$0.hasPrefix("-") }.map(absolute).filter(Self.isFile)
@@ -177,7 +200,8 @@ final class ExecReader {
     return hash.finalize().map { String(format: "%02x", $0) }.joined()
   }
 
-  /// policy.lua, cases.lua, flows/*.lua and words/*.words in the program's folder. In the configuration's own folder flows are the operator's.
+  /// policy.lua, cases.lua, flows/*.lua and words/*.words in the program's folder. In the configuration's own folder
+  /// flows are the operator's.
   private func texts(beside program: String) -> [String] {
     let folder = URL(filePath: program).deletingLastPathComponent().path(percentEncoded: false)
     var found = [folder + "policy.lua", folder + "cases.lua"]
@@ -185,7 +209,9 @@ final class ExecReader {
       for (name, ending) in [("flows", ".lua"), ("words", ".words")] {
         lookedFor.append(folder + name)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder + name)) ?? []
-        found += names.sorted().filter { $0.hasSuffix(ending) && !$0.hasPrefix(".") }.prefix(Self.mostTexts).map { "\(folder)\(name)/\($0)" }
+        found += names.sorted().filter { $0.hasSuffix(ending) && !$0.hasPrefix(".") }.prefix(Self.mostTexts).map {
+          "\(folder)\(name)/\($0)"
+        }
       }
     }
     return found.filter(Self.isFile)

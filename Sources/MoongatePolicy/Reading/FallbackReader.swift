@@ -14,20 +14,25 @@ struct FallbackReader {
 
   /// The step; nil, with a problem, where it cannot be read.
   /// - Parameter choices: reads the names. Where gateway.lua configures only one of them, that one alone is left.
-  func read(_ node: LuaNode, _ path: String, or choices: StepChoicesReader, isSkippable: Bool, when: FunctionName?) -> StepRule? {
+  func read(_ node: LuaNode, _ path: String, or choices: StepChoicesReader, isSkippable: Bool, when: FunctionName?)
+    -> StepRule?
+  {
     guard let items = items(node, path), let names = choices.read(items, path, at: node.location) else { return nil }
     return StepRule(choices: names, isSkippable: isSkippable, when: when, isFallback: names.count > 1)
   }
 
   private func items(_ node: LuaNode, _ path: String) -> [LuaNode]? {
-    guard case .tagged(_, let arguments) = node.value, case .table(let table)? = arguments.first?.value, table.isList, !table.isEmpty else {
+    guard case .tagged(_, let arguments) = node.value, case .table(let table)? = arguments.first?.value, table.isList,
+      !table.isEmpty
+    else {
       problems.add(node.location, path, "fallback takes a list of providers, as in \(Self.example)")
       return nil
     }
     var seen: Set<String> = []
     for item in table.items {
       guard case .text(let name) = item.value else {
-        problems.add(item.location, path, "fallback takes names of providers in quotes, and nothing nested, as in \(Self.example)")
+        problems.add(
+          item.location, path, "fallback takes names of providers in quotes, and nothing nested, as in \(Self.example)")
         return nil
       }
       guard seen.insert(name).inserted else {
@@ -41,7 +46,9 @@ struct FallbackReader {
       return nil
     }
     guard table.items.count <= Self.most else {
-      problems.add(node.location, path, "fallback names \(table.items.count) providers, and takes \(Self.most) at most: remove some behind `\(name)`")
+      problems.add(
+        node.location, path,
+        "fallback names \(table.items.count) providers, and takes \(Self.most) at most: remove some behind `\(name)`")
       return nil
     }
     return table.items

@@ -47,15 +47,21 @@ struct FlowPurposeReader {
   let providers: ProviderCatalog
   let problems: Problems
 
-  /// The provider that the flow names and that gateway.lua does not configure; nil where there is none. Such a flow is left out.
+  /// The provider that the flow names and that gateway.lua does not configure; nil where there is none. Such a flow is
+  /// left out.
   func unconfiguredProvider(_ reader: TableReader) -> ProviderName? {
-    guard case .text(let text)? = reader.said("provider")?.value, let name = providers.known(text), !providers.isConfigured(name) else { return nil }
+    guard case .text(let text)? = reader.said("provider")?.value, let name = providers.known(text),
+      !providers.isConfigured(name)
+    else { return nil }
     return name
   }
 
-  /// Whether the flow says that it is about a factor or an identifier of an account, and so has nothing to do where no provider of that is configured.
+  /// Whether the flow says that it is about a factor or an identifier of an account, and so has nothing to do where no
+  /// provider of that is configured.
   func isOfAccount(_ reader: TableReader) -> Bool {
-    guard case .text(let text)? = reader.said("purpose")?.value, let word = FlowPurposeKind(rawValue: text) else { return false }
+    guard case .text(let text)? = reader.said("purpose")?.value, let word = FlowPurposeKind(rawValue: text) else {
+      return false
+    }
     return word != .signIn && word != .register && word != .stepUp
   }
 
@@ -65,7 +71,9 @@ struct FlowPurposeReader {
   ///   - account: the flow's rule; nil where it could not be read.
   func read(_ reader: TableReader, steps: [StepRule], account: AccountRule?) -> FlowPurpose? {
     guard reader.said("purpose") != nil else { return byName(reader, steps) }
-    guard let word = reader.choice("purpose", FlowPurposeKind.self), let purpose = purpose(word, reader) else { return nil }
+    guard let word = reader.choice("purpose", FlowPurposeKind.self), let purpose = purpose(word, reader) else {
+      return nil
+    }
     checkSteps(of: purpose, reader, steps)
     check(account, for: purpose, reader)
     return purpose
@@ -97,14 +105,17 @@ struct FlowPurposeReader {
     case .join: return joined(reader)
     case .change where hasIdentifier: return ownIdentifier(word, reader).map { .change($0) }
     case .change, .set, .disable, .reset, .unlock:
-      guard let operation = FlowPurpose.FactorOperation(rawValue: word.rawValue), let name = provider(word, reader) else { return nil }
+      guard let operation = FlowPurpose.FactorOperation(rawValue: word.rawValue), let name = provider(word, reader)
+      else { return nil }
       return .factor(name, operation == .reset && identifiesPeople(name) ? .recover : operation)
     }
   }
 
   private func refuse(_ names: [String], _ word: FlowPurposeKind, _ reader: TableReader) {
     for name in names where reader.said(name) != nil {
-      problems.add(location(name, reader), reader.path(name), "has no meaning where the purpose is \"\(word.rawValue)\": remove it")
+      problems.add(
+        location(name, reader), reader.path(name), "has no meaning where the purpose is \"\(word.rawValue)\": remove it"
+      )
     }
   }
 
@@ -112,7 +123,8 @@ struct FlowPurposeReader {
     guard reader.said("provider") != nil else {
       problems.add(
         location("purpose", reader), reader.path("provider"),
-        "is missing: purpose \"\(word.rawValue)\" is about a provider's factor, as in provider = \"\(exampleProvider)\"")
+        "is missing: purpose \"\(word.rawValue)\" is about a provider's factor, as in provider = \"\(exampleProvider)\""
+      )
       return nil
     }
     guard let text = reader.text("provider") else { return nil }
@@ -141,7 +153,8 @@ struct FlowPurposeReader {
     guard kind != .federated else {
       problems.add(
         location("identifier", reader), reader.path("identifier"),
-        "an identity at another site is added by purpose = \"join\" and removed on the account page: write \"phone\" or \"email\"")
+        "an identity at another site is added by purpose = \"join\" and removed on the account page: write \"phone\" or \"email\""
+      )
       return nil
     }
     return kind
@@ -153,15 +166,19 @@ struct FlowPurposeReader {
     guard kind != .email else {
       problems.add(
         location("identifier", reader), reader.path("identifier"),
-        "\"join\" adds a number (identifier = \"phone\") or an identity at another site (identifier = \"federated\"): write one of them")
+        "\"join\" adds a number (identifier = \"phone\") or an identity at another site (identifier = \"federated\"): write one of them"
+      )
       return nil
     }
     return .join(kind)
   }
 
-  private func location(_ name: String, _ reader: TableReader) -> SourceLocation { reader.said(name)?.location ?? reader.location }
+  private func location(_ name: String, _ reader: TableReader) -> SourceLocation {
+    reader.said(name)?.location ?? reader.location
+  }
 
-  /// Whether a forgotten factor of the provider is recovered without a session: it goes with an email address that the account claims, as a password does.
+  /// Whether a forgotten factor of the provider is recovered without a session: it goes with an email address that the
+  /// account claims, as a password does.
   private func identifiesPeople(_ name: ProviderName) -> Bool {
     let kinds = providers.descriptor(name.rawValue)?.identifierKinds ?? []
     return kinds.contains(.email) && !kinds.contains(.federated)
@@ -175,7 +192,9 @@ struct FlowPurposeReader {
     guard !steps.isEmpty else { return }
     let choices = steps.flatMap(\.choices)
     if let name = reader.text("provider").flatMap(providers.known), !choices.contains(name) {
-      problems.add(location("provider", reader), reader.path("provider"), "no step of this flow offers `\(name)`: add { \"\(name)\" } to its steps")
+      problems.add(
+        location("provider", reader), reader.path("provider"),
+        "no step of this flow offers `\(name)`: add { \"\(name)\" } to its steps")
     }
     let kind: IdentifierKind? = if case .verify(let kind) = purpose { kind } else { purpose.newIdentifier }
     guard let kind else { return }
@@ -196,7 +215,8 @@ struct FlowPurposeReader {
     if case .register = purpose, account == .existing {
       problems.add(
         location("account", reader), reader.path("account"),
-        "a flow that registers people cannot be for existing accounts only: write account = \"new\" or account = \"any\"")
+        "a flow that registers people cannot be for existing accounts only: write account = \"new\" or account = \"any\""
+      )
     } else if account == .new, purpose.needsSession || purpose.isReset {
       problems.add(
         location("account", reader), reader.path("account"),
@@ -217,7 +237,8 @@ struct FlowPurposeReader {
     let purpose = FlowPurpose(nameOfFlow: flow, steps: steps, identifiesPeople: identifiesPeople)
     if let fields = Self.fields(purpose) {
       problems.warn(
-        reader.location, "purpose", "is missing. The flow's name says what it is for, which a later version does not read any more: add \(fields)")
+        reader.location, "purpose",
+        "is missing. The flow's name says what it is for, which a later version does not read any more: add \(fields)")
     }
     return purpose
   }

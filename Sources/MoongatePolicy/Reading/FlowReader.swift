@@ -8,7 +8,8 @@ struct FlowReader {
   let problems: Problems
   /// The provider that the flow comes with; nil for one of the operator's folder.
   var origin: ProviderName?
-  /// Steps for which no provider is configured. A flow that comes with a provider, or is about what one keeps or proves, is then left out.
+  /// Steps for which no provider is configured. A flow that comes with a provider, or is about what one keeps or
+  /// proves, is then left out.
   private let unavailable = Unavailable()
 
   private final class Unavailable {
@@ -27,7 +28,8 @@ struct FlowReader {
   private var choices: StepChoicesReader {
     guard unavailable.leavesFlowOut else { return StepChoicesReader(providers: providers, problems: problems) }
     return StepChoicesReader(
-      providers: providers, problems: problems, whenUnavailable: { [unavailable] in unavailable.providers += $0 }, comesWithProvider: origin != nil)
+      providers: providers, problems: problems, whenUnavailable: { [unavailable] in unavailable.providers += $0 },
+      comesWithProvider: origin != nil)
   }
 
   /// The choices of a step that people may skip: where no provider of it is configured, it is left out.
@@ -40,8 +42,8 @@ struct FlowReader {
     return choices
   }
 
-  /// The flow; nil, with a problem, where it cannot be read; nil, with at most a warning, where it is switched off, or left out because it is about
-  /// a provider that is not configured.
+  /// The flow; nil, with a problem, where it cannot be read; nil, with at most a warning, where it is switched off, or
+  /// left out because it is about a provider that is not configured.
   func read(_ node: LuaNode, functions: inout FunctionTable) -> FlowDefinition? {
     let before = problems.all.count
     guard let reader = TableReader(node, .flow, path: "", problems: problems) else { return nil }
@@ -64,13 +66,18 @@ struct FlowReader {
       return nil
     }
     let purpose = purposes.read(reader, steps: steps, account: account)
-    if let stepsNode, let purpose, problems.all.count == before { FlowAnalysis.check(purpose, steps, of: stepsNode, problems) }
+    if let stepsNode, let purpose, problems.all.count == before {
+      FlowAnalysis.check(purpose, steps, of: stepsNode, problems)
+    }
     let lifetime = reader.duration("lifetime", atLeast: .seconds(1))
     let session = readSession(reader)
     let next = readNext(reader)
-    guard problems.all.count == before, let purpose, let account, let lifetime, let session, let next else { return nil }
+    guard problems.all.count == before, let purpose, let account, let lifetime, let session, let next else {
+      return nil
+    }
     return FlowDefinition(
-      name: name, purpose: purpose, account: account, steps: steps, lifetime: lifetime, session: session, next: next, location: node.location,
+      name: name, purpose: purpose, account: account, steps: steps, lifetime: lifetime, session: session, next: next,
+      location: node.location,
       isPurposeImplied: purpose != .signIn && reader.said("purpose") == nil,
       stepLocations: stepsNode.map(Self.locations) ?? [])
   }
@@ -96,9 +103,12 @@ struct FlowReader {
   private func readPath(_ reader: TableReader, _ name: String) -> String? {
     guard let path = reader.text(name) else { return nil }
     // An operator's slip here would be an open redirect: //host and /\host lead away.
-    guard path.utf8.first == UInt8(ascii: "/"), !path.hasPrefix("//"), !path.hasPrefix("/\\"), path.utf8.allSatisfy({ (33...126).contains($0) })
+    guard path.utf8.first == UInt8(ascii: "/"), !path.hasPrefix("//"), !path.hasPrefix("/\\"),
+      path.utf8.allSatisfy({ (33...126).contains($0) })
     else {
-      problems.add(reader.said(name)?.location ?? reader.location, reader.path(name), "must be a path that begins with one /, such as \"/home\"")
+      problems.add(
+        reader.said(name)?.location ?? reader.location, reader.path(name),
+        "must be a path that begins with one /, such as \"/home\"")
       return nil
     }
     return path
@@ -116,7 +126,9 @@ struct FlowReader {
       if let rule = readStep(item, "steps[\(index + 1)]", &functions) { rules.append(rule) }
     }
     if rules.isEmpty, unavailable.providers.isEmpty, problems.all.isEmpty {
-      problems.add(node.location, "steps", "no provider of any step is configured: name one under `providers` in gateway.lua, or remove the flow")
+      problems.add(
+        node.location, "steps",
+        "no provider of any step is configured: name one under `providers` in gateway.lua, or remove the flow")
     }
     return rules
   }
@@ -147,6 +159,8 @@ struct FlowReader {
       return fallbacks.read(only, path, or: choices, isSkippable: isSkippable, when: when)
     }
     let choices = isSkippable && origin == nil ? skippableChoices(path, at: node.location) : choices
-    return choices.read(reader.items, path, at: node.location).map { StepRule(choices: $0, isSkippable: isSkippable, when: when) }
+    return choices.read(reader.items, path, at: node.location).map {
+      StepRule(choices: $0, isSkippable: isSkippable, when: when)
+    }
   }
 }

@@ -18,17 +18,23 @@ struct GateReader {
       } else {
         problems.add(
           node.location, "gate.replay",
-          "\"\(replay.asWritten)\" is \(replay < Self.replays.lowerBound ? "too short" : "too long"): from \"1m\" to \"7d\"")
+          "\"\(replay.asWritten)\" is \(replay < Self.replays.lowerBound ? "too short" : "too long"): from \"1m\" to \"7d\""
+        )
       }
     }
     if let node = reader.take("most_flips"), let text = Field.text(node, "gate.most_flips", problems) {
       if let share = Self.share(text) {
         gate.mostFlips = share
-        if share >= 1 { problems.warn(node.location, "gate.most_flips", "lets every change through: a gate that is never shut") }
+        if share >= 1 {
+          problems.warn(node.location, "gate.most_flips", "lets every change through: a gate that is never shut")
+        }
       } else {
-        let meant = Self.share(text.filter { $0 != " " } + "%").map { _ in "; did you mean \"\(text.filter { $0 != " " })%\"?" } ?? ""
+        let meant =
+          Self.share(text.filter { $0 != " " } + "%").map { _ in "; did you mean \"\(text.filter { $0 != " " })%\"?" }
+          ?? ""
         problems.add(
-          node.location, "gate.most_flips", "\"\(text)\" is no share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\"\(meant)")
+          node.location, "gate.most_flips",
+          "\"\(text)\" is no share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\"\(meant)")
       }
     }
     if let node = reader.take("flips_accepted"), let text = Field.text(node, "gate.flips_accepted", problems) {
@@ -44,7 +50,9 @@ struct GateReader {
   }
 
   private static func share(_ text: String) -> Double? {
-    guard let match = text.wholeMatch(of: /([0-9]{1,3}(?:\.[0-9]{1,6})?)\s?%/), let percent = Double(match.1), percent <= 100 else { return nil }
+    guard let match = text.wholeMatch(of: /([0-9]{1,3}(?:\.[0-9]{1,6})?)\s?%/), let percent = Double(match.1),
+      percent <= 100
+    else { return nil }
     return percent / 100
   }
 }

@@ -10,7 +10,8 @@ extension GatewayReader {
 
   /// `admin = "127.0.0.1:9901"`, or `{ address = "…", token = env "…", tokens = { … } }`.
   ///
-  /// Attack: `admin = "0.0.0.0:9901"`. Whoever reaches that port reads every code of the outbox, unlocks accounts and deletes them.
+  /// Attack: `admin = "0.0.0.0:9901"`. Whoever reaches that port reads every code of the outbox, unlocks accounts and
+  /// deletes them.
   func readAdmin(_ reader: TableReader) -> Admin? {
     guard let node = reader.take("admin") else { return nil }
     guard case .table = node.value else {
@@ -31,7 +32,9 @@ extension GatewayReader {
     guard let node = table.take("tokens") else { return [] }
     let path = table.path("tokens")
     guard case .table(let list) = node.value, list.isList else {
-      problems.add(node.location, path, "must be a list of tokens, as in { { name = \"grafana\", role = \"read\", token = env \"GRAFANA_TOKEN\" } }")
+      problems.add(
+        node.location, path,
+        "must be a list of tokens, as in { { name = \"grafana\", role = \"read\", token = env \"GRAFANA_TOKEN\" } }")
       return []
     }
     var tokens: [AdminToken] = []
@@ -44,7 +47,9 @@ extension GatewayReader {
       guard let name, let role, let token else { continue }
       // Attack on ourselves: one token under two names. Nobody could say who acted.
       if (tokens.map(\.secret) + [unnamed].compactMap(\.self)).contains(where: { $0.reveal() == token.reveal() }) {
-        problems.add(item.location, reader.path("token"), "is the same as another token: give each its own, as `openssl rand -hex 32` prints")
+        problems.add(
+          item.location, reader.path("token"),
+          "is the same as another token: give each its own, as `openssl rand -hex 32` prints")
         continue
       }
       tokens.append(AdminToken(name: name, role: role, secret: token))
@@ -55,11 +60,15 @@ extension GatewayReader {
   private func readTokenName(_ reader: TableReader, among tokens: [AdminToken]) -> String? {
     guard let node = reader.take("name"), let name = Field.text(node, reader.path("name"), problems) else { return nil }
     guard name.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9._@-]{0,63}/) != nil else {
-      problems.add(node.location, reader.path("name"), "\"\(name)\" is no name: letters, digits, dots, hyphens, underscores and @, at most 64")
+      problems.add(
+        node.location, reader.path("name"),
+        "\"\(name)\" is no name: letters, digits, dots, hyphens, underscores and @, at most 64")
       return nil
     }
     guard name != AdminToken.unnamed, !tokens.contains(where: { $0.name == name }) else {
-      problems.add(node.location, reader.path("name"), "there is another token \"\(name)\": the audit trail could not tell them apart")
+      problems.add(
+        node.location, reader.path("name"),
+        "there is another token \"\(name)\": the audit trail could not tell them apart")
       return nil
     }
     return name
@@ -79,7 +88,9 @@ extension GatewayReader {
     guard let token = secrets.read(node, path, problems) else { return nil }
     let bytes = Array(token.reveal().utf8)
     guard bytes.count >= Self.leastToken else {
-      problems.add(node.location, path, "is too short: at least \(Self.leastToken) characters, such as `openssl rand -hex 32` prints")
+      problems.add(
+        node.location, path,
+        "is too short: at least \(Self.leastToken) characters, such as `openssl rand -hex 32` prints")
       return nil
     }
     guard bytes.allSatisfy({ (0x21...0x7e).contains($0) }) else {

@@ -30,20 +30,30 @@ struct GatewayReader {
     let limits = readLimits(reader)
     let origins = readOrigins(reader)
     let hsts = readHSTS(reader)
-    let audit = reader.take("audit").map { AuditReader(folder: folder, secrets: secrets, problems: problems).read($0, "audit") }
-    let tracing = reader.said("tracing").flatMap { TracingReader(folder: folder, secrets: secrets, problems: problems).read($0, "tracing") }
+    let audit = reader.take("audit").map {
+      AuditReader(folder: folder, secrets: secrets, problems: problems).read($0, "audit")
+    }
+    let tracing = reader.said("tracing").flatMap {
+      TracingReader(folder: folder, secrets: secrets, problems: problems).read($0, "tracing")
+    }
     let drain = readDrain(reader)
     let gate = reader.take("gate").flatMap { GateReader(problems: problems).read($0) }
     if let publicURL, !publicURL.isSecure, !publicURL.isLoopback, let node = reader.said("public_url") {
-      problems.warn(node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
+      problems.warn(
+        node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
     }
-    guard problems.all.count == before, let listen, let admin, let publicURL, let store, let key, let region, let service, let limits else {
+    guard problems.all.count == before, let listen, let admin, let publicURL, let store, let key, let region,
+      let service, let limits
+    else {
       return nil
     }
     var settings = GatewaySettings(
-      listen: listen, admin: admin.address, publicURL: publicURL, tls: tls, store: store, key: key, region: region, trustedProxies: trusted,
-      redirectHosts: redirectHosts, cookieDomain: domains.own, service: service, brand: brand, riskBudget: risk, providers: providers,
-      connectionLimits: limits, corsOrigins: origins, adminToken: admin.token, hsts: hsts, locations: Self.locations(node))
+      listen: listen, admin: admin.address, publicURL: publicURL, tls: tls, store: store, key: key, region: region,
+      trustedProxies: trusted,
+      redirectHosts: redirectHosts, cookieDomain: domains.own, service: service, brand: brand, riskBudget: risk,
+      providers: providers,
+      connectionLimits: limits, corsOrigins: origins, adminToken: admin.token, hsts: hsts,
+      locations: Self.locations(node))
     settings.languages = languages
     settings.domains = domains.all
     settings.adminTokens = admin.tokens
@@ -69,7 +79,9 @@ struct GatewayReader {
   func address(_ reader: TableReader, _ name: String) -> ListenAddress? {
     guard let node = reader.take(name), let text = Field.text(node, reader.path(name), problems) else { return nil }
     guard let address = ListenAddress(text) else {
-      problems.add(node.location, reader.path(name), "\"\(text)\" is no address to listen on, such as \"127.0.0.1:8080\" or \"[::1]:8080\"")
+      problems.add(
+        node.location, reader.path(name),
+        "\"\(text)\" is no address to listen on, such as \"127.0.0.1:8080\" or \"[::1]:8080\"")
       return nil
     }
     return address
@@ -80,7 +92,9 @@ struct GatewayReader {
     guard let text = Field.text(node, path, problems) else { return nil }
     guard let url = OriginText.parse(text) else {
       problems.add(
-        node.location, path, "\"\(text)\" is no origin, such as \"https://auth.example.com\": scheme, host and port, and nothing behind them")
+        node.location, path,
+        "\"\(text)\" is no origin, such as \"https://auth.example.com\": scheme, host and port, and nothing behind them"
+      )
       return nil
     }
     return url
@@ -93,23 +107,29 @@ struct GatewayReader {
     return texts.enumerated().compactMap { index, item in
       if let block = AddressBlock(item.text) { return block }
       problems.add(
-        item.node.location, "trusted_proxies[\(index + 1)]", "\"\(item.text)\" is no address block, such as \"127.0.0.1/32\" or \"10.0.0.0/8\"")
+        item.node.location, "trusted_proxies[\(index + 1)]",
+        "\"\(item.text)\" is no address block, such as \"127.0.0.1/32\" or \"10.0.0.0/8\"")
       return nil
     }
   }
 
   private func authorities(_ reader: TableReader) -> [String] {
-    guard let node = reader.take("redirect_hosts"), let texts = Field.texts(node, "redirect_hosts", problems) else { return [] }
+    guard let node = reader.take("redirect_hosts"), let texts = Field.texts(node, "redirect_hosts", problems) else {
+      return []
+    }
     return texts.enumerated().compactMap { index, item in
       if let host = HostName(item.text) { return host.authority }
       problems.add(
-        item.node.location, "redirect_hosts[\(index + 1)]", "\"\(item.text)\" is no host, such as \"app.example.com\" or \"app.example.com:8443\"")
+        item.node.location, "redirect_hosts[\(index + 1)]",
+        "\"\(item.text)\" is no host, such as \"app.example.com\" or \"app.example.com:8443\"")
       return nil
     }
   }
 
   private func readOrigins(_ reader: TableReader) -> [String] {
-    guard let node = reader.take("cors_origins"), let texts = Field.texts(node, "cors_origins", problems) else { return [] }
+    guard let node = reader.take("cors_origins"), let texts = Field.texts(node, "cors_origins", problems) else {
+      return []
+    }
     return texts.enumerated().compactMap { index, item in origin(item.node, "cors_origins[\(index + 1)]")?.description }
   }
 
@@ -118,7 +138,9 @@ struct GatewayReader {
   func resolved(_ path: String) -> String { path.hasPrefix("/") ? path : "\(folder)/\(path)" }
 
   private func readTLS(_ reader: TableReader) -> TLSFiles? {
-    guard let node = reader.take("tls"), let tls = TableReader(node, .tls, path: "tls", problems: problems) else { return nil }
+    guard let node = reader.take("tls"), let tls = TableReader(node, .tls, path: "tls", problems: problems) else {
+      return nil
+    }
     var files: [String] = []
     for name in ["cert", "key"] {
       guard let node = tls.take(name), let path = Field.text(node, "tls.\(name)", problems) else { continue }
@@ -126,7 +148,9 @@ struct GatewayReader {
       case .success:
         files.append(resolved(path))
         if name == "key", FilePermissions.isOpenToOthers(resolved(path)) {
-          problems.warn(node.location, "tls.key", "\(path): every user of this machine may read it. Run: chmod 600 \(resolved(path))")
+          problems.warn(
+            node.location, "tls.key",
+            "\(path): every user of this machine may read it. Run: chmod 600 \(resolved(path))")
         }
       case .failure(let failure): problems.add(node.location, "tls.\(name)", "\(path): \(failure.sentence)")
       }
@@ -141,14 +165,17 @@ struct GatewayReader {
     if text == "sqlite::memory:" { return .sqlite(path: ":memory:") }
     if text.hasPrefix("sqlite:"), text.count > 7 { return .sqlite(path: resolved(String(text.dropFirst(7)))) }
     if text.hasPrefix("postgres://") || text.hasPrefix("postgresql://") { return .postgres(url: text) }
-    problems.add(node.location, "store", "\"\(text)\" is no store; write \"sqlite:data/moongate.db\" or \"postgres://…\"")
+    problems.add(
+      node.location, "store", "\"\(text)\" is no store; write \"sqlite:data/moongate.db\" or \"postgres://…\"")
     return nil
   }
 
   private func readKey(_ reader: TableReader) -> KeyLocation? {
     guard let node = reader.take("key") else { return nil }
     // A key's file need not be there: it is made at the first start, and check makes nothing.
-    if case .tagged("file", let arguments) = node.value, case .text(let path)? = arguments.first?.value { return .file(path: resolved(path)) }
+    if case .tagged("file", let arguments) = node.value, case .text(let path)? = arguments.first?.value {
+      return .file(path: resolved(path))
+    }
     if case .tagged("credential", let arguments) = node.value, case .text(let name)? = arguments.first?.value {
       return secrets.credentialFile(name, node.location, "key", problems).map { .credential(path: $0) }
     }
@@ -168,16 +195,22 @@ struct GatewayReader {
   }
 
   private func readBrand(_ reader: TableReader) -> Brand {
-    guard let node = reader.take("brand"), let table = TableReader(node, .brand, path: "brand", problems: problems) else { return Brand() }
+    guard let node = reader.take("brand"), let table = TableReader(node, .brand, path: "brand", problems: problems)
+    else { return Brand() }
     var brand = Brand(
-      name: table.text("name"), logo: table.text("logo"), primary: table.text("primary"), support: table.text("support"),
+      name: table.text("name"), logo: table.text("logo"), primary: table.text("primary"),
+      support: table.text("support"),
       terms: table.text("terms"), privacy: table.text("privacy"))
     if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil, let node = table.said("primary") {
       problems.add(node.location, "brand.primary", "\"\(primary)\" is no colour, such as \"#0D7377\"")
     }
-    if let logo = brand.logo, !logo.hasPrefix("https://"), let node = table.said("logo") { brand.logoFile = readLogo(logo, node) }
+    if let logo = brand.logo, !logo.hasPrefix("https://"), let node = table.said("logo") {
+      brand.logoFile = readLogo(logo, node)
+    }
     // Shown as a link on every page: javascript: would run there.
-    if let support = brand.support, !["mailto:", "https://", "tel:"].contains(where: support.hasPrefix), let node = table.said("support") {
+    if let support = brand.support, !["mailto:", "https://", "tel:"].contains(where: support.hasPrefix),
+      let node = table.said("support")
+    {
       problems.add(node.location, "brand.support", "\"\(support)\" must begin with mailto:, https:// or tel:")
     }
     for (name, link) in [("terms", brand.terms), ("privacy", brand.privacy)] {
@@ -209,14 +242,19 @@ struct GatewayReader {
         tags.append(item.text)
       }
     }
-    if texts.isEmpty { problems.add(node.location, "languages", "is empty: name at least one language, or leave it out") }
+    if texts.isEmpty {
+      problems.add(node.location, "languages", "is empty: name at least one language, or leave it out")
+    }
     return tags
   }
 
   private func readLogo(_ logo: String, _ node: LuaNode) -> PageFile? {
     let name = String(logo.split(separator: "/").last ?? "")
-    guard [".svg", ".png", ".jpg", ".jpeg", ".webp"].contains(where: name.lowercased().hasSuffix), !logo.contains("://") else {
-      problems.add(node.location, "brand.logo", "\"\(logo)\" is no picture: name a .svg, .png, .jpg or .webp file, or an https:// address")
+    guard [".svg", ".png", ".jpg", ".jpeg", ".webp"].contains(where: name.lowercased().hasSuffix), !logo.contains("://")
+    else {
+      problems.add(
+        node.location, "brand.logo",
+        "\"\(logo)\" is no picture: name a .svg, .png, .jpg or .webp file, or an https:// address")
       return nil
     }
     switch ConfigurationFiles.read(resolved(logo)) {
@@ -230,7 +268,8 @@ struct GatewayReader {
   private func readRiskBudget(_ reader: TableReader) -> Double? {
     guard let node = reader.take("risk_budget"), let text = Field.text(node, "risk_budget", problems)
     else { return nil }
-    guard let match = text.wholeMatch(of: /([0-9]{1,3}(?:\.[0-9]{1,9})?)% per ([0-9a-z]+)/), let percent = Double(match.1),
+    guard let match = text.wholeMatch(of: /([0-9]{1,3}(?:\.[0-9]{1,9})?)% per ([0-9a-z]+)/),
+      let percent = Double(match.1),
       let span = Field.duration(String(match.2)), percent > 0, percent <= 100, span >= .seconds(3600)
     else {
       problems.add(node.location, "risk_budget", "\"\(text)\" is no risk; write \"0.1% per 30d\"")
@@ -246,11 +285,15 @@ struct GatewayReader {
     else { return nil }
     var limits = ConnectionLimits()
     limits.connections = connections
-    if let node = table.take("flows"), let flows = TableReader(node, .flowLimits, path: "limits.flows", problems: problems) {
+    if let node = table.take("flows"),
+      let flows = TableReader(node, .flowLimits, path: "limits.flows", problems: problems)
+    {
       limits.flows.count = flows.whole("count", in: 1_000...10_000_000) ?? limits.flows.count
       limits.flows.bytes = flows.size("bytes", in: (1 << 20)...(1 << 40)) ?? limits.flows.bytes
     }
-    if let node = table.take("per_ip"), let each = TableReader(node, .addressLimits, path: "limits.per_ip", problems: problems) {
+    if let node = table.take("per_ip"),
+      let each = TableReader(node, .addressLimits, path: "limits.per_ip", problems: problems)
+    {
       limits.connectionsPerAddress = each.whole("connections", in: 1...10_000_000)
       if let node = each.take("requests"), let text = Field.text(node, "limits.per_ip.requests", problems) {
         if let match = text.wholeMatch(of: /([0-9]{1,7})\/s/), let rate = Int(match.1), rate > 0 {
@@ -266,10 +309,12 @@ struct GatewayReader {
 
   // MARK: providers
 
-  /// The names under `providers`, whatever else is wrong with the file; nil where they cannot be told, so that one slip there
-  /// is not reported again by every flow.
+  /// The names under `providers`, whatever else is wrong with the file; nil where they cannot be told, so that one slip
+  /// there is not reported again by every flow.
   static func configured(_ node: LuaNode, _ catalog: ProviderCatalog) -> Set<ProviderName>? {
-    guard case .table(let table) = node.value, case .table(let providers)? = table.fields["providers"]?.value else { return nil }
+    guard case .table(let table) = node.value, case .table(let providers)? = table.fields["providers"]?.value else {
+      return nil
+    }
     let names = providers.fields.keys.map { catalog.descriptor($0)?.name }
     return names.contains { $0 == nil } ? nil : Set(names.compactMap(\.self))
   }
@@ -283,11 +328,14 @@ struct GatewayReader {
       guard let descriptor = catalog.descriptor(name) else {
         problems.add(
           node.location, "providers.\(name)",
-          "this program has no provider `\(name)`\(Suggestion.phrase(for: name, among: catalog.descriptors.map(\.name.rawValue)))")
+          "this program has no provider `\(name)`\(Suggestion.phrase(for: name, among: catalog.descriptors.map(\.name.rawValue)))"
+        )
         continue
       }
       let settings = ProviderSettingsReader(folder: folder, secrets: secrets, publicURL: publicURL, problems: problems)
-      if let settings = settings.read(ExecReader.settings(node, types: catalog.types), descriptor) { all[descriptor.name] = settings }
+      if let settings = settings.read(ExecReader.settings(node, types: catalog.types), descriptor) {
+        all[descriptor.name] = settings
+      }
     }
     return all
   }

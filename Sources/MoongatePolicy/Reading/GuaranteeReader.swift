@@ -20,7 +20,8 @@ struct GuaranteeReader {
     for item in table.items {
       guard let guarantee = read(statement: item) else { continue }
       if let line = lines[guarantee.statement] {
-        problems.add(item.location, "", "says \"\(guarantee.statement)\" again, first in line \(line): give each its own words")
+        problems.add(
+          item.location, "", "says \"\(guarantee.statement)\" again, first in line \(line): give each its own words")
       }
       lines[guarantee.statement] = item.location.line
       guarantees.append(guarantee)
@@ -34,7 +35,8 @@ struct GuaranteeReader {
       return nil
     }
     guard arguments.count == 2, case .text(let statement) = arguments[0].value else {
-      problems.add(node.location, "", "a guarantee says what it guarantees in a table after its words, as in \(Self.example)")
+      problems.add(
+        node.location, "", "a guarantee says what it guarantees in a table after its words, as in \(Self.example)")
       return nil
     }
     guard !statement.allSatisfy(\.isWhitespace), Field.text(arguments[0], "", problems) != nil else {
@@ -55,35 +57,44 @@ struct GuaranteeReader {
   private func ofSessions(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
     for name in ["passed", "factors", "within", "host", "group"] {
       guard let node = reader.said(name) else { continue }
-      let instead = ["passed", "factors"].contains(name) ? "; for sessions as they begin, write session = { \(name) = … }" : ""
+      let instead =
+        ["passed", "factors"].contains(name) ? "; for sessions as they begin, write session = { \(name) = … }" : ""
       problems.add(node.location, name, "belongs to a guarantee about a route, and there is no `route`\(instead)")
     }
     guard let node = reader.said("session") else {
       if reader.said("account") != nil || reader.said("client") != nil || reader.names.isEmpty {
         problems.add(
-          reader.location, "", "guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about")
+          reader.location, "",
+          "guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about"
+        )
       }
       return nil
     }
     let facts = readFacts(reader)
-    guard let session = TableReader(node, .guaranteeSession, path: "session", problems: problems), let demand = readDemand(session), let facts
+    guard let session = TableReader(node, .guaranteeSession, path: "session", problems: problems),
+      let demand = readDemand(session), let facts
     else { return nil }
     return (.sessions(facts), demand)
   }
 
   private func readFacts(_ reader: TableReader) -> KnownFacts? {
     var facts: [BooleanFact: Bool] = [:]
-    if let node = reader.said("account"), let account = TableReader(node, .guaranteeAccount, path: "account", problems: problems) {
+    if let node = reader.said("account"),
+      let account = TableReader(node, .guaranteeAccount, path: "account", problems: problems)
+    {
       facts = readAccount(account)
     }
-    if let node = reader.said("client"), let client = TableReader(node, .guaranteeClient, path: "client", problems: problems) {
+    if let node = reader.said("client"),
+      let client = TableReader(node, .guaranteeClient, path: "client", problems: problems)
+    {
       facts[.newDevice] = client.flag("new_device")
       facts[.networkChanged] = client.flag("network_changed")
     }
     guard let known = KnownFacts(facts) else {
       problems.add(
         (reader.said("account") ?? reader.said("client"))?.location ?? reader.location, "account",
-        "no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has")
+        "no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has"
+      )
       return nil
     }
     return known
@@ -105,15 +116,20 @@ struct GuaranteeReader {
           location, account.path("has_pin"),
           pads.isEmpty
             ? "gateway.lua configures no provider of a PIN, so no account has one"
-            : "several providers keep a PIN: name one of \(Suggestion.list(pads.map(\.rawValue))), as in factors = { \(pads[0]) = true }")
+            : "several providers keep a PIN: name one of \(Suggestion.list(pads.map(\.rawValue))), as in factors = { \(pads[0]) = true }"
+        )
       }
     }
-    guard let node = account.said("factors"), let factors = TableReader(node, nil, path: account.path("factors"), problems: problems) else {
+    guard let node = account.said("factors"),
+      let factors = TableReader(node, nil, path: account.path("factors"), problems: problems)
+    else {
       return facts
     }
     for name in factors.names {
       guard let value = factors.flag(name) else { continue }
-      guard let provider = provider(name, factors.path(name), at: factors.said(name)?.location ?? node.location) else { continue }
+      guard let provider = provider(name, factors.path(name), at: factors.said(name)?.location ?? node.location) else {
+        continue
+      }
       if let said = facts[.keeps(provider)], said != value {
         problems.add(factors.said(name)?.location ?? node.location, factors.path(name), "contradicts `has_pin`")
       }
@@ -128,7 +144,8 @@ struct GuaranteeReader {
     for name in ["account", "client", "session"] {
       guard let node = reader.said(name) else { continue }
       let instead = name == "session" ? "; write `passed` or `factors` beside `route`" : ""
-      problems.add(node.location, name, "a guarantee about a route is about every session that passes it: remove this\(instead)")
+      problems.add(
+        node.location, name, "a guarantee about a route is about every session that passes it: remove this\(instead)")
     }
     let routes = RouteReader(catalog: catalog, flows: nil, gateway: nil, groups: nil, problems: problems)
     let pattern = reader.take("route").flatMap { routes.readPattern($0, "route") }
@@ -148,9 +165,11 @@ struct GuaranteeReader {
     let factors = reader.whole("factors", in: 1...9)
     let within = reader.duration("within", atLeast: .seconds(1))
     if let node = reader.said("within"), reader.said("passed") == nil {
-      problems.add(node.location, reader.path("within"), "counts from when a provider was passed: say which, with `passed`")
+      problems.add(
+        node.location, reader.path("within"), "counts from when a provider was passed: say which, with `passed`")
     }
-    guard reader.said("passed") != nil || reader.said("factors") != nil || isOfRoute && reader.said("group") != nil else {
+    guard reader.said("passed") != nil || reader.said("factors") != nil || isOfRoute && reader.said("group") != nil
+    else {
       let group = isOfRoute ? ", or group = \"ops\"" : ""
       problems.add(reader.location, reader.path, "guarantees nothing: write passed = \"pin\" or factors = 2\(group)")
       return nil
@@ -163,7 +182,8 @@ struct GuaranteeReader {
     guard case .tagged("any_of", let arguments) = node.value else {
       guard case .text(let text) = node.value else {
         problems.add(
-          node.location, path, "must name a provider in quotes, or several, as in any_of { \"pin\", \"totp\" }, not \(node.value.described)")
+          node.location, path,
+          "must name a provider in quotes, or several, as in any_of { \"pin\", \"totp\" }, not \(node.value.described)")
         return nil
       }
       return provider(text, path, at: node.location).map { [$0] }
@@ -172,12 +192,15 @@ struct GuaranteeReader {
       problems.add(node.location, path, "any_of takes a list of providers, as in any_of { \"pin\", \"totp\" }")
       return nil
     }
-    return table.items.compactMap { item in Field.text(item, path, problems).flatMap { provider($0, path, at: item.location) } }
+    return table.items.compactMap { item in
+      Field.text(item, path, problems).flatMap { provider($0, path, at: item.location) }
+    }
   }
 
   private func provider(_ text: String, _ path: String, at location: SourceLocation) -> ProviderName? {
     guard let name = catalog.known(text) else {
-      problems.add(location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: catalog.names))")
+      problems.add(
+        location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: catalog.names))")
       return nil
     }
     guard catalog.isConfigured(name) else {

@@ -23,11 +23,15 @@ struct LuaFiles {
   ///   - count: how many arguments it has: two where a name stands before the table.
   ///   - types: the providers whose names are constructors in this file.
   /// - Returns: the constructor's arguments, or nil with a problem.
-  mutating func read(_ file: ConfigurationFiles.File, constructor: String, example: String, count: Int = 1, types: [String] = []) -> [LuaNode]? {
+  mutating func read(
+    _ file: ConfigurationFiles.File, constructor: String, example: String, count: Int = 1, types: [String] = []
+  ) -> [LuaNode]? {
     guard let node = value(of: file, types) else { return nil }
     guard case .tagged(constructor, let arguments) = node.value, arguments.count == count else {
       let got: String =
-        if case .tagged(constructor, _) = node.value { "a name without its table" } else if case .tagged(let other, _) = node.value {
+        if case .tagged(constructor, _) = node.value {
+          "a name without its table"
+        } else if case .tagged(let other, _) = node.value {
           "`\(other)`"
         } else if case .null = node.value { "nothing" } else { node.value.described }
       problems.add(SourceLocation(file: file.name, line: 0), "", "must return \(example), and returns \(got)")
@@ -55,8 +59,11 @@ struct LuaFiles {
       sources[file.name] = Source(name: file.name, bytes: bytes)
       self.names[file.name] = names
       problems.add(unknown.problems)
-      // What is misspelled is read as what was meant, so that it hides no other mistake of the file, which is refused in any case.
-      return try value(of: unknown.mended(bytes), unknown.problems.isEmpty ? map : SourceMap(unknown.mended(bytes)), file.name, unknown, types)
+      // What is misspelled is read as what was meant, so that it hides no other mistake of the file, which is refused
+      // in any case.
+      return try value(
+        of: unknown.mended(bytes), unknown.problems.isEmpty ? map : SourceMap(unknown.mended(bytes)), file.name,
+        unknown, types)
     } catch {
       sources[file.name] = nil
       let (line, message) = SyntaxAdvice.told(error, in: bytes)
@@ -83,7 +90,9 @@ struct LuaFiles {
   }
 
   /// The map of a text that Lua can parse.
-  private static func check(_ bytes: [UInt8], _ name: String, _ problems: Problems) throws(LuaState.Failure) -> SourceMap? {
+  private static func check(_ bytes: [UInt8], _ name: String, _ problems: Problems) throws(LuaState.Failure)
+    -> SourceMap?
+  {
     let map = SourceMap(bytes)
     // Attack on the loader: Lua's parser compares each label with all others, so that a megabyte of them takes minutes.
     guard map.labels <= 1000 else {
@@ -99,7 +108,8 @@ struct LuaFiles {
     // A line break is never part of a longer character, so each line can be judged alone.
     let lines = file.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     if let bad = lines.firstIndex(where: { String(validating: $0, as: UTF8.self) == nil }) {
-      problems.add(SourceLocation(file: file.name, line: bad + 1), "", "the file is not UTF-8: save it as UTF-8 in your editor")
+      problems.add(
+        SourceLocation(file: file.name, line: bad + 1), "", "the file is not UTF-8: save it as UTF-8 in your editor")
       return nil
     }
     return file.bytes.starts(with: [0xef, 0xbb, 0xbf]) ? Array(file.bytes.dropFirst(3)) : file.bytes

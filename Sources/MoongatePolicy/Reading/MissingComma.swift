@@ -1,4 +1,5 @@
-/// Finds the field of a table behind which a comma is missing. Lua names the line of what comes next, where nothing is wrong.
+/// Finds the field of a table behind which a comma is missing. Lua names the line of what comes next, where nothing is
+/// wrong.
 enum MissingComma {
   /// - Parameter failure: of the parser.
   /// - Returns: the line on which the field ends; nil where the text is wrong in another way.
@@ -11,7 +12,9 @@ enum MissingComma {
     var current = tokens.next()
     while let token = current {
       let next = tokens.next()
-      if token.line == failure.line, isTable.last == true, let last, endsValue(last), beginsField(token, next) { return last.line }
+      if token.line == failure.line, isTable.last == true, let last, endsValue(last), beginsField(token, next) {
+        return last.line
+      }
       switch token.kind {
       case .symbol(.openBrace): isTable.append(true)
       case .opener: isTable.append(false)

@@ -8,9 +8,12 @@ struct PolicyReader {
 
   /// Lays the operator's table over the defaults: tables merge key by key; lists, and `limits`, replace.
   static func layer(_ upper: LuaNode?, over lower: LuaNode) -> LuaNode {
-    guard let upper, case .table(let above) = upper.value, case .table(var merged) = lower.value else { return upper ?? lower }
+    guard let upper, case .table(let above) = upper.value, case .table(var merged) = lower.value else {
+      return upper ?? lower
+    }
     for (name, node) in above.fields {
-      if name != "limits", case .table(let new) = node.value, let old = merged.fields[name], case .table(let table) = old.value,
+      if name != "limits", case .table(let new) = node.value, let old = merged.fields[name],
+        case .table(let table) = old.value,
         new.items.isEmpty, table.items.isEmpty
       {
         merged.fields[name] = layer(node, over: old)
@@ -36,13 +39,16 @@ struct PolicyReader {
       kept.append((FunctionName("\(prefix).\(name)"), function))
       return FunctionName("\(prefix).\(name)")
     }
-    let varying = VaryingFields(keep: { name, function in kept.append((name, function)) }, prefix: prefix, problems: problems)
+    let varying = VaryingFields(
+      keep: { name, function in kept.append((name, function)) }, prefix: prefix, problems: problems)
 
     // A provider whose own policy says nothing of codes sends none.
     let sendsCodes = if case .table(let shipped) = defaults.value { shipped.fields["code"] != nil } else { true }
     if !sendsCodes {
       for name in ["code", "timers", "message", "send"] {
-        if let node = reader.said(name) { problems.add(node.location, name, "`\(descriptor.name)` sends no codes: remove it") }
+        if let node = reader.said(name) {
+          problems.add(node.location, name, "`\(descriptor.name)` sends no codes: remove it")
+        }
       }
     }
     let code = sendsCodes ? readCode(reader) : CodeRule.none
@@ -70,12 +76,14 @@ struct PolicyReader {
     warn(limits, sendsCodes ? code : nil, resendAfter, defaults: defaults, effective: effective)
     guard problems.all.count == before, let code, let message, let unknownAccount else { return nil }
     return ProviderPolicy(
-      provider: descriptor.name, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount, message: message, send: send,
+      provider: descriptor.name, code: code, resendAfter: resendAfter, limits: limits, unknownAccount: unknownAccount,
+      message: message, send: send,
       verify: verify, reasons: reasons, locations: Self.locations(of: effective))
   }
 
   private func readCode(_ reader: TableReader) -> CodeRule? {
-    guard let node = reader.require("code"), let code = TableReader(node, .code, path: "code", problems: problems) else { return nil }
+    guard let node = reader.require("code"), let code = TableReader(node, .code, path: "code", problems: problems)
+    else { return nil }
     let length = code.whole("length", in: 4...10)
     let alphabet = code.choice("alphabet", CodeAlphabet.self)
     let lifetime = code.duration("ttl")
@@ -94,7 +102,9 @@ struct PolicyReader {
     for part in text.split(separator: "{", omittingEmptySubsequences: false).dropFirst() {
       let name = String(part.prefix { $0 != "}" })
       guard part.contains("}"), ["code", "service", "minutes"].contains(name) else {
-        problems.add(node.location, "message", "unknown part {\(name)}\(Suggestion.phrase(for: name, among: ["code", "service", "minutes"]))")
+        problems.add(
+          node.location, "message",
+          "unknown part {\(name)}\(Suggestion.phrase(for: name, among: ["code", "service", "minutes"]))")
         return nil
       }
       hasCode = hasCode || name == "code"
@@ -151,7 +161,9 @@ struct PolicyReader {
     let disables = reader.flag("disable") ?? false
     if let action, !action.hasOutcome { demandPlain(action, counts, disables, reader, path) }
     if let lockNode, zip(lock, lock.dropFirst()).contains(where: { $0.highest > $1.highest }) {
-      problems.warn(lockNode.location, "\(path).lock", "a later lock is shorter than the one before it: sort the list so that each is longer")
+      problems.warn(
+        lockNode.location, "\(path).lock",
+        "a later lock is shorter than the one before it: sort the list so that each is longer")
     }
     if let key, let action, action == .begin, key.isCeiling, !namesPerson {
       problems.warn(
@@ -160,21 +172,28 @@ struct PolicyReader {
           + "exempt from it; count per ip or device")
     }
     if let key, !applies(key) {
-      problems.warn(node.location, "\(path).per", "`\(descriptor.name)` knows no \(key.rawValue), so this limit never applies")
+      problems.warn(
+        node.location, "\(path).per", "`\(descriptor.name)` knows no \(key.rawValue), so this limit never applies")
     }
     guard problems.all.count == before, let action, let key, let max else { return nil }
     return Limit(
-      name: name, action: action, key: key, max: max, window: window, counts: counts, lock: lock, disables: disables, location: node.location)
+      name: name, action: action, key: key, max: max, window: window, counts: counts, lock: lock, disables: disables,
+      location: node.location)
   }
 
   /// A begin or a registration has no outcome: all of them count, and there is no credential to turn off.
-  private func demandPlain(_ action: LimitAction, _ counts: LimitCounts, _ disables: Bool, _ reader: TableReader, _ path: String) {
+  private func demandPlain(
+    _ action: LimitAction, _ counts: LimitCounts, _ disables: Bool, _ reader: TableReader, _ path: String
+  ) {
     if counts != .all, let node = reader.said("counts") {
       problems.add(
-        node.location, "\(path).counts", "every \(action.rawValue) counts, and none of them is a failure: remove it, or write counts = \"all\"")
+        node.location, "\(path).counts",
+        "every \(action.rawValue) counts, and none of them is a failure: remove it, or write counts = \"all\"")
     }
     if disables, let node = reader.said("disable") {
-      problems.add(node.location, "\(path).disable", "a limit on \(action.rawValue) turns no credential off: remove it, or let it lock")
+      problems.add(
+        node.location, "\(path).disable",
+        "a limit on \(action.rawValue) turns no credential off: remove it, or let it lock")
     }
   }
 
@@ -189,7 +208,9 @@ struct PolicyReader {
     }
   }
 
-  private func warn(_ limits: [Limit], _ code: CodeRule?, _ resendAfter: [Varying<Duration>], defaults: LuaNode, effective: LuaNode) {
+  private func warn(
+    _ limits: [Limit], _ code: CodeRule?, _ resendAfter: [Varying<Duration>], defaults: LuaNode, effective: LuaNode
+  ) {
     guard case .table(let lower) = defaults.value, case .table(let table) = effective.value else { return }
     let location = table.fields["limits"]?.location ?? effective.location
     if case .table(let shipped)? = lower.fields["limits"]?.value {
@@ -203,13 +224,17 @@ struct PolicyReader {
     }
     // Where nothing is sent, and nothing is there to be guessed, nobody is to be counted.
     for action in [LimitAction.send, .verify]
-    where (code != nil || action == .verify && descriptor.hashesSecrets) && !limits.contains(where: { $0.action == action && $0.key.isPersonal }) {
+    where (code != nil || action == .verify && descriptor.hashesSecrets)
+      && !limits.contains(where: { $0.action == action && $0.key.isPersonal })
+    {
       problems.warn(
         location, "limits",
         "no limit on \(action.rawValue) counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\""
       )
     }
-    if let code, let longest = resendAfter.map(\.highest).max(), longest > code.lifetime, case .table(let rule)? = table.fields["code"]?.value {
+    if let code, let longest = resendAfter.map(\.highest).max(), longest > code.lifetime,
+      case .table(let rule)? = table.fields["code"]?.value
+    {
       problems.warn(
         rule.fields["ttl"]?.location ?? location, "code.ttl",
         "is shorter than the longest wait of timers.resend_after: a code is dead before a new one may be asked for")

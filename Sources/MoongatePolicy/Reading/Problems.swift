@@ -5,7 +5,8 @@ import MoongateCore
 final class Problems {
   private(set) var all: [ConfigurationProblem] = []
   private(set) var warnings: [ConfigurationProblem] = []
-  /// What can be read and must not be served. Kept apart until a file is read, so that it does not hide what else is wrong with it.
+  /// What can be read and must not be served. Kept apart until a file is read, so that it does not hide what else is
+  /// wrong with it.
   private var unsafe: [ConfigurationProblem] = []
 
   func add(_ location: SourceLocation, _ path: String, _ message: String) {
@@ -32,7 +33,9 @@ final class Problems {
   static func sorted(_ problems: [ConfigurationProblem]) -> [ConfigurationProblem] {
     var seen: Set<ConfigurationProblem> = []
     return problems.filter { seen.insert($0).inserted }.sorted {
-      ($0.location.file, $0.location.line, $0.path, $0.message) < ($1.location.file, $1.location.line, $1.path, $1.message)
+      ($0.location.file, $0.location.line, $0.path, $0.message) < (
+        $1.location.file, $1.location.line, $1.path, $1.message
+      )
     }
   }
 }

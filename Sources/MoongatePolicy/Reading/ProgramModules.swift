@@ -1,10 +1,11 @@
 import Foundation
 
-/// The files that a script may import: those of its own ending, in its folder and the folders below. An operator who saves one of them expects
-/// that it counts.
+/// The files that a script may import: those of its own ending, in its folder and the folders below. An operator who
+/// saves one of them expects that it counts.
 ///
-/// Bounded, since a folder may hold anything: dot files and what package managers put there are not looked at, nor is what lies deep. What a program
-/// writes itself is no module (unless it writes programs), so it does not start itself anew by working.
+/// Bounded, since a folder may hold anything: dot files and what package managers put there are not looked at, nor is
+/// what lies deep. What a program writes itself is no module (unless it writes programs), so it does not start itself
+/// anew by working.
 struct ProgramModules: Sendable, Equatable {
   /// Files of one program, and folders that they are looked for in. Each is looked at twice a second.
   static let most = 256
@@ -15,16 +16,17 @@ struct ProgramModules: Sendable, Equatable {
 
   /// Absolute, in the order of their names, without the script.
   let files: [String]
-  /// Where they were looked for, absolute, but for the configuration's own folder. A module that is saved after what imports it is in none of the
-  /// files: what tells of it is its folder.
+  /// Where they were looked for, absolute, but for the configuration's own folder. A module that is saved after what
+  /// imports it is in none of the files: what tells of it is its folder.
   let folders: [String]
   /// Whether there are more.
   let isCut: Bool
 
   /// - Parameters:
-  ///   - script: absolute. One without an ending, such as a program of the system, imports nothing that could be told by its name.
-  ///   - configuration: the configuration's folder, absolute. A script that lies in it has its modules there, and none in the folders below, which
-  ///     are other programs' and the gateway's.
+  ///   - script: absolute. One without an ending, such as a program of the system, imports nothing that could be told
+  ///     by its name.
+  ///   - configuration: the configuration's folder, absolute. A script that lies in it has its modules there, and none
+  ///     in the folders below, which are other programs' and the gateway's.
   init(of script: String, configuration: String) {
     let file = URL(filePath: script)
     let ending = file.pathExtension
@@ -43,8 +45,12 @@ struct ProgramModules: Sendable, Equatable {
     isCut = modules.count > Self.most || seen.count > Self.most
   }
 
-  private static func look(in folder: String, for ending: String, depth: Int, _ found: inout [String], _ seen: inout [String]) {
-    guard found.count <= most + 1, seen.count <= most, let names = try? FileManager.default.contentsOfDirectory(atPath: folder) else { return }
+  private static func look(
+    in folder: String, for ending: String, depth: Int, _ found: inout [String], _ seen: inout [String]
+  ) {
+    guard found.count <= most + 1, seen.count <= most,
+      let names = try? FileManager.default.contentsOfDirectory(atPath: folder)
+    else { return }
     // Somebody else's modules, wherever their folder is called what it likes.
     if names.contains("pyvenv.cfg") { return }
     seen.append(folder)

@@ -46,9 +46,11 @@ struct ProviderSettingsReader {
       case .messages(let channel):
         let reader = DeliveryReader(folder: folder, secrets: secrets, publicURL: publicURL, problems: problems)
         settings.deliveries[field.name] = reader.read(node, path, for: channel)
-      case .number(let bounds): settings.values[field.name] = Field.number(node, path, problems, in: bounds).map { .number($0) }
+      case .number(let bounds):
+        settings.values[field.name] = Field.number(node, path, problems, in: bounds).map { .number($0) }
       case .flag: settings.values[field.name] = Field.flag(node, path, problems).map { .flag($0) }
-      case .choice(let words): settings.values[field.name] = Field.choice(node, path, problems, among: words).map { .text($0) }
+      case .choice(let words):
+        settings.values[field.name] = Field.choice(node, path, problems, among: words).map { .text($0) }
       case .list: settings.values[field.name] = Field.texts(node, path, problems).map { .list($0.map(\.text)) }
       case .file: settings.values[field.name] = file(node, path).map { .text($0) }
       }
@@ -59,7 +61,8 @@ struct ProviderSettingsReader {
   /// The absolute path of a file that can be read.
   private func file(_ node: LuaNode, _ path: String) -> String? {
     guard let text = Field.text(node, path, problems) else { return nil }
-    let file = URL(filePath: text, relativeTo: URL(filePath: folder, directoryHint: .isDirectory)).standardizedFileURL.path(percentEncoded: false)
+    let file = URL(filePath: text, relativeTo: URL(filePath: folder, directoryHint: .isDirectory)).standardizedFileURL
+      .path(percentEncoded: false)
     var isFolder: ObjCBool = false
     guard FileManager.default.fileExists(atPath: file, isDirectory: &isFolder), !isFolder.boolValue else {
       problems.add(node.location, path, "there is no file \(text) (paths are relative to the configuration folder)")

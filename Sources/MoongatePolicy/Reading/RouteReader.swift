@@ -14,7 +14,8 @@ struct RouteReader {
 
   func read(_ node: LuaNode, functions: inout FunctionTable) -> [Route] {
     guard case .table(let table) = node.value, table.isList else {
-      problems.add(node.location, "", "routes takes a list: routes { { path = \"/**\", to = \"http://127.0.0.1:3000\" }, … }")
+      problems.add(
+        node.location, "", "routes takes a list: routes { { path = \"/**\", to = \"http://127.0.0.1:3000\" }, … }")
       return []
     }
     var routes: [Route] = []
@@ -49,16 +50,21 @@ struct RouteReader {
     let allowsUpgrade = reader.flag("websocket") ?? false
     let headers = readHeaders(reader)
     let bodyLimit = reader.size("body")
-    let bodyRate = BodyRateReader(problems: problems).read(reader, standard: gateway.map(\.connectionLimits.bodyRate) ?? .standard)
+    let bodyRate = BodyRateReader(problems: problems).read(
+      reader, standard: gateway.map(\.connectionLimits.bodyRate) ?? .standard)
     if isOpen {
       for name in ["flow", "require", "decide", "tokens"] {
         if let node = reader.said(name) {
-          problems.add(node.location, reader.path(name), "a route that is open to all (allow = true) asks nothing of anybody: remove one of the two")
+          problems.add(
+            node.location, reader.path(name),
+            "a route that is open to all (allow = true) asks nothing of anybody: remove one of the two")
         }
       }
     }
     if let tokens { warnOfUnmetRequirement(tokens, requirement, reader) }
-    if let host, !isOpen, tokens == nil, let gateway, !Self.canHaveSession(host, gateway), let node = reader.said("host") {
+    if let host, !isOpen, tokens == nil, let gateway, !Self.canHaveSession(host, gateway),
+      let node = reader.said("host")
+    {
       problems.add(
         node.location, reader.path("host"),
         "no session can reach \(host): it is neither public_url's host (\(gateway.publicURL.host)) nor under \(Self.sessionDomains(gateway))"
@@ -66,8 +72,10 @@ struct RouteReader {
     }
     guard problems.all.count == before, let pattern, let timeout, let flow else { return nil }
     return Route(
-      host: host, path: pattern, methods: methods, upstreams: upstreams, isOpen: isOpen, flow: flow, requirement: requirement, decide: decide,
-      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate, groups: groups, tokens: tokens,
+      host: host, path: pattern, methods: methods, upstreams: upstreams, isOpen: isOpen, flow: flow,
+      requirement: requirement, decide: decide,
+      timeout: timeout, allowsUpgrade: allowsUpgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate,
+      groups: groups, tokens: tokens,
       location: node.location)
   }
 
@@ -77,7 +85,8 @@ struct RouteReader {
     switch requirement {
     case .passed(let provider, _):
       problems.warn(
-        node.location, reader.path("tokens"), "no token gets in: none has passed `\(provider)`, which `require` asks for. Remove one of the two")
+        node.location, reader.path("tokens"),
+        "no token gets in: none has passed `\(provider)`, which `require` asks for. Remove one of the two")
     case .emailVerified where !tokens.takesPersonal:
       problems.warn(
         node.location, reader.path("tokens"),
@@ -104,7 +113,9 @@ struct RouteReader {
     }
     guard let host = HostName(text), host.port == nil, host.name == text else {
       let meant = HostName(text).map { "; did you mean `\($0.name)`?" } ?? ", such as \"wallet.example.com\""
-      problems.add(node.location, reader.path("host"), "\"\(text)\" is no exact host in lower case, without port or trailing dot\(meant)")
+      problems.add(
+        node.location, reader.path("host"),
+        "\"\(text)\" is no exact host in lower case, without port or trailing dot\(meant)")
       return nil
     }
     return text
@@ -140,11 +151,15 @@ struct RouteReader {
   private func readMethods(_ reader: TableReader) -> Set<String>? {
     guard let node = reader.take("methods"), let texts = Field.texts(node, reader.path("methods"), problems)
     else { return nil }
-    if texts.isEmpty { problems.add(node.location, reader.path("methods"), "an empty list lets nothing through; leave `methods` out for all") }
+    if texts.isEmpty {
+      problems.add(
+        node.location, reader.path("methods"), "an empty list lets nothing through; leave `methods` out for all")
+    }
     for item in texts where item.text.wholeMatch(of: /[A-Z][A-Z\-]{0,31}/) == nil {
       problems.add(
         item.node.location, reader.path("methods"),
-        "\"\(item.text)\" is no method in capitals\(item.text.uppercased() != item.text ? "; did you mean `\(item.text.uppercased())`?" : "")")
+        "\"\(item.text)\" is no method in capitals\(item.text.uppercased() != item.text ? "; did you mean `\(item.text.uppercased())`?" : "")"
+      )
     }
     for item in texts where ["CONNECT", "TRACE"].contains(item.text) {
       problems.add(item.node.location, reader.path("methods"), "\(item.text) is never passed on")
@@ -165,7 +180,8 @@ struct RouteReader {
     return texts.compactMap { item in
       guard let url = OriginText.parse(item.text) else {
         problems.add(
-          item.node.location, path, "\"\(item.text)\" is no upstream, such as \"http://127.0.0.1:3000\": scheme, host and port, without a path")
+          item.node.location, path,
+          "\"\(item.text)\" is no upstream, such as \"http://127.0.0.1:3000\": scheme, host and port, without a path")
         return nil
       }
       return Upstream(isSecure: url.isSecure, host: url.host, port: url.port)
@@ -176,13 +192,16 @@ struct RouteReader {
     guard let node = reader.take("flow"), let text = Field.text(node, reader.path("flow"), problems) else { return nil }
     // Only what was said: that the default is missing is told once, for all routes.
     if let flows, !flows.contains(text), reader.said("flow") != nil {
-      problems.add(node.location, reader.path("flow"), "there is no flows/\(text).lua\(Suggestion.phrase(for: text, among: flows))")
+      problems.add(
+        node.location, reader.path("flow"), "there is no flows/\(text).lua\(Suggestion.phrase(for: text, among: flows))"
+      )
     }
     return text
   }
 
   private func readRequirement(_ reader: TableReader) -> (Requirement?, GroupRequirement?) {
-    guard let node = reader.take("require"), let table = TableReader(node, .requirement, path: reader.path("require"), problems: problems)
+    guard let node = reader.take("require"),
+      let table = TableReader(node, .requirement, path: reader.path("require"), problems: problems)
     else { return (nil, nil) }
     let group = table.take("group").flatMap {
       EntitlementReader(problems: problems).readRequirement($0, table.path("group"), defined: groups)
@@ -191,7 +210,8 @@ struct RouteReader {
     if step == nil, group == nil, table.said("group") == nil, table.said("passed") == nil {
       problems.add(
         node.location, table.path,
-        "requires nothing; write { group = \"ops\" }, { passed = \"pin\", within = \"5m\" } or { email_verified = true }")
+        "requires nothing; write { group = \"ops\" }, { passed = \"pin\", within = \"5m\" } or { email_verified = true }"
+      )
     }
     return (step, group)
   }
@@ -207,29 +227,35 @@ struct RouteReader {
       }
       guard let name = catalog.known(passed) else {
         problems.add(
-          node.location, table.path("passed"), "no provider is called \"\(passed)\"\(Suggestion.phrase(for: passed, among: catalog.names))")
+          node.location, table.path("passed"),
+          "no provider is called \"\(passed)\"\(Suggestion.phrase(for: passed, among: catalog.names))")
         return nil
       }
       if !catalog.isConfigured(name) {
-        problems.add(node.location, table.path("passed"), "gateway.lua configures no provider `\(passed)`, so nobody could ever pass")
+        problems.add(
+          node.location, table.path("passed"),
+          "gateway.lua configures no provider `\(passed)`, so nobody could ever pass")
       }
       return .passed(name, within: within)
     }
     // A `passed` that cannot be read has been told already.
     if let node = table.said("within"), within != nil, table.said("passed") == nil {
-      problems.add(node.location, table.path("within"), "counts from when a provider was passed: say which, with `passed`")
+      problems.add(
+        node.location, table.path("within"), "counts from when a provider was passed: say which, with `passed`")
     }
     return verified == true ? .emailVerified : nil
   }
 
   /// What belongs to the connection, or is written by the gateway for each request.
   private static let framing: [StaticString] = [
-    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+    "transfer-encoding", "upgrade",
     "content-length", "host", "cookie", "expect",
   ]
 
   private func readHeaders(_ reader: TableReader) -> [(name: String, value: String)] {
-    guard let node = reader.take("headers"), let table = TableReader(node, nil, path: reader.path("headers"), problems: problems)
+    guard let node = reader.take("headers"),
+      let table = TableReader(node, nil, path: reader.path("headers"), problems: problems)
     else { return [] }
     var headers: [(name: String, value: String)] = []
     for name in table.names {

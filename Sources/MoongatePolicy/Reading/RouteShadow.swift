@@ -4,7 +4,9 @@ import MoongateCore
 enum RouteShadow {
   /// The earlier route that leaves nothing, or the first of several that do so together, one for each method.
   static func earliest(over route: Route, among earlier: ArraySlice<Route>) -> SourceLocation? {
-    let candidates = earlier.filter { ($0.host == nil || $0.host == route.host) && covers($0.path.segments, route.path.segments) }
+    let candidates = earlier.filter {
+      ($0.host == nil || $0.host == route.host) && covers($0.path.segments, route.path.segments)
+    }
     guard let methods = route.methods else { return candidates.first { $0.methods == nil }?.location }
     let covering = methods.map { method in candidates.first { accepts($0, method) } }
     return covering.contains { $0 == nil } ? nil : covering.first??.location
@@ -15,8 +17,8 @@ enum RouteShadow {
     return methods.contains(method) || (method == "HEAD" && methods.contains("GET"))
   }
 
-  /// Whether every path of `narrow` is one of `wide`. `narrow`'s own wildcards are taken as symbols that only a wildcard of
-  /// `wide` can match, so that "yes" is always true.
+  /// Whether every path of `narrow` is one of `wide`. `narrow`'s own wildcards are taken as symbols that only a
+  /// wildcard of `wide` can match, so that "yes" is always true.
   static func covers(_ wide: [PathPattern.Segment], _ narrow: [PathPattern.Segment]) -> Bool {
     // Which suffixes of `narrow` the rest of `wide` covers, from its end.
     var reachable = [Bool](repeating: false, count: narrow.count + 1)

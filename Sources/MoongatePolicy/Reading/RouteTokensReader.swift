@@ -14,7 +14,8 @@ struct RouteTokensReader {
     case .flag(true): return .services
     case .flag(false): return nil
     case .text(let text):
-      problems.add(node.location, path, "must be \(Self.example), not \(node.value.described); did you mean `{ \"\(text)\" }`?")
+      problems.add(
+        node.location, path, "must be \(Self.example), not \(node.value.described); did you mean `{ \"\(text)\" }`?")
       return nil
     case .table: break
     default:
@@ -22,7 +23,9 @@ struct RouteTokensReader {
       return nil
     }
     let before = problems.all.count
-    guard let table = TableReader(node, .routeTokens, path: path, problems: problems, allowsItems: true) else { return nil }
+    guard let table = TableReader(node, .routeTokens, path: path, problems: problems, allowsItems: true) else {
+      return nil
+    }
     let names = table.items.enumerated().compactMap { index, item in name(item, "\(path)[\(index + 1)]") }
     let takesPersonal = table.flag("personal") ?? false
     if names.isEmpty, !takesPersonal, problems.all.count == before {
@@ -34,7 +37,9 @@ struct RouteTokensReader {
   private func name(_ node: LuaNode, _ path: String) -> String? {
     guard let text = Field.text(node, path, problems) else { return nil }
     if ServiceTokenName(text) != nil { return text }
-    let meant = ServiceTokenName(text.lowercased()).map { "; did you mean `\($0.text)`?" } ?? ": a name is \(ServiceTokenName.rule)"
+    let meant =
+      ServiceTokenName(text.lowercased()).map { "; did you mean `\($0.text)`?" }
+      ?? ": a name is \(ServiceTokenName.rule)"
     problems.add(node.location, path, "\"\(text)\" is no name of a token\(meant)")
     return nil
   }

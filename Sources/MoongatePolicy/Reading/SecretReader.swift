@@ -5,7 +5,8 @@ struct SecretReader {
   let folder: String
   let environment: [String: String]
 
-  /// The file of a credential that systemd hands over (systemd.exec(5), `LoadCredential=`), in the folder that `CREDENTIALS_DIRECTORY` names.
+  /// The file of a credential that systemd hands over (systemd.exec(5), `LoadCredential=`), in the folder that
+  /// `CREDENTIALS_DIRECTORY` names.
   /// - Returns: nil, after telling why, if systemd hands over no credential of the name.
   func credentialFile(_ name: String, _ location: SourceLocation, _ path: String, _ problems: Problems) -> String? {
     guard !name.isEmpty, !name.contains("/"), !name.hasPrefix(".") else {
@@ -35,7 +36,9 @@ struct SecretReader {
 
   /// The path of a file that is not there; nil where it is, or the secret is no file.
   func missingFile(_ node: LuaNode) -> String? {
-    guard case .tagged("file", let arguments) = node.value, case .text(let name)? = arguments.first?.value else { return nil }
+    guard case .tagged("file", let arguments) = node.value, case .text(let name)? = arguments.first?.value else {
+      return nil
+    }
     let path = name.hasPrefix("/") ? name : "\(folder)/\(name)"
     if case .failure(let failure) = ConfigurationFiles.read(path), failure.isAbsence { return path }
     return nil
@@ -56,14 +59,20 @@ struct SecretReader {
       return read(file: name.hasPrefix("/") ? name : "\(folder)/\(name)", named: name, node.location, path, problems)
     case .tagged("credential", let arguments):
       guard case .text(let name)? = arguments.first?.value else { break }
-      return credentialFile(name, node.location, path, problems).flatMap { read(file: $0, named: name, node.location, path, problems) }
+      return credentialFile(name, node.location, path, problems).flatMap {
+        read(file: $0, named: name, node.location, path, problems)
+      }
     default: break
     }
-    problems.add(node.location, path, "secrets come from env \"NAME\", file \"path\" or credential \"name\", so that they are not in this file")
+    problems.add(
+      node.location, path,
+      "secrets come from env \"NAME\", file \"path\" or credential \"name\", so that they are not in this file")
     return nil
   }
 
-  private func read(file: String, named name: String, _ location: SourceLocation, _ path: String, _ problems: Problems) -> SecretText? {
+  private func read(file: String, named name: String, _ location: SourceLocation, _ path: String, _ problems: Problems)
+    -> SecretText?
+  {
     switch ConfigurationFiles.read(file, isSecret: true) {
     case .success(let bytes):
       var text = String(decoding: bytes, as: UTF8.self)

@@ -5,10 +5,11 @@ import MoongateSDK
 struct StepChoicesReader {
   let providers: ProviderCatalog
   let problems: Problems
-  /// Called with the providers of a step of which none is configured, in place of a problem; nil: such a step is a problem.
+  /// Called with the providers of a step of which none is configured, in place of a problem; nil: such a step is a
+  /// problem.
   var whenUnavailable: (([String]) -> Void)?
-  /// Whether the step comes with a provider: one that this program does not have is taken as one that is not configured, and one that is configured under
-  /// other names only stands for all of these.
+  /// Whether the step comes with a provider: one that this program does not have is taken as one that is not
+  /// configured, and one that is configured under other names only stands for all of these.
   var comesWithProvider = false
 
   /// One provider, `any_of { … }`, or several.
@@ -32,7 +33,9 @@ struct StepChoicesReader {
     }
     if choices.isEmpty {
       problems.add(
-        location, path, "no provider of this step is configured: name \(Suggestion.list(left)) under `providers` in gateway.lua, or remove the step")
+        location, path,
+        "no provider of this step is configured: name \(Suggestion.list(left)) under `providers` in gateway.lua, or remove the step"
+      )
       return nil
     }
     return choices
@@ -42,7 +45,9 @@ struct StepChoicesReader {
   private func take(_ node: LuaNode, _ path: String, _ choices: inout [ProviderName], _ left: inout [String]) -> Bool {
     if case .tagged("fallback", _) = node.value {
       problems.add(
-        node.location, path, "a fallback is a step of a flow, with nothing beside it and in nothing else, as in { fallback { \"a\", \"b\" } }")
+        node.location, path,
+        "a fallback is a step of a flow, with nothing beside it and in nothing else, as in { fallback { \"a\", \"b\" } }"
+      )
       return false
     }
     guard case .text(let text) = node.value else {
@@ -54,7 +59,8 @@ struct StepChoicesReader {
         left.append(text)
         return true
       }
-      problems.add(node.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
+      problems.add(
+        node.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
       return false
     }
     guard providers.isConfigured(name) else {

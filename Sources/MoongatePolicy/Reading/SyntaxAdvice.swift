@@ -3,11 +3,18 @@ enum SyntaxAdvice {
   /// - Parameter failure: of the parser.
   static func told(_ failure: LuaState.Failure, in text: [UInt8]) -> (line: Int, message: String) {
     let lua = failure.message
-    if let line = MissingComma.line(in: text, before: failure) { return (line, "a comma is missing after this field? (\(lua))") }
-    if let match = lua.firstMatch(of: /^'end' expected \(to close '(\w+)' at line (\d+)\)/), let line = Int(match.2) {
-      return (line, "the `\(match.1)` that begins here has no `end` of its own, which is due before line \(failure.line) (\(lua))")
+    if let line = MissingComma.line(in: text, before: failure) {
+      return (line, "a comma is missing after this field? (\(lua))")
     }
-    if let match = lua.firstMatch(of: /^'([})\]])' expected \(to close '(.)' at line (\d+)\) near <eof>/), let line = Int(match.3) {
+    if let match = lua.firstMatch(of: /^'end' expected \(to close '(\w+)' at line (\d+)\)/), let line = Int(match.2) {
+      return (
+        line,
+        "the `\(match.1)` that begins here has no `end` of its own, which is due before line \(failure.line) (\(lua))"
+      )
+    }
+    if let match = lua.firstMatch(of: /^'([})\]])' expected \(to close '(.)' at line (\d+)\) near <eof>/),
+      let line = Int(match.3)
+    {
       return (line, "the `\(match.2)` that begins here has no `\(match.1)` (\(lua))")
     }
     return (failure.line, lua + advice(lua))

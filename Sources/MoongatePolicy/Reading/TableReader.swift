@@ -88,7 +88,9 @@ final class TableReader {
     take(name).flatMap { Field.duration($0, path(name), problems, atLeast: least) }
   }
 
-  func whole(_ name: String, in range: ClosedRange<Int>) -> Int? { take(name).flatMap { Field.whole($0, path(name), problems, in: range) } }
+  func whole(_ name: String, in range: ClosedRange<Int>) -> Int? {
+    take(name).flatMap { Field.whole($0, path(name), problems, in: range) }
+  }
 
   /// Bytes.
   func size(_ name: String, in range: ClosedRange<Int> = 0...Int.max) -> Int? {
@@ -118,7 +120,9 @@ enum Field {
       return nil
     }
     // Text goes into headers, pages and log lines: a control character is a mistake everywhere.
-    guard text.utf8.count <= 4096, !text.unicodeScalars.contains(where: { $0.value < 32 && $0 != "\n" || $0.value == 127 || $0 == "\u{FFFD}" }) else {
+    guard text.utf8.count <= 4096,
+      !text.unicodeScalars.contains(where: { $0.value < 32 && $0 != "\n" || $0.value == 127 || $0 == "\u{FFFD}" })
+    else {
       problems.add(node.location, path, "must be plain text of at most 4096 bytes, without control characters")
       return nil
     }
@@ -141,7 +145,10 @@ enum Field {
     if let whole, range.contains(whole) { return whole }
     switch node.value {
     case .function: problems.add(node.location, path, Field.bareFunction)
-    default: problems.add(node.location, path, "must be a whole number from \(range.lowerBound) to \(range.upperBound), not \(node.value.described)")
+    default:
+      problems.add(
+        node.location, path,
+        "must be a whole number from \(range.lowerBound) to \(range.upperBound), not \(node.value.described)")
     }
     return nil
   }
@@ -162,11 +169,14 @@ enum Field {
   /// Without `.0` where there is nothing behind the point.
   private static func bounded(_ number: Double) -> String { Int64(exactly: number).map(String.init) ?? String(number) }
 
-  static func duration(_ node: LuaNode, _ path: String, _ problems: Problems, atLeast least: Duration = .milliseconds(1)) -> Duration? {
+  static func duration(
+    _ node: LuaNode, _ path: String, _ problems: Problems, atLeast least: Duration = .milliseconds(1)
+  ) -> Duration? {
     switch node.value {
     case .text(let text):
       guard let duration = duration(text) else {
-        let advice = meantDuration(text).map { "did you mean \"\($0)\"?" } ?? "write \"90s\", \"10m\", \"1h30m\" or \"7d\""
+        let advice =
+          meantDuration(text).map { "did you mean \"\($0)\"?" } ?? "write \"90s\", \"10m\", \"1h30m\" or \"7d\""
         problems.add(node.location, path, "\(node.value.described) is no duration; \(advice)")
         return nil
       }
@@ -176,8 +186,11 @@ enum Field {
       }
       return duration
     case .integer(let number):
-      problems.add(node.location, path, "a bare number is no duration; write \"\(number)s\" for seconds or \"\(number)m\" for minutes")
-    case .number: problems.add(node.location, path, "a bare number is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\"")
+      problems.add(
+        node.location, path,
+        "a bare number is no duration; write \"\(number)s\" for seconds or \"\(number)m\" for minutes")
+    case .number:
+      problems.add(node.location, path, "a bare number is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\"")
     case .function: problems.add(node.location, path, Field.bareFunction)
     default: problems.add(node.location, path, "must be a duration, such as \"15m\", not \(node.value.described)")
     }
@@ -186,7 +199,9 @@ enum Field {
 
   /// The duration that a text such as "3min", "2 hours" or "1w" means; nil where that is not clear.
   static func meantDuration(_ text: String) -> String? {
-    guard let match = text.lowercased().wholeMatch(of: /\s*([0-9]{1,6})\s*([a-z]+)\s*/), let count = Int(match.1) else { return nil }
+    guard let match = text.lowercased().wholeMatch(of: /\s*([0-9]{1,6})\s*([a-z]+)\s*/), let count = Int(match.1) else {
+      return nil
+    }
     switch match.2 {
     case "ms", "msec", "msecs", "millis", "millisecond", "milliseconds": return "\(count)ms"
     case "s", "sec", "secs", "second", "seconds": return "\(count)s"
@@ -216,7 +231,9 @@ enum Field {
   static func size(_ node: LuaNode, _ path: String, _ problems: Problems, in range: ClosedRange<Int>) -> Int? {
     guard let text = text(node, path, problems) else { return nil }
     let units = ["B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
-    guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1), let unit = units[String(match.2)] else {
+    guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1),
+      let unit = units[String(match.2)]
+    else {
       problems.add(node.location, path, "\"\(text)\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\"")
       return nil
     }
@@ -228,20 +245,25 @@ enum Field {
   /// One of these words.
   static func choice(_ node: LuaNode, _ path: String, _ problems: Problems, among words: [String]) -> String? {
     guard case .text(let text) = node.value else {
-      problems.add(node.location, path, "must be one of \(Suggestion.list(words)), in quotes, not \(node.value.described)")
+      problems.add(
+        node.location, path, "must be one of \(Suggestion.list(words)), in quotes, not \(node.value.described)")
       return nil
     }
     if words.contains(text) { return text }
-    problems.add(node.location, path, "\(node.value.described) is not known\(Suggestion.phrase(for: text, among: words))")
+    problems.add(
+      node.location, path, "\(node.value.described) is not known\(Suggestion.phrase(for: text, among: words))")
     return nil
   }
 
   /// The texts of a list.
   static func texts(_ node: LuaNode, _ path: String, _ problems: Problems) -> [(text: String, node: LuaNode)]? {
     guard case .table(let table) = node.value, table.isList else {
-      problems.add(node.location, path, "must be a list of texts, as in `{ \"a\", \"b\" }`, not \(node.value.described)")
+      problems.add(
+        node.location, path, "must be a list of texts, as in `{ \"a\", \"b\" }`, not \(node.value.described)")
       return nil
     }
-    return table.items.enumerated().compactMap { index, item in text(item, "\(path)[\(index + 1)]", problems).map { ($0, item) } }
+    return table.items.enumerated().compactMap { index, item in
+      text(item, "\(path)[\(index + 1)]", problems).map { ($0, item) }
+    }
   }
 }

@@ -1,9 +1,11 @@
 import MoongateCore
 import MoongateSDK
 
-/// policies/token.lua: how many wrong tokens are too many. A policy like a provider's, of which only limits mean anything.
+/// policies/token.lua: how many wrong tokens are too many. A policy like a provider's, of which only limits mean
+/// anything.
 struct TokenPolicyReader {
-  /// What holds without a file, and under the operator's: the same as `ProviderPolicy.tokens`, which a test holds it against.
+  /// What holds without a file, and under the operator's: the same as `ProviderPolicy.tokens`, which a test holds it
+  /// against.
   static let defaults = PolicySource(
     file: "policies/token.lua (defaults)",
     text: """
@@ -25,7 +27,9 @@ struct TokenPolicyReader {
   func read(defaults: LuaNode, operator node: LuaNode?) -> ProviderPolicy? {
     if let node, case .table(let table) = node.value {
       for name in ["code", "timers", "message", "send", "verify", "unknown_account"] {
-        if let field = table.fields[name] { problems.add(field.location, name, "tokens have limits and nothing else: remove it") }
+        if let field = table.fields[name] {
+          problems.add(field.location, name, "tokens have limits and nothing else: remove it")
+        }
       }
     }
     let before = problems.all.count
@@ -39,16 +43,26 @@ struct TokenPolicyReader {
   private func check(_ limit: Limit) {
     let path = "limits.\(limit.name)"
     if limit.action != .verify {
-      problems.add(limit.location, "\(path).on", "a wrong token is counted on \"verify\"; nothing is sent, begun or registered by one")
+      problems.add(
+        limit.location, "\(path).on",
+        "a wrong token is counted on \"verify\"; nothing is sent, begun or registered by one")
     }
     // Attack: a stranger sends wrong tokens until a limit that is everybody's is full, and no program gets in any more.
     if limit.key != .ip, limit.key != .network {
       problems.add(
-        limit.location, "\(path).per", "wrong tokens count per \"ip\" or \"network\": by anything wider, one stranger would lock every program out")
+        limit.location, "\(path).per",
+        "wrong tokens count per \"ip\" or \"network\": by anything wider, one stranger would lock every program out")
     }
-    if limit.counts != .failures { problems.add(limit.location, "\(path).counts", "right tokens are not counted: write counts = \"failures\"") }
-    if limit.disables { problems.add(limit.location, "\(path).disable", "an address cannot be turned off: let the limit lock") }
-    let varies = [limit.max.function, limit.window?.function].contains { $0 != nil } || limit.lock.contains { $0.function != nil }
-    if varies { problems.add(limit.location, path, "must have fixed numbers: vary(…) would be asked with each request") }
+    if limit.counts != .failures {
+      problems.add(limit.location, "\(path).counts", "right tokens are not counted: write counts = \"failures\"")
+    }
+    if limit.disables {
+      problems.add(limit.location, "\(path).disable", "an address cannot be turned off: let the limit lock")
+    }
+    let varies =
+      [limit.max.function, limit.window?.function].contains { $0 != nil } || limit.lock.contains { $0.function != nil }
+    if varies {
+      problems.add(limit.location, path, "must have fixed numbers: vary(…) would be asked with each request")
+    }
   }
 }

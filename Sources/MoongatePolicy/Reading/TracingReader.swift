@@ -9,7 +9,9 @@ struct TracingReader {
 
   func read(_ node: LuaNode, _ path: String) -> TracingSettings? {
     guard case .tagged("otlp", let arguments) = node.value, let body = arguments.first else {
-      problems.add(node.location, path, "must be a collector, as in otlp { url = \"http://127.0.0.1:4318\" }, not \(node.value.described)")
+      problems.add(
+        node.location, path,
+        "must be a collector, as in otlp { url = \"http://127.0.0.1:4318\" }, not \(node.value.described)")
       return nil
     }
     guard let reader = TableReader(body, .otlp, path: path, problems: problems) else { return nil }

@@ -1,6 +1,7 @@
 import MoongateSDK
 
-/// The Lua files as the reference describes them: every table that a file may hold, its fields, and what functions can read and call.
+/// The Lua files as the reference describes them: every table that a file may hold, its fields, and what functions can
+/// read and call.
 package struct SchemaReference: Sendable {
   /// One field of a table.
   package struct Field: Sendable {
@@ -71,12 +72,18 @@ package struct SchemaReference: Sendable {
       ("policies", .policy(limits: [])), ("flows", .flow), ("routes", .route), ("accounts", .entitlement),
     ]
     return FactSlot.allCases.map { slot in
-      Global(name: slot.path, signature: slot.type, help: slot.help, audience: audiences.filter { slot.isTold(to: $0.1) }.map(\.0))
+      Global(
+        name: slot.path, signature: slot.type, help: slot.help,
+        audience: audiences.filter { slot.isTold(to: $0.1) }.map(\.0))
     }
       + DeclaredFact.all(of: providers).map { fact in
-        Global(name: fact.path, signature: fact.type, help: fact.help, audience: audiences.filter { fact.isTold(to: $0.1) }.map(\.0))
+        Global(
+          name: fact.path, signature: fact.type, help: fact.help,
+          audience: audiences.filter { fact.isTold(to: $0.1) }.map(\.0))
       }
-      + EditorTypes.limitFacts.map { Global(name: "limits.NAME.\($0.name)", signature: $0.type, help: $0.help, audience: ["policies"]) }
+      + EditorTypes.limitFacts.map {
+        Global(name: "limits.NAME.\($0.name)", signature: $0.type, help: $0.help, audience: ["policies"])
+      }
   }
 
   /// Every constructor, decision, helper and function of Lua's base library.
@@ -111,7 +118,8 @@ private struct Walk {
         path: path, summary: shape.summary,
         fields: shape.entries.map { entry in
           SchemaReference.Field(
-            name: entry.name, type: entry.type.replacing("moongate.", with: ""), isRequired: entry.isRequired, standard: entry.standardText,
+            name: entry.name, type: entry.type.replacing("moongate.", with: ""), isRequired: entry.isRequired,
+            standard: entry.standardText,
             help: entry.text(in: shape))
         }))
     for entry in shape.entries {

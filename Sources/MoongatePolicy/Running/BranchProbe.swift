@@ -19,7 +19,8 @@ struct BranchIndex: Sendable {
     for file in generation.functions.files.sorted() {
       guard let source = generation.sources[file] else { continue }
       let map = BranchMap(source.bytes, first: places.count)
-      // The added calls may be what is too much (nesting, registers): such a file is left as it is, and has no branches.
+      // The added calls may be what is too much (nesting, registers): such a file is left as it is, and has no
+      // branches.
       guard (try? LuaState().parse(map.instrumented, name: file)) != nil else { continue }
       texts[file] = map.instrumented
       places += map.branches.map { Place(location: SourceLocation(file: file, line: $0.line), branch: $0) }
@@ -27,13 +28,15 @@ struct BranchIndex: Sendable {
   }
 }
 
-/// Calls functions a second time, in a copy of their text that notes its branches. They are pure, so it takes the same way as
-/// the call that was answered; what it costs decides nothing.
+/// Calls functions a second time, in a copy of their text that notes its branches. They are pure, so it takes the same
+/// way as the call that was answered; what it costs decides nothing.
 final class BranchProbe {
   private let evaluator: LuaEvaluator
 
   /// - Throws: `PolicyFault` where the text cannot be loaded.
-  init(_ generation: Generation, _ index: BranchIndex) throws(PolicyFault) { evaluator = try LuaEvaluator(generation, branches: index) }
+  init(_ generation: Generation, _ index: BranchIndex) throws(PolicyFault) {
+    evaluator = try LuaEvaluator(generation, branches: index)
+  }
 
   /// Goes the way that the function goes with these facts.
   func follow(_ function: FunctionName, _ facts: Facts) { evaluator.run(function, facts) }

@@ -1,7 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// A fact that a provider declares, as policies ask for it: an attribute of the identifier at hand, or what the provider has told in this flow.
+/// A fact that a provider declares, as policies ask for it: an attribute of the identifier at hand, or what the
+/// provider has told in this flow.
 struct DeclaredFact: Sendable, Hashable {
   /// Where policies find it.
   enum Place: Sendable, Hashable {
@@ -21,7 +22,8 @@ struct DeclaredFact: Sendable, Hashable {
   /// The group of all that providers have told.
   static let providers = "providers"
 
-  /// The groups of the gateway's own facts and of identifiers. What a provider of such a name tells is read by its long path alone.
+  /// The groups of the gateway's own facts and of identifiers. What a provider of such a name tells is read by its long
+  /// path alone.
   static let reservedGroups: Set<String> = Set(FactSlot.allCases.map { String($0.path.prefix { $0 != "." }) })
     .union(IdentifierKind.allCases.map(\.rawValue)).union([providers, "limits", "limit"])
 
@@ -63,8 +65,11 @@ struct DeclaredFact: Sendable, Hashable {
   }
 
   /// Those of the providers, each path once, in their order.
-  /// - Parameter isConfigured: whether a provider can pass a step. What others declare is known only as attributes of identifiers.
-  static func all(of descriptors: [ProviderDescriptor], isConfigured: (ProviderName) -> Bool = { _ in true }) -> [DeclaredFact] {
+  /// - Parameter isConfigured: whether a provider can pass a step. What others declare is known only as attributes of
+  ///   identifiers.
+  static func all(of descriptors: [ProviderDescriptor], isConfigured: (ProviderName) -> Bool = { _ in true })
+    -> [DeclaredFact]
+  {
     var seen: Set<String> = []
     let attributes = descriptors.flatMap { descriptor in
       descriptor.facts.compactMap { field in descriptor.of(field).map { DeclaredFact(place: .identifier($0), field) } }
@@ -72,7 +77,8 @@ struct DeclaredFact: Sendable, Hashable {
     let told = descriptors.filter { isConfigured($0.name) }.flatMap { descriptor in
       descriptor.facts.map { DeclaredFact(place: .provider(descriptor.name), $0) }
     }
-    let named = descriptors.filter { isConfigured($0.name) && !reservedGroups.contains($0.name.rawValue) }.flatMap { descriptor in
+    let named = descriptors.filter { isConfigured($0.name) && !reservedGroups.contains($0.name.rawValue) }.flatMap {
+      descriptor in
       descriptor.facts.map { DeclaredFact(place: .named(descriptor.name), $0) }
     }
     return (attributes + told + named).filter { seen.insert($0.path).inserted }
@@ -93,7 +99,10 @@ struct DeclaredFact: Sendable, Hashable {
     for descriptor in descriptors {
       for field in descriptor.facts {
         guard let path = descriptor.of(field).map({ "\($0.rawValue).\(field.name)" }) else { continue }
-        if own.contains(path) { found.append((descriptor.name, "`\(descriptor.name)` declares the fact `f.\(path)`, which is the gateway's own")) }
+        if own.contains(path) {
+          found.append(
+            (descriptor.name, "`\(descriptor.name)` declares the fact `f.\(path)`, which is the gateway's own"))
+        }
         if let before = first[path], before.kind != field.kind {
           found.append(
             (

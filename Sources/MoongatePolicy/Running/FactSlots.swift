@@ -6,12 +6,14 @@ import MoongateSDK
 enum FactSlot: Int32, CaseIterable {
   case now, action, provider, flowName, flowPassed, identifier
   case phoneE164, emailAddress
-  case accountExists, accountID, accountAge, accountIdle, accountHasPIN, accountHasEmail, accountEmailVerified, accountPhoneVerified,
+  case accountExists, accountID, accountAge, accountIdle, accountHasPIN, accountHasEmail, accountEmailVerified,
+    accountPhoneVerified,
     accountFactors
   case clientIP, clientNetwork, clientUserAgent, clientNewDevice, clientNetworkChanged
   case clockSuspect
   case requestMethod, requestHost, requestPath, requestQuery
-  case sessionAccount, sessionPassed, sessionAge, sessionAAL, sessionGroups, sessionClaims, sessionEmail, sessionPhone, sessionEmailVerified
+  case sessionAccount, sessionPassed, sessionAge, sessionAAL, sessionGroups, sessionClaims, sessionEmail, sessionPhone,
+    sessionEmailVerified
 
   /// As scripts spell it, behind `f.`.
   var path: String {
@@ -75,13 +77,16 @@ enum FactSlot: Int32, CaseIterable {
     switch self {
     case .now, .sessionAge, .sessionAAL: "integer"
     case .action: "\"send\"|\"verify\""
-    case .provider, .flowName, .clientIP, .clientNetwork, .requestMethod, .requestHost, .requestPath, .requestQuery, .sessionAccount: "string"
+    case .provider, .flowName, .clientIP, .clientNetwork, .requestMethod, .requestHost, .requestPath, .requestQuery,
+      .sessionAccount:
+      "string"
     case .identifier, .phoneE164, .emailAddress, .accountID, .clientUserAgent, .sessionEmail, .sessionPhone: "string?"
     case .accountAge, .accountIdle: "integer?"
     case .flowPassed, .accountFactors, .sessionGroups: "table<string, true?>"
     case .sessionClaims: "table<string, string|number|boolean|nil>"
     case .sessionPassed: "table<string, integer?>"
-    case .accountExists, .accountHasPIN, .accountHasEmail, .accountEmailVerified, .accountPhoneVerified, .clientNewDevice, .clientNetworkChanged,
+    case .accountExists, .accountHasPIN, .accountHasEmail, .accountEmailVerified, .accountPhoneVerified,
+      .clientNewDevice, .clientNetworkChanged,
       .clockSuspect, .sessionEmailVerified:
       "boolean"
     }
@@ -133,7 +138,8 @@ enum FactSlot: Int32, CaseIterable {
   func isTold(to audience: FunctionTable.Audience) -> Bool {
     switch audience {
     case .route: isOfRequest || isOfSession || isOfClient || self == .now || self == .clockSuspect
-    // Only what changes with the account or its session: what else a group depended on could change, and nobody would notice.
+    // Only what changes with the account or its session: what else a group depended on could change, and nobody would
+    // notice.
     case .entitlement: isOfAccount && self != .accountIdle || [.now, .sessionPassed, .sessionAAL].contains(self)
     case .flow: !isOfRequest && !isOfSession && self != .action
     case .policy: !isOfRequest && !isOfSession
@@ -175,12 +181,14 @@ final class FactBox {
 
   deinit { scratch.deallocate() }
 
-  /// Which slots the call at work has read: those of facts, those that are declared, and those of the first limits. A bit is all that it costs.
+  /// Which slots the call at work has read: those of facts, those that are declared, and those of the first limits. A
+  /// bit is all that it costs.
   private var slotsRead: UInt64 = 0
   private var declaredRead: UInt64 = 0
   private var limitsRead: UInt64 = 0
 
-  /// Which members of sets the call at work asked for by name, and which sets it listed; nil where nobody wants to know, as while people are served.
+  /// Which members of sets the call at work asked for by name, and which sets it listed; nil where nobody wants to
+  /// know, as while people are served.
   private var setReads: (members: [FactSlot: Set<String>], listed: Set<FactSlot>)?
 
   /// Notes from now on which members of sets are read.
@@ -195,9 +203,11 @@ final class FactBox {
   /// What the last call read.
   var reads: FactReads {
     FactReads(
-      slots: Set(FactSlot.allCases.filter { slotsRead >> UInt64($0.rawValue) & 1 == 1 }), members: setReads?.members ?? [:],
+      slots: Set(FactSlot.allCases.filter { slotsRead >> UInt64($0.rawValue) & 1 == 1 }),
+      members: setReads?.members ?? [:],
       listed: setReads?.listed ?? [],
-      declared: Set(declared.enumerated().filter { declaredRead >> UInt64(min(63, $0.offset)) & 1 == 1 }.map(\.element.path)),
+      declared: Set(
+        declared.enumerated().filter { declaredRead >> UInt64(min(63, $0.offset)) & 1 == 1 }.map(\.element.path)),
       readsLimits: limitsRead != 0)
   }
 
@@ -332,7 +342,9 @@ final class FactBox {
     case .sessionAAL: return facts.session.map { .integer(Int64($0.aal)) } ?? .null
     case .sessionGroups:
       let groups = facts.session?.entitlements.groups ?? []
-      guard let key else { return index >= 0 && index < Int64(groups.count) ? .text(groups[Int(index)].rawValue) : .null }
+      guard let key else {
+        return index >= 0 && index < Int64(groups.count) ? .text(groups[Int(index)].rawValue) : .null
+      }
       return groups.contains { $0.rawValue == key } ? .flag(true) : .null
     case .sessionClaims:
       let claims = facts.session?.entitlements.claims ?? [:]
@@ -345,7 +357,8 @@ final class FactBox {
     }
   }
 
-  /// What is not of its kind is not there: a policy must not compare a number with a text that its provider made by mistake.
+  /// What is not of its kind is not there: a policy must not compare a number with a text that its provider made by
+  /// mistake.
   func attribute(_ fact: DeclaredFact, _ facts: Facts) -> Answer {
     let told: String?
     switch fact.place {
@@ -363,7 +376,9 @@ final class FactBox {
   }
 
   func limit(_ facts: Facts, _ offset: Int) -> Answer {
-    guard offset / 3 < limits.count, let limit = facts.limits.first(where: { $0.name == limits[offset / 3] }) else { return .null }
+    guard offset / 3 < limits.count, let limit = facts.limits.first(where: { $0.name == limits[offset / 3] }) else {
+      return .null
+    }
     switch offset % 3 {
     case 0: return .integer(Int64(limit.used))
     case 1: return .integer(Int64(limit.max))

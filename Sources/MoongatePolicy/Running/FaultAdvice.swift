@@ -14,5 +14,7 @@ enum FaultAdvice {
   }
 
   /// What to do about a result of the wrong kind; empty where its sentence says all.
-  static func of(_ kind: clua_kind) -> String { kind == CLUA_NIL ? ": let every way through the function end with a return" : "" }
+  static func of(_ kind: clua_kind) -> String {
+    kind == CLUA_NIL ? ": let every way through the function end with a return" : ""
+  }
 }

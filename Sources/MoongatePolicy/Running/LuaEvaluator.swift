@@ -35,7 +35,8 @@ final class LuaEvaluator: PolicyEvaluator {
     var warning: ConfigurationProblem {
       ConfigurationProblem(
         location: location, path: String(function.path.split(separator: ".", maxSplits: 1).last ?? ""),
-        message: "the function of vary returned \(returned), outside of the bounds that stand before it, and \(taken) is taken: "
+        message:
+          "the function of vary returned \(returned), outside of the bounds that stand before it, and \(taken) is taken: "
           + "widen the bounds, or let the function stay within them")
     }
   }
@@ -47,12 +48,15 @@ final class LuaEvaluator: PolicyEvaluator {
   init(_ generation: Generation, branches: BranchIndex? = nil) throws(PolicyFault) {
     answers = Answers(declared: generation.declaredFacts)
     providers = generation.providers
-    do { state = try LuaState(answers.callbacks) } catch { throw PolicyFault(kind: error.kind, location: nil, message: error.message) }
+    do { state = try LuaState(answers.callbacks) } catch {
+      throw PolicyFault(kind: error.kind, location: nil, message: error.message)
+    }
     var numbers: [LuaFunction: Int32] = [:]
     for file in generation.functions.files.sorted() {
       guard let source = generation.sources[file] else { continue }
       do { try state.load(branches?.texts[file] ?? source.bytes, name: file, marks: branches != nil) } catch {
-        throw PolicyFault(kind: error.kind, location: SourceLocation(file: file, line: error.line), message: error.message)
+        throw PolicyFault(
+          kind: error.kind, location: SourceLocation(file: file, line: error.line), message: error.message)
       }
       // The same text makes the same functions in the same order: the n-th here is the n-th that was read.
       for (index, function) in state.functions.enumerated() {
@@ -65,7 +69,9 @@ final class LuaEvaluator: PolicyEvaluator {
       guard let number = numbers[entry.function] else {
         throw PolicyFault(kind: .error, location: location, message: "\(name) is not there any more")
       }
-      if facts[entry.audience] == nil { facts[entry.audience] = try Self.makeFacts(entry.audience, generation.declaredFacts, in: state) }
+      if facts[entry.audience] == nil {
+        facts[entry.audience] = try Self.makeFacts(entry.audience, generation.declaredFacts, in: state)
+      }
       var limits: [String] = []
       if case .policy(let names) = entry.audience { limits = names }
       var budget =
@@ -74,14 +80,19 @@ final class LuaEvaluator: PolicyEvaluator {
         case .entitlement: Self.entitlement
         case .policy, .flow: Self.decision
         }
-      if branches != nil { budget = clua_budget(steps: budget.steps * 10, bytes: budget.bytes * 10, nanoseconds: budget.nanoseconds * 10) }
-      functions[name] = Loaded(number: number, facts: facts[entry.audience] ?? -1, limits: limits, budget: budget, location: location)
+      if branches != nil {
+        budget = clua_budget(steps: budget.steps * 10, bytes: budget.bytes * 10, nanoseconds: budget.nanoseconds * 10)
+      }
+      functions[name] = Loaded(
+        number: number, facts: facts[entry.audience] ?? -1, limits: limits, budget: budget, location: location)
     }
   }
 
   /// The facts that functions of this audience are given, in a state.
   /// - Parameter declared: what the providers of the program declare.
-  static func makeFacts(_ audience: FunctionTable.Audience, _ declared: [DeclaredFact], in state: LuaState) throws(PolicyFault) -> Int32 {
+  static func makeFacts(_ audience: FunctionTable.Audience, _ declared: [DeclaredFact], in state: LuaState)
+    throws(PolicyFault) -> Int32
+  {
     let facts = clua_facts_new(state.pointer)
     var status = facts >= 0 ? CLUA_OK : CLUA_NO_MEMORY
     for slot in FactSlot.allCases where status == CLUA_OK && slot.isTold(to: audience) {
@@ -93,11 +104,14 @@ final class LuaEvaluator: PolicyEvaluator {
     if case .policy(let limits) = audience {
       for (index, limit) in limits.enumerated() {
         for (offset, field) in ["used", "max", "locked_until"].enumerated() where status == CLUA_OK {
-          status = clua_facts_add(state.pointer, facts, "limits.\(limit).\(field)", FactSlot.firstLimit + Int32(index * 3 + offset), false)
+          status = clua_facts_add(
+            state.pointer, facts, "limits.\(limit).\(field)", FactSlot.firstLimit + Int32(index * 3 + offset), false)
         }
       }
     }
-    guard status == CLUA_OK else { throw PolicyFault(kind: .memory, location: nil, message: "there is no memory for the facts") }
+    guard status == CLUA_OK else {
+      throw PolicyFault(kind: .memory, location: nil, message: "there is no memory for the facts")
+    }
     return facts
   }
 
@@ -106,7 +120,9 @@ final class LuaEvaluator: PolicyEvaluator {
   private func call<Result>(
     _ name: FunctionName, _ facts: borrowing Facts, _ read: (clua_value, SourceLocation) throws(PolicyFault) -> Result
   ) throws(PolicyFault) -> Result {
-    guard let function = functions[name] else { throw PolicyFault(kind: .error, location: nil, message: "there is no function \(name)") }
+    guard let function = functions[name] else {
+      throw PolicyFault(kind: .error, location: nil, message: "there is no function \(name)")
+    }
     let box = answers.box
     clamped = nil
     box.limits = function.limits
@@ -134,7 +150,8 @@ final class LuaEvaluator: PolicyEvaluator {
   ///
   /// Attack (or accident): `error("no " .. f.phone.e164)`. Logs are read by people who may not see numbers.
   private func told(_ message: String, _ facts: borrowing Facts) -> String {
-    answers.box.evidence(copy facts).filter { $0.namesPerson && !$0.value.isEmpty && $0.value != "nil" }.reduce(message) {
+    answers.box.evidence(copy facts).filter { $0.namesPerson && !$0.value.isEmpty && $0.value != "nil" }.reduce(message)
+    {
       $0.replacing($1.value, with: "[redacted]")
     }
   }
@@ -146,7 +163,9 @@ final class LuaEvaluator: PolicyEvaluator {
         case CLUA_ALLOW: return .allow
         case CLUA_DENY:
           let reason = Self.text(value)
-          if let wrong = Self.problem(ofReason: reason) { throw PolicyFault(kind: .result, location: location, message: wrong) }
+          if let wrong = Self.problem(ofReason: reason) {
+            throw PolicyFault(kind: .result, location: location, message: wrong)
+          }
           return .deny(reason)
         case CLUA_REQUIRE_ALSO:
           let name = Self.text(value)
@@ -202,7 +221,8 @@ final class LuaEvaluator: PolicyEvaluator {
       case CLUA_NUMBER where value.number.isFinite: return .number(value.number)
       case CLUA_STRING:
         let text = Self.text(value)
-        guard text.utf8.count <= ClaimValue.longestText, text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) })
+        guard text.utf8.count <= ClaimValue.longestText,
+          text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) })
         else {
           throw PolicyFault(
             kind: .result, location: location,
@@ -229,7 +249,10 @@ final class LuaEvaluator: PolicyEvaluator {
           isWithin = (Double(lowest)...Double(highest)).contains(value.number)
         default: throw Self.wrongResult(value, location, "a number from \(lowest) to \(highest)")
         }
-        if !isWithin { clamped = Clamped(function: function, location: location, returned: Self.described(value), taken: String(result)) }
+        if !isWithin {
+          clamped = Clamped(
+            function: function, location: location, returned: Self.described(value), taken: String(result))
+        }
         return result
       }
     }
@@ -255,7 +278,8 @@ final class LuaEvaluator: PolicyEvaluator {
         default: throw Self.noDuration(value, location)
         }
         if !isWithin {
-          clamped = Clamped(function: function, location: location, returned: Self.described(value), taken: "\"\(result.asWritten)\"")
+          clamped = Clamped(
+            function: function, location: location, returned: Self.described(value), taken: "\"\(result.asWritten)\"")
         }
         return result
       }
@@ -269,7 +293,9 @@ final class LuaEvaluator: PolicyEvaluator {
   private static func seconds(_ duration: Duration) -> Double { Double(duration.wholeMilliseconds) / 1000 }
 
   private static func wrongResult(_ value: clua_value, _ location: SourceLocation, _ due: String) -> PolicyFault {
-    PolicyFault(kind: .result, location: location, message: "must return \(due), and returned \(described(value))\(FaultAdvice.of(value.kind))")
+    PolicyFault(
+      kind: .result, location: location,
+      message: "must return \(due), and returned \(described(value))\(FaultAdvice.of(value.kind))")
   }
 
   private static func described(_ value: clua_value) -> String {
@@ -295,7 +321,8 @@ final class LuaEvaluator: PolicyEvaluator {
   /// - Returns: nil where it is a reason.
   static func problem(ofReason reason: String) -> String? {
     if let first = reason.utf8.first, (97...122).contains(first), reason.utf8.count <= 48,
-      reason.utf8.allSatisfy({ (97...122).contains($0) || (48...57).contains($0) || $0 == 95 }), !RefusalCode.reserved.contains(reason)
+      reason.utf8.allSatisfy({ (97...122).contains($0) || (48...57).contains($0) || $0 == 95 }),
+      !RefusalCode.reserved.contains(reason)
     {
       return nil
     }

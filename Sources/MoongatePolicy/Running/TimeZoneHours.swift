@@ -11,11 +11,16 @@ final class TimeZoneHours {
   /// The hour of the day, 0 to 23.
   func hour(of seconds: Int64, in name: String) -> Result<Int, Unknown> {
     // Zones reach back and forth a few thousand years; beyond that there is no hour to tell.
-    guard abs(Double(seconds)) < 2e11 else { return .failure(Unknown(sentence: "hour: \(seconds) is no moment in Unix seconds")) }
+    guard abs(Double(seconds)) < 2e11 else {
+      return .failure(Unknown(sentence: "hour: \(seconds) is no moment in Unix seconds"))
+    }
     guard let zone = zone(name) else {
       let names = TimeZone.knownTimeZoneIdentifiers
-      let meant = name.utf8.count < 60 ? Suggestion.nearest(to: name, among: names).map { "; did you mean `\($0)`?" } : nil
-      return .failure(Unknown(sentence: "hour: there is no time zone `\(name.prefix(60))`\(meant ?? ", such as `Asia/Kolkata` or `UTC`")"))
+      let meant =
+        name.utf8.count < 60 ? Suggestion.nearest(to: name, among: names).map { "; did you mean `\($0)`?" } : nil
+      return .failure(
+        Unknown(
+          sentence: "hour: there is no time zone `\(name.prefix(60))`\(meant ?? ", such as `Asia/Kolkata` or `UTC`")"))
     }
     let local = seconds + Int64(zone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds))))
     let ofDay = local % 86_400

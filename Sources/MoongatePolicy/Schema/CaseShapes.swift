@@ -15,7 +15,9 @@ extension TableShape {
       .optional("has_pin", "boolean", "true or false", .flag(false)),
       .optional("pin", "string", "the PIN that it has"),
       .optional("password", "string", "the password that it has"),
-      .optional("factors", "table<string, string>", "the secrets that it has at other providers, as in { door_pin = \"739154\" }"),
+      .optional(
+        "factors", "table<string, string>",
+        "the secrets that it has at other providers, as in { door_pin = \"739154\" }"),
       .optional("locked", "boolean", "true: an operator locked it", .flag(false)),
     ])
 
@@ -24,7 +26,9 @@ extension TableShape {
     entries: [
       .optional("ip", "string", "an address, such as \"203.0.113.7\""),
       .optional("user_agent", "string", "what the browser calls itself"),
-      .optional("device", "string", "a name for the device, which remembers where it has signed in; without one every request is from a new device"),
+      .optional(
+        "device", "string",
+        "a name for the device, which remembers where it has signed in; without one every request is from a new device"),
       .optional("known", "boolean", "true: a device that has signed in to the account before; false: a new one"),
     ])
 
@@ -57,7 +61,8 @@ extension TableShape {
   static let caseExpect = TableShape(
     name: "CaseExpect", summary: "What the answer before it must be.",
     entries: [
-      .optional("status", "integer|\"pending\"|\"complete\"|\"failed\"|\"refused\"", "an HTTP status, or how the flow stands"),
+      .optional(
+        "status", "integer|\"pending\"|\"complete\"|\"failed\"|\"refused\"", "an HTTP status, or how the flow stands"),
       .optional("code", "string", "the code of a refusal, such as \"too_many_attempts\""),
       .optional("retry_after", "moongate.Duration", Field.durationKind),
       .optional("attempts_left", "integer", "how many wrong codes before a lock"),

@@ -4,7 +4,9 @@ import MoongateCore
 extension TableShape {
   static let outbox = TableShape(
     name: "Outbox", summary: "Messages that are shown and not sent.",
-    entries: [.optional("allow_public", "boolean", "whether it may be used where public_url is not this machine", .flag(false))])
+    entries: [
+      .optional("allow_public", "boolean", "whether it may be used where public_url is not this machine", .flag(false))
+    ])
 
   static let smtp = TableShape(
     name: "SMTP", summary: "A mail server.",
@@ -13,7 +15,9 @@ extension TableShape {
       .required("from", "string", "who mails are from, such as \"Moongate <no-reply@example.com>\""),
       .optional("user", "string|moongate.Secret", "the name to sign in with"),
       .optional("password", "moongate.Secret", "env \"NAME\" or file \"path\""),
-      .optional("starttls", "boolean", "whether smtp:// must become TLS before anything is said; true unless the server is this machine"),
+      .optional(
+        "starttls", "boolean",
+        "whether smtp:// must become TLS before anything is said; true unless the server is this machine"),
       .optional("ca", "string", "a PEM file of the authorities to believe, in place of the system's"),
     ])
 
@@ -21,7 +25,9 @@ extension TableShape {
     name: "Webhook", summary: "A site that takes messages as JSON: {\"to\",\"text\"}.",
     entries: [
       .required("url", "string", "where to post, such as \"https://sms.example.com/send\""),
-      .optional("headers", "table<string, string|moongate.Secret>", "headers to send along, as in { [\"Authorization\"] = env \"SMS_TOKEN\" }"),
+      .optional(
+        "headers", "table<string, string|moongate.Secret>",
+        "headers to send along, as in { [\"Authorization\"] = env \"SMS_TOKEN\" }"),
     ])
 
   static let twilio = TableShape(

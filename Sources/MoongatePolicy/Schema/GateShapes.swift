@@ -5,6 +5,7 @@ extension TableShape {
     entries: [
       .optional("replay", "moongate.Duration", "how far back decisions are played again, at most \"7d\"", .text("24h")),
       .optional("most_flips", "string", "which share of them may change, such as \"0.5%\"", .text("0.5%")),
-      .optional("flips_accepted", "string", "the change that may go through all the same, as a refused reload names it"),
+      .optional(
+        "flips_accepted", "string", "the change that may go through all the same, as a refused reload names it"),
     ])
 }

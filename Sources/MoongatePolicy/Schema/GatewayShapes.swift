@@ -10,14 +10,18 @@ extension TableShape {
       .optional("admin", "string|moongate.Admin", "an address, such as \"127.0.0.1:9901\"", .text("127.0.0.1:9901")),
       .required("public_url", "string", "how people reach the gateway, such as \"https://auth.example.com\""),
       .optional("tls", "moongate.TLS", "a table with cert and key"),
-      .optional("store", "string|moongate.Secret", "where state is kept, such as \"sqlite:data/moongate.db\"", .text("sqlite:data/moongate.db")),
       .optional(
-        "key", "moongate.Secret", "file \"data/master.key\", env \"MOONGATE_KEY\" or credential \"master.key\"", .call("file", "data/master.key")),
+        "store", "string|moongate.Secret", "where state is kept, such as \"sqlite:data/moongate.db\"",
+        .text("sqlite:data/moongate.db")),
+      .optional(
+        "key", "moongate.Secret", "file \"data/master.key\", env \"MOONGATE_KEY\" or credential \"master.key\"",
+        .call("file", "data/master.key")),
       .optional("region", "string", "a country in two letters, such as \"IN\"", .text("IN")),
       .optional("trusted_proxies", "string[]", "a list of address blocks"),
       .optional("redirect_hosts", "string[]", "a list of hosts"),
       .optional("cookie_domain", "string", "a domain, such as \"example.com\""),
-      .optional("domains", "string[]", "the root domains that share one sign-in, such as { \"example.com\", \"example.org\" }"),
+      .optional(
+        "domains", "string[]", "the root domains that share one sign-in, such as { \"example.com\", \"example.org\" }"),
       .optional("cors_origins", "string[]", "a list of origins"),
       .optional("hsts", "moongate.Duration|false", "how long browsers are to use https alone, or false", .text("365d")),
       .optional("service", "string", "what messages call us", .text("Moongate")),
@@ -25,10 +29,15 @@ extension TableShape {
       .optional("languages", "string[]", "the languages of pages and messages, such as { \"en\", \"hi\" }"),
       .optional("risk_budget", "string", "a probability, such as \"0.1% per 30d\""),
       .optional("limits", "moongate.ConnectionLimits", "bounds on connections"),
-      .optional("drain", "moongate.Duration", "how long open connections may finish at the end, such as \"30s\"", .text("10s")),
-      .optional("audit", "moongate.AuditSink[]", "where copies of the audit trail go, as in { file { path = \"data/audit.log\" } }"),
-      .optional("tracing", "moongate.Tracing", "where spans of requests go, as in otlp { url = \"http://127.0.0.1:4318\" }"),
-      .optional("gate", "moongate.Gate", "what a reload must not change, as in { replay = \"24h\", most_flips = \"0.5%\" }"),
+      .optional(
+        "drain", "moongate.Duration", "how long open connections may finish at the end, such as \"30s\"", .text("10s")),
+      .optional(
+        "audit", "moongate.AuditSink[]",
+        "where copies of the audit trail go, as in { file { path = \"data/audit.log\" } }"),
+      .optional(
+        "tracing", "moongate.Tracing", "where spans of requests go, as in otlp { url = \"http://127.0.0.1:4318\" }"),
+      .optional(
+        "gate", "moongate.Gate", "what a reload must not change, as in { replay = \"24h\", most_flips = \"0.5%\" }"),
       .required("providers", "moongate.Providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
     ])
 
@@ -36,14 +45,17 @@ extension TableShape {
     name: "Admin", summary: "An admin listener that other machines reach.",
     entries: [
       .required("address", "string", "an address, such as \"10.0.0.5:9901\""),
-      .optional("token", "moongate.Secret", "what each call must carry as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\""),
+      .optional(
+        "token", "moongate.Secret",
+        "what each call must carry as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\""),
       .optional(
         "tokens", "moongate.AdminToken[]",
         "a list of tokens with names and roles, as in { { name = \"grafana\", role = \"read\", token = env \"…\" } }"),
     ])
 
   static let adminToken = TableShape(
-    name: "AdminToken", summary: "A token of the admin listener, with the name by which the audit trail knows who acted.",
+    name: "AdminToken",
+    summary: "A token of the admin listener, with the name by which the audit trail knows who acted.",
     entries: [
       .required("name", "string", "a name, such as \"grafana\""),
       .required("role", "\"read\"|\"act\"", "\"read\" or \"act\""),
@@ -63,7 +75,8 @@ extension TableShape {
     entries: [
       .optional("address", "string", "\"/dev/log\", or \"tcp://logs.example.com:514\"", .text("/dev/log")),
       .optional(
-        "facility", SyslogSettings.Facility.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: "|"), "a facility of syslog",
+        "facility", SyslogSettings.Facility.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: "|"),
+        "a facility of syslog",
         .text(SyslogSettings.Facility.authpriv.rawValue)),
     ])
 
@@ -79,7 +92,9 @@ extension TableShape {
     entries: [
       .required("url", "string", "the collector, such as \"http://127.0.0.1:4318\""),
       .optional("sample", "number", "the share of requests that are recorded, from 0 to 1", .number(0.01)),
-      .optional("headers", "table<string, string|moongate.Secret>", "headers to send along, as in { [\"Authorization\"] = env \"OTLP_TOKEN\" }"),
+      .optional(
+        "headers", "table<string, string|moongate.Secret>",
+        "headers to send along, as in { [\"Authorization\"] = env \"OTLP_TOKEN\" }"),
     ])
 
   static let tls = TableShape(
@@ -90,8 +105,10 @@ extension TableShape {
     name: "Brand", summary: "What pages show.",
     entries: [
       .optional("name", "string", "a text"), .optional("logo", "string", "a file or an address"),
-      .optional("primary", "string", "a colour, such as \"#0D7377\""), .optional("support", "string", "a link: mailto: or https:"),
-      .optional("terms", "string", "a link to the terms of service: https:"), .optional("privacy", "string", "a link to the privacy policy: https:"),
+      .optional("primary", "string", "a colour, such as \"#0D7377\""),
+      .optional("support", "string", "a link: mailto: or https:"),
+      .optional("terms", "string", "a link to the terms of service: https:"),
+      .optional("privacy", "string", "a link to the privacy policy: https:"),
     ])
 
   static let connectionLimits = TableShape(
@@ -106,13 +123,15 @@ extension TableShape {
   static let addressLimits = TableShape(
     name: "AddressLimits", summary: "Bounds on one client address; requests are unlimited where nothing is said.",
     entries: [
-      .optional("connections", "integer", "a whole number", .integer(Int64(ConnectionLimits().connectionsPerAddress ?? 0))),
+      .optional(
+        "connections", "integer", "a whole number", .integer(Int64(ConnectionLimits().connectionsPerAddress ?? 0))),
       .optional("requests", "string", "a rate, such as \"100/s\""),
     ])
 
   static let flowLimits = TableShape(
     name: "FlowLimits",
-    summary: "How many flows there may be in which nobody has proved anything. Beyond it the address with the most loses its oldest.",
+    summary:
+      "How many flows there may be in which nobody has proved anything. Beyond it the address with the most loses its oldest.",
     entries: [
       .optional("count", "integer", "a whole number, from 1000", .integer(Int64(FlowBound().count))),
       .optional("bytes", "string", "a size, such as \"64MiB\"", .text("64MiB")),
@@ -120,9 +139,13 @@ extension TableShape {
 
   /// `exec { … }`: what of it is the gateway's; the program's own settings stand beside it.
   static let program = TableShape(
-    name: "Program", summary: "A provider that is another program, started and supervised by the gateway; its own settings stand beside these.",
+    name: "Program",
+    summary:
+      "A provider that is another program, started and supervised by the gateway; its own settings stand beside these.",
     entries: [
-      .optional("env", "table<string, string|moongate.Secret>", "what its environment holds, as in { TOKEN = env \"SMS_TOKEN\" }"),
+      .optional(
+        "env", "table<string, string|moongate.Secret>",
+        "what its environment holds, as in { TOKEN = env \"SMS_TOKEN\" }"),
       .optional("timeout", "moongate.Duration", "how long it may take for one call, at most \"30s\"", .text("5s")),
     ])
 
@@ -141,8 +164,12 @@ extension TableShape {
           case .choice(let words): words.map { "\"\($0)\"" }.joined(separator: "|")
           case .list: "string[]"
           }
-        return Entry(name: field.name, type: type, help: field.help, isRequired: field.isRequired, standard: field.standard?.asWritten)
-      } + (descriptor.hasOwnTitleSetting ? [] : [.optional("title", "string", "what people read as its name, as in \"SMS (USA)\"")]))
+        return Entry(
+          name: field.name, type: type, help: field.help, isRequired: field.isRequired,
+          standard: field.standard?.asWritten)
+      }
+        + (descriptor.hasOwnTitleSetting
+          ? [] : [.optional("title", "string", "what people read as its name, as in \"SMS (USA)\"")]))
   }
 }
 

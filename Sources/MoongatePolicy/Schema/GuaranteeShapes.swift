@@ -3,7 +3,8 @@ import MoongateCore
 /// guarantees.lua, field by field.
 extension TableShape {
   static let guarantee = TableShape(
-    name: "Guarantee", summary: "What is always true: of the sessions of an account, or of every session that passes a route.",
+    name: "Guarantee",
+    summary: "What is always true: of the sessions of an account, or of every session that passes a route.",
     entries: [
       .optional("account", "moongate.GuaranteeAccount", "which accounts it is about; all where it is left out"),
       .optional("client", "moongate.GuaranteeClient", "which devices it is about; all where it is left out"),
@@ -13,18 +14,22 @@ extension TableShape {
       .optional("passed", "string|moongate.AnyOf", "a provider that a session has passed; with `route`"),
       .optional("factors", "integer", "how many different providers a session has passed, from 1; with `route`"),
       .optional("within", "moongate.Duration", "how long ago at most, such as \"5m\"; with `passed`"),
-      .optional("group", "string|moongate.AnyOf", "a group that every requester is in, or any_of { … } of several; with `route`"),
+      .optional(
+        "group", "string|moongate.AnyOf", "a group that every requester is in, or any_of { … } of several; with `route`"
+      ),
     ])
 
   static let guaranteeAccount = TableShape(
-    name: "GuaranteeAccount", summary: "Facts of the account as the flow finds it, spelled as functions read them in f.account.",
+    name: "GuaranteeAccount",
+    summary: "Facts of the account as the flow finds it, spelled as functions read them in f.account.",
     entries: [
       .optional("exists", "boolean", "true or false"),
       .optional("has_pin", "boolean", "true or false"),
       .optional("has_email", "boolean", "true or false"),
       .optional("email_verified", "boolean", "true or false"),
       .optional("phone_verified", "boolean", "true or false"),
-      .optional("factors", "table<string, boolean>", "providers that keep a secret of the account, as in { totp = true }"),
+      .optional(
+        "factors", "table<string, boolean>", "providers that keep a secret of the account, as in { totp = true }"),
     ])
 
   static let guaranteeClient = TableShape(

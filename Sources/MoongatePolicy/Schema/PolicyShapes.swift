@@ -48,7 +48,8 @@ extension TableShape {
   static let flow = TableShape(
     name: "Flow", summary: "What a flow is for, and its steps in order.",
     entries: [
-      .optional("enabled", "boolean", "false: there is no such flow, not even one that comes with a provider", .flag(true)),
+      .optional(
+        "enabled", "boolean", "false: there is no such flow, not even one that comes with a provider", .flag(true)),
       .choice("purpose", FlowPurposeKind.self, "what completing the flow does", isRequired: false),
       .optional("provider", "string", "the provider whose factor the flow is about, such as \"pin\""),
       .choice("identifier", GivenIdentifierKind.self, "the kind of identifier that the flow is about"),
@@ -90,7 +91,9 @@ extension TableShape {
       .optional("allow", "boolean", "true: open to all", .flag(false)),
       .optional("flow", "string", "the name of a flow", .text("login")),
       .optional("require", "moongate.Requirement", "what a session must have"),
-      .optional("tokens", "boolean|moongate.RouteTokens", "the tokens of programs that it takes: true, { \"ci\" } or { personal = true }"),
+      .optional(
+        "tokens", "boolean|moongate.RouteTokens",
+        "the tokens of programs that it takes: true, { \"ci\" } or { personal = true }"),
       .optional("decide", "fun(f: moongate.RouteFacts): moongate.Decision", "a function of facts"),
       .optional("timeout", "moongate.Duration", Field.durationKind, .text("30s")),
       .optional("websocket", "boolean", "true or false", .flag(false)),
@@ -100,7 +103,9 @@ extension TableShape {
     ])
 
   static let requirement = TableShape(
-    name: "Requirement", summary: "What a session must have: a group, a passed provider or a verified address; a group together with either.",
+    name: "Requirement",
+    summary:
+      "What a session must have: a group, a passed provider or a verified address; a group together with either.",
     entries: [
       .optional("group", "string|moongate.AnyOf", "the name of a group, or any_of { … } of several"),
       .optional("passed", "string", "the name of a provider"),
@@ -109,29 +114,42 @@ extension TableShape {
     ])
 
   static let routeTokens = TableShape(
-    name: "RouteTokens", summary: "The tokens that a route takes: service tokens by their names, and those that people have made.",
-    entries: [.optional("personal", "boolean", "true: the tokens that people have made on their account page", .flag(false))])
+    name: "RouteTokens",
+    summary: "The tokens that a route takes: service tokens by their names, and those that people have made.",
+    entries: [
+      .optional("personal", "boolean", "true: the tokens that people have made on their account page", .flag(false))
+    ])
 
   static let accounts = TableShape(
     name: "Accounts", summary: "What holds for every account, whichever flow opens its session.",
     entries: [
       .optional(
-        "sign_in", "(string|moongate.AnyOf|moongate.SignInRequirement)[]", "a list of steps that every session of an existing account requires"),
-      .optional("offer", "(string|moongate.Offer)[]", "a list of factors that people are offered to set up after a sign-in on the pages"),
-      .optional("change_within", "moongate.Duration", "how recent a proof must be for a change of the account, such as \"10m\"", .text("10m")),
-      .optional("recovery_delay", "moongate.Duration", "how long a new number or address cannot reset anything, such as \"24h\"", .text("24h")),
+        "sign_in", "(string|moongate.AnyOf|moongate.SignInRequirement)[]",
+        "a list of steps that every session of an existing account requires"),
       .optional(
-        "unverified_lifetime", "moongate.Duration", "how long an account without a verified identifier is kept unused, such as \"30d\"",
+        "offer", "(string|moongate.Offer)[]",
+        "a list of factors that people are offered to set up after a sign-in on the pages"),
+      .optional(
+        "change_within", "moongate.Duration", "how recent a proof must be for a change of the account, such as \"10m\"",
+        .text("10m")),
+      .optional(
+        "recovery_delay", "moongate.Duration",
+        "how long a new number or address cannot reset anything, such as \"24h\"", .text("24h")),
+      .optional(
+        "unverified_lifetime", "moongate.Duration",
+        "how long an account without a verified identifier is kept unused, such as \"30d\"",
         .text("30d")),
       .optional(
-        "groups", "table<string, moongate.Members|fun(f: moongate.EntitlementFacts): boolean?>", "a table of groups, as in { ops = members() }"),
+        "groups", "table<string, moongate.Members|fun(f: moongate.EntitlementFacts): boolean?>",
+        "a table of groups, as in { ops = members() }"),
       .optional(
         "claims", "table<string, fun(f: moongate.EntitlementFacts): string|number|boolean|nil>",
         "a table of functions, as in { plan = function(f) return \"new\" end }"),
     ])
 
   static let signInRequirement = TableShape(
-    name: "SignInRequirement", summary: "A provider, or a choice of them, that every session requires, perhaps with a condition.",
+    name: "SignInRequirement",
+    summary: "A provider, or a choice of them, that every session requires, perhaps with a condition.",
     entries: [
       .optional("when", "fun(f: moongate.FlowFacts): boolean?", "a function of facts"),
       .optional("enroll", "boolean", "true: an account that lacks the factor sets it up on the way", .flag(false)),
@@ -140,17 +158,21 @@ extension TableShape {
   static let offer = TableShape(
     name: "Offer", summary: "A provider whose factor people are offered to set up, how often, and perhaps a condition.",
     entries: [
-      .optional("every", "moongate.Duration", "the least time between two offers to one account, such as \"30d\"", .text("30d")),
+      .optional(
+        "every", "moongate.Duration", "the least time between two offers to one account, such as \"30d\"", .text("30d")),
       .optional("when", "fun(f: moongate.FlowFacts): boolean?", "a function of facts"),
     ])
 
   /// Every shape that does not depend on the providers of the program.
   static let all: [TableShape] = [
-    .gateway, .admin, .adminToken, .auditFile, .auditSyslog, .auditWebhook, .otlp, .gate, .tls, .brand, .connectionLimits, .addressLimits,
+    .gateway, .admin, .adminToken, .auditFile, .auditSyslog, .auditWebhook, .otlp, .gate, .tls, .brand,
+    .connectionLimits, .addressLimits,
     .flowLimits,
     .program,
-    .outbox, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step, .session, .next, .route, .routeTokens, .requirement, .accounts,
+    .outbox, .smtp, .webhook, .twilio, .policy, .code, .timers, .limit, .flow, .step, .session, .next, .route,
+    .routeTokens, .requirement, .accounts,
     .signInRequirement, .offer, .guarantee, .guaranteeAccount,
-    .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseToken, .caseSend, .caseWrong, .caseWait, .caseRequest, .caseExpect,
+    .guaranteeClient, .guaranteeSession, .caseAccount, .caseClient, .caseToken, .caseSend, .caseWrong, .caseWait,
+    .caseRequest, .caseExpect,
   ]
 }

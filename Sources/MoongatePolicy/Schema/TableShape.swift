@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// The fields that one kind of table may have. The readers, the editors' types and the manual's test all go by it, so that
-/// there is one place to say what a field is.
+/// The fields that one kind of table may have. The readers, the editors' types and the manual's test all go by it, so
+/// that there is one place to say what a field is.
 struct TableShape: Sendable {
   /// One field.
   struct Entry: Sendable {
@@ -38,7 +38,8 @@ extension TableShape.Entry {
   ) -> Self {
     let words = Choice.allCases.map(\.rawValue)
     return Self(
-      name: name, type: words.map { "\"\($0)\"" }.joined(separator: "|"), help: help ?? "one of \(Suggestion.list(words))", isRequired: isRequired,
+      name: name, type: words.map { "\"\($0)\"" }.joined(separator: "|"),
+      help: help ?? "one of \(Suggestion.list(words))", isRequired: isRequired,
       standard: standard.map { .text($0.rawValue) })
   }
 

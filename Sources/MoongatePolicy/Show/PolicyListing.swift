@@ -97,7 +97,9 @@ package struct PolicyListing: Sendable, Codable {
     let path = values.map(\.path.count).max() ?? 0
     let place = values.map(\.place.count).max() ?? 0
     let value = max(10, 80 - path - place - 8)
-    var lines = [paint.bold(provider.map { "policy \"\($0)\"" } ?? "accounts") + (origin.map { "  " + paint.dim($0) } ?? ""), ""]
+    var lines = [
+      paint.bold(provider.map { "policy \"\($0)\"" } ?? "accounts") + (origin.map { "  " + paint.dim($0) } ?? ""), "",
+    ]
     for line in values {
       let head = "  \(Columns.pad(line.path, to: path))  "
       if line.value.count <= value {
@@ -125,7 +127,8 @@ package struct PolicyListing: Sendable, Codable {
   private static func text(_ varying: Varying<Duration>) -> String {
     switch varying {
     case .fixed(let value): quoted(value.asWritten)
-    case .varying(let lowest, let highest, _): "vary(\(quoted(lowest.asWritten)), \(quoted(highest.asWritten)), function)"
+    case .varying(let lowest, let highest, _):
+      "vary(\(quoted(lowest.asWritten)), \(quoted(highest.asWritten)), function)"
     }
   }
 }

@@ -19,7 +19,11 @@ struct FloodAttack {
       if refusals.count >= stage.round {
         let waits = refusals.compactMap(\.retryAfter)
         // A policy that denies whatever comes is not asked for a month.
-        if waits.isEmpty, !hasSent { try await stage.finish(refusals.first) } else { try await stage.wait(waits.min() ?? Self.pause) }
+        if waits.isEmpty, !hasSent {
+          try await stage.finish(refusals.first)
+        } else {
+          try await stage.wait(waits.min() ?? Self.pause)
+        }
       }
       refusals = []
     }

@@ -1,8 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// One account, attacked by whoever knows its identifier: plays the best plans that the limits allow, and the obvious one,
-/// and tells of the one that made the most guesses.
+/// One account, attacked by whoever knows its identifier: plays the best plans that the limits allow, and the obvious
+/// one, and tells of the one that made the most guesses.
 struct GuessAttack {
   let policy: ProviderPolicy
   let span: Duration

@@ -12,14 +12,21 @@ struct Registration: Sendable {
   private let submit: [InputField]
   private let sendsCodes: Bool
 
-  init(_ generation: any PolicyGeneration, _ name: ProviderName, of providers: ProviderRegistry) throws(SimulationProblem) {
+  init(_ generation: any PolicyGeneration, _ name: ProviderName, of providers: ProviderRegistry)
+    throws(SimulationProblem)
+  {
     guard let provider = providers[name] else { throw .notConfigured(name, Array(generation.policies.keys)) }
     let sendsCodes = provider is any CodeProvider
     let flows = generation.flows.values.filter { flow in
-      guard flow.account != .existing, flow.steps.first?.choices.contains(name) ?? false, !flow.needsSession(by: providers) else { return false }
+      guard flow.account != .existing, flow.steps.first?.choices.contains(name) ?? false,
+        !flow.needsSession(by: providers)
+      else { return false }
       return sendsCodes || flow.purpose.step(of: name) == .set
     }
-    guard let flow = flows.sorted(by: { ($0.account == .new ? 0 : 1, $0.name) < ($1.account == .new ? 0 : 1, $1.name) }).first else {
+    guard
+      let flow = flows.sorted(by: { ($0.account == .new ? 0 : 1, $0.name) < ($1.account == .new ? 0 : 1, $1.name) })
+        .first
+    else {
       throw .noRegistration(name)
     }
     self.sendsCodes = sendsCodes
@@ -38,7 +45,9 @@ struct Registration: Sendable {
       let id = try await gateway.create(flow, by: client).get().id
       var view = try await gateway.begin(id, providers: senders, fields: fields, by: client).get()
       if view.status == .pending, view.step?.provider == provider {
-        let code = fields.values.lazy.compactMap { if case .text(let text) = $0 { gateway.mailbox.latest(to: text)?.code } else { nil } }.first
+        let code = fields.values.lazy.compactMap {
+          if case .text(let text) = $0 { gateway.mailbox.latest(to: text)?.code } else { nil }
+        }.first
         view = try await gateway.submit(id, fields: sendsCodes ? ["code": .text(code ?? "")] : fields, by: client).get()
       }
       while view.status == .pending { view = try await gateway.skip(id, by: client).get() }
@@ -74,7 +83,8 @@ struct NewRegistrations: Sendable {
 
   mutating func registers(on gateway: VirtualGateway) async {
     registrations += 1
-    let client = gateway.client(ClientAddress(bytes: [198, 51, UInt8(registrations >> 8 & 255), UInt8(registrations & 255)]) ?? .unspecified)
+    let client = gateway.client(
+      ClientAddress(bytes: [198, 51, UInt8(registrations >> 8 & 255), UInt8(registrations & 255)]) ?? .unspecified)
     if await registration.register(500_000_000 + registrations, on: gateway, by: client) != nil { refused += 1 }
   }
 }
@@ -87,7 +97,8 @@ struct RegisterAttack {
     try await stage.makePeople(1)
     stage.newcomers = NewRegistrations(registration)
     var person = 0
-    // The wait that each address of a round was told; a round in which nobody gets through ends with the shortest of them.
+    // The wait that each address of a round was told; a round in which nobody gets through ends with the shortest of
+    // them.
     var waits: [Duration] = []
     while !stage.isOver {
       person += 1

@@ -51,32 +51,44 @@ package struct Simulation: Sendable {
   /// Runs it.
   /// - Parameter makeStore: gives an empty store of the simulation's own at each call.
   /// - Throws: `SimulationProblem` where the configuration cannot be attacked this way; a fault of the store.
-  package func run(_ generation: any PolicyGeneration, providers: ProviderRegistry, makeStore: @escaping () throws -> any Store) async throws
+  package func run(
+    _ generation: any PolicyGeneration, providers: ProviderRegistry, makeStore: @escaping () throws -> any Store
+  ) async throws
     -> SimulationReport
   {
-    guard let policy = generation.policies[provider] else { throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys)) }
+    guard let policy = generation.policies[provider] else {
+      throw SimulationProblem.notConfigured(provider, Array(generation.policies.keys))
+    }
     let known = generation.registry ?? providers
-    if price != nil, !(known.descriptor(provider)?.identifierKinds.contains(.phone) ?? false) { throw SimulationProblem.noMessages(provider) }
+    if price != nil, !(known.descriptor(provider)?.identifierKinds.contains(.phone) ?? false) {
+      throw SimulationProblem.noMessages(provider)
+    }
     let accepted = generation.gateway.riskBudget
     let stage = { (target: Target) throws -> Stage in
       try Stage(
-        VirtualGateway(generation, providers: providers, store: try makeStore(), seed: seed), target: target, policy: policy, span: span,
+        VirtualGateway(generation, providers: providers, store: try makeStore(), seed: seed), target: target,
+        policy: policy, span: span,
         addresses: addresses, networks: networks, patience: patience, seed: seed)
     }
     // Of registrations too: people who have an account sign in by the same provider meanwhile.
-    let makeTarget = { () throws -> Target in try Target(generation, provider, of: known, wantsNew: attacker == .flood) }
+    let makeTarget = { () throws -> Target in try Target(generation, provider, of: known, wantsNew: attacker == .flood)
+    }
     switch attacker {
     case .guess:
       let target = try makeTarget()
-      return try await GuessAttack(policy: policy, span: span).run({ try stage(target) }).report(self, policy, accepted: accepted)
+      return try await GuessAttack(policy: policy, span: span).run({ try stage(target) }).report(
+        self, policy, accepted: accepted)
     case .flood:
       let target = try makeTarget()
       if target.secret != nil { throw SimulationProblem.noCodes(provider) }
       return try await FloodAttack().run(try stage(target)).report(self, policy, accepted: accepted)
-    case .spray: return try await SprayAttack(accounts: accounts).run(try stage(try makeTarget())).report(self, policy, accepted: accepted)
+    case .spray:
+      return try await SprayAttack(accounts: accounts).run(try stage(try makeTarget())).report(
+        self, policy, accepted: accepted)
     case .register:
       let registration = try Registration(generation, provider, of: known)
-      return try await RegisterAttack(registration: registration).run(try stage(try makeTarget())).report(self, policy, accepted: accepted)
+      return try await RegisterAttack(registration: registration).run(try stage(try makeTarget())).report(
+        self, policy, accepted: accepted)
     }
   }
 }

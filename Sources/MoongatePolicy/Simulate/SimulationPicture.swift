@@ -24,8 +24,10 @@ package struct SimulationPicture: Sendable {
     let title = "\(report.attacker) against \(report.provider)"
     let size = "\(Self.number(Self.width)) \(Self.number(Self.height))"
     var parts = [
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 \(size)\" font-family=\"sans-serif\" font-size=\"13\">", "<title>\(title)</title>",
-      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>", text(title, at: (Self.left, 28), "font-size=\"18\" fill=\"#111\""),
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 \(size)\" font-family=\"sans-serif\" font-size=\"13\">",
+      "<title>\(title)</title>",
+      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>",
+      text(title, at: (Self.left, 28), "font-size=\"18\" fill=\"#111\""),
     ]
     parts += plot(Self.guesses, "guesses", "#b3261e", bound: report.bound) { $0.guesses }
     parts += plot(Self.messages, "messages", "#0d7377", bound: nil) { $0.messages }
@@ -36,13 +38,15 @@ package struct SimulationPicture: Sendable {
   }
 
   private func plot(
-    _ edges: (top: Double, bottom: Double), _ name: String, _ colour: String, bound: Int?, _ value: (SimulationTimeline.Point) -> Int
+    _ edges: (top: Double, bottom: Double), _ name: String, _ colour: String, bound: Int?,
+    _ value: (SimulationTimeline.Point) -> Int
   ) -> [String] {
     let most = max(1, timeline.points.map(value).max() ?? 0, bound ?? 0)
     let y = { (count: Int) in edges.bottom - Double(count) / Double(most) * (edges.bottom - edges.top) }
     var parts = timeline.locks.map { lock in
       let (from, to) = (x(lock.from), x(lock.to))
-      return "<rect class=\"lock\" x=\"\(Self.number(from))\" y=\"\(Self.number(edges.top))\" width=\"\(Self.number(max(0.5, to - from)))\" "
+      return
+        "<rect class=\"lock\" x=\"\(Self.number(from))\" y=\"\(Self.number(edges.top))\" width=\"\(Self.number(max(0.5, to - from)))\" "
         + "height=\"\(Self.number(edges.bottom - edges.top))\" fill=\"#ffe9a8\"/>"
     }
     parts.append(

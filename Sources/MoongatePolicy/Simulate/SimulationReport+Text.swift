@@ -14,7 +14,8 @@ extension SimulationReport {
     if let hashes { row("hashes paid", String(hashes), hashes > 0 ? "each one is processor time" : "") }
     if attacker != "flood", attacker != "register" {
       row("guesses", String(guesses), bound.map { "\(Bar.text(guesses, of: $0)) of \($0) that check allows" } ?? "")
-      let chance = probability.flatMap { probability in accepted.map { (probability, $0) } }.map { probability, accepted in
+      let chance = probability.flatMap { probability in accepted.map { (probability, $0) } }.map {
+        probability, accepted in
         let bar = Bar.text(probability / accepted)
         return "\(isTooLikely ? paint.red(bar) : paint.green(bar)) of \(GuessBudget.percent(accepted)) that you accept"
       }
@@ -25,21 +26,28 @@ extension SimulationReport {
     row("owner's sign-ins", String(ownerSignIns), Self.refused(ownerRefused, paint))
     row("owner locked out", Self.length(ownerLockedOutSeconds), Self.share(ownerLockedOutSeconds, of: seconds))
     let isNewOnly = otherRefused > 0 && otherRefusedOnNewDevices == otherRefused
-    row("others' sign-ins", String(otherSignIns), Self.refused(otherRefused, paint) + (isNewOnly ? ", all on new devices" : ""))
-    if let otherRegistrations { row("newcomers", String(otherRegistrations), Self.refused(otherRegistrationsRefused ?? 0, paint)) }
+    row(
+      "others' sign-ins", String(otherSignIns),
+      Self.refused(otherRefused, paint) + (isNewOnly ? ", all on new devices" : ""))
+    if let otherRegistrations {
+      row("newcomers", String(otherRegistrations), Self.refused(otherRegistrationsRefused ?? 0, paint))
+    }
     if let ended {
       let sentence = "The attacker went away after \(Self.length(ended.seconds)): \(ended.sentence)."
       lines += [""] + Columns.wrapped(sentence, indent: 2, width: Columns.width).map(paint.yellow)
     }
     if !isComplete {
       let pace = [
-        ("registrations", registrationsAtThisPace ?? 0), ("guesses", atThisPace?.guesses ?? 0), ("messages", atThisPace?.messages ?? 0),
+        ("registrations", registrationsAtThisPace ?? 0), ("guesses", atThisPace?.guesses ?? 0),
+        ("messages", atThisPace?.messages ?? 0),
       ].filter { $0.1 > 0 }.map { "\($1) \($0)" }
       let took = patience.map { " (\($0.asWritten))" } ?? ""
       let played = "Real time\(took) ran out: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were played."
       lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " All of it, at this pace:"))]
       if !pace.isEmpty {
-        let all = price.flatMap { price in atThisPace.map { ", \(Self.money(Double($0.messages) * price)) for messages" } } ?? ""
+        let all =
+          price.flatMap { price in atThisPace.map { ", \(Self.money(Double($0.messages) * price)) for messages" } }
+          ?? ""
         lines.append("  " + pace.joined(separator: ", ") + all)
       }
     }
@@ -60,7 +68,9 @@ extension SimulationReport {
     count == 0 ? paint.green("none refused") : paint.red("\(count) of them refused")
   }
 
-  private static func share(_ part: Int64, of whole: Int64) -> String { whole > 0 ? "\(part * 100 / whole)% of the time" : "" }
+  private static func share(_ part: Int64, of whole: Int64) -> String {
+    whole > 0 ? "\(part * 100 / whole)% of the time" : ""
+  }
 
   /// The two largest units: `29d 4h`, `15m`, `0s`.
   private static func length(_ seconds: Int64) -> String {

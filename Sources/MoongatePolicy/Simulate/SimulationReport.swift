@@ -13,7 +13,8 @@ package struct SimulationReport: Sendable, Encodable {
   /// Over how many networks (/24) they are spread.
   package var networks = 1
   package let guesses: Int
-  /// That one of the guesses was right, each at a code of its own; nil where it is not known how many secrets there are (passwords).
+  /// That one of the guesses was right, each at a code of its own; nil where it is not known how many secrets there are
+  /// (passwords).
   package let probability: Double?
   /// Codes that were sent, the owner's own included.
   package let messages: Int
@@ -36,7 +37,8 @@ package struct SimulationReport: Sendable, Encodable {
   package let bound: Int?
   /// `risk_budget` of gateway.lua, where there is one and it is about one account.
   package let accepted: Double?
-  /// What there had been when time last went by: attackers act in bursts, and the last one may be cut short. nil: all of it.
+  /// What there had been when time last went by: attackers act in bursts, and the last one may be cut short. nil: all
+  /// of it.
   package var settled: (guesses: Int, messages: Int)? = nil
   /// Why the attacker went away before the end; nil where they did not.
   package var ended: AttackEnd? = nil
@@ -50,7 +52,8 @@ package struct SimulationReport: Sendable, Encodable {
   package var cost: Double? { price.map { $0 * Double(messages) } }
 
   enum CodingKeys: String, CodingKey {
-    case attacker, provider, seconds, addresses, networks, guesses, probability, messages, bound, accepted, registrations, hashes, ended, price, cost
+    case attacker, provider, seconds, addresses, networks, guesses, probability, messages, bound, accepted,
+      registrations, hashes, ended, price, cost
     case askedSeconds = "asked_seconds"
     case ownerSignIns = "owner_sign_ins"
     case ownerRefused = "owner_refused"
@@ -92,7 +95,8 @@ package struct SimulationReport: Sendable, Encodable {
 
   /// Whether all of the time that was asked for was played.
   package var isComplete: Bool { seconds >= askedSeconds }
-  /// As many guesses and messages as all of the time would see, where it goes on as it went; nil where too little was played to tell.
+  /// As many guesses and messages as all of the time would see, where it goes on as it went; nil where too little was
+  /// played to tell.
   package var atThisPace: (guesses: Int, messages: Int)? {
     guard seconds >= 3600 else { return nil }
     let counts = settled ?? (guesses, messages)
@@ -113,10 +117,13 @@ extension Stage {
     let space = target.space(policy.code)
     let bounds = policy.limits.filter { $0.action == .verify }.compactMap { GuessBound($0)?.most(in: simulation.span) }
     var report = SimulationReport(
-      attacker: simulation.attacker.rawValue, provider: policy.provider.rawValue, seconds: (now - start).components.seconds,
+      attacker: simulation.attacker.rawValue, provider: policy.provider.rawValue,
+      seconds: (now - start).components.seconds,
       askedSeconds: simulation.span.components.seconds, addresses: simulation.addresses, guesses: guesses,
-      probability: space.map { -expm1(Double(guesses) * log1p(-1 / $0)) }, messages: gateway.mailbox.count, ownerSignIns: owner.signIns,
-      ownerRefused: owner.refused, ownerLockedOutSeconds: lockedOut.components.seconds, otherSignIns: others.map(\.signIns).reduce(0, +),
+      probability: space.map { -expm1(Double(guesses) * log1p(-1 / $0)) }, messages: gateway.mailbox.count,
+      ownerSignIns: owner.signIns,
+      ownerRefused: owner.refused, ownerLockedOutSeconds: lockedOut.components.seconds,
+      otherSignIns: others.map(\.signIns).reduce(0, +),
       otherRefused: others.map(\.refused).reduce(0, +), bound: simulation.attacker == .guess ? bounds.min() : nil,
       accepted: simulation.attacker == .guess ? accepted : nil, settled: settled)
     report.networks = simulation.networks

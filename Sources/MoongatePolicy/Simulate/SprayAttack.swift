@@ -9,7 +9,9 @@ struct SprayAttack {
     try await stage.makePeople(accounts)
     // When each account can be tried again without a lock.
     var ready = [Timestamp](repeating: stage.now, count: accounts)
-    let window = stage.policy.limits.filter { $0.action == .verify && $0.key.isPersonal }.compactMap { $0.window?.lowest }.max() ?? .zero
+    let window =
+      stage.policy.limits.filter { $0.action == .verify && $0.key.isPersonal }.compactMap { $0.window?.lowest }.max()
+      ?? .zero
     // Why accounts could not be reached any more.
     var last: Refusal?
     while !stage.isOver {

@@ -47,7 +47,8 @@ final class Stage {
   var newcomers: NewRegistrations?
 
   init(
-    _ gateway: VirtualGateway, target: Target, policy: ProviderPolicy, span: Duration, addresses: Int, networks: Int, patience: Duration,
+    _ gateway: VirtualGateway, target: Target, policy: ProviderPolicy, span: Duration, addresses: Int, networks: Int,
+    patience: Duration,
     seed: UInt64
   ) throws {
     self.gateway = gateway
@@ -61,13 +62,16 @@ final class Stage {
     timeline = SimulationTimeline(span: span)
     deadline = ContinuousClock.now + patience
     let begin = start
-    // Whoever it is about thrice a day, five others once; some time, and off the round hours at which an attacker would be.
+    // Whoever it is about thrice a day, five others once; some time, and off the round hours at which an attacker would
+    // be.
     honest = (0..<6).map { number -> Honest in
       let isOwner = number == 0
       let offset = Int((seed &* 7_919 &+ UInt64(number) &* 104_729) % (isOwner ? 27_000 : 80_000)) + 611
       return Honest(
-        person: isOwner ? Self.owner : 900_000_000 + number, home: ClientAddress(bytes: [192, 0, 2, UInt8(1 + number)]) ?? .unspecified,
-        pause: .seconds((isOwner ? 8 : 24) * 3600), next: begin + .seconds(offset), keepsDevice: (1...3).contains(number))
+        person: isOwner ? Self.owner : 900_000_000 + number,
+        home: ClientAddress(bytes: [192, 0, 2, UInt8(1 + number)]) ?? .unspecified,
+        pause: .seconds((isOwner ? 8 : 24) * 3600), next: begin + .seconds(offset),
+        keepsDevice: (1...3).contains(number))
     }
   }
 
@@ -100,10 +104,13 @@ final class Stage {
     return gateway.client(ClientAddress(bytes: bytes) ?? .unspecified)
   }
 
-  /// Makes the accounts of people `0..<count`, and of those whom nobody attacks. Those who keep their device have signed in on it before.
+  /// Makes the accounts of people `0..<count`, and of those whom nobody attacks. Those who keep their device have
+  /// signed in on it before.
   func makePeople(_ count: Int) async throws {
     for person in Array(0..<count) + others.map(\.person) { try await people.makeAccount(person) }
-    for number in honest.indices where honest[number].keepsDevice { honest[number].device = try await people.device(of: honest[number].person) }
+    for number in honest.indices where honest[number].keepsDevice {
+      honest[number].device = try await people.device(of: honest[number].person)
+    }
   }
 
   /// Lets time go by; honest people do not wait for the attacker.
@@ -128,7 +135,8 @@ final class Stage {
   func finish(_ refusal: Refusal?) async throws {
     if ended == nil, !isOver {
       let detail = try await refusal.asyncFlatMap { try await gateway.audit.event($0.decision)?.detail }
-      ended = AttackEnd(after: now - start, code: refusal?.code, limit: detail?["limit"], rule: detail?["rule"], at: detail?["at"])
+      ended = AttackEnd(
+        after: now - start, code: refusal?.code, limit: detail?["limit"], rule: detail?["rule"], at: detail?["at"])
     }
     if ContinuousClock.now < deadline { try await wait(end - now) }
   }
@@ -137,14 +145,18 @@ final class Stage {
   var ranOutOfTime: Bool { now < end }
 
   private func signsIn(_ honest: inout Honest) async throws -> Bool {
-    let client = try await people.client(gateway.client(honest.home, device: honest.device), of: honest.person, heldBy: "owner")
+    let client = try await people.client(
+      gateway.client(honest.home, device: honest.device), of: honest.person, heldBy: "owner")
     guard case .success(let flow) = await gateway.create(target.ownersFlow, by: client),
       case .success = await gateway.begin(
         flow.id, providers: target.senders(in: target.ownersFlow), fields: target.fields(honest.person), by: client)
     else { return false }
     let code = try code(of: honest.person)
     if target.secret == nil, code.isEmpty { return false }
-    guard case .success(let view) = await gateway.submit(flow.id, fields: target.answer(isRight: true, code: code, policy.code), by: client) else {
+    guard
+      case .success(let view) = await gateway.submit(
+        flow.id, fields: target.answer(isRight: true, code: code, policy.code), by: client)
+    else {
       return false
     }
     if honest.keepsDevice { honest.device = view.deviceToken ?? honest.device }
@@ -177,7 +189,8 @@ final class Stage {
   func guess(_ flow: FlowID, for person: Int, from client: ClientContext) async throws -> Guess {
     let left = try await attemptsLeft(flow, for: person, from: client)
     let client = try await people.client(client, of: person, heldBy: "attacker")
-    let answer = await gateway.submit(flow, fields: target.answer(isRight: false, code: try code(of: person), policy.code), by: client)
+    let answer = await gateway.submit(
+      flow, fields: target.answer(isRight: false, code: try code(of: person), policy.code), by: client)
     guard case .failure(let refusal) = answer else { return .dead(nil) }
     switch refusal.code {
     case let code where code.isWrongAnswer(to: target.descriptor):
@@ -210,7 +223,9 @@ final class Stage {
       case .success(let made): flow = made
       case .failure(let refusal): return .failure(refusal)
       }
-      switch await gateway.begin(flow.id, providers: target.senders(in: target.flow), fields: target.fields(person), by: client) {
+      switch await gateway.begin(
+        flow.id, providers: target.senders(in: target.flow), fields: target.fields(person), by: client)
+      {
       case .success: return .success(flow.id)
       case .failure(let refusal):
         guard let wait = refusal.retryAfter else { return .failure(refusal) }

@@ -15,11 +15,13 @@ struct Target: Sendable {
   let flow: String
   /// By which an owner signs in to the account that is there.
   let ownersFlow: String
-  /// The providers by which the step is begun in each of the flows, in order: of a `fallback` all before the one that is attacked.
+  /// The providers by which the step is begun in each of the flows, in order: of a `fallback` all before the one that
+  /// is attacked.
   private let senders: [String: [ProviderName]]
   /// nil: a code.
   let secret: Secret?
-  /// Whether the flow begins with a session: then whoever guesses has one of the account's, as on a phone that was left unlocked.
+  /// Whether the flow begins with a session: then whoever guesses has one of the account's, as on a phone that was left
+  /// unlocked.
   let needsSession: Bool
   private let provider: any Provider
   /// Of the provider that is attacked.
@@ -27,31 +29,46 @@ struct Target: Sendable {
   private let field: InputField?
   private let region: String
 
-  init(_ generation: any PolicyGeneration, _ name: ProviderName, of providers: ProviderRegistry, wantsNew: Bool) throws(SimulationProblem) {
+  init(_ generation: any PolicyGeneration, _ name: ProviderName, of providers: ProviderRegistry, wantsNew: Bool)
+    throws(SimulationProblem)
+  {
     guard let provider = providers[name] else { throw .notConfigured(name, Array(generation.policies.keys)) }
     self.provider = provider
     region = generation.gateway.region
     descriptor = provider.descriptor
     field = descriptor.beginFields.first { $0.kind == .phone || $0.kind == .email }
     senders = generation.flows.mapValues { $0.senders(upTo: name) }
-    let begun = generation.flows.values.filter { $0.steps.first?.choices.contains(name) ?? false }.sorted { $0.name < $1.name }
+    let begun = generation.flows.values.filter { $0.steps.first?.choices.contains(name) ?? false }.sorted {
+      $0.name < $1.name
+    }
     if provider is any CodeProvider {
       // An account's own flows begin with a session, which neither strangers nor attackers have.
       let flows = begun.filter { $0.purpose.letsIn }
-      // Messages to strangers are to be had where anybody may register; guesses are worth making where people have accounts.
+      // Messages to strangers are to be had where anybody may register; guesses are worth making where people have
+      // accounts.
       let wanted: [AccountRule] = wantsNew ? [.new, .any, .existing] : [.existing, .any]
-      guard let flow = wanted.lazy.compactMap({ rule in flows.first { $0.account == rule } }).first, field != nil else { throw .noFlow(name) }
+      guard let flow = wanted.lazy.compactMap({ rule in flows.first { $0.account == rule } }).first, field != nil else {
+        throw .noFlow(name)
+      }
       self.flow = flow.name
-      ownersFlow = [AccountRule.existing, .any].lazy.compactMap { rule in flows.first { $0.account == rule } }.first?.name ?? flow.name
+      ownersFlow =
+        [AccountRule.existing, .any].lazy.compactMap { rule in flows.first { $0.account == rule } }.first?.name
+        ?? flow.name
       secret = nil
       needsSession = false
-    } else if provider is any FullProvider, descriptor.hashesSecrets, let asked = descriptor.submitFields.first(where: \.isRequired) {
+    } else if provider is any FullProvider, descriptor.hashesSecrets,
+      let asked = descriptor.submitFields.first(where: \.isRequired)
+    {
       let flows = begun.filter { $0.account != .new && $0.purpose.step(of: name) == .prove }
-      guard let flow = flows.first(where: { !$0.needsSession(by: providers) }) ?? flows.first else { throw .noFlow(name) }
+      guard let flow = flows.first(where: { !$0.needsSession(by: providers) }) ?? flows.first else {
+        throw .noFlow(name)
+      }
       self.flow = flow.name
       ownersFlow = flow.name
       let isDigits = asked.kind == .digits
-      secret = Secret(field: asked.name, right: isDigits ? "739154" : "correct horse", wrong: isDigits ? "739155" : "not the right one")
+      secret = Secret(
+        field: asked.name, right: isDigits ? "739154" : "correct horse",
+        wrong: isDigits ? "739155" : "not the right one")
       needsSession = flow.needsSession(by: providers)
     } else {
       throw .nothingToGuess(name)
@@ -102,9 +119,12 @@ struct Target: Sendable {
 }
 
 extension FlowDefinition {
-  /// The providers by which its first step is begun until a code of this one goes out: of a `fallback` all before it, and itself.
+  /// The providers by which its first step is begun until a code of this one goes out: of a `fallback` all before it,
+  /// and itself.
   func senders(upTo provider: ProviderName) -> [ProviderName] {
-    guard let first = steps.first, first.isFallback, let place = first.choices.firstIndex(of: provider) else { return [provider] }
+    guard let first = steps.first, first.isFallback, let place = first.choices.firstIndex(of: provider) else {
+      return [provider]
+    }
     return Array(first.choices[...place])
   }
 }
@@ -128,7 +148,8 @@ struct People {
     accounts[person] = account.id
     guard let secret = target.secret else { return }
     let record = try gateway.record(of: secret.right, for: provider, account: account.id)
-    _ = try await gateway.store.apply([.putProviderRecord(account: account.id, provider, sealed: record)], at: gateway.clock.now())
+    _ = try await gateway.store.apply(
+      [.putProviderRecord(account: account.id, provider, sealed: record)], at: gateway.clock.now())
   }
 
   /// The token of a device on which the person has signed in before.
@@ -150,7 +171,8 @@ struct People {
     }
     sessions[key] = token
     return ClientContext(
-      decision: client.decision, address: client.address, userAgent: client.userAgent, browser: client.browser, session: session,
+      decision: client.decision, address: client.address, userAgent: client.userAgent, browser: client.browser,
+      session: session,
       device: client.device)
   }
 

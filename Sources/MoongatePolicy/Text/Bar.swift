@@ -8,7 +8,9 @@ enum Bar {
   }
 
   /// A share, however small, is seen; what is more than the whole fills it.
-  static func text(_ share: Double) -> String { text(cells: share > 0 ? max(1, Int(min(1, share) * Double(cells))) : 0) }
+  static func text(_ share: Double) -> String {
+    text(cells: share > 0 ? max(1, Int(min(1, share) * Double(cells))) : 0)
+  }
 
   private static func text(cells filled: Int) -> String {
     let filled = min(cells, filled)

@@ -2,12 +2,18 @@
 enum Columns {
   static let width = 80
 
-  static func pad(_ text: String, to width: Int) -> String { text + String(repeating: " ", count: max(0, width - text.count)) }
+  static func pad(_ text: String, to width: Int) -> String {
+    text + String(repeating: " ", count: max(0, width - text.count))
+  }
 
   /// At the right edge.
-  static func right(_ text: String, to width: Int) -> String { String(repeating: " ", count: max(0, width - text.count)) + text }
+  static func right(_ text: String, to width: Int) -> String {
+    String(repeating: " ", count: max(0, width - text.count)) + text
+  }
 
-  static func cut(_ text: String, to width: Int) -> String { text.count <= width ? text : text.prefix(max(1, width - 1)) + "…" }
+  static func cut(_ text: String, to width: Int) -> String {
+    text.count <= width ? text : text.prefix(max(1, width - 1)) + "…"
+  }
 
   static func wrapped(_ text: String, indent: Int, width: Int) -> [String] {
     var lines: [String] = []

@@ -23,7 +23,8 @@ struct DryRunGeneration: PolicyGeneration {
 }
 
 extension ProviderRegistry {
-  /// The same providers, but for those that reach people by a way of their own: what they would send goes to the mailbox.
+  /// The same providers, but for those that reach people by a way of their own: what they would send goes to the
+  /// mailbox.
   func rehearsed(sending mailbox: Mailbox) throws -> ProviderRegistry {
     try ProviderRegistry(
       all.map { provider in
@@ -38,8 +39,8 @@ extension CodeProvider {
   fileprivate func reaching(_ mailbox: Mailbox) -> any Provider { VirtualCodes(base: self, mailbox: mailbox) }
 }
 
-/// A code provider whose messages a case may keep from arriving. It conforms to each protocol of the SDK that the provider conforms to, or else what its
-/// descriptor declares would be refused.
+/// A code provider whose messages a case may keep from arriving. It conforms to each protocol of the SDK that the
+/// provider conforms to, or else what its descriptor declares would be refused.
 private struct VirtualCodes<Base: CodeProvider>: CodeProvider {
   let base: Base
   let mailbox: Mailbox
@@ -53,14 +54,18 @@ private struct VirtualCodes<Base: CodeProvider>: CodeProvider {
       try await base.deliver(code, to: identifier, with: tools)
       return mailbox.note(code.code, by: descriptor.name)
     }
-    guard let reason = descriptor.deliveryReasons.first else { throw DeliveryFault(reason: "undeliverable in this case") }
+    guard let reason = descriptor.deliveryReasons.first else {
+      throw DeliveryFault(reason: "undeliverable in this case")
+    }
     throw DeliveryFault(reason.reason, "undeliverable in this case")
   }
 }
 
 // Nobody's servers call where a configuration is only tried out.
 extension VirtualCodes: WebhookReceiver where Base: WebhookReceiver {
-  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer { .refused(.unauthenticated) }
+  func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
+    .refused(.unauthenticated)
+  }
 }
 
 extension VirtualCodes: WellKnownPublisher where Base: WellKnownPublisher {

@@ -3,8 +3,8 @@ import MoongateCore
 import MoongateSDK
 import Synchronization
 
-/// The real engine, with a clock that is moved by hand, a store of its own, and a mailbox in place of deliveries: what policies
-/// are tested, simulated and compared on. Only clock, randomness and store differ from what serves people.
+/// The real engine, with a clock that is moved by hand, a store of its own, and a mailbox in place of deliveries: what
+/// policies are tested, simulated and compared on. Only clock, randomness and store differ from what serves people.
 package struct VirtualGateway: Sendable {
   package let clock: ManualClock
   package let store: any Store
@@ -22,7 +22,8 @@ package struct VirtualGateway: Sendable {
   ///   - store: empty, and nobody else's.
   ///   - seed: the same seed gives the same run.
   package init(
-    _ generation: any PolicyGeneration, providers: ProviderRegistry, store: any Store, start: Timestamp = ManualClock.start, seed: UInt64 = 1
+    _ generation: any PolicyGeneration, providers: ProviderRegistry, store: any Store,
+    start: Timestamp = ManualClock.start, seed: UInt64 = 1
   ) throws {
     clock = ManualClock(start)
     self.store = store
@@ -30,7 +31,8 @@ package struct VirtualGateway: Sendable {
     mailbox = Mailbox()
     let played = try (generation.registry ?? providers).rehearsed(sending: mailbox)
     self.providers = played
-    generations = ActiveGeneration(generation.registry == nil ? generation : DryRunGeneration(base: generation, registry: played), at: start)
+    generations = ActiveGeneration(
+      generation.registry == nil ? generation : DryRunGeneration(base: generation, registry: played), at: start)
     let logger = Logger(label: "virtual", factory: { _ in SwiftLogNoOpLogHandler() })
     audit = AuditTrail(store: store, logger: logger, foldsFloods: false)
     keys = try KeyRing(master: random.bytes(32))
@@ -47,7 +49,8 @@ package struct VirtualGateway: Sendable {
   /// A client of this gateway.
   /// - Parameter device: the token of a device that has passed before.
   package func client(_ address: ClientAddress = .unspecified, device: SecretText? = nil) -> ClientContext {
-    ClientContext(decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil, device: device)
+    ClientContext(
+      decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil, device: device)
   }
 
   /// A new flow.
@@ -56,14 +59,16 @@ package struct VirtualGateway: Sendable {
   }
 
   /// Begins a step; the answer comes when its message, where one goes out, has reached the mailbox.
-  package func begin(_ id: FlowID, provider: ProviderName?, fields: [String: InputValue], by client: ClientContext) async -> Result<FlowView, Refusal>
+  package func begin(_ id: FlowID, provider: ProviderName?, fields: [String: InputValue], by client: ClientContext)
+    async -> Result<FlowView, Refusal>
   {
     let answer = await engine.begin(id, provider: provider?.rawValue, fields: fields, client: client)
     await engine.deliveriesEnd()
     return answer
   }
 
-  /// Begins a step by one provider after the other, as a `fallback` demands of whoever wants the last one; ends where one refuses.
+  /// Begins a step by one provider after the other, as a `fallback` demands of whoever wants the last one; ends where
+  /// one refuses.
   package func begin(
     _ id: FlowID, providers: [ProviderName], fields: [String: InputValue], by client: ClientContext
   ) async -> Result<FlowView, Refusal> {
@@ -81,22 +86,32 @@ package struct VirtualGateway: Sendable {
     return answer
   }
 
-  package func submit(_ id: FlowID, fields: [String: InputValue], by client: ClientContext) async -> Result<FlowView, Refusal> {
+  package func submit(_ id: FlowID, fields: [String: InputValue], by client: ClientContext) async -> Result<
+    FlowView, Refusal
+  > {
     await engine.submit(id, fields: fields, client: client)
   }
 
-  package func skip(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> { await engine.skip(id, client: client) }
+  package func skip(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> {
+    await engine.skip(id, client: client)
+  }
 
-  package func view(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> { await engine.view(id, client: client) }
+  package func view(_ id: FlowID, by client: ClientContext) async -> Result<FlowView, Refusal> {
+    await engine.view(id, client: client)
+  }
 
   /// What the data path would say of a request.
   /// - Parameter session: of whoever asks; nil: of nobody.
   /// - Parameter service: the service token of a program that asks in place of a person.
   /// - Returns: the route that takes it.
   package func request(
-    _ request: RequestFacts, session token: TokenHash?, token service: (name: String, groups: [GroupName])? = nil, by client: ClientContext
+    _ request: RequestFacts, session token: TokenHash?, token service: (name: String, groups: [GroupName])? = nil,
+    by client: ClientContext
   ) async throws(StoreFault) -> Result<Route, Refusal> {
-    func refusal(_ code: RefusalCode, detail: String? = nil, provider: ProviderName? = nil, flow: String? = nil, groups: GroupRequirement? = nil)
+    func refusal(
+      _ code: RefusalCode, detail: String? = nil, provider: ProviderName? = nil, flow: String? = nil,
+      groups: GroupRequirement? = nil
+    )
       -> Result<Route, Refusal>
     {
       .failure(Refusal(code, decision: client.decision, detail: detail, provider: provider, flow: flow, groups: groups))
@@ -115,17 +130,22 @@ package struct VirtualGateway: Sendable {
     let now = clock.now()
     if let service, let hash = keys.accessTokenHashes(AccessTokenSecret(from: random).text).first {
       let token = AccessToken(
-        id: "tk_case", name: service.name, owner: nil, groups: service.groups, createdAt: now, expiresAt: nil, hash: hash)
+        id: "tk_case", name: service.name, owner: nil, groups: service.groups, createdAt: now, expiresAt: nil,
+        hash: hash)
       session = SessionSnapshot(FoundAccessToken(token: token, account: nil))
     } else if let token {
       session = try await SessionDirectory(store: store, clock: clock).find(token)
     }
-    let verdict = route.verdict(session, entitlements(of: session, in: generation), at: now) { function, session, entitlements in
+    let verdict = route.verdict(session, entitlements(of: session, in: generation), at: now) {
+      function, session, entitlements in
       let facts = session.facts(
-        of: request, by: ClientFacts(address: client.address, userAgent: client.userAgent, isNewDevice: false), entitlements, at: now,
+        of: request, by: ClientFacts(address: client.address, userAgent: client.userAgent, isNewDevice: false),
+        entitlements, at: now,
         clockIsSuspect: clock.isSuspect)
       do throws(PolicyFault) {
-        return try generations.withEvaluator(of: generation) { evaluator throws(PolicyFault) in evaluator.verdict(of: function, given: facts) }
+        return try generations.withEvaluator(of: generation) { evaluator throws(PolicyFault) in
+          evaluator.verdict(of: function, given: facts)
+        }
       } catch {
         return .fault(error)
       }
@@ -142,7 +162,9 @@ package struct VirtualGateway: Sendable {
   }
 
   /// The groups and claims of a session.
-  package func entitlements(of session: SessionSnapshot?, in generation: any PolicyGeneration) -> Result<Entitlements, PolicyFault> {
+  package func entitlements(of session: SessionSnapshot?, in generation: any PolicyGeneration) -> Result<
+    Entitlements, PolicyFault
+  > {
     guard let session, generation.accounts.definesEntitlements else { return .success(.none) }
     return Result { () throws(PolicyFault) in
       try generations.withEvaluator(of: generation) { evaluator throws(PolicyFault) in
@@ -180,13 +202,19 @@ package struct VirtualGateway: Sendable {
     let token = SessionToken(from: random).hash
     let proved = try await store.account(account)?.identifiers.first { $0.verifiedAt != nil }?.identifier
     let senders = providers.all.filter { $0 is any CodeProvider }
-    let isUsed = { [generations] (provider: any Provider) in generations.current.policies[provider.descriptor.name] != nil }
+    let isUsed = { [generations] (provider: any Provider) in
+      generations.current.policies[provider.descriptor.name] != nil
+    }
     let able = senders.filter(isUsed) + senders.filter { !isUsed($0) }
-    let prover = able.first { code in proved.map { code.descriptor.identifierKinds.contains($0.kind) } ?? false } ?? able.first
+    let prover =
+      able.first { code in proved.map { code.descriptor.identifierKinds.contains($0.kind) } ?? false } ?? able.first
     let session = Session(
-      id: "se_" + Base64URL.encode(random.bytes(12)), token: token, account: account, createdAt: now, expiresAt: now + .seconds(43_200),
+      id: "se_" + Base64URL.encode(random.bytes(12)), token: token, account: account, createdAt: now,
+      expiresAt: now + .seconds(43_200),
       idle: .seconds(43_200), lastSeenAt: now,
-      passed: prover.map { [PassedStep(provider: $0.descriptor.name, at: now, identifier: proved.map { keys.proofHash(of: $0) })] } ?? [],
+      passed: prover.map {
+        [PassedStep(provider: $0.descriptor.name, at: now, identifier: proved.map { keys.proofHash(of: $0) })]
+      } ?? [],
       userAgent: nil)
     _ = try await store.apply([.putSession(session)], at: now)
     return token

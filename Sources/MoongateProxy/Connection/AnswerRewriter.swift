@@ -15,7 +15,8 @@ enum AnswerRewriter {
   ///   - keepsAlive: whether the client's connection stays open; HTTP/1.0 clients are told so.
   ///   - upgrade: whether this is the 101 of an upgrade that was asked for.
   static func write(
-    _ head: ResponseHead, date: [UInt8], framing: Framing, keepsAlive: Bool, toMinorVersion: UInt8, upgrade: Bool = false, room: Int,
+    _ head: ResponseHead, date: [UInt8], framing: Framing, keepsAlive: Bool, toMinorVersion: UInt8,
+    upgrade: Bool = false, room: Int,
     allocator: ByteBufferAllocator
   ) -> ByteBuffer {
     let bytes = head.bytes.readableBytesUInt8Span
@@ -69,7 +70,8 @@ enum AnswerRewriter {
     switch field.kind {
     case .connection, .upgrade, .hopByHop, .transferEncoding, .contentLength: true
     // Attack: an upstream, or whoever writes pages there, that sets our cookie signs people in as somebody else.
-    case .setCookie: GatewayCookie.isSet(bytes, field.value) || !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
+    case .setCookie:
+      GatewayCookie.isSet(bytes, field.value) || !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
     default: !ended.isEmpty && ConnectionOptions.isNamed(field, by: ended, bytes)
     }
   }

@@ -1,23 +1,27 @@
 import MoongateCore
 import NIOCore
 
-/// Answers to proxies that ask whether a request may pass (http.md, "Forward-auth"): judged by the routes like a request of
-/// its own, on the event loop, from the remembered session; a yes is bytes that lie ready.
+/// Answers to proxies that ask whether a request may pass (http.md, "Forward-auth"): judged by the routes like a
+/// request of its own, on the event loop, from the remembered session; a yes is bytes that lie ready.
 extension ClientConnection {
   /// - Parameters:
   ///   - ownHost: the Host of the proxy's request.
   ///   - answer: the store's, where this is the second time.
   func answerForward(
-    _ asked: (dialect: ForwardDialect, rest: Range<Int>), _ head: RequestHead, _ bytes: Span<UInt8>, ownHost: RequestHost,
+    _ asked: (dialect: ForwardDialect, rest: Range<Int>), _ head: RequestHead, _ bytes: Span<UInt8>,
+    ownHost: RequestHost,
     answer: SessionCache.Answer?
   ) {
     let plan = loop.currentPlan()
     guard isTrusted(plan) else {
-      return refuse(.denied, detail: ["reason": "it asks for another request, and is not in trusted_proxies"], head: head)
+      return refuse(
+        .denied, detail: ["reason": "it asks for another request, and is not in trusted_proxies"], head: head)
     }
     let question: ForwardQuestion
     do throws(MessageFault) {
-      question = try ForwardQuestion(asked.dialect, head, bytes, rest: asked.rest, ownHost: ownHost) { hostAskedFor(bytes, $0) }
+      question = try ForwardQuestion(asked.dialect, head, bytes, rest: asked.rest, ownHost: ownHost) {
+        hostAskedFor(bytes, $0)
+      }
     } catch {
       guard case .malformed(let reason) = error else { return refuse(.badRequest, head: head) }
       return refuse(.badRequest, detail: ["reason": reason], head: head)
@@ -37,19 +41,26 @@ extension ClientConnection {
   }
 
   private func answerQuestion(
-    _ dialect: ForwardDialect, _ question: ForwardQuestion, _ head: RequestHead, _ bytes: Span<UInt8>, _ path: Span<UInt8>, _ plan: GenerationPlan,
+    _ dialect: ForwardDialect, _ question: ForwardQuestion, _ head: RequestHead, _ bytes: Span<UInt8>,
+    _ path: Span<UInt8>, _ plan: GenerationPlan,
     _ answer: SessionCache.Answer?
   ) {
-    let isForbidden = ByteClass.equalCase(bytes, question.method, "CONNECT") || ByteClass.equalCase(bytes, question.method, "TRACE")
+    let isForbidden =
+      ByteClass.equalCase(bytes, question.method, "CONNECT") || ByteClass.equalCase(bytes, question.method, "TRACE")
     guard !isForbidden,
-      let index = plan.matcher.match(host: question.host.host.name, path: path, method: bytes.extracting(question.method))
+      let index = plan.matcher.match(
+        host: question.host.host.name, path: path, method: bytes.extracting(question.method))
     else {
       if !isForbidden { watch(nil) { facts(question, head, origin(of: question, head, plan)) } }
-      return refuse(.denied, detail: detail(question, head, isForbidden ? "CONNECT and TRACE are never passed on" : "no route"))
+      return refuse(
+        .denied, detail: detail(question, head, isForbidden ? "CONNECT and TRACE are never passed on" : "no route"))
     }
     // Led to from here, it would be asked about again, round and round.
     guard !plan.hasFurtherDomains || !ByteClass.equalCase(path, 0..<path.count, GenerationPlan.handoff) else {
-      return refuse(.denied, detail: detail(question, head, "the proxy asks about /auth/handoff: it must send /auth/ of this host to the gateway"))
+      return refuse(
+        .denied,
+        detail: detail(
+          question, head, "the proxy asks about /auth/handoff: it must send /auth/ of this host to the gateway"))
     }
     let route = plan.routes[index]
     exchange.place = route.place
@@ -72,7 +83,9 @@ extension ClientConnection {
       switch find(credentials, bytes, time, answer) {
       case .found(let found): session = found.flatMap { plan.accepts($0, at: question.host.host) ? $0 : nil }
       case .storeIsSilent:
-        guard route.route.isOpen else { return refuse(.storeUnavailable, detail: detail(question, head, "the store does not answer")) }
+        guard route.route.isOpen else {
+          return refuse(.storeUnavailable, detail: detail(question, head, "the store does not answer"))
+        }
         storeIsSilent = true
       case .unknown(let key): return look(up: key, in: loop.sessions, by: loop.lookup(of: key), for: head)
       }
@@ -92,9 +105,11 @@ extension ClientConnection {
       case .redirect(let location):
         if session == nil, let round = goesRound(request, credentials, plan, time.now) {
           // nginx shows nobody what a 401 says.
-          return refuseRound(round, detail(question, head, nil), page: dialect == .nginx ? plan.issuer + "/auth/error" : nil)
+          return refuseRound(
+            round, detail(question, head, nil), page: dialect == .nginx ? plan.issuer + "/auth/error" : nil)
         }
-        let isSafe = ByteClass.equalCase(bytes, question.method, "GET") || ByteClass.equalCase(bytes, question.method, "HEAD")
+        let isSafe =
+          ByteClass.equalCase(bytes, question.method, "GET") || ByteClass.equalCase(bytes, question.method, "HEAD")
         return redirect(to: location, status: dialect.redirectStatus(isSafe: isSafe))
       case .refuse(let code, let found, let provider, let flow):
         return refuse(
@@ -117,7 +132,8 @@ extension ClientConnection {
     do {
       self.answer(
         try session.forwardAnswer(
-          by: loop.proxy.assertions, plan, (try? entitlements.get()) ?? .none, audience: route.route.host ?? question.host.host.name, now: time.now),
+          by: loop.proxy.assertions, plan, (try? entitlements.get()) ?? .none,
+          audience: route.route.host ?? question.host.host.name, now: time.now),
         and: authorization)
     } catch {
       refuse(.policyError, detail: detail(question, head, "the assertion cannot be signed: \(error)"))
@@ -138,7 +154,8 @@ extension ClientConnection {
   private func facts(_ question: ForwardQuestion, _ head: RequestHead, _ origin: RequestOrigin) -> RequestFactsSource {
     RequestFactsSource(
       method: { head.text(question.method) }, path: { question.path.isEmpty ? "/" : head.text(question.path) },
-      query: { question.query.map { head.text($0) } }, mayRedirect: exchange.isBrowser, isForwarded: true, origin: origin,
+      query: { question.query.map { head.text($0) } }, mayRedirect: exchange.isBrowser, isForwarded: true,
+      origin: origin,
       userAgent: { head.userAgent })
   }
 

@@ -12,15 +12,20 @@ extension ClientConnection {
     exchange.isBrowser = namesHTML(head, bytes)
     if exchange.isBrowser { exchange.languages = head.languages }
     guard answer != nil || mayAsk(head) else { return refuse(.rateLimited, head: head, retryAfter: .seconds(1)) }
-    guard let host = host(of: head, bytes) else { return refuse(.badRequest, detail: ["reason": "a malformed Host"], head: head) }
+    guard let host = host(of: head, bytes) else {
+      return refuse(.badRequest, detail: ["reason": "a malformed Host"], head: head)
+    }
     if let authority = head.authority {
       let isHTTP = bytes[head.target.lowerBound + 4] == UInt8(ascii: ":")
-      guard let named = HostName(bytes.extracting(authority)), host.agrees(with: named, defaultPort: isHTTP ? 80 : 443) else {
+      guard let named = HostName(bytes.extracting(authority)), host.agrees(with: named, defaultPort: isHTTP ? 80 : 443)
+      else {
         return refuse(.badRequest, detail: ["reason": "the target's host is not the Host"], head: head)
       }
     }
     let raw = head.path.isEmpty ? Self.root.span : bytes.extracting(head.path)
-    guard let path = RequestPath(raw) else { return refuse(.badRequest, detail: ["reason": "a path that is not in normal form"], head: head) }
+    guard let path = RequestPath(raw) else {
+      return refuse(.badRequest, detail: ["reason": "a path that is not in normal form"], head: head)
+    }
     if let decoded = path.decoded {
       receive(head, bytes, host, decoded.span, answer)
     } else {
@@ -28,14 +33,17 @@ extension ClientConnection {
     }
   }
 
-  private func receive(_ head: RequestHead, _ bytes: Span<UInt8>, _ host: RequestHost, _ path: Span<UInt8>, _ answer: SessionCache.Answer?) {
+  private func receive(
+    _ head: RequestHead, _ bytes: Span<UInt8>, _ host: RequestHost, _ path: Span<UInt8>, _ answer: SessionCache.Answer?
+  ) {
     if isOwn(path) {
       guard let asked = ForwardDialect.asked(bytes, head.path) else { return beginOwn(head) }
       return answerForward(asked, head, bytes, ownHost: host, answer: answer)
     }
     let plan = loop.currentPlan()
     let origin = origin(of: head, host, plan)
-    guard let index = plan.matcher.match(host: origin.host.name, path: path, method: bytes.extracting(head.methodName)) else {
+    guard let index = plan.matcher.match(host: origin.host.name, path: path, method: bytes.extracting(head.methodName))
+    else {
       watch(nil) { facts(head, origin) }
       return refuse(.noRoute, head: head)
     }
@@ -64,7 +72,9 @@ extension ClientConnection {
     }
     if storeIsSilent, !route.route.isOpen { return refuse(.storeUnavailable, head: head) }
     // A token that is not looked at here may be good where the candidate looks at it: nobody can say.
-    if !storeIsSilent, exchange.takesTokens || !(credentials.program?.isToken ?? false) { watch(session) { facts(head, origin) } }
+    if !storeIsSilent, exchange.takesTokens || !(credentials.program?.isToken ?? false) {
+      watch(session) { facts(head, origin) }
+    }
     let entitlements = entitlements(of: &session, on: route, plan, monotonic)
     if !route.admits(session, entitlements) {
       let judge = Judge(
@@ -75,10 +85,13 @@ extension ClientConnection {
       if route.route.decide != nil { loop.numbers.policy.record(nanoseconds: (loop.now - monotonic).nanoseconds) }
       switch judgement {
       case .redirect(let location):
-        if session == nil, let round = goesRound(request, credentials, plan, time.now) { return refuseRound(round, detail(head)) }
+        if session == nil, let round = goesRound(request, credentials, plan, time.now) {
+          return refuseRound(round, detail(head))
+        }
         return redirect(to: location)
       case .refuse(let code, let detail, let provider, let flow):
-        return refuse(code, detail: detail, provider: provider, flow: flow, account: session?.snapshot.account.id, head: head)
+        return refuse(
+          code, detail: detail, provider: provider, flow: flow, account: session?.snapshot.account.id, head: head)
       case .forbid(let groups, let address, let detail):
         let visitor = session.map { RefusedVisitor(account: $0.snapshot.account, address: address) }
         return refuse(.forbidden, detail: detail, groups: groups, visitor: visitor, head: head)
@@ -89,14 +102,24 @@ extension ClientConnection {
     }
     if head.wantsUpgrade {
       // Behind a body it would not be known which bytes are the body's and which the tunnel's.
-      guard !exchange.hasBody else { return refuse(.badRequest, detail: ["reason": "an upgrade with a body"], head: head) }
-      guard route.route.allowsUpgrade else { return refuse(.denied, detail: ["reason": "this route allows no upgrade"], head: head) }
-      // Attack: behind an upgrade to another HTTP, requests would reach the upstream unjudged, with identities of the client's own.
-      guard !head.asksForAnotherHTTP else { return refuse(.denied, detail: ["reason": "no upgrade leads to another HTTP"], head: head) }
+      guard !exchange.hasBody else {
+        return refuse(.badRequest, detail: ["reason": "an upgrade with a body"], head: head)
+      }
+      guard route.route.allowsUpgrade else {
+        return refuse(.denied, detail: ["reason": "this route allows no upgrade"], head: head)
+      }
+      // Attack: behind an upgrade to another HTTP, requests would reach the upstream unjudged, with identities of the
+      // client's own.
+      guard !head.asksForAnotherHTTP else {
+        return refuse(.denied, detail: ["reason": "no upgrade leads to another HTTP"], head: head)
+      }
       // Attack: a page of another site opens a socket, and the browser adds our cookie (security.md 26).
-      // The same by a token that was typed into the browser's own dialog, which it adds as well. Programs send no Origin.
+      // The same by a token that was typed into the browser's own dialog, which it adds as well. Programs send no
+      // Origin.
       let isAdded = credentials.isCookie || credentials.isBasic && head.count(of: .origin) > 0
-      if isAdded, session != nil, !hasRightOrigin(head, bytes, origin, plan) { return refuse(.originRefused, head: head) }
+      if isAdded, session != nil, !hasRightOrigin(head, bytes, origin, plan) {
+        return refuse(.originRefused, head: head)
+      }
     }
     if let limit = route.route.bodyLimit {
       if case .length(let length) = head.framing, length > limit { return refuse(.tooLarge, head: head) }
@@ -104,12 +127,15 @@ extension ClientConnection {
     }
     if let session {
       noteUse(session, from: origin.address, time.now)
-      if !loop.proxy.returns.isEmpty, session.snapshot.token == nil { noteArrival(session, facts(head, origin), time.now) }
+      if !loop.proxy.returns.isEmpty, session.snapshot.token == nil {
+        noteArrival(session, facts(head, origin), time.now)
+      }
       exchange.account = session.snapshot.account.id
     }
     let dropsAuthorization = dropsAuthorization(credentials, hasSession: session != nil, storeIsSilent: storeIsSilent)
     forward(
-      head, bytes, to: route, plan, host: host, origin: origin, session: session, (try? entitlements.get()) ?? .none, now: time.now,
+      head, bytes, to: route, plan, host: host, origin: origin, session: session, (try? entitlements.get()) ?? .none,
+      now: time.now,
       dropsAuthorization: dropsAuthorization, hasOurCookies: credentials.hasOurCookies)
   }
 
@@ -122,7 +148,10 @@ extension ClientConnection {
     case unknown(SessionKey)
   }
 
-  func find(_ credentials: Credentials, _ bytes: Span<UInt8>, _ time: (now: Timestamp, storeIsFresh: Bool), _ answer: SessionCache.Answer?)
+  func find(
+    _ credentials: Credentials, _ bytes: Span<UInt8>, _ time: (now: Timestamp, storeIsFresh: Bool),
+    _ answer: SessionCache.Answer?
+  )
     -> SessionFinding
   {
     guard let token = credentials.token else { return .found(nil) }
@@ -143,21 +172,24 @@ extension ClientConnection {
     guard let found = session else { return .success(.none) }
     let outcome = found.entitlements(in: plan, at: monotonic).outcome
     guard case .failure(let fault) = outcome, route.route.isOpen else { return outcome }
-    // Attack: a page that is open to all is told somebody's name without the group that bars them. It gets a visitor, as where the store is silent.
+    // Attack: a page that is open to all is told somebody's name without the group that bars them. It gets a visitor,
+    // as where the store is silent.
     session = nil
     loop.proxy.dependencies.policyFaults.report(fault, rule: "accounts", decision: nil)
     return .success(.none)
   }
 
-  /// Whether the service must not see Authorization: it names a session, or may at a moment when nobody can say; or it holds a token of a program, on
-  /// whatever route.
+  /// Whether the service must not see Authorization: it names a session, or may at a moment when nobody can say; or it
+  /// holds a token of a program, on whatever route.
   ///
   /// Attack: a token that was sent to the wrong address of the gateway, where a service reads it that may not have it.
   func dropsAuthorization(_ credentials: Credentials, hasSession: Bool, storeIsSilent: Bool) -> Bool {
-    credentials.isBearerUnjudged || credentials.isBearer && (hasSession || storeIsSilent) || credentials.program?.isToken ?? false
+    credentials.isBearerUnjudged || credentials.isBearer && (hasSession || storeIsSilent)
+      || credentials.program?.isToken ?? false
   }
 
-  func look(up key: SessionKey, in cache: SessionCache, by lookup: @escaping SessionCache.Lookup, for head: RequestHead) {
+  func look(up key: SessionKey, in cache: SessionCache, by lookup: @escaping SessionCache.Lookup, for head: RequestHead)
+  {
     phase = .looking
     lastActivity = loop.now
     waitingHead = head
@@ -172,7 +204,8 @@ extension ClientConnection {
   }
 
   private func forward(
-    _ head: RequestHead, _ bytes: Span<UInt8>, to route: RoutePlan, _ plan: GenerationPlan, host: RequestHost, origin: RequestOrigin,
+    _ head: RequestHead, _ bytes: Span<UInt8>, to route: RoutePlan, _ plan: GenerationPlan, host: RequestHost,
+    origin: RequestOrigin,
     session: CachedSession?, _ entitlements: Entitlements, now: Timestamp, dropsAuthorization: Bool, hasOurCookies: Bool
   ) {
     var assertion: [UInt8] = []
@@ -186,10 +219,12 @@ extension ClientConnection {
     }
     let rewriter = RequestRewriter(
       route: route, host: host, origin: origin, dropsAuthorization: dropsAuthorization, hasOurCookies: hasOurCookies,
-      identity: session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion, passesUpgrade: head.wantsUpgrade,
+      identity: session?.entitlements(in: plan, at: loop.now).identity ?? [], assertion: assertion,
+      passesUpgrade: head.wantsUpgrade,
       trace: exchange.trace)
     let address = origin.address == peer ? peerAddressText() : Array(origin.address.description.utf8)
-    exchange.upstreamHead = rewriter.write(head, address: address, allocator: context?.channel.allocator ?? ByteBufferAllocator())
+    exchange.upstreamHead = rewriter.write(
+      head, address: address, allocator: context?.channel.allocator ?? ByteBufferAllocator())
     exchange.route = route
     exchange.session = session
     exchange.entitlements = entitlements
@@ -203,10 +238,13 @@ extension ClientConnection {
     guard path.count > 1 else { return false }
     switch path[1] {
     case UInt8(ascii: "a"):
-      return Self.begins(path, "/auth") && (path.count == 5 || path[5] == UInt8(ascii: "/")) || Self.begins(path, "/api/auth/")
+      return Self.begins(path, "/auth") && (path.count == 5 || path[5] == UInt8(ascii: "/"))
+        || Self.begins(path, "/api/auth/")
     case UInt8(ascii: "."):
       return Self.begins(path, "/.well-known/moongate/")
-        || loop.currentPlan().wellKnown.contains { own in own.count == path.count && own.indices.allSatisfy { own[$0] == path[$0] } }
+        || loop.currentPlan().wellKnown.contains { own in
+          own.count == path.count && own.indices.allSatisfy { own[$0] == path[$0] }
+        }
     default:
       return loop.proxy.ownPrefixes.contains { prefix in
         let count = prefix.utf8.count
@@ -229,7 +267,9 @@ extension ClientConnection {
 
   private func origin(of head: RequestHead, _ host: RequestHost, _ plan: GenerationPlan) -> RequestOrigin {
     let trusted = plan.trustedProxies
-    let isPlain = trusted.isEmpty || !head.fields.contains { $0.kind == .forwardedFor || $0.kind == .forwardedProto || $0.kind == .forwardedHost }
+    let isPlain =
+      trusted.isEmpty
+      || !head.fields.contains { $0.kind == .forwardedFor || $0.kind == .forwardedProto || $0.kind == .forwardedHost }
     if isPlain || !isTrusted(plan) { return RequestOrigin(address: peer, isSecure: isSecure, host: host.host) }
     let values = { (kind: FieldKind) in head.fields.filter { $0.kind == kind }.map { head.text($0.value) } }
     let client = ForwardedClient(
@@ -240,7 +280,9 @@ extension ClientConnection {
   }
 
   /// Exactly one Origin, and it is public_url's or the request's own.
-  private func hasRightOrigin(_ head: RequestHead, _ bytes: Span<UInt8>, _ origin: RequestOrigin, _ plan: GenerationPlan) -> Bool {
+  private func hasRightOrigin(
+    _ head: RequestHead, _ bytes: Span<UInt8>, _ origin: RequestOrigin, _ plan: GenerationPlan
+  ) -> Bool {
     guard head.count(of: .origin) == 1, let field = head.first(.origin) else { return false }
     let text = head.text(field.value)
     return text == plan.issuer || text == origin.origin
@@ -264,8 +306,10 @@ extension ClientConnection {
 
   private func facts(_ head: RequestHead, _ origin: RequestOrigin) -> RequestFactsSource {
     RequestFactsSource(
-      method: { head.text(head.methodName) }, path: { head.path.isEmpty ? "/" : head.text(head.path) }, query: { head.query.map { head.text($0) } },
-      mayRedirect: head.method == .get && exchange.isBrowser, isForwarded: false, origin: origin, userAgent: { head.userAgent })
+      method: { head.text(head.methodName) }, path: { head.path.isEmpty ? "/" : head.text(head.path) },
+      query: { head.query.map { head.text($0) } },
+      mayRedirect: head.method == .get && exchange.isBrowser, isForwarded: false, origin: origin,
+      userAgent: { head.userAgent })
   }
 
   private func peerAddressText() -> [UInt8] {

@@ -29,7 +29,8 @@ extension ClientConnection {
     guard head.first(.forwardedFor) != nil, isTrusted(plan) else { return peer }
     let list = head.fields.filter { $0.kind == .forwardedFor }.map { head.text($0.value) }
     return ForwardedClient(
-      peer: peer, trusted: plan.trustedProxies, isSecure: false, host: nil, forwardedFor: list, forwardedProto: [], forwardedHost: []
+      peer: peer, trusted: plan.trustedProxies, isSecure: false, host: nil, forwardedFor: list, forwardedProto: [],
+      forwardedHost: []
     ).address
   }
 }

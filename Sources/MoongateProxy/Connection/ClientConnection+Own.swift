@@ -50,7 +50,9 @@ extension ClientConnection {
 
   private func deliver(_ head: RequestHead) {
     guard let context else { return }
-    guard let request = httpRequest(head) else { return refuse(.badRequest, detail: ["reason": "a method that is not a token"], head: head) }
+    guard let request = httpRequest(head) else {
+      return refuse(.badRequest, detail: ["reason": "a method that is not a token"], head: head)
+    }
     if !innerIsThere {
       do {
         try makeInner()
@@ -85,9 +87,13 @@ extension ClientConnection {
       for index in field.value { value.append(bytes[index]) }
       fields.append(HTTPField(name: name, lenientValue: value))
     }
-    if let trace = exchange.trace, let name = HTTPField.Name("traceparent") { fields.append(HTTPField(name: name, value: trace.value)) }
+    if let trace = exchange.trace, let name = HTTPField.Name("traceparent") {
+      fields.append(HTTPField(name: name, value: trace.value))
+    }
     let path = (head.path.isEmpty ? "/" : "") + head.text(head.path.lowerBound..<head.target.upperBound)
-    return HTTPRequest(method: method, scheme: isSecure ? "https" : "http", authority: head.text(head.host), path: path, headerFields: fields)
+    return HTTPRequest(
+      method: method, scheme: isSecure ? "https" : "http", authority: head.text(head.host), path: path,
+      headerFields: fields)
   }
 
   // MARK: answers from within
@@ -138,7 +144,9 @@ extension ClientConnection {
       } else {
         exchange.framing = exchange.minorVersion == 1 ? .chunked : .untilClose
       }
-      if exchange.leadsBack, code == 302 || code == 303, let location = response.headerFields[.location] { noteDeparture(to: location) }
+      if exchange.leadsBack, code == 302 || code == 303, let location = response.headerFields[.location] {
+        noteDeparture(to: location)
+      }
       var isUntilClose = false
       if case .untilClose = exchange.framing { isUntilClose = true }
       let wantsClose = response.headerFields[.connection].map { $0.lowercased() == "close" } ?? false
@@ -146,7 +154,8 @@ extension ClientConnection {
     }
     var out = ByteBuffer()
     out.writeString("HTTP/1.1 \(code) \(response.status.reasonPhrase)\r\n")
-    for field in response.headerFields where field.name != .connection && field.name != .transferEncoding && field.name != .contentLength {
+    for field in response.headerFields
+    where field.name != .connection && field.name != .transferEncoding && field.name != .contentLength {
       out.writeString("\(field.name.rawName): \(field.value)\r\n")
     }
     if !isInterim {

@@ -16,7 +16,9 @@ extension ClientConnection {
       route.next = (first + 1) % route.targets.count
       let all = route.targets.indices.map { (first + $0) % route.targets.count }
       // Those that failed a moment ago come last: they are tried where nothing else is left.
-      exchange.order = all.filter { !route.targets[$0].isDown(at: lastActivity) } + all.filter { route.targets[$0].isDown(at: lastActivity) }
+      exchange.order =
+        all.filter { !route.targets[$0].isDown(at: lastActivity) }
+        + all.filter { route.targets[$0].isDown(at: lastActivity) }
     }
     attempt()
   }
@@ -71,7 +73,9 @@ extension ClientConnection {
     route.route.upstreams.map(Self.name).joined(separator: " ")
   }
 
-  private static func name(of upstream: Upstream) -> String { "\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)" }
+  private static func name(of upstream: Upstream) -> String {
+    "\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)"
+  }
 
   // MARK: the request's body
 
@@ -174,7 +178,8 @@ extension ClientConnection {
     var room = 0
     if case .length(let length) = head.framing { room = min(length, Self.copied) }
     pending = AnswerRewriter.write(
-      head, date: loop.dateLine(), framing: exchange.framing, keepsAlive: !exchange.closesAfter, toMinorVersion: exchange.minorVersion, room: room,
+      head, date: loop.dateLine(), framing: exchange.framing, keepsAlive: !exchange.closesAfter,
+      toMinorVersion: exchange.minorVersion, room: room,
       allocator: context?.channel.allocator ?? ByteBufferAllocator())
   }
 
@@ -231,7 +236,8 @@ extension ClientConnection {
       report(cause, cause.words, route, decision)
       return abort()
     }
-    // A connection that has been used before may end because it was idle; anything else says that something is wrong over there.
+    // A connection that has been used before may end because it was idle; anything else says that something is wrong
+    // over there.
     if case .closed = failure, exchange.isReused {} else { connection.target.failed(at: loop.now) }
     switch failure {
     case .silent: refuse(route, .timeout)
@@ -248,18 +254,21 @@ extension ClientConnection {
     }
   }
 
-  /// The next target is asked in place of this one. The log says so: people are served, and nobody would notice that one is dead.
+  /// The next target is asked in place of this one. The log says so: people are served, and nobody would notice that
+  /// one is dead.
   private func passOver(_ target: UpstreamTarget, _ cause: UpstreamFailureLog.Cause, _ route: RoutePlan) {
     exchange.tried += 1
     guard exchange.tried < route.targets.count else { return }
-    loop.proxy.upstreamFailures.passedOver(cause, upstream: Self.name(of: target.upstream), route: loop.numbers.label(route.place))
+    loop.proxy.upstreamFailures.passedOver(
+      cause, upstream: Self.name(of: target.upstream), route: loop.numbers.label(route.place))
   }
 
   /// Refuses a request that no upstream answered, counts it, and logs it.
   private func refuse(_ route: RoutePlan, _ cause: UpstreamFailureLog.Cause, reason: String? = nil) {
     let reason = reason ?? cause.words
     refuse(
-      cause == .timeout ? .upstreamTimeout : .upstreamUnavailable, detail: ["upstream": upstreamNames(route), "reason": reason],
+      cause == .timeout ? .upstreamTimeout : .upstreamUnavailable,
+      detail: ["upstream": upstreamNames(route), "reason": reason],
       failure: (cause, reason, route))
   }
 
@@ -272,7 +281,8 @@ extension ClientConnection {
   private func isEventStream(_ head: ResponseHead) -> Bool {
     let bytes = head.bytes.readableBytesUInt8Span
     return head.fields.contains { field in
-      field.kind == .other && field.nameLength == 12 && field.valueLength >= 17 && ByteClass.equal(bytes, field.name, "content-type")
+      field.kind == .other && field.nameLength == 12 && field.valueLength >= 17
+        && ByteClass.equal(bytes, field.name, "content-type")
         && ByteClass.equal(bytes, field.value.lowerBound..<field.value.lowerBound + 17, "text/event-stream")
     }
   }
@@ -318,8 +328,8 @@ extension ClientConnection {
 
   // MARK: sessions that end
 
-  /// Ties a tunnel or an event stream to its session. Attack: a sign-out while the upstream was thinking about its answer:
-  /// of that one nobody tells again, so a session that is not remembered any more is asked for.
+  /// Ties a tunnel or an event stream to its session. Attack: a sign-out while the upstream was thinking about its
+  /// answer: of that one nobody tells again, so a session that is not remembered any more is asked for.
   private func bind(_ session: CachedSession) {
     boundSession = session
     sessionIsDoubted = !(session.snapshot.token == nil ? loop.sessions : loop.tokens.cache).holds(session)
@@ -328,7 +338,8 @@ extension ClientConnection {
   /// Asks again for the session of a tunnel or an event stream that a change is about.
   func sessionsChanged(_ changes: SessionChanges) {
     guard let session = boundSession?.snapshot.session else { return }
-    guard changes.isIncomplete || changes.tokens.contains(session.token) || changes.accounts.contains(session.account) else { return }
+    guard changes.isIncomplete || changes.tokens.contains(session.token) || changes.accounts.contains(session.account)
+    else { return }
     // Also where an answer is on its way already: it may be older than the change.
     sessionIsDoubted = true
     checkBoundSession()
@@ -351,14 +362,15 @@ extension ClientConnection {
     let asked = serial
     let token = session.snapshot.token
     let cache = token == nil ? loop.sessions : loop.tokens.cache
-    cache.ask(session.key, by: token.map { loop.tokens.lookup(of: $0.id) } ?? loop.lookup(of: session.key)) { [weak self] answer in
+    cache.ask(session.key, by: token.map { loop.tokens.lookup(of: $0.id) } ?? loop.lookup(of: session.key)) {
+      [weak self] answer in
       guard let self else { return }
       self.isAskingForSession = false
       guard self.serial == asked, self.boundSession != nil else { return }
       switch answer {
       case .live(let renewed):
-        // Attack: a socket that was opened as a member of a group goes on after the membership has ended. The upstream learned the groups from its
-        // head alone, so any other groups end it; who may still open it opens it again.
+        // Attack: a socket that was opened as a member of a group goes on after the membership has ended. The upstream
+        // learned the groups from its head alone, so any other groups end it; who may still open it opens it again.
         if self.hasToldEntitlements(of: renewed) {
           self.boundSession = renewed
         } else {

@@ -7,7 +7,8 @@ extension ClientConnection {
   /// How much of the log an event loop keeps to itself, in bytes.
   private static let mostLines = 256 * 1024
 
-  /// Begins the record of an exchange. Without a head it was no request that could be read, and the exchange is a new one.
+  /// Begins the record of an exchange. Without a head it was no request that could be read, and the exchange is a new
+  /// one.
   func beginRecord(_ head: RequestHead?) {
     if head == nil { exchange = Exchange() }
     exchange.isOpen = true
@@ -37,7 +38,8 @@ extension ClientConnection {
     let spans = loop.proxy.dependencies.spans
     let route = loop.numbers.routes[exchange.place].label
     var attributes: [(key: String, value: SpanRecord.Value)] = [
-      ("http.request.method", .text(exchange.method)), ("http.route", .text(route)), ("moongate.outcome", .text(exchange.outcome.name)),
+      ("http.request.method", .text(exchange.method)), ("http.route", .text(route)),
+      ("moongate.outcome", .text(exchange.outcome.name)),
       ("network.protocol.version", .text(isStream ? "2" : "1.\(exchange.minorVersion)")),
     ]
     if exchange.status > 0 { attributes.append(("http.response.status_code", .number(exchange.status))) }
@@ -45,16 +47,21 @@ extension ClientConnection {
     let fault = exchange.status >= 500 || exchange.outcome == .aborted ? exchange.outcome.name : nil
     spans.add(
       SpanRecord(
-        "\(exchange.method) \(route)", at: trace.place, parent: trace.parent, kind: .server, start: moment(exchange.startedAt), end: end,
+        "\(exchange.method) \(route)", at: trace.place, parent: trace.parent, kind: .server,
+        start: moment(exchange.startedAt), end: end,
         attributes: attributes, fault: fault))
     guard let judgedAt = exchange.judgedAt else { return }
     let judged = TracePlace(high: trace.high, low: trace.low, span: loop.traceIDs.next())
-    spans.add(SpanRecord("judge", at: judged, parent: trace.request, kind: .internal, start: moment(exchange.startedAt), end: moment(judgedAt)))
+    spans.add(
+      SpanRecord(
+        "judge", at: judged, parent: trace.request, kind: .internal, start: moment(exchange.startedAt),
+        end: moment(judgedAt)))
     guard let plan = exchange.route else { return }
     let upstream = plan.route.upstreams.map { "\($0.host):\($0.port)" }.joined(separator: " ")
     spans.add(
       SpanRecord(
-        "upstream", at: TracePlace(high: trace.high, low: trace.low, span: trace.span), parent: trace.request, kind: .client,
+        "upstream", at: TracePlace(high: trace.high, low: trace.low, span: trace.span), parent: trace.request,
+        kind: .client,
         start: moment(judgedAt), end: end, attributes: [("server.address", .text(upstream))], fault: fault))
   }
 
@@ -73,8 +80,10 @@ extension ClientConnection {
     loop.lines.add(
       loggedHead,
       AccessLines.Entry(
-        at: loop.time(at: loop.now).now, client: exchange.client ?? peer, wire: isStream ? .http2 : .http1, status: exchange.status, outcome: outcome,
-        answerBytes: exchange.answerBytes, nanoseconds: took, route: loop.numbers.routes[exchange.place].label, account: exchange.account,
+        at: loop.time(at: loop.now).now, client: exchange.client ?? peer, wire: isStream ? .http2 : .http1,
+        status: exchange.status, outcome: outcome,
+        answerBytes: exchange.answerBytes, nanoseconds: took, route: loop.numbers.routes[exchange.place].label,
+        account: exchange.account,
         decision: exchange.decision?.text, trace: exchange.trace))
     if loop.lines.bytes.count >= Self.mostLines { loop.handOverLines() }
   }

@@ -15,9 +15,12 @@ extension ClientConnection {
   ///   - failure: of the upstream that gave no answer; it is counted, and the log tells of it.
   ///   - unread: whether bytes follow of which it is not known where they end.
   func refuse(
-    _ code: RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil, account: String? = nil,
-    groups: GroupRequirement? = nil, visitor: RefusedVisitor? = nil, head: RequestHead? = nil, retryAfter: Duration? = nil, sentence: String? = nil,
-    fault: PolicyFault? = nil, failure: (cause: UpstreamFailureLog.Cause, reason: String, route: RoutePlan)? = nil, unread: Bool = false
+    _ code: RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil,
+    account: String? = nil,
+    groups: GroupRequirement? = nil, visitor: RefusedVisitor? = nil, head: RequestHead? = nil,
+    retryAfter: Duration? = nil, sentence: String? = nil,
+    fault: PolicyFault? = nil, failure: (cause: UpstreamFailureLog.Cause, reason: String, route: RoutePlan)? = nil,
+    unread: Bool = false
   ) {
     var detail = head.map { self.detail($0).merging(detail) { $1 } } ?? detail
     if let fault { detail["fault"] = fault.description }
@@ -27,8 +30,12 @@ extension ClientConnection {
     if let fault { loop.proxy.dependencies.policyFaults.report(fault, rule: detail["rule"], decision: decision) }
     exchange.outcome = code.status < 500 ? .refused : .failed
     var sentence = sentence
-    if case .policyReason(let reason) = code { sentence = sentence ?? loop.currentPlan().generation.text(ofReason: reason) }
-    let refusal = Refusal(code, decision: decision, detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow, groups: groups)
+    if case .policyReason(let reason) = code {
+      sentence = sentence ?? loop.currentPlan().generation.text(ofReason: reason)
+    }
+    let refusal = Refusal(
+      code, decision: decision, detail: sentence, retryAfter: retryAfter, provider: provider, flow: flow, groups: groups
+    )
     var fields: [(String, String)] = [("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")]
     // Routes for people ask for no credentials by HTTP: a browser would open a window for a password.
     if code == .unauthenticated, exchange.takesTokens {
@@ -71,7 +78,8 @@ extension ClientConnection {
     let dependencies = loop.proxy.dependencies
     return dependencies.audit.record(
       AuditEvent(
-        id: exchange.decision ?? DecisionID(from: dependencies.random), at: dependencies.clock.now(), kind: .refused, account: account,
+        id: exchange.decision ?? DecisionID(from: dependencies.random), at: dependencies.clock.now(), kind: .refused,
+        account: account,
         address: (exchange.client ?? peer).description, code: code.name,
         detail: detail))
   }
@@ -79,8 +87,10 @@ extension ClientConnection {
   /// The phrase that goes with a status (RFC 9110 section 15).
   private static func reason(_ status: Int) -> String {
     let known: [HTTPResponse.Status] = [
-      .ok, .found, .seeOther, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict, .gone,
-      .contentTooLarge, .unsupportedMediaType, .unprocessableContent, .tooManyRequests, .requestHeaderFieldsTooLarge, .badGateway,
+      .ok, .found, .seeOther, .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout,
+      .conflict, .gone,
+      .contentTooLarge, .unsupportedMediaType, .unprocessableContent, .tooManyRequests, .requestHeaderFieldsTooLarge,
+      .badGateway,
       .serviceUnavailable, .gatewayTimeout, .httpVersionNotSupported,
     ]
     return known.first { $0.code == status }?.reasonPhrase ?? ""
@@ -109,7 +119,8 @@ extension ClientConnection {
     exchange.status = 200
     exchange.outcome = .passed
     let date = loop.dateLine()
-    var out = context?.channel.allocator.buffer(capacity: ready.readableBytes + more.count + date.count + 32) ?? ByteBuffer()
+    var out =
+      context?.channel.allocator.buffer(capacity: ready.readableBytes + more.count + date.count + 32) ?? ByteBuffer()
     out.writeImmutableBuffer(ready)
     out.moveWriterIndex(to: out.writerIndex - 2)
     out.writeBytes(more)
@@ -122,8 +133,10 @@ extension ClientConnection {
   private func prepareToAnswer(unread: Bool) {
     waitingHead = nil
     pending = nil
-    // A short body is read to its end; with a long one, or where the client waits for a 100 that it will not get, the connection ends.
-    let isShort = (exchange.bodyLength ?? .max) <= Self.mostOwnBody && !exchange.expectsContinue && !exchange.bytesWereSent
+    // A short body is read to its end; with a long one, or where the client waits for a 100 that it will not get, the
+    // connection ends.
+    let isShort =
+      (exchange.bodyLength ?? .max) <= Self.mostOwnBody && !exchange.expectsContinue && !exchange.bytesWereSent
     exchange.closesAfter = !exchange.keepsAlive || unread || isQuiescing || !exchange.requestIsDone && !isShort
   }
 

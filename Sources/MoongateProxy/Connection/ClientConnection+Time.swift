@@ -14,7 +14,8 @@ extension ClientConnection {
     switch phase {
     case .reading:
       if input.readableBytes == 0 || !takesAnswer {
-        let most = isQuiescing ? min(Self.idleTime, .nanoseconds(loop.proxy.idleWhileDraining.wholeNanoseconds)) : Self.idleTime
+        let most =
+          isQuiescing ? min(Self.idleTime, .nanoseconds(loop.proxy.idleWhileDraining.wholeNanoseconds)) : Self.idleTime
         if now - lastActivity >= most { context?.close(promise: nil) }
       } else if now - began >= Self.headTime {
         beginRecord(nil)
@@ -34,10 +35,13 @@ extension ClientConnection {
     case .lingering:
       let silence = now - lastActivity
       // Attack: a byte every second to keep a connection that is over.
-      let isOver = answerIsOut ? silence >= Self.lingerTime || now - began >= Self.mostLingering : silence >= Self.idleTime
+      let isOver =
+        answerIsOut ? silence >= Self.lingerTime || now - began >= Self.mostLingering : silence >= Self.idleTime
       if isOver { context?.close(promise: nil) }
     case .looking:
-      if now - lastActivity >= Self.lookingTime { refuse(.storeUnavailable, detail: ["reason": "the store does not answer"], head: waitingHead) }
+      if now - lastActivity >= Self.lookingTime {
+        refuse(.storeUnavailable, detail: ["reason": "the store does not answer"], head: waitingHead)
+      }
     case .closed: break
     }
   }
@@ -51,8 +55,8 @@ extension ClientConnection {
     if waitsForClient {
       if silence >= Self.idleTime { refuseSlowBody() }
     } else if silence >= route.timeout {
-      // Of a long body, megabytes wait in the system's buffers when we have written the last byte: the upstream is silent only
-      // since they have left.
+      // Of a long body, megabytes wait in the system's buffers when we have written the last byte: the upstream is
+      // silent only since they have left.
       if exchange.hasBody, let since = upstream.sinceBytesMoved, since < route.timeout {
         lastActivity = now - since
       } else {
@@ -63,8 +67,8 @@ extension ClientConnection {
 
   /// Whether less of the body came in the window that ends now than the route asks for (`BodyRate`).
   ///
-  /// Only time in which the gateway waits for the client counts, not that in which the upstream takes no more. A client that waits for a
-  /// 100 has the upstream's longest silence before its first window ends.
+  /// Only time in which the gateway waits for the client counts, not that in which the upstream takes no more. A client
+  /// that waits for a 100 has the upstream's longest silence before its first window ends.
   private func isTooSlow(_ now: NIODeadline, _ route: RoutePlan, _ upstream: UpstreamConnection) -> Bool {
     guard let rate = route.bodyRate, !exchange.requestIsDone else { return false }
     guard upstream.isWritable else {
@@ -72,7 +76,9 @@ extension ClientConnection {
       return false
     }
     let awaitsContinue = exchange.expectsContinue && exchange.bodyWindow.bytes == 0
-    guard now - exchange.bodyWindow.began >= (awaitsContinue ? max(route.timeout, rate.window) : rate.window) else { return false }
+    guard now - exchange.bodyWindow.began >= (awaitsContinue ? max(route.timeout, rate.window) : rate.window) else {
+      return false
+    }
     defer { exchange.bodyWindow = (now, 0) }
     return exchange.bodyWindow.bytes < rate.bytes
   }

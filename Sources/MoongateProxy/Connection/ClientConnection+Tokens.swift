@@ -30,7 +30,8 @@ extension ClientConnection {
 
   /// - Parameter answer: the store's, where this is the second time.
   func findToken(
-    _ credentials: Credentials, on route: RoutePlan, from address: ClientAddress, _ time: (now: Timestamp, storeIsFresh: Bool),
+    _ credentials: Credentials, on route: RoutePlan, from address: ClientAddress,
+    _ time: (now: Timestamp, storeIsFresh: Bool),
     _ answer: SessionCache.Answer?
   ) -> TokenFinding {
     let text: [UInt8]
@@ -42,7 +43,8 @@ extension ClientConnection {
       guard credentials.cookies == 0 else { return .absent }
       return .refused(
         TokenRefusal(
-          code: .badRequest, sentence: "The Authorization header cannot be read as Basic: \(reason).", reason: "Basic cannot be read: \(reason)"))
+          code: .badRequest, sentence: "The Authorization header cannot be read as Basic: \(reason).",
+          reason: "Basic cannot be read: \(reason)"))
     case .token(let token): (text, isToken) = (token, true)
     case .malformedToken(let other): (text, isToken) = (other, false)
     }
@@ -58,28 +60,34 @@ extension ClientConnection {
     case .locked(let until):
       return .refused(
         TokenRefusal(
-          code: .tooManyAttempts, sentence: nil, reason: "too many wrong tokens from this address", retryAfter: max(.seconds(1), until - time.now)))
-    case .unavailable: return .refused(TokenRefusal(code: .storeUnavailable, sentence: nil, reason: "the store does not answer"))
+          code: .tooManyAttempts, sentence: nil, reason: "too many wrong tokens from this address",
+          retryAfter: max(.seconds(1), until - time.now)))
+    case .unavailable:
+      return .refused(TokenRefusal(code: .storeUnavailable, sentence: nil, reason: "the store does not answer"))
     case .unknown:
       let secret = isToken ? SecretText(String(decoding: text, as: UTF8.self)) : nil
       return .unknown(key, loop.tokens.lookup(of: secret, from: address))
     }
   }
 
-  private func admit(_ session: CachedSession, on route: RoutePlan, from address: ClientAddress, _ now: Timestamp) -> TokenFinding {
+  private func admit(_ session: CachedSession, on route: RoutePlan, from address: ClientAddress, _ now: Timestamp)
+    -> TokenFinding
+  {
     guard let token = session.snapshot.token else { return .refused(.wrong) }
     guard session.isLive(at: now) else { return .refused(.wrong) }
     guard token.admits(address) else {
       // Attack: who has found a token that is bound to networks learns nothing of it from elsewhere.
       return .refused(
         TokenRefusal(
-          code: .unauthenticated, sentence: TokenRefusal.wrong.sentence, reason: "token \(token.id) is bound to other networks",
+          code: .unauthenticated, sentence: TokenRefusal.wrong.sentence,
+          reason: "token \(token.id) is bound to other networks",
           account: session.snapshot.account.id))
     }
     guard route.route.tokens?.admits(token) ?? false else {
       return .refused(
         TokenRefusal(
-          code: .denied, sentence: "This token may not be used here.", reason: "the route's `tokens` does not name token \(token.id)",
+          code: .denied, sentence: "This token may not be used here.",
+          reason: "the route's `tokens` does not name token \(token.id)",
           account: session.snapshot.account.id))
     }
     return .found(session)
@@ -93,7 +101,8 @@ extension ClientConnection {
 
   func refuse(_ refusal: TokenRefusal, _ detail: [String: String]) {
     refuse(
-      refusal.code, detail: detail.merging(["reason": refusal.reason]) { mine, _ in mine }, account: refusal.account, retryAfter: refusal.retryAfter,
+      refusal.code, detail: detail.merging(["reason": refusal.reason]) { mine, _ in mine }, account: refusal.account,
+      retryAfter: refusal.retryAfter,
       sentence: refusal.sentence)
   }
 }

@@ -80,7 +80,10 @@ package final class ClientConnection: ChannelDuplexHandler {
   var isQuiescing = false
 
   /// - Parameter admission: the connection's, where it has one already; given back when it ends.
-  init(loop: ProxyLoop, isSecure: Bool, isStream: Bool = false, admission: Admission? = nil, inner: @escaping () throws -> Void) {
+  init(
+    loop: ProxyLoop, isSecure: Bool, isStream: Bool = false, admission: Admission? = nil,
+    inner: @escaping () throws -> Void
+  ) {
     self.loop = loop
     self.isSecure = isSecure
     self.isStream = isStream
@@ -152,7 +155,8 @@ package final class ClientConnection: ChannelDuplexHandler {
       if lingered > 1024 * 1024 { context.close(promise: nil) }
       return
     case .closed: return
-    // Attack: the next request, byte by byte, from a client that takes no answer, or to put off the timeout of a silent upstream.
+    // Attack: the next request, byte by byte, from a client that takes no answer, or to put off the timeout of a silent
+    // upstream.
     case .reading: if input.readableBytes == 0 || takesAnswer { lastActivity = now }
     case .exchanging: if !exchange.requestIsDone { lastActivity = now }
     case .looking: break
@@ -261,7 +265,8 @@ package final class ClientConnection: ChannelDuplexHandler {
   }
 
   private func readHead() -> Bool {
-    // Attack: requests without end from a client that reads no answer. The next one waits until the last answer is taken.
+    // Attack: requests without end from a client that reads no answer. The next one waits until the last answer is
+    // taken.
     guard input.readableBytes > 0, takesAnswer else { return false }
     let head: RequestHead
     do throws(MessageFault) {
@@ -391,7 +396,8 @@ package final class ClientConnection: ChannelDuplexHandler {
 extension ClientAddress {
   /// The address of a socket; nil for one that has none.
   init?(_ address: SocketAddress) {
-    guard let text = address.ipAddress, let parsed = IPAddressText.parse(text.prefix { $0 != "%" }.utf8.map { $0 }) else { return nil }
+    guard let text = address.ipAddress, let parsed = IPAddressText.parse(text.prefix { $0 != "%" }.utf8.map { $0 })
+    else { return nil }
     self = parsed
   }
 }

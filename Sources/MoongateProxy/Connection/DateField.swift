@@ -31,6 +31,7 @@ package struct DateField {
     gmtime_r(&moment, &parts)
     let two = { (number: Int32) in (number < 10 ? "0" : "") + String(number) }
     let time = "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"
-    return "\(days[Int(parts.tm_wday)]), \(two(parts.tm_mday)) \(months[Int(parts.tm_mon)]) \(parts.tm_year + 1900) \(time) GMT"
+    return
+      "\(days[Int(parts.tm_wday)]), \(two(parts.tm_mday)) \(months[Int(parts.tm_mon)]) \(parts.tm_year + 1900) \(time) GMT"
   }
 }

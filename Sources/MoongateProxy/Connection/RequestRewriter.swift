@@ -50,7 +50,8 @@ struct RequestRewriter {
     out.writeStaticString("X-Forwarded-For: ")
     out.writeBytes(address)
     out.writeStaticString(
-      origin.isSecure ? "\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: " : "\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: ")
+      origin.isSecure
+        ? "\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: " : "\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: ")
     if origin.host == host.host { out.writeBytes(host.authority) } else { out.writeString(origin.host.authority) }
     out.writeStaticString("\r\n")
     out.writeBytes(assertion)
@@ -78,7 +79,8 @@ struct RequestRewriter {
   }
 
   private func isDropped(_ field: HeadField, _ ended: [Range<Int>], _ bytes: Span<UInt8>) -> Bool {
-    field.kind.isDroppedFromRequests || field.kind == .authorization && dropsAuthorization || isReplaced(field, bytes) || isTraced(field)
+    field.kind.isDroppedFromRequests || field.kind == .authorization && dropsAuthorization || isReplaced(field, bytes)
+      || isTraced(field)
       || isEnded(field, ended, bytes)
   }
 
@@ -95,7 +97,9 @@ struct RequestRewriter {
     }
   }
 
-  private func isReplaced(_ field: HeadField, _ bytes: Span<UInt8>) -> Bool { !route.headerNames.isEmpty && route.replaces(bytes, field.name) }
+  private func isReplaced(_ field: HeadField, _ bytes: Span<UInt8>) -> Bool {
+    !route.headerNames.isEmpty && route.replaces(bytes, field.name)
+  }
 
   private func copyCookies(_ field: HeadField, _ bytes: Span<UInt8>, to out: inout ByteBuffer) {
     if isReplaced(field, bytes) { return }

@@ -67,7 +67,8 @@ package struct BodyDecoder: Sendable {
         input.moveReaderIndex(forwardBy: 2)
         state = .chunkSize
       case .trailers(let length):
-        guard let (line, isLast) = try Self.trailer(input.readableBytesUInt8Span, room: RequestDecoder.limit - length) else { return .incomplete }
+        guard let (line, isLast) = try Self.trailer(input.readableBytesUInt8Span, room: RequestDecoder.limit - length)
+        else { return .incomplete }
         input.moveReaderIndex(forwardBy: line)
         state = isLast ? .end : .trailers(length + line)
       }
@@ -88,7 +89,9 @@ package struct BodyDecoder: Sendable {
     case .end(let end): return (end, true)
     case .field(let field, let next):
       // RFC 9110 section 6.5.1: what frames a message can not come behind it.
-      if field.kind == .contentLength || field.kind == .transferEncoding { throw .malformed("framing among the trailers") }
+      if field.kind == .contentLength || field.kind == .transferEncoding {
+        throw .malformed("framing among the trailers")
+      }
       return (next, false)
     }
   }

@@ -55,7 +55,9 @@ enum ByteClass {
   static func foldedPrefix(_ bytes: Span<UInt8>, _ range: Range<Int>, _ prefix: StaticString) -> Bool {
     guard range.count >= prefix.utf8CodeUnitCount else { return false }
     let start = prefix.utf8Start
-    for offset in 0..<prefix.utf8CodeUnitCount where folded(bytes[range.lowerBound + offset]) != start[offset] { return false }
+    for offset in 0..<prefix.utf8CodeUnitCount where folded(bytes[range.lowerBound + offset]) != start[offset] {
+      return false
+    }
     return true
   }
 

@@ -67,7 +67,9 @@ package enum FieldKind: UInt8, Sendable {
   }
 
   /// Attack: `Transfer_Encoding`, which is no framing here, and is to services that read names like variables.
-  private static func framingKind(_ bytes: Span<UInt8>, _ name: Range<Int>, _ text: StaticString, _ kind: FieldKind) -> FieldKind {
+  private static func framingKind(_ bytes: Span<UInt8>, _ name: Range<Int>, _ text: StaticString, _ kind: FieldKind)
+    -> FieldKind
+  {
     if ByteClass.equal(bytes, name, text) { return kind }
     return ByteClass.foldedEqual(bytes, name, text) ? .reserved : .other
   }
@@ -99,7 +101,8 @@ package enum FieldKind: UInt8, Sendable {
   var isDroppedFromRequests: Bool {
     switch self {
     case .other, .authorization, .origin, .accept, .setCookie, .expect, .traceparent, .tracestate: false
-    case .host, .contentLength, .transferEncoding, .connection, .upgrade, .cookie, .hopByHop, .forwardedFor, .forwardedProto, .forwardedHost,
+    case .host, .contentLength, .transferEncoding, .connection, .upgrade, .cookie, .hopByHop, .forwardedFor,
+      .forwardedProto, .forwardedHost,
       .reserved:
       true
     }
@@ -131,7 +134,9 @@ enum FieldLine {
       guard bytes[index + 1] == 0x0a else { throw .malformed("a line ends without CRLF") }
       return .end(index + 2)
     }
-    guard bytes[index] == UInt8(ascii: ":") else { throw .malformed("a header's name is not a token followed by a colon") }
+    guard bytes[index] == UInt8(ascii: ":") else {
+      throw .malformed("a header's name is not a token followed by a colon")
+    }
     let nameEnd = index
     index += 1
     while index < count, ByteClass.isSpace(bytes[index]) { index += 1 }
@@ -144,7 +149,8 @@ enum FieldLine {
     var valueEnd = index
     while valueEnd > valueStart, ByteClass.isSpace(bytes[valueEnd - 1]) { valueEnd -= 1 }
     let field = HeadField(
-      start: UInt16(start), nameLength: UInt16(nameEnd - start), valueStart: UInt16(valueStart), valueLength: UInt16(valueEnd - valueStart),
+      start: UInt16(start), nameLength: UInt16(nameEnd - start), valueStart: UInt16(valueStart),
+      valueLength: UInt16(valueEnd - valueStart),
       kind: FieldKind.of(bytes, start..<nameEnd))
     return .field(field, index + 2)
   }

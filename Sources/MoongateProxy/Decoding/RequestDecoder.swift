@@ -69,8 +69,8 @@ package struct RequestDecoder: Sendable {
     }
   }
 
-  /// Whether an empty line comes before the request line: old clients send one behind a body (RFC 9112 section 2.2). One is skipped, and only
-  /// CRLF: a second one, or a bare CR or LF, is a malformed request line.
+  /// Whether an empty line comes before the request line: old clients send one behind a body (RFC 9112 section 2.2).
+  /// One is skipped, and only CRLF: a second one, or a bare CR or LF, is a malformed request line.
   ///
   /// Attack: empty lines without end, which keep a connection busy and never become a request.
   private static func beginsWithEmptyLine(_ bytes: Span<UInt8>) throws(MessageFault) -> Bool {
@@ -87,22 +87,31 @@ package struct RequestDecoder: Sendable {
     var index = 0
     while index < count, ByteClass.isToken(bytes[index]) { index += 1 }
     guard index < count else { return false }
-    guard index > 0, bytes[index] == 0x20 else { throw .malformed("the request line does not begin with a method and a space") }
+    guard index > 0, bytes[index] == 0x20 else {
+      throw .malformed("the request line does not begin with a method and a space")
+    }
     head.methodEnd = index
     index += 1
     let start = index
     while index < count, bytes[index] &- 0x21 < 0x5e { index += 1 }
     guard index < count else { return false }
-    guard index > start, bytes[index] == 0x20 else { throw .malformed("the request's target holds a byte that no target may hold") }
+    guard index > start, bytes[index] == 0x20 else {
+      throw .malformed("the request's target holds a byte that no target may hold")
+    }
     head.target = start..<index
     index += 1
     // HTTP-version = "HTTP" "/" DIGIT "." DIGIT, upper case.
     let version = index
-    guard try Self.expect("HTTP/", bytes, at: version), count >= version + 10 else { return try Self.mayStillBeVersion(bytes, version) }
-    guard ByteClass.isDigit(bytes[version + 5]), bytes[version + 6] == UInt8(ascii: "."), ByteClass.isDigit(bytes[version + 7]),
+    guard try Self.expect("HTTP/", bytes, at: version), count >= version + 10 else {
+      return try Self.mayStillBeVersion(bytes, version)
+    }
+    guard ByteClass.isDigit(bytes[version + 5]), bytes[version + 6] == UInt8(ascii: "."),
+      ByteClass.isDigit(bytes[version + 7]),
       bytes[version + 8] == 0x0d, bytes[version + 9] == 0x0a
     else { throw .malformed("the request line does not end with a version and CRLF") }
-    guard bytes[version + 5] == UInt8(ascii: "1"), bytes[version + 7] <= UInt8(ascii: "1") else { throw .versionNotSupported }
+    guard bytes[version + 5] == UInt8(ascii: "1"), bytes[version + 7] <= UInt8(ascii: "1") else {
+      throw .versionNotSupported
+    }
     head.minorVersion = bytes[version + 7] - UInt8(ascii: "0")
     position = version + 10
     try readTarget(bytes)
@@ -113,7 +122,9 @@ package struct RequestDecoder: Sendable {
   private static func expect(_ text: StaticString, _ bytes: Span<UInt8>, at start: Int) throws(MessageFault) -> Bool {
     for offset in 0..<text.utf8CodeUnitCount {
       guard start + offset < bytes.count else { return false }
-      guard bytes[start + offset] == text.utf8Start[offset] else { throw .malformed("the request line does not end with a version and CRLF") }
+      guard bytes[start + offset] == text.utf8Start[offset] else {
+        throw .malformed("the request line does not end with a version and CRLF")
+      }
     }
     return true
   }
@@ -178,7 +189,9 @@ package struct RequestDecoder: Sendable {
       head.framing = .length(try Framing.length(bytes, field.value))
     case .transferEncoding:
       codings += 1
-      guard ByteClass.equal(bytes, field.value, "chunked") else { throw .malformed("a transfer coding other than a single chunked") }
+      guard ByteClass.equal(bytes, field.value, "chunked") else {
+        throw .malformed("a transfer coding other than a single chunked")
+      }
     case .connection: options.read(bytes, field.value)
     case .upgrade: hasUpgrade = true
     case .expect: head.expectsContinue = head.minorVersion == 1 && ByteClass.equal(bytes, field.value, "100-continue")

@@ -54,7 +54,8 @@ package struct RequestHead: Sendable {
     return String(decoding: copy, as: UTF8.self)
   }
 
-  /// Whether some protocol that Upgrade names is HTTP again: `h2c`, `HTTP/2.0`, or `TLS/1.0` with HTTP within (RFC 2817).
+  /// Whether some protocol that Upgrade names is HTTP again: `h2c`, `HTTP/2.0`, or `TLS/1.0` with HTTP within (RFC
+  /// 2817).
   var asksForAnotherHTTP: Bool {
     fields.contains { field in
       field.kind == .upgrade
@@ -67,16 +68,21 @@ package struct RequestHead: Sendable {
   /// What the client says it is; nil where it does not say.
   var userAgent: String? { first(named: "user-agent") }
 
-  /// The languages that its reader wants, as `Accept-Language` has them; nil where that is longer than any reader's wish.
+  /// The languages that its reader wants, as `Accept-Language` has them; nil where that is longer than any reader's
+  /// wish.
   var languages: String? { first(named: "accept-language").flatMap { $0.utf8.count <= 256 ? $0 : nil } }
 
   /// - Parameter name: in lower case, of no kind of its own.
   private func first(named name: StaticString) -> String? {
-    fields.first { $0.kind == .other && ByteClass.equal(bytes.readableBytesUInt8Span, $0.name, name) }.map { text($0.value) }
+    fields.first { $0.kind == .other && ByteClass.equal(bytes.readableBytesUInt8Span, $0.name, name) }.map {
+      text($0.value)
+    }
   }
 
   /// The names of fields that belong to this connection only (RFC 9110 section 7.6.1); empty where there are none.
-  func fieldsOfConnection(_ bytes: Span<UInt8>) -> [Range<Int>] { connectionNamesFields ? ConnectionOptions.names(in: fields, of: bytes) : [] }
+  func fieldsOfConnection(_ bytes: Span<UInt8>) -> [Range<Int>] {
+    connectionNamesFields ? ConnectionOptions.names(in: fields, of: bytes) : []
+  }
 }
 
 /// How long a message's body is (RFC 9112 section 6.3).
@@ -91,7 +97,8 @@ package enum BodyFraming: Sendable, Equatable {
 
 /// What the options of Connection fields say.
 struct ConnectionOptions {
-  /// Attack: thousands of options beside thousands of fields, each of which is looked for among them: seconds of work for one request.
+  /// Attack: thousands of options beside thousands of fields, each of which is looked for among them: seconds of work
+  /// for one request.
   private static let most = 64
 
   var close = false
@@ -134,7 +141,9 @@ struct ConnectionOptions {
     return options.contains { option in
       guard option.count == name.count else { return false }
       for offset in 0..<option.count
-      where ByteClass.lower(bytes[option.lowerBound + offset]) != ByteClass.lower(bytes[name.lowerBound + offset]) { return false }
+      where ByteClass.lower(bytes[option.lowerBound + offset]) != ByteClass.lower(bytes[name.lowerBound + offset]) {
+        return false
+      }
       return true
     }
   }

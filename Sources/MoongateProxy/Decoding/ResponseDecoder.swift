@@ -25,7 +25,9 @@ package struct ResponseHead: Sendable {
   package var isInterim: Bool { status < 200 }
 
   /// The names of fields that belong to this connection only; empty where there are none.
-  func fieldsOfConnection(_ bytes: Span<UInt8>) -> [Range<Int>] { connectionNamesFields ? ConnectionOptions.names(in: fields, of: bytes) : [] }
+  func fieldsOfConnection(_ bytes: Span<UInt8>) -> [Range<Int>] {
+    connectionNamesFields ? ConnectionOptions.names(in: fields, of: bytes) : []
+  }
 }
 
 /// Reads the heads of HTTP/1 answers with the strictness that requests get: an answer that two programs could frame in
@@ -51,7 +53,9 @@ package struct ResponseDecoder: Sendable {
   ///   - spare: an array to put the fields in.
   ///   - toHead: whether the request was HEAD, whose answer has no body whatever it says.
   /// - Returns: nil where more bytes are needed.
-  package mutating func next(_ input: inout ByteBuffer, spare: inout [HeadField], toHead: Bool) throws(MessageFault) -> ResponseHead? {
+  package mutating func next(_ input: inout ByteBuffer, spare: inout [HeadField], toHead: Bool) throws(MessageFault)
+    -> ResponseHead?
+  {
     guard let end = try read(input, spare: &spare, toHead: toHead) else { return nil }
     var done = head
     self = ResponseDecoder()
@@ -91,11 +95,16 @@ package struct ResponseDecoder: Sendable {
   /// `HTTP-version SP status-code SP [ reason-phrase ] CRLF` (RFC 9112 section 4).
   private mutating func readStatusLine(_ bytes: Span<UInt8>) throws(MessageFault) -> Bool {
     let text: StaticString = "HTTP/1."
-    for index in 0..<min(bytes.count, 7) where bytes[index] != text.utf8Start[index] { throw .malformed("no HTTP/1 status line") }
+    for index in 0..<min(bytes.count, 7) where bytes[index] != text.utf8Start[index] {
+      throw .malformed("no HTTP/1 status line")
+    }
     guard bytes.count >= 13 else { return false }
-    guard bytes[7] == UInt8(ascii: "0") || bytes[7] == UInt8(ascii: "1"), bytes[8] == 0x20 else { throw .malformed("no HTTP/1 status line") }
+    guard bytes[7] == UInt8(ascii: "0") || bytes[7] == UInt8(ascii: "1"), bytes[8] == 0x20 else {
+      throw .malformed("no HTTP/1 status line")
+    }
     minorVersion = bytes[7] - UInt8(ascii: "0")
-    guard ByteClass.isDigit(bytes[9]), ByteClass.isDigit(bytes[10]), ByteClass.isDigit(bytes[11]), bytes[9] != UInt8(ascii: "0"), bytes[12] == 0x20
+    guard ByteClass.isDigit(bytes[9]), ByteClass.isDigit(bytes[10]), ByteClass.isDigit(bytes[11]),
+      bytes[9] != UInt8(ascii: "0"), bytes[12] == 0x20
     else { throw .malformed("no three-digit status followed by a space") }
     head.status = Int(bytes[9] - 0x30) * 100 + Int(bytes[10] - 0x30) * 10 + Int(bytes[11] - 0x30)
     var index = 13
@@ -116,9 +125,12 @@ package struct ResponseDecoder: Sendable {
       head.contentLength = try Framing.length(bytes, field.value)
     case .transferEncoding:
       codings += 1
-      guard codings == 1, ByteClass.equal(bytes, field.value, "chunked") else { throw .malformed("a transfer coding other than a single chunked") }
+      guard codings == 1, ByteClass.equal(bytes, field.value, "chunked") else {
+        throw .malformed("a transfer coding other than a single chunked")
+      }
     case .connection: options.read(bytes, field.value)
-    case .other: if field.nameLength == 4, ByteClass.equal(bytes, field.name, "date") { head.date = head.fields.count - 1 }
+    case .other:
+      if field.nameLength == 4, ByteClass.equal(bytes, field.name, "date") { head.date = head.fields.count - 1 }
     default: break
     }
   }
@@ -134,7 +146,8 @@ package struct ResponseDecoder: Sendable {
     // RFC 9112 section 6.3: these have no body, whatever their fields say.
     if toHead || head.status < 200 || head.status == 204 || head.status == 304 {
       head.framing = .none
-      // Attack: an upstream that sends the body all the same. It would be taken for the answer to the connection's next request.
+      // Attack: an upstream that sends the body all the same. It would be taken for the answer to the connection's next
+      // request.
       if codings == 1 || head.contentLength ?? 0 > 0 { head.keepsAlive = false }
     } else if codings == 1 {
       head.framing = .chunked

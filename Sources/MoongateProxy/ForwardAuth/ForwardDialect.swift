@@ -14,11 +14,14 @@ enum ForwardDialect: CaseIterable {
     }
   }
 
-  /// The dialect whose address lies in the range, spelled exactly so, and where the path of the original request begins in it.
+  /// The dialect whose address lies in the range, spelled exactly so, and where the path of the original request begins
+  /// in it.
   /// - Returns: nil for an address of no dialect. Envoy's own is followed by the original path, the others' by nothing.
   static func asked(_ bytes: Span<UInt8>, _ path: Range<Int>) -> (dialect: ForwardDialect, rest: Range<Int>)? {
     let start = path.lowerBound + prefix.utf8CodeUnitCount
-    guard path.count > prefix.utf8CodeUnitCount, ByteClass.equalCase(bytes, path.lowerBound..<start, prefix) else { return nil }
+    guard path.count > prefix.utf8CodeUnitCount, ByteClass.equalCase(bytes, path.lowerBound..<start, prefix) else {
+      return nil
+    }
     var end = start
     while end < path.upperBound, bytes[end] != UInt8(ascii: "/") { end += 1 }
     guard let dialect = allCases.first(where: { ByteClass.equalCase(bytes, start..<end, $0.name) }) else { return nil }
@@ -37,8 +40,8 @@ enum ForwardDialect: CaseIterable {
 
   /// What a yes says of the request's Authorization, as lines: whether the proxy passes it on.
   ///
-  /// Envoy and the others are told to take it off where it is the gateway's own. Traefik takes off whatever the answer could have, and passes on what it
-  /// has: so it is handed back there where it may pass.
+  /// Envoy and the others are told to take it off where it is the gateway's own. Traefik takes off whatever the answer
+  /// could have, and passes on what it has: so it is handed back there where it may pass.
   func authorization(_ head: RequestHead, _ bytes: Span<UInt8>, isDropped: Bool) -> [UInt8] {
     if isDropped {
       switch self {

@@ -3,9 +3,9 @@ import NIOCore
 
 /// The original request that a proxy asks about. Everything lies in the bytes of the proxy's own request.
 ///
-/// Attack: a client that sends `X-Forwarded-Uri: /public` itself, so that the proxy's own comes second and the gateway judges
-/// the first. So each header that a dialect asks by must be there exactly once, no dialect reads another's, and what cannot
-/// be read in one way only is never a yes.
+/// Attack: a client that sends `X-Forwarded-Uri: /public` itself, so that the proxy's own comes second and the gateway
+/// judges the first. So each header that a dialect asks by must be there exactly once, no dialect reads another's, and
+/// what cannot be read in one way only is never a yes.
 struct ForwardQuestion {
   let method: Range<Int>
   /// Up to the query; empty where an absolute address has none: `/` is meant.
@@ -37,9 +37,13 @@ struct ForwardQuestion {
       method = try Self.only("x-forwarded-method", head, bytes)
       isSecure = try Self.scheme(bytes, try Self.only("x-forwarded-proto", head, bytes))
       let address = try Self.only("x-forwarded-uri", head, bytes)
-      guard !address.isEmpty, bytes[address.lowerBound] == UInt8(ascii: "/") else { throw .malformed("X-Forwarded-Uri is no path") }
+      guard !address.isEmpty, bytes[address.lowerBound] == UInt8(ascii: "/") else {
+        throw .malformed("X-Forwarded-Uri is no path")
+      }
       (path, query) = try Self.target(bytes, address)
-      guard let found = hostOf(try Self.only("x-forwarded-host", head, bytes)) else { throw .malformed("X-Forwarded-Host is malformed") }
+      guard let found = hostOf(try Self.only("x-forwarded-host", head, bytes)) else {
+        throw .malformed("X-Forwarded-Host is malformed")
+      }
       host = found
     case .envoy:
       method = head.methodName
@@ -48,11 +52,15 @@ struct ForwardQuestion {
       query = head.query
       host = ownHost
     }
-    guard !method.isEmpty, method.allSatisfy({ ByteClass.isToken(bytes[$0]) }) else { throw .malformed("a method that is not a token") }
+    guard !method.isEmpty, method.allSatisfy({ ByteClass.isToken(bytes[$0]) }) else {
+      throw .malformed("a method that is not a token")
+    }
   }
 
   /// The value of the one field of this name, in lower case here.
-  private static func only(_ name: StaticString, _ head: RequestHead, _ bytes: Span<UInt8>) throws(MessageFault) -> Range<Int> {
+  private static func only(_ name: StaticString, _ head: RequestHead, _ bytes: Span<UInt8>) throws(MessageFault)
+    -> Range<Int>
+  {
     var found: Range<Int>?
     for field in head.fields {
       switch field.kind {
@@ -89,7 +97,9 @@ struct ForwardQuestion {
   }
 
   /// Path and query. The path's form is judged with the route; the query must hold what a request line may hold.
-  private static func target(_ bytes: Span<UInt8>, _ target: Range<Int>) throws(MessageFault) -> (path: Range<Int>, query: Range<Int>?) {
+  private static func target(_ bytes: Span<UInt8>, _ target: Range<Int>) throws(MessageFault) -> (
+    path: Range<Int>, query: Range<Int>?
+  ) {
     var end = target.lowerBound
     while end < target.upperBound, bytes[end] != UInt8(ascii: "?") { end += 1 }
     guard end < target.upperBound else { return (target, nil) }

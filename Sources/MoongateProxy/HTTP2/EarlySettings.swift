@@ -2,10 +2,10 @@ import NIOCore
 
 /// Lets our settings hold from a connection's first request on.
 ///
-/// `NIOHTTP2Handler` puts our settings in force when the client acknowledges them (RFC 9113 section 6.5.3), and by then most
-/// clients have sent their first request: one with a head over NIO's default of 16 KiB would end the connection, where we owe
-/// it an answer, or at least its 431. All our settings are wider than the defaults, so it is safe to hold them as
-/// acknowledged as soon as the client's own settings came. The acknowledgement that comes later is taken off.
+/// `NIOHTTP2Handler` puts our settings in force when the client acknowledges them (RFC 9113 section 6.5.3), and by then
+/// most clients have sent their first request: one with a head over NIO's default of 16 KiB would end the connection,
+/// where we owe it an answer, or at least its 431. All our settings are wider than the defaults, so it is safe to hold
+/// them as acknowledged as soon as the client's own settings came. The acknowledgement that comes later is taken off.
 ///
 /// It also refuses a wrong preface at its first wrong byte; the library waits for all 24 of them.
 final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
@@ -78,9 +78,12 @@ final class EarlySettings: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   /// Whether the bytes at hand are the magic, or may become it.
-  private var beginsLikePreface: Bool { held.readableBytesView.prefix(Self.magic.count).elementsEqual(Self.magic.prefix(held.readableBytes)) }
+  private var beginsLikePreface: Bool {
+    held.readableBytesView.prefix(Self.magic.count).elementsEqual(Self.magic.prefix(held.readableBytes))
+  }
 
-  /// Attack: a client of another protocol, or none, that holds its connection with bytes that can never become a request.
+  /// Attack: a client of another protocol, or none, that holds its connection with bytes that can never become a
+  /// request.
   private func refuse(_ context: ChannelHandlerContext) -> Bool {
     state = .refused
     held = ByteBuffer()

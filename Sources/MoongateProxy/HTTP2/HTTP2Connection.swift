@@ -2,8 +2,8 @@ import MoongateCore
 import NIOCore
 import NIOHTTP2
 
-/// One HTTP/2 connection of a client: its bounds, its idleness, its end. Its requests are streams, each of them a channel
-/// with a `ClientConnection` of its own.
+/// One HTTP/2 connection of a client: its bounds, its idleness, its end. Its requests are streams, each of them a
+/// channel with a `ClientConnection` of its own.
 final class HTTP2Connection: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame
 
@@ -29,7 +29,8 @@ final class HTTP2Connection: ChannelInboundHandler {
   /// Puts in place what speaks HTTP/2 on a channel whose peer agreed to.
   /// - Parameter admission: the connection's; given back when it ends.
   static func add(
-    to channel: any Channel, loop: ProxyLoop, admission: Admission, inner: @escaping @Sendable (any Channel) throws -> Void
+    to channel: any Channel, loop: ProxyLoop, admission: Admission,
+    inner: @escaping @Sendable (any Channel) throws -> Void
   ) throws {
     let connection = HTTP2Connection(loop: loop, admission: admission)
     let eventLoop = channel.eventLoop
@@ -37,13 +38,15 @@ final class HTTP2Connection: ChannelInboundHandler {
     let manager = NIOHTTP2ServerConnectionManagementHandler(
       eventLoop: eventLoop,
       configuration: .init(
-        maxIdleTime: idleTime, maxAge: nil, maxGraceTime: nil, keepalive: .init(pingInterval: .seconds(60), ackTimeout: .seconds(20))))
+        maxIdleTime: idleTime, maxAge: nil, maxGraceTime: nil,
+        keepalive: .init(pingInterval: .seconds(60), ackTimeout: .seconds(20))))
     let bound = NIOLoopBound(connection, eventLoop: eventLoop)
     let delegate = StreamCount(manager: manager.http2StreamDelegate, connection: bound)
     let pipeline = channel.pipeline.syncOperations
     try pipeline.addHandler(EarlySettings())
     _ = try pipeline.configureHTTP2Pipeline(
-      mode: .server, connectionConfiguration: connectionBounds, streamConfiguration: streamBounds, streamDelegate: delegate
+      mode: .server, connectionConfiguration: connectionBounds, streamConfiguration: streamBounds,
+      streamDelegate: delegate
     ) { stream in
       stream.eventLoop.makeCompletedFuture {
         let client = ClientConnection(loop: bound.value.loop, isSecure: true, isStream: true) { try inner(stream) }

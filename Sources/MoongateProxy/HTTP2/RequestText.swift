@@ -3,12 +3,13 @@ import NIOHPACK
 
 /// The head of an HTTP/2 request as the same request's HTTP/1.1 text.
 ///
-/// There is one reader of heads, and one set of rules for what is in them: `RequestDecoder` and what comes behind it. So a
-/// stream's head is written out and read by it like any other; what is longer than its limit, names two hosts or two
-/// lengths, or CONNECT, is refused there. What this refuses itself is whatever would change its meaning by being written out.
+/// There is one reader of heads, and one set of rules for what is in them: `RequestDecoder` and what comes behind it.
+/// So a stream's head is written out and read by it like any other; what is longer than its limit, names two hosts or
+/// two lengths, or CONNECT, is refused there. What this refuses itself is whatever would change its meaning by being
+/// written out.
 ///
-/// Values that are no UTF-8 come here with U+FFFD in place of the bytes that are none: that is how the library reads them. The
-/// gateway itself acts upon none of those.
+/// Values that are no UTF-8 come here with U+FFFD in place of the bytes that are none: that is how the library reads
+/// them. The gateway itself acts upon none of those.
 enum RequestText {
   /// How the rest of a stream follows its head.
   enum Body {
@@ -68,7 +69,9 @@ enum RequestText {
   }
 
   /// Whether these are trailers: fields that are well formed, and no pseudo-header among them (RFC 9113 section 8.1).
-  static func areTrailers(_ headers: HPACKHeaders) -> Bool { headers.allSatisfy { isName($0.name) && isValue($0.value) } }
+  static func areTrailers(_ headers: HPACKHeaders) -> Bool {
+    headers.allSatisfy { isName($0.name) && isValue($0.value) }
+  }
 
   private static func add(_ name: String, _ value: String, to text: inout ByteBuffer) {
     text.writeString(name)
@@ -84,8 +87,8 @@ enum RequestText {
 
   /// RFC 9113 section 8.2.1.
   ///
-  /// Attack: a value with a line end in it would be a header, or a request, of its own where it is written out. One with a blank
-  /// at its end would be another value there.
+  /// Attack: a value with a line end in it would be a header, or a request, of its own where it is written out. One
+  /// with a blank at its end would be another value there.
   private static func isValue(_ value: String) -> Bool {
     if let first = value.utf8.first, ByteClass.isSpace(first) { return false }
     if let last = value.utf8.last, ByteClass.isSpace(last) { return false }

@@ -4,9 +4,10 @@ import NIOHTTP2
 
 /// Makes one HTTP/2 stream look like a connection with one HTTP/1.1 request, so that `ClientConnection` serves both.
 ///
-/// It owns how a stream is framed: frames in, frames out, which side has ended, with what code a stream is reset. What a
-/// request means, what becomes of it, and when it has taken too long is behind it. Back-pressure needs nothing here: a read
-/// that is held back behind it holds the stream's window, and the stream's buffer decides whether it is writable.
+/// It owns how a stream is framed: frames in, frames out, which side has ended, with what code a stream is reset. What
+/// a request means, what becomes of it, and when it has taken too long is behind it. Back-pressure needs nothing here:
+/// a read that is held back behind it holds the stream's window, and the stream's buffer decides whether it is
+/// writable.
 final class StreamFraming: ChannelDuplexHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias InboundOut = ByteBuffer
@@ -34,14 +35,17 @@ final class StreamFraming: ChannelDuplexHandler {
     case .data(let frame):
       if case .byteBuffer(let bytes) = frame.data, bytes.readableBytes > 0 { forward(bytes, context) }
       if frame.endStream { endRequest(context) }
-    case .rstStream, .priority, .settings, .pushPromise, .ping, .goAway, .windowUpdate, .alternativeService, .origin: break
+    case .rstStream, .priority, .settings, .pushPromise, .ping, .goAway, .windowUpdate, .alternativeService, .origin:
+      break
     }
   }
 
   private func head(_ frame: HTTP2Frame.FramePayload.Headers, _ context: ChannelHandlerContext) {
     hasHead = true
     requestHasEnded = frame.endStream
-    guard let request = RequestText.write(frame.headers, isWhole: frame.endStream) else { return reset(.protocolError, context) }
+    guard let request = RequestText.write(frame.headers, isWhole: frame.endStream) else {
+      return reset(.protocolError, context)
+    }
     requestBody = request.body
     toHead = request.isHead
     context.fireChannelRead(wrapInboundOut(request.text))
@@ -78,7 +82,8 @@ final class StreamFraming: ChannelDuplexHandler {
       do throws(MessageFault) { try writeFrames(context) } catch { reset(.internalError, context) }
       if output.readableBytes == 0 { output = ByteBuffer() }
     }
-    // Whoever waits for bytes to leave waits for the answer's end: it is how a connection is closed without cutting its answer.
+    // Whoever waits for bytes to leave waits for the answer's end: it is how a connection is closed without cutting its
+    // answer.
     guard let promise else { return }
     if let sent { sent.futureResult.cascade(to: promise) } else { promise.succeed() }
   }
@@ -86,7 +91,9 @@ final class StreamFraming: ChannelDuplexHandler {
   private func writeFrames(_ context: ChannelHandlerContext) throws(MessageFault) {
     while !answerHasEnded {
       if body == nil {
-        guard output.readableBytes > 0, let head = try decoder.next(&output, spare: &spare, toHead: toHead) else { return }
+        guard output.readableBytes > 0, let head = try decoder.next(&output, spare: &spare, toHead: toHead) else {
+          return
+        }
         let headers = Self.headers(head)
         spare = head.fields
         if head.isInterim {
@@ -96,14 +103,18 @@ final class StreamFraming: ChannelDuplexHandler {
         let decoded = BodyDecoder(head.framing)
         body = decoded
         let ends = decoded.isAtEnd
-        context.write(wrapOutboundOut(.headers(.init(headers: headers, endStream: ends))), promise: ends ? end(context) : nil)
+        context.write(
+          wrapOutboundOut(.headers(.init(headers: headers, endStream: ends))), promise: ends ? end(context) : nil)
         continue
       }
       switch try body?.next(&output) {
       case .data(let data):
         let ends = body?.isAtEnd ?? false
-        context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(data), endStream: ends))), promise: ends ? end(context) : nil)
-      case .end: context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(ByteBuffer()), endStream: true))), promise: end(context))
+        context.write(
+          wrapOutboundOut(.data(.init(data: .byteBuffer(data), endStream: ends))), promise: ends ? end(context) : nil)
+      case .end:
+        context.write(
+          wrapOutboundOut(.data(.init(data: .byteBuffer(ByteBuffer()), endStream: true))), promise: end(context))
       case .incomplete, nil: return
       }
     }
@@ -134,7 +145,8 @@ final class StreamFraming: ChannelDuplexHandler {
       value.reserveCapacity(field.value.count)
       for index in field.value { value.append(bytes[index]) }
       // The library's values are text. What is no UTF-8 is read as Latin-1, as browsers do, rather than spoiled.
-      let valueText = String(validating: value, as: UTF8.self) ?? String(String.UnicodeScalarView(value.map { Unicode.Scalar($0) }))
+      let valueText =
+        String(validating: value, as: UTF8.self) ?? String(String.UnicodeScalarView(value.map { Unicode.Scalar($0) }))
       // What a person's session is in is not kept in the other side's table of headers (RFC 7541 section 7.1.3).
       let text = String(decoding: name, as: UTF8.self)
       headers.add(
@@ -148,8 +160,8 @@ final class StreamFraming: ChannelDuplexHandler {
   /// A whole answer stays as it is; a request that is still being sent is asked to stop (RFC 9113 section 8.1). Half an
   /// answer is reset, so that it can not be taken for a whole one.
   ///
-  /// Attack: a window that is never opened. The answer is whole then, and waits here for a client that takes none of it: whoever
-  /// closes has waited long enough.
+  /// Attack: a window that is never opened. The answer is whole then, and waits here for a client that takes none of
+  /// it: whoever closes has waited long enough.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
     promise?.succeed()
     guard mode != .input else { return }

@@ -2,8 +2,9 @@ import MoongateCore
 
 /// What a request whose fields are text carries to say who it is from: read by `Credentials`, to the byte.
 ///
-/// Attack: two readers of one rule. A request that is nobody's for the one and somebody's for the other gets past the checks
-/// of the first with the rights of the second. So the gateway's own calls read by the data path's rule and have none of their own.
+/// Attack: two readers of one rule. A request that is nobody's for the one and somebody's for the other gets past the
+/// checks of the first with the rights of the second. So the gateway's own calls read by the data path's rule and have
+/// none of their own.
 package struct CarriedCredentials: Sendable {
   /// The session's token, by cookie or Bearer; nil where there is none, or nothing that could be one.
   package let token: String?
@@ -25,14 +26,17 @@ package struct CarriedCredentials: Sendable {
     }
     let cookieFields = Array(fields.prefix(cookies.count))
     let found = Credentials(
-      bytes.span, cookies: cookieFields, authorizations: Array(fields.dropFirst(cookies.count)), cookieName: GatewayCookie.sessionName(settings))
+      bytes.span, cookies: cookieFields, authorizations: Array(fields.dropFirst(cookies.count)),
+      cookieName: GatewayCookie.sessionName(settings))
     token = found.token.map { String(decoding: bytes[$0], as: UTF8.self) }
     isContradictory = found.isContradictory
     holdsCookie = found.hasOurCookies
     var pairs: [(name: String, value: String)] = []
     for field in cookieFields {
       GatewayCookie.forEach(bytes.span, field) { _, name, value in
-        if let value { pairs.append((String(decoding: bytes[name], as: UTF8.self), String(decoding: bytes[value], as: UTF8.self))) }
+        if let value {
+          pairs.append((String(decoding: bytes[name], as: UTF8.self), String(decoding: bytes[value], as: UTF8.self)))
+        }
       }
     }
     self.cookies = pairs

@@ -39,7 +39,8 @@ struct Judge {
 
   /// - Parameter entitlements: of the session.
   func judge(
-    _ route: RoutePlan, session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>, request: RequestFactsSource
+    _ route: RoutePlan, session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>,
+    request: RequestFactsSource
   ) -> Judgement {
     var detail: [String: String] = [:]
     var request = request
@@ -61,12 +62,18 @@ struct Judge {
     case .notInGroup(let groups):
       var notes = required(by: route.route)
       notes["group"] = "{ \(groups.anyOf.map(\.rawValue).joined(separator: ", ")) }"
-      if case .success(let held) = entitlements { notes["fact.session.groups"] = "{ \(held.groups.map(\.rawValue).joined(separator: ", ")) }" }
-      return .forbid(groups, address: request.mayRedirect ? request.origin.origin + target(request) : nil, detail: notes)
+      if case .success(let held) = entitlements {
+        notes["fact.session.groups"] = "{ \(held.groups.map(\.rawValue).joined(separator: ", ")) }"
+      }
+      return .forbid(
+        groups, address: request.mayRedirect ? request.origin.origin + target(request) : nil, detail: notes)
     case .needs(let provider):
       let flow = route.route.stepUpFlow
-      if request.mayRedirect { return .redirect(location(plan.providers.stepPage(of: provider), flow: flow, with: named(provider), request)) }
-      return .refuse(.stepUpRequired, detail: detail.isEmpty ? required(by: route.route) : detail, provider: provider, flow: flow)
+      if request.mayRedirect {
+        return .redirect(location(plan.providers.stepPage(of: provider), flow: flow, with: named(provider), request))
+      }
+      return .refuse(
+        .stepUpRequired, detail: detail.isEmpty ? required(by: route.route) : detail, provider: provider, flow: flow)
     case .denied(let reason): return .refuse(.policyReason(reason), detail: detail)
     case .failed(let fault): return .fail(fault, detail: detail)
     }
@@ -75,31 +82,39 @@ struct Judge {
   private func unauthenticated(_ route: Route, _ request: RequestFactsSource) -> Judgement {
     guard request.mayRedirect else { return .refuse(.unauthenticated, detail: ["at": route.location.description]) }
     let flow = route.flow == "login" || route.requirement != nil ? nil : route.flow
-    if plan.settings.furtherDomain(of: request.origin.host.name) != nil { return .redirect(handoff(flow: flow, request)) }
+    if plan.settings.furtherDomain(of: request.origin.host.name) != nil {
+      return .redirect(handoff(flow: flow, request))
+    }
     return .redirect(location("/auth/login", flow: flow, request))
   }
 
-  /// Where a browser gets a token of its own for a further root domain: on the same host, by the scheme and port of public_url.
+  /// Where a browser gets a token of its own for a further root domain: on the same host, by the scheme and port of
+  /// public_url.
   private func handoff(flow: String?, _ request: RequestFactsSource) -> String {
     let target = request.path() + (request.query().map { "?" + $0 } ?? "")
     let origin = plan.settings.siblingOrigin(request.origin.host.name).description
-    return "\(origin)\(GenerationPlan.handoff)?" + (flow.map { "flow=\($0)&" } ?? "") + "return_to=" + PercentEncoding.encode(target)
+    return "\(origin)\(GenerationPlan.handoff)?" + (flow.map { "flow=\($0)&" } ?? "") + "return_to="
+      + PercentEncoding.encode(target)
   }
 
   private func required(by route: Route) -> [String: String] { ["rule": "require", "at": route.location.description] }
 
   /// Runs `decide`, and notes what it was made from where it did not simply allow.
   private func ask(
-    _ function: FunctionName, _ route: RoutePlan, _ session: SessionSnapshot, _ entitlements: Entitlements, _ request: RequestFactsSource,
+    _ function: FunctionName, _ route: RoutePlan, _ session: SessionSnapshot, _ entitlements: Entitlements,
+    _ request: RequestFactsSource,
     _ detail: inout [String: String]
   ) -> Verdict {
     detail["rule"] = function.path
     guard monotonic >= route.pausedUntil else {
-      return .fault(PolicyFault(kind: .time, location: route.route.location, message: "not run: it was killed again and again"))
+      return .fault(
+        PolicyFault(kind: .time, location: route.route.location, message: "not run: it was killed again and again"))
     }
     let client = ClientFacts(address: request.origin.address, userAgent: request.userAgent(), isNewDevice: false)
     let facts = session.facts(
-      of: RequestFacts(method: request.method(), host: request.origin.host.name, path: request.path(), query: request.query() ?? ""), by: client,
+      of: RequestFacts(
+        method: request.method(), host: request.origin.host.name, path: request.path(), query: request.query() ?? ""),
+      by: client,
       entitlements, at: now, clockIsSuspect: clockIsSuspect)
     let verdict: Verdict
     do {
@@ -125,10 +140,14 @@ struct Judge {
   }
 
   /// Path and query.
-  private func target(_ request: RequestFactsSource) -> String { request.path() + (request.query().map { "?" + $0 } ?? "") }
+  private func target(_ request: RequestFactsSource) -> String {
+    request.path() + (request.query().map { "?" + $0 } ?? "")
+  }
 
   /// A page of ours, from which the person comes back: relative on public_url's own host, else absolute both ways.
-  private func location(_ page: String, flow: String?, with provider: ProviderName? = nil, _ request: RequestFactsSource) -> String {
+  private func location(
+    _ page: String, flow: String?, with provider: ProviderName? = nil, _ request: RequestFactsSource
+  ) -> String {
     let isHome = !request.isForwarded && request.origin.host.name == plan.settings.publicURL.host
     let back = isHome ? target(request) : request.origin.origin + target(request)
     let about = (flow.map { "flow=\($0)&" } ?? "") + (provider.map { "with=\($0)&" } ?? "")

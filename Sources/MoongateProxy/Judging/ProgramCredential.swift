@@ -1,10 +1,10 @@
 import MoongateCore
 
-/// What a request's Authorization holds for a program: `Bearer mgt_…`, or `Basic` with such a token as its password (RFC 7617), for clients that know
-/// nothing else.
+/// What a request's Authorization holds for a program: `Bearer mgt_…`, or `Basic` with such a token as its password
+/// (RFC 7617), for clients that know nothing else.
 ///
-/// Attack, and more often an accident: a token under another scheme, or as the user of `Basic` (`curl -u mgt_…:`). It lets nobody in, and the service
-/// behind the route would have it in its log.
+/// Attack, and more often an accident: a token under another scheme, or as the user of `Basic` (`curl -u mgt_…:`). It
+/// lets nobody in, and the service behind the route would have it in its log.
 enum ProgramCredential: Equatable {
   /// A text of the form of our tokens.
   case token([UInt8])
@@ -87,7 +87,8 @@ enum ProgramCredential: Equatable {
 
   /// The beginning of the range, where it begins like a token.
   private static func token(_ bytes: Span<UInt8>, _ range: Range<Int>) -> [UInt8]? {
-    guard range.count > prefixLength, ByteClass.equalCase(bytes, range.lowerBound..<range.lowerBound + prefixLength, AccessTokenSecret.prefix)
+    guard range.count > prefixLength,
+      ByteClass.equalCase(bytes, range.lowerBound..<range.lowerBound + prefixLength, AccessTokenSecret.prefix)
     else { return nil }
     return range.prefix(64).map { bytes[$0] }
   }
@@ -96,7 +97,8 @@ enum ProgramCredential: Equatable {
   private static let prefixLength = 4
 
   private init(secret: [UInt8]) {
-    let isToken = secret.count == AccessTokenSecret.length && Credentials.isToken(secret.span, Self.prefixLength..<secret.count)
+    let isToken =
+      secret.count == AccessTokenSecret.length && Credentials.isToken(secret.span, Self.prefixLength..<secret.count)
     self = isToken ? .token(secret) : .malformedToken(Array(secret.prefix(64)))
   }
 }

@@ -27,14 +27,17 @@ final class RoutePlan {
     self.targets = targets
     headerLines = route.headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
     headerNames = route.headers.map { header in header.name.utf8.map { ByteClass.folded($0) } }
-    timeout = .nanoseconds(max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
+    timeout = .nanoseconds(
+      max(1_000_000, route.timeout.wholeMilliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue))
     bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
   }
 
   /// Whether nothing is left to be judged: the usual case, which makes no facts.
   func admits(_ session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>) -> Bool {
     if route.isOpen { return true }
-    guard session != nil, route.decide == nil, route.requirement == nil, case .success(let known) = entitlements else { return false }
+    guard session != nil, route.decide == nil, route.requirement == nil, case .success(let known) = entitlements else {
+      return false
+    }
     return route.groups?.isMet(by: known) ?? true
   }
 
@@ -42,7 +45,9 @@ final class RoutePlan {
   func replaces(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
     headerNames.contains { wanted in
       guard wanted.count == name.count else { return false }
-      for offset in wanted.indices where wanted[offset] != ByteClass.folded(bytes[name.lowerBound + offset]) { return false }
+      for offset in wanted.indices where wanted[offset] != ByteClass.folded(bytes[name.lowerBound + offset]) {
+        return false
+      }
       return true
     }
   }
@@ -61,7 +66,8 @@ final class GenerationPlan {
   /// How a 401 asks programs for a user and a password (RFC 7617), on routes that take tokens.
   let basicChallenge: String
   let trustedProxies: [AddressBlock]
-  /// What every answer of the gateway's own says of https, as a line (RFC 6797 section 6.1); empty where it says nothing.
+  /// What every answer of the gateway's own says of https, as a line (RFC 6797 section 6.1); empty where it says
+  /// nothing.
   let securityLine: [UInt8]
   /// A yes to a proxy that asks about a request of nobody's.
   private(set) lazy var forwardAnswerForNobody = CachedSession.forwardAnswer(
@@ -80,13 +86,17 @@ final class GenerationPlan {
   let providers: ProviderRegistry
   /// Where a person verifies the email address of the account.
   private(set) lazy var verificationPage: String = {
-    let senders = providers.all.filter { $0 is any CodeProvider && $0.descriptor.identifierKinds.contains(.email) }.map(\.descriptor.name)
+    let senders = providers.all.filter { $0 is any CodeProvider && $0.descriptor.identifierKinds.contains(.email) }.map(
+      \.descriptor.name)
     let verifying = generation.flow(for: .verify(.email))?.steps.first?.choices ?? []
     let ordered = verifying + senders.filter { generation.policies[$0] != nil } + senders
     return ordered.lazy.compactMap { self.providers.ownPage(of: $0) }.first ?? "/auth/account"
   }()
 
-  init(version: UInt64, generation: any PolicyGeneration, providers: ProviderRegistry, place: (Route) -> Int, target: (Upstream) -> UpstreamTarget) {
+  init(
+    version: UInt64, generation: any PolicyGeneration, providers: ProviderRegistry, place: (Route) -> Int,
+    target: (Upstream) -> UpstreamTarget
+  ) {
     self.version = version
     self.generation = generation
     let registry = generation.registry ?? providers

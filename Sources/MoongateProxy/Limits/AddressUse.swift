@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// Its lock is shared only between the connections of one client, and is taken per request only where a limit is set.
 final class AddressUse: Sendable {
-  /// Requests are counted in slots of 50 ms. The slot at hand and the twenty before it reach back a second or a little more, so
-  /// that no second, wherever it begins, holds more requests than the limit.
+  /// Requests are counted in slots of 50 ms. The slot at hand and the twenty before it reach back a second or a little
+  /// more, so that no second, wherever it begins, holds more requests than the limit.
   private static let slotLength: UInt64 = 50_000_000
   private static let slots: Int64 = 21
 
@@ -96,12 +96,15 @@ final class AddressTable: Sendable {
   }
 
   /// Counts a request in that came through a proxy.
-  func ask(_ address: ClientAddress, limit: Int, at now: NIODeadline) -> Bool { withUse(of: address, at: now) { $0.ask(limit: limit, at: now) } }
+  func ask(_ address: ClientAddress, limit: Int, at now: NIODeadline) -> Bool {
+    withUse(of: address, at: now) { $0.ask(limit: limit, at: now) }
+  }
 
   /// How many addresses are kept.
   var count: Int { shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.uses.count } } }
 
-  private func withUse<Result>(of address: ClientAddress, at now: NIODeadline, _ body: (AddressUse) -> Result) -> Result {
+  private func withUse<Result>(of address: ClientAddress, at now: NIODeadline, _ body: (AddressUse) -> Result) -> Result
+  {
     let key = Key(address)
     return shards[key.hashValue & 15].state.withLock { state in
       if let known = state.uses[key] { return body(known) }

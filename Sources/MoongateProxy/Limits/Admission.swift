@@ -1,9 +1,10 @@
 import MoongateCore
 
-/// A connection's place among those that there may be: in all, and of its client's address. Taken when it is accepted and given
-/// back when it ends, once. Belongs to the connection's event loop.
+/// A connection's place among those that there may be: in all, and of its client's address. Taken when it is accepted
+/// and given back when it ends, once. Belongs to the connection's event loop.
 ///
-/// Attack: connections that never end their TLS handshake. They have a place like any other, so they are bounded like any other.
+/// Attack: connections that never end their TLS handshake. They have a place like any other, so they are bounded like
+/// any other.
 final class Admission {
   /// What the connection's requests count by; nil for trusted proxies.
   let addressUse: AddressUse?

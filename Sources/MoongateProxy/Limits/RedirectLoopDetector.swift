@@ -3,9 +3,9 @@ import Synchronization
 
 /// Notices a browser that comes back from sign-in again and again without its session, which would go round for ever.
 ///
-/// Sign-in led a client to some place: noted. It arrives there with a session: forgotten. It arrives without one: a bounce. The
-/// third bounce in a row is a loop, and is told instead of being led round once more. Nothing is noted of places to which
-/// sign-in led nobody, so whoever shares an address with somebody else is not taken for them.
+/// Sign-in led a client to some place: noted. It arrives there with a session: forgotten. It arrives without one: a
+/// bounce. The third bounce in a row is a loop, and is told instead of being led round once more. Nothing is noted of
+/// places to which sign-in led nobody, so whoever shares an address with somebody else is not taken for them.
 final class RedirectLoopDetector: Sendable {
   private static let mostBounces = 3
   /// How long after the sign-in the arrival is taken for its consequence, in milliseconds.
@@ -39,7 +39,8 @@ final class RedirectLoopDetector: Sendable {
   /// - Parameter place: path and query; scheme and host are left out, since a loop may change them.
   func expect(_ address: ClientAddress, at place: String, now: Timestamp) {
     change { entries in
-      // Attack: sign-ins without end to new places. All is forgotten then, and who is in a loop goes round a little longer.
+      // Attack: sign-ins without end to new places. All is forgotten then, and who is in a loop goes round a little
+      // longer.
       if entries.count >= Self.mostKept { entries = [:] }
       var entry = entries[Key(address, place)] ?? Entry(at: now)
       if now.milliseconds - entry.at.milliseconds >= Self.memory { entry.bounces = 0 }
@@ -53,7 +54,8 @@ final class RedirectLoopDetector: Sendable {
   func landed(_ address: ClientAddress, at place: String) { change { $0[Key(address, place)] = nil } }
 
   /// The client arrived without a session.
-  /// - Returns: whether it goes round in a loop. It is forgotten then, so that what follows the explanation is a new try.
+  /// - Returns: whether it goes round in a loop. It is forgotten then, so that what follows the explanation is a new
+  ///   try.
   func bounced(_ address: ClientAddress, at place: String, now: Timestamp) -> Bool {
     change { entries in
       guard var entry = entries[Key(address, place)], entry.isExpected else { return false }

@@ -102,7 +102,9 @@ struct AccessLines {
     text("\"}\n")
   }
 
-  private mutating func text(_ text: StaticString) { bytes += UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount) }
+  private mutating func text(_ text: StaticString) {
+    bytes += UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+  }
 
   private mutating func number(_ value: Int) { bytes += String(value).utf8 }
 

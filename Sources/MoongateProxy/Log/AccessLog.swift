@@ -3,8 +3,8 @@ import Synchronization
 
 /// Writes the access log: takes whole lines from event loops and writes them on a thread of its own.
 ///
-/// An event loop collects its lines in memory that only it touches and hands them over ten times a second, so no request
-/// waits for a lock, a disk or a pipe. Where the target does not keep up, lines are dropped and counted.
+/// An event loop collects its lines in memory that only it touches and hands them over ten times a second, so no
+/// request waits for a lock, a disk or a pipe. Where the target does not keep up, lines are dropped and counted.
 package final class AccessLog: Sendable {
   /// Where the lines go.
   package enum Target: Sendable, Equatable {
@@ -114,7 +114,10 @@ package final class AccessLog: Sendable {
     guard case .file(let path) = target else { return STDOUT_FILENO }
     let descriptor = Foundation.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
-      throw Problem(description: "The access log \(path), named by MOONGATE_ACCESS_LOG, cannot be opened: \(String(cString: strerror(errno))).")
+      throw Problem(
+        description:
+          "The access log \(path), named by MOONGATE_ACCESS_LOG, cannot be opened: \(String(cString: strerror(errno)))."
+      )
     }
     return descriptor
   }

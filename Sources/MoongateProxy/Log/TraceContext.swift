@@ -3,9 +3,9 @@ import NIOCore
 
 /// Where a request stands in a trace (W3C Trace Context, `traceparent` of version 00).
 ///
-/// The gateway takes part in traces where its access log or `tracing` is on, for they are what it records of them: a valid
-/// traceparent is kept with a parent id of our own, and a request without one begins a trace. It is marked as recorded where `tracing` records it
-/// or the log is all there is. Where both are off, both headers pass as they came.
+/// The gateway takes part in traces where its access log or `tracing` is on, for they are what it records of them: a
+/// valid traceparent is kept with a parent id of our own, and a request without one begins a trace. It is marked as
+/// recorded where `tracing` records it or the log is all there is. Where both are off, both headers pass as they came.
 struct TraceContext: Sendable, Equatable {
   let high: UInt64
   let low: UInt64
@@ -47,15 +47,20 @@ struct TraceContext: Sendable, Equatable {
     /// Whether whoever sent the request is believed that its trace is recorded.
     let isTrusted: Bool
 
-    /// Attack: a client that marks every request as recorded, and so decides what the operator stores. It is asked only behind trusted proxies.
-    func records(_ flags: UInt8, _ ids: inout TraceIDs) -> Bool { isTrusted && flags & 0x01 == 1 || share > 0 && ids.next() <= share }
+    /// Attack: a client that marks every request as recorded, and so decides what the operator stores. It is asked only
+    /// behind trusted proxies.
+    func records(_ flags: UInt8, _ ids: inout TraceIDs) -> Bool {
+      isTrusted && flags & 0x01 == 1 || share > 0 && ids.next() <= share
+    }
   }
 
   /// Where spans of the request itself belong.
   var place: TracePlace { TracePlace(high: high, low: low, span: request) }
 
   /// `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hex (section 3.2).
-  private static func read(_ bytes: Span<UInt8>, _ value: Range<Int>) -> (high: UInt64, low: UInt64, parent: UInt64, flags: UInt8)? {
+  private static func read(_ bytes: Span<UInt8>, _ value: Range<Int>) -> (
+    high: UInt64, low: UInt64, parent: UInt64, flags: UInt8
+  )? {
     let start = value.lowerBound
     guard value.count >= 55, let version = hex(bytes, start..<start + 2), version != 0xff,
       version == 0 ? value.count == 55 : value.count == 55 || bytes[start + 55] == 0x2d,
@@ -100,8 +105,8 @@ struct TraceContext: Sendable, Equatable {
   }
 }
 
-/// Names for traces and their parts: unlike each other, not secret. One per event loop (xorshift64*, seeded by the gateway's
-/// generator).
+/// Names for traces and their parts: unlike each other, not secret. One per event loop (xorshift64*, seeded by the
+/// gateway's generator).
 struct TraceIDs {
   private var state: UInt64
 

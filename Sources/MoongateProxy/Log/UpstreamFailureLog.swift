@@ -41,13 +41,15 @@ final class UpstreamFailureLog: Sendable {
   ///   - decision: of the request that was refused for it.
   func report(_ cause: Cause, upstream: String, route: String, reason: String, decision: DecisionID) {
     tell(
-      Key(upstream: upstream, cause: cause), .error, "an upstream failed", ["route": "\(route)", "reason": "\(reason)", "decision": "\(decision)"])
+      Key(upstream: upstream, cause: cause), .error, "an upstream failed",
+      ["route": "\(route)", "reason": "\(reason)", "decision": "\(decision)"])
   }
 
   /// Another upstream of the route is asked in place of this one.
   func passedOver(_ cause: Cause, upstream: String, route: String) {
     tell(
-      Key(upstream: upstream, cause: cause, isPassedOver: true), .warning, "an upstream was passed over, and another one is asked",
+      Key(upstream: upstream, cause: cause, isPassedOver: true), .warning,
+      "an upstream was passed over, and another one is asked",
       ["route": "\(route)", "reason": "\(cause.words)"])
   }
 
@@ -64,7 +66,8 @@ final class UpstreamFailureLog: Sendable {
   func tellSuppressed() {
     for (key, count) in lines.takeOver(at: clock.now()) {
       logger.log(
-        level: key.isPassedOver ? .warning : .error, key.isPassedOver ? "an upstream went on being passed over" : "an upstream went on failing",
+        level: key.isPassedOver ? .warning : .error,
+        key.isPassedOver ? "an upstream went on being passed over" : "an upstream went on failing",
         metadata: ["upstream": "\(key.upstream)", "reason": "\(key.cause.words)", "suppressed": "\(count)"])
     }
   }

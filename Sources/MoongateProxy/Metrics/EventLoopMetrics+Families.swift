@@ -5,10 +5,14 @@ extension EventLoopMetrics {
   var families: [MetricFamily] {
     typealias Sample = MetricFamily.Sample
     let known = upstreams.sorted { $0.key < $1.key }
-    let byUpstream = { (value: (Upstream) -> Int) in known.map { Sample([("upstream", $0.key)], Double(value($0.value))) } }
+    let byUpstream = { (value: (Upstream) -> Int) in
+      known.map { Sample([("upstream", $0.key)], Double(value($0.value))) }
+    }
     return [
       MetricFamily(.requestsTotal, routes.flatMap(Self.counts)),
-      MetricFamily(.requestDurationSeconds, routes.filter { !$0.duration.isEmpty }.flatMap { $0.duration.samples([("route", $0.label)]) }),
+      MetricFamily(
+        .requestDurationSeconds,
+        routes.filter { !$0.duration.isEmpty }.flatMap { $0.duration.samples([("route", $0.label)]) }),
       MetricFamily(
         .upstreamErrorsTotal,
         routes.flatMap { route in
@@ -16,8 +20,10 @@ extension EventLoopMetrics {
             Sample([("route", route.label), ("cause", cause.rawValue)], Double(count))
           }
         }),
-      MetricFamily(.openConnections, Wire.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].now)) }),
-      MetricFamily(.connectionsTotal, Wire.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].opened)) }),
+      MetricFamily(
+        .openConnections, Wire.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].now)) }),
+      MetricFamily(
+        .connectionsTotal, Wire.allCases.map { Sample([("protocol", $0.name)], Double(connections[$0].opened)) }),
       MetricFamily(.connectionsRefusedTotal, refusedConnections),
       MetricFamily(.tlsHandshakesFailedTotal, failedHandshakes),
       MetricFamily(.tunnels, tunnels),
@@ -36,7 +42,8 @@ extension EventLoopMetrics {
         .sessionLookupsTotal,
         [
           Sample([("result", "live")], Double(cache.live)), Sample([("result", "dead")], Double(cache.dead)),
-          Sample([("result", "asked")], Double(cache.asked)), Sample([("result", "unavailable")], Double(cache.unavailable)),
+          Sample([("result", "asked")], Double(cache.asked)),
+          Sample([("result", "unavailable")], Double(cache.unavailable)),
         ]),
       MetricFamily(.sessionCacheEntries, cache.entries),
       MetricFamily(.policySeconds, policy.samples([])),
@@ -48,7 +55,8 @@ extension EventLoopMetrics {
       (0..<5).compactMap { status in
         let count = route.counts[outcome.rawValue * 5 + status]
         guard count > 0 else { return nil }
-        return MetricFamily.Sample([("route", route.label), ("outcome", outcome.name), ("status", "\(status + 1)xx")], Double(count))
+        return MetricFamily.Sample(
+          [("route", route.label), ("outcome", outcome.name), ("status", "\(status + 1)xx")], Double(count))
       }
     }
   }

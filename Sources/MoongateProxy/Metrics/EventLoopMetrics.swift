@@ -30,8 +30,8 @@ enum Outcome: Int, CaseIterable, Sendable {
   }
 }
 
-/// What one event loop counts: plain numbers that only it writes, read by a visit to the loop. No request takes a lock or
-/// touches another core's memory for them.
+/// What one event loop counts: plain numbers that only it writes, read by a visit to the loop. No request takes a lock
+/// or touches another core's memory for them.
 struct EventLoopMetrics: Sendable {
   /// How a client's connection speaks.
   enum Wire: Int, CaseIterable, Sendable {

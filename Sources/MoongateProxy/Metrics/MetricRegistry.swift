@@ -32,7 +32,9 @@ package final class MetricRegistry: MetricsFactory {
   package var families: [MetricFamily] {
     let known = series.withLock { $0 }
     return Dictionary(grouping: known) { $0.key.label }.sorted { $0.key < $1.key }.map { label, series in
-      let sorted = series.sorted { $0.key.dimensions.lexicographicallyPrecedes($1.key.dimensions) { $0.lexicographicallyPrecedes($1) } }
+      let sorted = series.sorted {
+        $0.key.dimensions.lexicographicallyPrecedes($1.key.dimensions) { $0.lexicographicallyPrecedes($1) }
+      }
       var kind = MetricFamily.Kind.counter
       var samples: [MetricFamily.Sample] = []
       for (key, value) in sorted {
@@ -53,13 +55,19 @@ package final class MetricRegistry: MetricsFactory {
 
   // MARK: MetricsFactory
 
-  package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler { number(label, dimensions) { .counter($0) } }
-
-  package func makeFloatingPointCounter(label: String, dimensions: [(String, String)]) -> any FloatingPointCounterHandler {
+  package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
     number(label, dimensions) { .counter($0) }
   }
 
-  package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler { number(label, dimensions) { .gauge($0) } }
+  package func makeFloatingPointCounter(label: String, dimensions: [(String, String)])
+    -> any FloatingPointCounterHandler
+  {
+    number(label, dimensions) { .counter($0) }
+  }
+
+  package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+    number(label, dimensions) { .gauge($0) }
+  }
 
   package func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
     number(label, dimensions) { .gauge($0) }
@@ -103,7 +111,10 @@ package final class MetricRegistry: MetricsFactory {
 
   /// `[a-zA-Z_][a-zA-Z0-9_]*`.
   private static func name(_ label: String) -> String {
-    let clean = String(label.unicodeScalars.map { $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0)) ? Character($0) : "_" })
+    let clean = String(
+      label.unicodeScalars.map {
+        $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0)) ? Character($0) : "_"
+      })
     return clean.first.map { $0.isNumber ? "_" + clean : clean } ?? "_"
   }
 }
@@ -126,7 +137,8 @@ private final class Number: CounterHandler, FloatingPointCounterHandler, MeterHa
   private func change(_ body: (Double) -> Double) {
     var known = bits.load(ordering: .relaxed)
     while true {
-      let result = bits.compareExchange(expected: known, desired: body(Double(bitPattern: known)).bitPattern, ordering: .relaxed)
+      let result = bits.compareExchange(
+        expected: known, desired: body(Double(bitPattern: known)).bitPattern, ordering: .relaxed)
       if result.exchanged { return }
       known = result.original
     }

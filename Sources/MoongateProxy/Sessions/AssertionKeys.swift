@@ -3,11 +3,11 @@ import Synchronization
 
 /// The keys that sign `X-Moongate-Assertion`, one after the other.
 ///
-/// A key signs for thirty days. All of them follow from the master key and the date, so that every node, and the same node after
-/// a restart, has the same ones without telling each other. The next one is published ten minutes before it signs, and the last
-/// one for ten minutes after: an assertion is good for five, and key sets may be kept for five (RFC 7517 has no other way to
-/// tell of a change), so no assertion is ever unknown to anybody. While the master key is rotated nodes sign with different ones: the set has
-/// those of the whole ring.
+/// A key signs for thirty days. All of them follow from the master key and the date, so that every node, and the same
+/// node after a restart, has the same ones without telling each other. The next one is published ten minutes before it
+/// signs, and the last one for ten minutes after: an assertion is good for five, and key sets may be kept for five (RFC
+/// 7517 has no other way to tell of a change), so no assertion is ever unknown to anybody. While the master key is
+/// rotated nodes sign with different ones: the set has those of the whole ring.
 package final class AssertionKeys: Sendable {
   /// How long a key signs, in seconds.
   package static let life: Int64 = 30 * 86_400
@@ -38,7 +38,9 @@ package final class AssertionKeys: Sendable {
   func signer(at now: Timestamp) -> AssertionSigner {
     let period = Self.period(at: now.seconds)
     return current.withLock { current in
-      if current.signer.period != period || current.master != keys.currentName { current = Current(keys, period: period) }
+      if current.signer.period != period || current.master != keys.currentName {
+        current = Current(keys, period: period)
+      }
       return current.signer
     }
   }
@@ -46,8 +48,11 @@ package final class AssertionKeys: Sendable {
   /// The public keys as a JWK set (RFC 7517 section 5), the signing one first.
   package func keySet(at now: Timestamp) -> String {
     let period = Self.period(at: now.seconds)
-    let others = Set([Self.period(at: now.seconds - Self.overlap), Self.period(at: now.seconds + Self.overlap)]).subtracting([period]).sorted()
-    let all = ([period] + others).map { period in keys.assertionKeys(period: period).map { AssertionSigner($0, period: period) } }
+    let others = Set([Self.period(at: now.seconds - Self.overlap), Self.period(at: now.seconds + Self.overlap)])
+      .subtracting([period]).sorted()
+    let all = ([period] + others).map { period in
+      keys.assertionKeys(period: period).map { AssertionSigner($0, period: period) }
+    }
     // By period, so that the signing one is the first of all.
     return "{\"keys\":[\(all.joined().map(\.publicKey).joined(separator: ","))]}"
   }

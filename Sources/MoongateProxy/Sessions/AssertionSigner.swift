@@ -25,7 +25,8 @@ package struct AssertionSigner: Sendable {
     let thumbprint = SHA256.hash(data: Data("{\"crv\":\"P-256\",\"kty\":\"EC\",\"x\":\"\(x)\",\"y\":\"\(y)\"}".utf8))
     let id = Base64URL.encode(thumbprint)
     header = Base64URL.encode("{\"alg\":\"ES256\",\"kid\":\"\(id)\",\"typ\":\"JWT\"}".utf8)
-    publicKey = "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"\(x)\",\"y\":\"\(y)\",\"use\":\"sig\",\"alg\":\"ES256\",\"kid\":\"\(id)\"}"
+    publicKey =
+      "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"\(x)\",\"y\":\"\(y)\",\"use\":\"sig\",\"alg\":\"ES256\",\"kid\":\"\(id)\"}"
   }
 
   /// - Parameters:
@@ -33,11 +34,14 @@ package struct AssertionSigner: Sendable {
   ///   - audience: the route's host, or the request's.
   /// - Throws: where the signature cannot be made.
   package func assertion(
-    for snapshot: SessionSnapshot, _ entitlements: Entitlements = .none, issuer: String, audience: String, now: Timestamp
+    for snapshot: SessionSnapshot, _ entitlements: Entitlements = .none, issuer: String, audience: String,
+    now: Timestamp
   ) throws -> String {
     let claims = Claims(
-      iss: issuer, aud: audience, sub: snapshot.account.id, amr: snapshot.token == nil ? snapshot.session.passed.map(\.provider.rawValue) : ["token"],
-      authTime: snapshot.session.authenticatedAt.seconds, emailVerified: snapshot.account.identifier(.email)?.verifiedAt != nil, iat: now.seconds,
+      iss: issuer, aud: audience, sub: snapshot.account.id,
+      amr: snapshot.token == nil ? snapshot.session.passed.map(\.provider.rawValue) : ["token"],
+      authTime: snapshot.session.authenticatedAt.seconds,
+      emailVerified: snapshot.account.identifier(.email)?.verifiedAt != nil, iat: now.seconds,
       exp: now.seconds + Self.lifetime, groups: entitlements.groups.map(\.rawValue), claims: entitlements.claims)
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

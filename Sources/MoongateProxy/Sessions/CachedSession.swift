@@ -66,10 +66,12 @@ final class CachedSession {
 
   /// Whether it lives, as far as this event loop knows.
   func isLive(at now: Timestamp) -> Bool {
-    now < snapshot.session.expiresAt && now < max(lastSeenAt, snapshot.session.lastSeenAt) + snapshot.session.idle && !snapshot.account.isLocked
+    now < snapshot.session.expiresAt && now < max(lastSeenAt, snapshot.session.lastSeenAt) + snapshot.session.idle
+      && !snapshot.account.isLocked
   }
 
-  /// Its groups and claims in the plan's generation: evaluated when they are first needed, and again with each generation.
+  /// Its groups and claims in the plan's generation: evaluated when they are first needed, and again with each
+  /// generation.
   ///
   /// A change of the account or of the session removes this object from the cache, and so what it found.
   func entitlements(in plan: GenerationPlan, at monotonic: NIODeadline) -> SessionEntitlements {
@@ -115,8 +117,13 @@ final class CachedSession {
   ) throws -> Int {
     let minute = now.seconds / 60
     // Attack: a reload takes a group away, and the assertion of the minute still says it.
-    if let known = assertions.firstIndex(where: { $0.minute == minute && $0.version == plan.version && $0.audience == audience }) { return known }
-    let token = try keys.signer(at: now).assertion(for: snapshot, entitlements, issuer: plan.issuer, audience: audience, now: now)
+    if let known = assertions.firstIndex(where: {
+      $0.minute == minute && $0.version == plan.version && $0.audience == audience
+    }) {
+      return known
+    }
+    let token = try keys.signer(at: now).assertion(
+      for: snapshot, entitlements, issuer: plan.issuer, audience: audience, now: now)
     let line = Array("X-Moongate-Assertion: \(token)\r\n".utf8)
     assertions.removeAll { $0.minute != minute || $0.version != plan.version }
     // Who sends many Hosts makes us sign more, not remember more.

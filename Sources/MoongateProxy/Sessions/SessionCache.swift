@@ -2,10 +2,11 @@ import MoongateCore
 import MoongateSDK
 import NIOCore
 
-/// The sessions, or the tokens of programs, that one event loop remembers, so that a request costs no round trip to the store.
+/// The sessions, or the tokens of programs, that one event loop remembers, so that a request costs no round trip to the
+/// store.
 ///
-/// An entry is believed only while the store's changes are being heard (`SessionWatch.isFresh`); a change removes it. The
-/// number of entries and of questions at work is bounded, so that random tokens cost a bounded number of reads.
+/// An entry is believed only while the store's changes are being heard (`SessionWatch.isFresh`); a change removes it.
+/// The number of entries and of questions at work is bounded, so that random tokens cost a bounded number of reads.
 final class SessionCache {
   /// What is known of a token.
   enum Answer {
@@ -108,7 +109,8 @@ final class SessionCache {
     }
     counted.asked += 1
     waiting += 1
-    // Attack: a request that begins after a sign-out joins a question from before it, and is answered that the session lives.
+    // Attack: a request that begins after a sign-out joins a question from before it, and is answered that the session
+    // lives.
     if let question = asking[key], question.asked ?? changes == changes, trust.isGiven || question.asked == nil {
       question.callbacks.append(callback)
       return

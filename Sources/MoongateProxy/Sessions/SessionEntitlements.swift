@@ -19,7 +19,9 @@ struct SessionEntitlements {
     version = plan.version
     let generation = plan.generation
     outcome = Result { () throws(PolicyFault) in
-      try generation.accounts.entitlements(of: snapshot, in: generation) { () throws(PolicyFault) in try plan.evaluatorOfLoop() }
+      try generation.accounts.entitlements(of: snapshot, in: generation) { () throws(PolicyFault) in
+        try plan.evaluatorOfLoop()
+      }
     }
     retryAt = monotonic + Self.retryAfter
     let groups = (try? outcome.get())?.groups ?? []
@@ -48,11 +50,17 @@ struct IdentityHeaders {
   init(_ account: Account, groups: [GroupName]) {
     let name = [account.firstName, account.lastName].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: " ")
     let texts = [
-      account.id, account.verified(.email)?.value ?? "", account.verified(.phone)?.value ?? "", name, groups.headerValue,
+      account.id, account.verified(.email)?.value ?? "", account.verified(.phone)?.value ?? "", name,
+      groups.headerValue,
     ]
     values = zip(Self.names, texts).map { header, text in
       // Attack: a name with a line end in it would be a header of its own.
-      (header, String(String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) })))
+      (
+        header,
+        String(
+          String.UnicodeScalarView(text.unicodeScalars.filter { $0.value >= 0x20 && !(0x7f...0x9f).contains($0.value) })
+        )
+      )
     }
   }
 

@@ -4,8 +4,8 @@ import NIOCore
 /// A use of a token that is to be written down.
 typealias TokenUse = (token: AccessToken, at: Timestamp, address: ClientAddress)
 
-/// The tokens of programs that one event loop remembers: a cache like that of sessions, with places of its own, so that wrong tokens, each of which is
-/// written into the ledger, hold up nobody who is signed in.
+/// The tokens of programs that one event loop remembers: a cache like that of sessions, with places of its own, so that
+/// wrong tokens, each of which is written into the ledger, hold up nobody who is signed in.
 final class TokenCache {
   /// How often a use is written down, unless it comes from another address.
   private static let interval: Duration = .seconds(30)
@@ -52,7 +52,8 @@ final class TokenCache {
     }
   }
 
-  /// Notes that a token was used, where that is to be written down: now and then, and when it comes from somewhere else.
+  /// Notes that a token was used, where that is to be written down: now and then, and when it comes from somewhere
+  /// else.
   func used(_ session: CachedSession, _ token: AccessToken, from address: ClientAddress, now: Timestamp) {
     guard now >= session.activityKnownUntil || address != session.lastAddress else { return }
     // Attack: one token from many addresses in turn, for a write with each request.

@@ -3,12 +3,12 @@ import NIOCore
 /// Refuses a TLS handshake whose ALPN extension names no protocol of ours (RFC 7301 section 3.2).
 ///
 /// swift-nio-ssl answers such a handshake as if the extension were not there: its ALPN callback can only return "no
-/// acknowledgement". So the ClientHello is read here, before the TLS library has it. The alert is a plaintext record: no keys
-/// exist at this point of a handshake. A ClientHello without the extension passes, as does everything that this cannot read,
-/// for the TLS library to refuse.
+/// acknowledgement". So the ClientHello is read here, before the TLS library has it. The alert is a plaintext record:
+/// no keys exist at this point of a handshake. A ClientHello without the extension passes, as does everything that this
+/// cannot read, for the TLS library to refuse.
 ///
-/// Attack (ALPACA): a browser is led to this listener by somebody who relays its connection to another service of the same
-/// certificate, FTP or SMTP, whose answers it would then take for ours. Strict ALPN on every service ends that.
+/// Attack (ALPACA): a browser is led to this listener by somebody who relays its connection to another service of the
+/// same certificate, FTP or SMTP, whose answers it would then take for ours. Strict ALPN on every service ends that.
 final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
@@ -32,7 +32,8 @@ final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChan
     if held.readableBytes == 0 { held = bytes } else { held.writeBuffer(&bytes) }
     switch ClientHello.offeredProtocols(held.readableBytesView) {
     case .incomplete: return
-    case .offered(let names) where !names.contains(where: { name in Self.supported.contains { name.elementsEqual($0.utf8) } }): refuse(context)
+    case .offered(let names)
+    where !names.contains(where: { name in Self.supported.contains { name.elementsEqual($0.utf8) } }): refuse(context)
     case .offered, .notOffered: pass(context)
     }
   }
@@ -61,7 +62,8 @@ final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChan
     context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
   }
 
-  /// Ends our side only: with bytes of the client unread, a full close would let a reset overtake the alert. The deadline of the handshake closes the rest.
+  /// Ends our side only: with bytes of the client unread, a full close would let a reset overtake the alert. The
+  /// deadline of the handshake closes the rest.
   private func refuse(_ context: ChannelHandlerContext) {
     isRefused = true
     held = ByteBuffer()

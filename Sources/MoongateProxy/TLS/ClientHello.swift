@@ -57,8 +57,10 @@ enum ClientHello {
   private static func protocols(in message: [UInt8]) -> Protocols {
     var reader = Reader(message)
     // Version, random, session id, cipher suites, compression methods.
-    guard reader.bytes(34) != nil, let session = reader.byte(), reader.bytes(Int(session)) != nil, let suites = reader.word(),
-      reader.bytes(suites) != nil, let methods = reader.byte(), reader.bytes(Int(methods)) != nil, let length = reader.word(),
+    guard reader.bytes(34) != nil, let session = reader.byte(), reader.bytes(Int(session)) != nil,
+      let suites = reader.word(),
+      reader.bytes(suites) != nil, let methods = reader.byte(), reader.bytes(Int(methods)) != nil,
+      let length = reader.word(),
       let block = reader.bytes(length)
     else { return .notOffered }
     var extensions = Reader(block)

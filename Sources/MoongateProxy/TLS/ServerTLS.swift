@@ -76,13 +76,16 @@ package final class ServerTLS: Sendable {
     }
   }
 
-  /// The cipher suites of TLS 1.2: ephemeral key exchange and authenticated encryption only (Mozilla's "intermediate" profile, less its
-  /// finite-field Diffie-Hellman, which BoringSSL does not have). Those of TLS 1.3 are not configurable and are all of this kind.
+  /// The cipher suites of TLS 1.2: ephemeral key exchange and authenticated encryption only (Mozilla's "intermediate"
+  /// profile, less its finite-field Diffie-Hellman, which BoringSSL does not have). Those of TLS 1.3 are not
+  /// configurable and are all of this kind.
   ///
   /// Attack: recorded traffic that is decrypted later by a stolen key (RSA key exchange), and padding oracles (CBC).
   private static let tls12Suites: [NIOTLSCipher] = [
-    .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-    .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+    .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+    .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+    .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    .TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
   ]
 
   private static func context(_ files: TLSFiles) throws(Problem) -> (NIOSSLContext, expiry: Int64?) {
@@ -90,14 +93,17 @@ package final class ServerTLS: Sendable {
       let certificates = try NIOSSLCertificate.fromPEMFile(files.certificate)
       let chain = certificates.map { NIOSSLCertificateSource.certificate($0) }
       let key = try NIOSSLPrivateKey(file: files.key, format: .pem)
-      var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: .privateKey(key))
+      var configuration = TLSConfiguration.makeServerConfiguration(
+        certificateChain: chain, privateKey: .privateKey(key))
       configuration.minimumTLSVersion = .tlsv12
       configuration.cipherSuiteValues = tls12Suites
       configuration.applicationProtocols = ApplicationProtocolNegotiation.supported
       return (try NIOSSLContext(configuration: configuration), certificates.map { Int64($0.notValidAfter) }.min())
     } catch {
       throw Problem(
-        description: "The certificate \(files.certificate) and the key \(files.key), `tls` in gateway.lua, cannot be used together: \(error)")
+        description:
+          "The certificate \(files.certificate) and the key \(files.key), `tls` in gateway.lua, cannot be used together: \(error)"
+      )
     }
   }
 
@@ -109,6 +115,7 @@ package final class ServerTLS: Sendable {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     return Stamp(
-      seconds: Int(status.st_mtim.tv_sec), nanoseconds: Int(status.st_mtim.tv_nsec), size: Int(status.st_size), inode: UInt64(status.st_ino))
+      seconds: Int(status.st_mtim.tv_sec), nanoseconds: Int(status.st_mtim.tv_nsec), size: Int(status.st_size),
+      inode: UInt64(status.st_ino))
   }
 }

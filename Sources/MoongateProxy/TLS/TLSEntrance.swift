@@ -49,7 +49,9 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if let event = event as? TLSUserEvent, case .handshakeCompleted(let agreed) = event { return enter(context, agreed) }
+    if let event = event as? TLSUserEvent, case .handshakeCompleted(let agreed) = event {
+      return enter(context, agreed)
+    }
     // Who has begun a handshake has a request to send: it is answered, as the only one.
     if event is ChannelShouldQuiesceEvent { isQuiescing = true }
     context.fireUserInboundEventTriggered(event)

@@ -14,8 +14,8 @@ enum UpstreamFailure {
 
 /// One connection to an upstream: reads answers, and hands them to the client's connection that it works for.
 ///
-/// At any time it works for one exchange or lies idle in its target. What comes while it is idle was asked for by nobody,
-/// and closes it: such bytes would be taken for the answer to somebody's next request.
+/// At any time it works for one exchange or lies idle in its target. What comes while it is idle was asked for by
+/// nobody, and closes it: such bytes would be taken for the answer to somebody's next request.
 final class UpstreamConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -154,7 +154,8 @@ final class UpstreamConnection: ChannelInboundHandler {
     do throws(MessageFault) {
       while self.owner === owner {
         if body == nil {
-          guard input.readableBytes > 0, let head = try decoder.next(&input, spare: &loop.spareFields, toHead: toHead) else { return }
+          guard input.readableBytes > 0, let head = try decoder.next(&input, spare: &loop.spareFields, toHead: toHead)
+          else { return }
           if head.isInterim {
             guard try interim(head, owner) else { return }
             continue

@@ -61,7 +61,8 @@ final class UpstreamTarget {
     if let index = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: index) }
   }
 
-  /// No route leads there any more. Requests at work go on; nobody would ever look after the connections that they leave behind.
+  /// No route leads there any more. Requests at work go on; nobody would ever look after the connections that they
+  /// leave behind.
   func retire() {
     isRetired = true
     closeIdle(before: .distantFuture)
@@ -95,9 +96,11 @@ final class UpstreamTarget {
           if let tls {
             // A name is verified; SNI may not be an address (RFC 6066 section 3), which is then compared as one.
             let isAddress = IPAddressText.parse(bare.utf8) != nil
-            try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: tls, serverHostname: isAddress ? nil : bare))
+            try channel.pipeline.syncOperations.addHandler(
+              NIOSSLClientHandler(context: tls, serverHostname: isAddress ? nil : bare))
           }
-          let handler = UpstreamConnection(target: bound.value.target, loop: bound.value.loop, ready: tls == nil ? nil : ready)
+          let handler = UpstreamConnection(
+            target: bound.value.target, loop: bound.value.loop, ready: tls == nil ? nil : ready)
           try channel.pipeline.syncOperations.addHandler(handler)
         }
       }

@@ -35,9 +35,11 @@ package enum BackupRefusal: Error, Sendable, Equatable, CustomStringConvertible 
 
   package var description: String {
     switch self {
-    case .exists(let path): "\(path) exists, and nothing was written. Name another file, or say --overwrite to replace it."
+    case .exists(let path):
+      "\(path) exists, and nothing was written. Name another file, or say --overwrite to replace it."
     case .unreadable(let path, let reason): "The backup \(path) cannot be read (\(reason)). Nothing was changed."
-    case .unwritable(let path, let reason): "The backup \(path) cannot be written (\(reason)). A file that was there is as it was."
+    case .unwritable(let path, let reason):
+      "The backup \(path) cannot be written (\(reason)). A file that was there is as it was."
     case .open(let path, let mode):
       "The backup \(path) has mode \(mode): others than its owner may use it, and it holds all that is known of people. Run: chmod 600 \(path)"
     case .foreign(let path): "\(path) is no backup that `moongate store backup` made. Nothing was changed."
@@ -48,7 +50,8 @@ package enum BackupRefusal: Error, Sendable, Equatable, CustomStringConvertible 
       The backup \(path) was made with the master key \(key), which is not in the ring. Nothing was changed. Name the key file of that time as `key` \
       in gateway.lua: `moongate keys show` lists what a ring holds.
       """
-    case .altered(let path): "The backup \(path) was damaged or changed since it was written. Nothing was changed in the store; take another copy."
+    case .altered(let path):
+      "The backup \(path) was damaged or changed since it was written. Nothing was changed in the store; take another copy."
     case .newerSchema(let path, let found, let known):
       "The backup \(path) was made by a newer Moongate (its schema is \(found), this program knows \(known)). Restore it with the newer program."
     case .otherStore(let path):
@@ -64,10 +67,12 @@ package enum BackupRefusal: Error, Sendable, Equatable, CustomStringConvertible 
   }
 }
 
-/// A backup as a file: a line that says what it is, a line with its header, a SQLite database, and an authentication code over all of that.
+/// A backup as a file: a line that says what it is, a line with its header, a SQLite database, and an authentication
+/// code over all of that.
 ///
-/// Attack: somebody who can write to where backups are kept changes whose phone number an account has, and waits for the next restore. Without the
-/// master key nobody makes a code that fits, and nothing of the file is looked at before it was checked.
+/// Attack: somebody who can write to where backups are kept changes whose phone number an account has, and waits for
+/// the next restore. Without the master key nobody makes a code that fits, and nothing of the file is looked at before
+/// it was checked.
 struct BackupFile {
   static let mark = "moongate backup 1\n"
   /// In bytes: a longer header is none of ours.
@@ -122,7 +127,8 @@ struct BackupFile {
     }
   }
 
-  /// Checks all of the file while it copies the database that is in it: what is worked on afterwards is what was checked.
+  /// Checks all of the file while it copies the database that is in it: what is worked on afterwards is what was
+  /// checked.
   /// - Parameter database: where the copy goes, mode 0600.
   /// - Throws: `BackupRefusal`.
   func extract(to database: String, by keys: KeyRing) throws -> BackupHeader {
@@ -131,10 +137,16 @@ struct BackupFile {
     let input = FileHandle(fileDescriptor: file, closeOnDealloc: true)
     let size = try judge(file)
     let (header, head) = try header(of: input)
-    guard header.schema <= Schema.version else { throw BackupRefusal.newerSchema(path: path, found: header.schema, known: Schema.version) }
+    guard header.schema <= Schema.version else {
+      throw BackupRefusal.newerSchema(path: path, found: header.schema, known: Schema.version)
+    }
     let expected = head.count + header.bytes + SHA256.byteCount
-    guard header.bytes >= 0, size == expected else { throw BackupRefusal.truncated(path: path, expected: expected, found: size) }
-    guard var code = keys.backupCode(by: header.key) else { throw BackupRefusal.unknownKey(path: path, key: header.key) }
+    guard header.bytes >= 0, size == expected else {
+      throw BackupRefusal.truncated(path: path, expected: expected, found: size)
+    }
+    guard var code = keys.backupCode(by: header.key) else {
+      throw BackupRefusal.unknownKey(path: path, key: header.key)
+    }
     code.update(data: head)
     let copy = open(database, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard copy >= 0 else { throw BackupRefusal.unwritable(path: database, reason: Self.reason()) }
@@ -145,7 +157,9 @@ struct BackupFile {
         throw BackupRefusal.truncated(path: path, expected: expected, found: size - left)
       }
       code.update(data: chunk)
-      do { try output.write(contentsOf: chunk) } catch { throw BackupRefusal.unwritable(path: database, reason: error.localizedDescription) }
+      do { try output.write(contentsOf: chunk) } catch {
+        throw BackupRefusal.unwritable(path: database, reason: error.localizedDescription)
+      }
       left -= chunk.count
     }
     try output.close()

@@ -30,7 +30,9 @@ struct SQLiteSnapshot: StoreSnapshot {
   func damage() throws -> [String] {
     try opened(SQLiteConfiguration.reading) { db in
       let pages = try String.fetchAll(db, sql: "PRAGMA integrity_check").filter { $0 != "ok" }
-      let references = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").map { "a row of \($0[0] as String) belongs to nothing" }
+      let references = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").map {
+        "a row of \($0[0] as String) belongs to nothing"
+      }
       return pages + references
     }
   }

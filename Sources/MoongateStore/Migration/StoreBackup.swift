@@ -9,7 +9,8 @@ extension StoreCopier {
     package let tables: [CopiedTable]
   }
 
-  /// Tables of what was under way when a backup was made: sessions that ended since would be alive again, and codes that were used since.
+  /// Tables of what was under way when a backup was made: sessions that ended since would be alive again, and codes
+  /// that were used since.
   private static let underWay: Set = ["session", "session_domain", "session_change", "flow"]
 
   /// Writes one state of the store into a file, whatever gateways write meanwhile.
@@ -26,15 +27,16 @@ extension StoreCopier {
       try copy(to: target, CopyExtent(followsWrites: true), told: told)
       let size = (try FileManager.default.attributesOfItem(atPath: database)[.size] as? Int) ?? 0
       let header = BackupHeader(
-        createdAt: now.milliseconds, schema: Schema.version, key: keys.currentName, fingerprint: Base64URL.encode(fingerprint), bytes: size)
+        createdAt: now.milliseconds, schema: Schema.version, key: keys.currentName,
+        fingerprint: Base64URL.encode(fingerprint), bytes: size)
       try BackupFile(path: path).write(header, database: database, by: keys, overwrites: overwrites)
     }
   }
 
   /// Puts a backup into this store, in one transaction.
   ///
-  /// Attack: somebody whose session was ended, or who has read a code that was used, waits for a restore: unless they are asked for, sessions and
-  /// flows stay out.
+  /// Attack: somebody whose session was ended, or who has read a code that was used, waits for a restore: unless they
+  /// are asked for, sessions and flows stay out.
   /// - Parameters:
   ///   - replaces: whether what the store holds is deleted; else it must be empty.
   ///   - keepsSessions: whether sessions and flows of the backup live again.
@@ -74,7 +76,9 @@ extension StoreCopier {
   /// A folder that nobody else may enter, for the database of a backup; it is gone afterwards.
   private static func withFolder<Value>(beside path: String, _ body: (String) throws -> Value) throws -> Value {
     var template = Array("\(path).XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw BackupRefusal.unwritable(path: path, reason: String(cString: strerror(errno))) }
+    guard mkdtemp(&template) != nil else {
+      throw BackupRefusal.unwritable(path: path, reason: String(cString: strerror(errno)))
+    }
     let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     defer { try? FileManager.default.removeItem(atPath: folder) }
     return try body(folder)

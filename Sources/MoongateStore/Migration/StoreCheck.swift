@@ -42,7 +42,10 @@ struct StoreCheck: SnapshotWork {
     Rule(sql: "SELECT (SELECT count(*) FROM account) WHERE NOT EXISTS (SELECT 1 FROM meta)") {
       "accounts in a store that does not say by which key they are: \($0)"
     },
-    Rule(sql: "SELECT count(*) FROM counter WHERE counted <> (SELECT count(*) FROM tally WHERE tally.counter = counter.key)") {
+    Rule(
+      sql:
+        "SELECT count(*) FROM counter WHERE counted <> (SELECT count(*) FROM tally WHERE tally.counter = counter.key)"
+    ) {
       "counters that say another number of tries than are there: \($0)"
     },
     Rule(
@@ -65,20 +68,27 @@ struct StoreCheck: SnapshotWork {
         SELECT count(*) FROM (SELECT account, kind, value FROM identifier GROUP BY account, kind, value HAVING count(*) > 1) AS twice
         """
     ) { "identifiers that one account has twice: \($0)" },
-    orphans("identifier", "identifiers"), orphans("provider_record", "providers' records"), orphans("session", "sessions"),
+    orphans("identifier", "identifiers"), orphans("provider_record", "providers' records"),
+    orphans("session", "sessions"),
     Rule(sql: "SELECT count(*) FROM session WHERE account IN (SELECT id FROM account WHERE is_locked <> 0)") {
       "sessions of accounts that are locked: \($0)"
     },
     Rule(sql: "SELECT coalesce(max(number) - min(number) + 1 - count(*), 0) FROM session_change") {
       "numbers that are missing among the changes of sessions: \($0)"
     },
-    Rule(sql: "SELECT count(*) FROM session_change WHERE token IS NULL AND account IS NULL") { "changes of sessions that name nothing: \($0)" },
+    Rule(sql: "SELECT count(*) FROM session_change WHERE token IS NULL AND account IS NULL") {
+      "changes of sessions that name nothing: \($0)"
+    },
     Rule(sql: "SELECT count(*) FROM flow WHERE version < 1") { "flows without a version: \($0)" },
   ]
 
   private static let postgresRules = [
-    Rule(sql: "SELECT abs(1 - count(*)) FROM session_number") { _ in "session_number has not exactly one row: changes of sessions get no numbers" },
-    Rule(sql: "SELECT count(*) FROM session_number WHERE number < (SELECT coalesce(max(number), 0) FROM session_change)") { _ in
+    Rule(sql: "SELECT abs(1 - count(*)) FROM session_number") { _ in
+      "session_number has not exactly one row: changes of sessions get no numbers"
+    },
+    Rule(
+      sql: "SELECT count(*) FROM session_number WHERE number < (SELECT coalesce(max(number), 0) FROM session_change)"
+    ) { _ in
       "the next number of a change of sessions has been given already"
     },
   ]
@@ -86,9 +96,12 @@ struct StoreCheck: SnapshotWork {
   /// What is asked of PostgreSQL besides the numbers of rows.
   static var statements: [String] { (rules + postgresRules).map(\.sql) }
 
-  /// Not by NOT IN: PostgreSQL would go through all accounts for each row, once there are more of them than fit into its working memory.
+  /// Not by NOT IN: PostgreSQL would go through all accounts for each row, once there are more of them than fit into
+  /// its working memory.
   private static func orphans(_ table: String, _ name: String) -> Rule {
-    Rule(sql: "SELECT count(*) FROM \(table) WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = \(table).account)") {
+    Rule(
+      sql: "SELECT count(*) FROM \(table) WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = \(table).account)"
+    ) {
       "\(name) without an account: \($0)"
     }
   }

@@ -50,7 +50,9 @@ package struct StoreCopier: Sendable {
     var findings = try vault.damage().map { "damage: \($0)" }
     let found = try vault.read(StoreCheck(version: version))
     if version < Schema.version {
-      findings.append("the schema is \(version), and this program's is \(Schema.version): `moongate store migrate` brings it up to date")
+      findings.append(
+        "the schema is \(version), and this program's is \(Schema.version): `moongate store migrate` brings it up to date"
+      )
     }
     return StoreReport(version: version, counts: found.counts, findings: findings + found.findings)
   }
@@ -62,8 +64,8 @@ package struct StoreCopier: Sendable {
     return try vault.read(Owner())
   }
 
-  /// Copies one state of it into an empty one, and reads back what it wrote. At the end it looks whether all of this store is as it was: nothing
-  /// that was written meanwhile is lost silently.
+  /// Copies one state of it into an empty one, and reads back what it wrote. At the end it looks whether all of this
+  /// store is as it was: nothing that was written meanwhile is lost silently.
   /// - Parameter told: called with each table once it was copied; nothing of it counts until all are.
   /// - Throws: `CopyRefusal`, `StoreRefusal` or `StoreFault`; then the target is as empty as it was.
   package func copy(to target: StoreCopier, told: (CopiedTable) -> Void) throws {
@@ -73,7 +75,9 @@ package struct StoreCopier: Sendable {
   /// - Parameter extent: what is copied, and whether the source may change meanwhile.
   func copy(to target: StoreCopier, _ extent: CopyExtent, told: (CopiedTable) -> Void) throws {
     guard let version = try vault.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
-    guard version == Schema.version else { throw CopyRefusal.olderSchema(name: name, found: version, known: Schema.version) }
+    guard version == Schema.version else {
+      throw CopyRefusal.olderSchema(name: name, found: version, known: Schema.version)
+    }
     switch try target.version() {
     case nil, 0: _ = try target.migrate()
     case Schema.version: break
@@ -90,7 +94,8 @@ package struct StoreCopier: Sendable {
   }
 
   private static func copy(
-    _ source: some StoreSnapshot, to target: some StoreSnapshot, _ extent: CopyExtent, _ told: @escaping (CopiedTable) -> Void
+    _ source: some StoreSnapshot, to target: some StoreSnapshot, _ extent: CopyExtent,
+    _ told: @escaping (CopiedTable) -> Void
   ) throws {
     if !extent.followsWrites { try source.read(NobodyServes(name: source.name)) }
     try source.read(CopySource(source: source, target: target, extent: extent, told: told))

@@ -31,8 +31,10 @@ package enum CopyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
       \(name) is served by \(gateways.joined(separator: ", ")); nothing was copied. Stop every gateway that serves from it, and copy again. One that \
       was killed counts for \(ServingNode.patience.asWritten) more.
       """
-    case .notEmpty(let name, let table): "\(name) is not empty: its table \(table) has rows. Name a database that no gateway has used."
-    case .differs(let table): "What the target gives back of the table \(table) is not what the source has; nothing was copied."
+    case .notEmpty(let name, let table):
+      "\(name) is not empty: its table \(table) has rows. Name a database that no gateway has used."
+    case .differs(let table):
+      "What the target gives back of the table \(table) is not what the source has; nothing was copied."
     case .written(let name, let table):
       """
       \(name) was written to while it was copied (its table \(table)); nothing was copied. Stop its gateways and whatever else works on it, and copy \
@@ -60,20 +62,26 @@ struct CopySource<Source: StoreSnapshot, Target: StoreSnapshot>: SnapshotWork {
 
   func run(_ rows: some SQLTransaction) throws {
     try rows.takeTime()
-    try target.write(CopyRows(source: rows, name: target.name, extent: extent, told: told, confirm: extent.followsWrites ? { _ in } : confirm))
+    try target.write(
+      CopyRows(
+        source: rows, name: target.name, extent: extent, told: told, confirm: extent.followsWrites ? { _ in } : confirm)
+    )
   }
 
-  /// What was written to the source since the copy began would be lost with it, silently, and so would what a gateway writes next: its gateways write
-  /// their moment at least, and whoever else has written has changed a row.
+  /// What was written to the source since the copy began would be lost with it, silently, and so would what a gateway
+  /// writes next: its gateways write their moment at least, and whoever else has written has changed a row.
   /// - Throws: `CopyRefusal`.
   private func confirm(_ copied: [CopiedTable]) throws {
     try source.read(NobodyServes(name: source.name))
     let now = try source.read(StoreDigest(tables: extent.tables))
-    for (before, now) in zip(copied, now) where before != now { throw CopyRefusal.written(name: source.name, table: now.name) }
+    for (before, now) in zip(copied, now) where before != now {
+      throw CopyRefusal.written(name: source.name, table: now.name)
+    }
   }
 }
 
-/// Writes a store into an empty one, in one transaction: what fails half-way leaves it as empty as it was, even where the process dies.
+/// Writes a store into an empty one, in one transaction: what fails half-way leaves it as empty as it was, even where
+/// the process dies.
 private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
   /// Rows that one statement writes.
   private static var batch: Int { 100 }
@@ -87,7 +95,9 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
   func run(_ rows: some SQLTransaction) throws {
     try rows.takeTime()
     // A gateway that starts on the target meanwhile waits until it is whole. SQLite lets nobody else in anyway.
-    if rows.dialect == .postgres { try rows.run("LOCK TABLE \(Schema.tables.map(\.name).joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE") }
+    if rows.dialect == .postgres {
+      try rows.run("LOCK TABLE \(Schema.tables.map(\.name).joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE")
+    }
     try NobodyServes(name: name).run(rows)
     if extent.replaces {
       for table in Schema.tables.reversed() { try rows.run("DELETE FROM \(table.name)") }
@@ -109,7 +119,9 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
     let columns = table.columns.map(\.name).joined(separator: ", ")
     let width = table.columns.count
     func insert(_ count: Int) -> String {
-      let values = (0..<count).map { row in "(" + (0..<width).map { "?\(row * width + $0 + 1)" }.joined(separator: ", ") + ")" }
+      let values = (0..<count).map { row in
+        "(" + (0..<width).map { "?\(row * width + $0 + 1)" }.joined(separator: ", ") + ")"
+      }
       return "INSERT INTO \(table.name) (\(columns)) VALUES \(values.joined(separator: ", "))"
     }
     let full = insert(Self.batch)
@@ -127,7 +139,9 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
       """
       SELECT setval(CAST(pg_get_serial_sequence('\(table)', 'number') AS regclass), coalesce(max(number), 1), max(number) IS NOT NULL) FROM \(table)
       """
-    } + ["UPDATE session_number SET number = (SELECT coalesce(max(number), 0) FROM session_change) WHERE id = 1 RETURNING number"]
+    } + [
+      "UPDATE session_number SET number = (SELECT coalesce(max(number), 0) FROM session_change) WHERE id = 1 RETURNING number"
+    ]
   }
 }
 
@@ -159,6 +173,7 @@ struct NobodyServes: SnapshotWork {
 }
 
 extension Schema {
-  /// What a store takes along when it moves. Which gateways serve from it, and what they hold, is no business of another.
+  /// What a store takes along when it moves. Which gateways serve from it, and what they hold, is no business of
+  /// another.
   static let moved = tables.filter { !["node", "lease", "audit_cursor"].contains($0.name) }
 }

@@ -1,7 +1,7 @@
 import MoongateCore
 
-/// A store's database as an operator works on it: without the key, on one connection, one transaction at a time. What runs in it may take long,
-/// and blocks.
+/// A store's database as an operator works on it: without the key, on one connection, one transaction at a time. What
+/// runs in it may take long, and blocks.
 protocol StoreSnapshot: Sendable {
   /// Without a password.
   var name: String { get }

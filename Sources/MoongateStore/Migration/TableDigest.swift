@@ -3,8 +3,9 @@ import MoongateCore
 
 /// What a table holds, in one number: SHA-256 over its rows in the order of the key. It is the same in all databases.
 ///
-/// A row is written as its values one after the other. Each begins with a byte for its kind (0: null, 1: number, 2: text, 3: bytes); a number
-/// follows as 8 bytes, text (UTF-8) and bytes as their length in 8 bytes and themselves. Numbers are big-endian.
+/// A row is written as its values one after the other. Each begins with a byte for its kind (0: null, 1: number, 2:
+/// text, 3: bytes); a number follows as 8 bytes, text (UTF-8) and bytes as their length in 8 bytes and themselves.
+/// Numbers are big-endian.
 struct TableDigest {
   private(set) var count = 0
   private var hash = SHA256()

@@ -19,8 +19,9 @@ package struct PostgresAddress: Sendable {
     init(_ description: String) { self.description = description }
   }
 
-  /// How many connections there are at most, besides one that listens, unless the string says `pool=`: one for each processor that may ask, but from 4
-  /// to 10. More of them are slower where the server is near: each is a process that waits for the same locks and the same disk.
+  /// How many connections there are at most, besides one that listens, unless the string says `pool=`: one for each
+  /// processor that may ask, but from 4 to 10. More of them are slower where the server is near: each is a process that
+  /// waits for the same locks and the same disk.
   static let usualPool = min(max(4, ProcessInfo.processInfo.activeProcessorCount), 10)
 
   /// In the order in which they are tried.
@@ -40,19 +41,24 @@ package struct PostgresAddress: Sendable {
     let (plain, pool) = try Self.splitPool(text)
     self.pool = pool
     var values = try Self.parse(plain)
-    // Libpq ends the host at the first /: the end of a password with one in it would be taken for the database's name, which people are shown.
+    // Libpq ends the host at the first /: the end of a password with one in it would be taken for the database's name,
+    // which people are shown.
     if Self.path(of: plain).contains("@") {
-      throw Problem("has an @ after its first /: a / of the password is written %2F, and an @ of the database's name %40")
+      throw Problem(
+        "has an @ after its first /: a / of the password is written %2F, and an @ of the database's name %40")
     }
     let hosts = Self.list(values.removeValue(forKey: "host"))
     let addresses = Self.list(values.removeValue(forKey: "hostaddr"))
     let ports = Self.list(values.removeValue(forKey: "port"))
-    // Libpq ends the password at the first @: what follows would be looked up as a name, and told to everybody in the error.
+    // Libpq ends the password at the first @: what follows would be looked up as a name, and told to everybody in the
+    // error.
     if hosts.contains(where: { $0.contains("@") }) || addresses.contains(where: { $0.contains("@") }) {
       throw Problem("has more than one @: one that belongs to the password is written %40")
     }
     let count = max(hosts.count, addresses.count, 1)
-    guard [hosts.count, addresses.count].allSatisfy({ $0 == 0 || $0 == count }), ports.count <= 1 || ports.count == count else {
+    guard [hosts.count, addresses.count].allSatisfy({ $0 == 0 || $0 == count }),
+      ports.count <= 1 || ports.count == count
+    else {
       throw Problem("names \(count) hosts and another number of addresses or ports")
     }
     guard ports.allSatisfy({ $0.isEmpty || (Int($0).map { (1...65535).contains($0) } ?? false) }) else {
@@ -66,9 +72,11 @@ package struct PostgresAddress: Sendable {
     name = Self.name(of: targets, database: values["dbname"] ?? values["user"])
     // A standby that only reads would take reads and refuse every write: only a server that writes is one.
     if values["target_session_attrs"] != "primary" { values["target_session_attrs"] = "read-write" }
-    // What is sent and not acknowledged in two seconds is lost: a network that swallows packets is found out by the kernel.
+    // What is sent and not acknowledged in two seconds is lost: a network that swallows packets is found out by the
+    // kernel.
     let usual = [
-      "application_name": "moongate", "client_encoding": "UTF8", "gssencmode": "disable", "keepalives": "1", "keepalives_idle": "2",
+      "application_name": "moongate", "client_encoding": "UTF8", "gssencmode": "disable", "keepalives": "1",
+      "keepalives_idle": "2",
       "keepalives_interval": "1", "keepalives_count": "2", "tcp_user_timeout": "2000",
     ]
     values.merge(usual) { said, _ in said }
@@ -126,12 +134,17 @@ package struct PostgresAddress: Sendable {
   /// Libpq's own words quote what they are about, the password perhaps.
   private static func sentence(for words: String) -> String {
     if words.hasPrefix("invalid URI query parameter") {
-      return "has a parameter after ? that libpq does not know; sslmode, sslrootcert, target_session_attrs and pool are some that there are"
+      return
+        "has a parameter after ? that libpq does not know; sslmode, sslrootcert, target_session_attrs and pool are some that there are"
     }
     if words.contains("key/value separator") { return "has a parameter after ? that is not name=value" }
-    if words.contains("percent-encoded") { return "has a % that is not followed by two hexadecimal digits: a % itself is written %25" }
+    if words.contains("percent-encoded") {
+      return "has a % that is not followed by two hexadecimal digits: a % itself is written %25"
+    }
     if words.contains("IPv6") { return "has a [ without its ]: an IPv6 address stands in brackets" }
-    if words.contains("unexpected character") { return "has something else than : or / after a host: what is no letter of a name is written %XX" }
+    if words.contains("unexpected character") {
+      return "has something else than : or / after a host: what is no letter of a name is written %XX"
+    }
     return "is not understood by libpq; write postgres://user:password@host:5432/database"
   }
 

@@ -10,14 +10,16 @@ struct PostgresTiming: Sendable {
   var statement: Duration
   /// Until the server gives a lock, as it counts.
   var lock: Duration
-  /// How long the server may keep silent while it owes an answer. Longer than a statement may take, so that a server that is alive is heard.
+  /// How long the server may keep silent while it owes an answer. Longer than a statement may take, so that a server
+  /// that is alive is heard.
   var silence: Duration
   /// How long work may wait for a connection.
   var queue: Duration
 
   /// For a gateway, whose clients wait: two seconds.
   static let serving = PostgresTiming(
-    connect: .milliseconds(1500), statement: .milliseconds(1900), lock: .milliseconds(1500), silence: .milliseconds(2200), queue: .seconds(2))
+    connect: .milliseconds(1500), statement: .milliseconds(1900), lock: .milliseconds(1500),
+    silence: .milliseconds(2200), queue: .seconds(2))
   /// Of silence: the kernel alone finds out whether the server is still there (`keepalives`, `tcp_user_timeout`).
   static let unbounded: Duration = .seconds(365 * 86_400)
 
@@ -26,7 +28,8 @@ struct PostgresTiming: Sendable {
     connect: .seconds(3), statement: .seconds(120), lock: .seconds(30), silence: .seconds(125), queue: .seconds(30))
 }
 
-/// One connection in pipeline mode. Nothing of it blocks for longer than its deadlines say; it belongs to one thread at a time.
+/// One connection in pipeline mode. Nothing of it blocks for longer than its deadlines say; it belongs to one thread at
+/// a time.
 final class PostgresConnection {
   let timing: PostgresTiming
   let numbers: PostgresMetrics
@@ -49,7 +52,9 @@ final class PostgresConnection {
   private let timelines: ServerTimeline
 
   /// - Throws: `PostgresError.notConnected`, the obstacle of the first target that is more than not being there.
-  static func open(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics) throws(PostgresError) -> PostgresConnection {
+  static func open(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics) throws(PostgresError)
+    -> PostgresConnection
+  {
     var obstacle: PostgresErrorClassification?
     // At a start it is not known which one of several was promoted last: all are asked.
     let asksAll = address.targets.count > 1 && !address.timeline.isKnown
@@ -79,7 +84,9 @@ final class PostgresConnection {
     throw .notConnected(obstacle ?? .unreachable)
   }
 
-  private init(_ address: PostgresAddress, _ target: PostgresAddress.Target, timing: PostgresTiming, numbers: PostgresMetrics) throws(PostgresError) {
+  private init(
+    _ address: PostgresAddress, _ target: PostgresAddress.Target, timing: PostgresTiming, numbers: PostgresMetrics
+  ) throws(PostgresError) {
     self.timing = timing
     self.numbers = numbers
     timelines = address.timeline
@@ -90,12 +97,15 @@ final class PostgresConnection {
     options["port"] = target.port
     guard let started = Self.start(options) else { throw .notConnected(.other("libpq is out of memory")) }
     handle = started
-    // Errors of the connection then say the code instead of words, which quote the user's name and may come in any language.
+    // Errors of the connection then say the code instead of words, which quote the user's name and may come in any
+    // language.
     PQsetErrorVerbosity(handle, PQERRORS_SQLSTATE)
     // Notices may quote values; nobody reads them.
     PQsetNoticeReceiver(handle, { _, _ in }, nil)
     try connect()
-    guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else { throw .notConnected(.other("libpq has no pipeline mode")) }
+    guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else {
+      throw .notConnected(.other("libpq has no pipeline mode"))
+    }
     guard Self.parameter("server_encoding", handle) == "UTF8" else { throw .notConnected(.encoding) }
   }
 
@@ -114,7 +124,9 @@ final class PostgresConnection {
     return PQconnectStartParams(keywordList, valueList, 0)
   }
 
-  private static func parameter(_ name: String, _ handle: OpaquePointer) -> String? { PQparameterStatus(handle, name).map { String(cString: $0) } }
+  private static func parameter(_ name: String, _ handle: OpaquePointer) -> String? {
+    PQparameterStatus(handle, name).map { String(cString: $0) }
+  }
 
   /// PostgreSQL documentation, "Database Connection Control Functions", PQconnectPoll.
   private func connect() throws(PostgresError) {
@@ -122,21 +134,24 @@ final class PostgresConnection {
     var waits = PGRES_POLLING_WRITING
     guard PQstatus(handle) != CONNECTION_BAD else { throw .notConnected(obstacle) }
     while waits != PGRES_POLLING_OK {
-      guard try ready(waits == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline) else { throw .notConnected(.silent) }
+      guard try ready(waits == PGRES_POLLING_READING ? POLLIN : POLLOUT, until: deadline) else {
+        throw .notConnected(.silent)
+      }
       waits = PQconnectPoll(handle)
       if waits == PGRES_POLLING_FAILED { throw .notConnected(obstacle) }
     }
   }
 
   private var obstacle: PostgresErrorClassification {
-    PostgresErrorClassification(libpq: String(cString: PQerrorMessage(handle)), certificate: .init(cpostgres_found_certificate()))
+    PostgresErrorClassification(
+      libpq: String(cString: PQerrorMessage(handle)), certificate: .init(cpostgres_found_certificate()))
   }
 
   /// What holds for the session, in one round trip.
   private func settle() throws(PostgresError) {
-    // Attack: whoever may create things in a schema that is looked through first would put a table or a function of his own in place of ours.
-    // Commits are on disk before they are acknowledged, whatever the server's default is. A node that was cut off holds no lock for long. What is
-    // sent without BEGIN reads, and sees one state of the database.
+    // Attack: whoever may create things in a schema that is looked through first would put a table or a function of his
+    // own in place of ours. Commits are on disk before they are acknowledged, whatever the server's default is. A node
+    // that was cut off holds no lock for long. What is sent without BEGIN reads, and sees one state of the database.
     queue(
       """
       SELECT current_schema()::text, set_config('default_transaction_isolation', 'repeatable read', false),
@@ -147,10 +162,13 @@ final class PostgresConnection {
         set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
       """,
       [
-        .text("\(timing.statement.wholeMilliseconds)"), .text("\(timing.lock.wholeMilliseconds)"), .text("\(timing.silence.wholeMilliseconds)"),
+        .text("\(timing.statement.wholeMilliseconds)"), .text("\(timing.lock.wholeMilliseconds)"),
+        .text("\(timing.silence.wholeMilliseconds)"),
       ], keeps: true)
     // Without a schema of its own the store would come to lie among the connection's temporary tables.
-    guard let row = try exchange().first?.rows.first, (try? row.optionalText(0)) ?? nil != nil else { throw .notConnected(.noRights) }
+    guard let row = try exchange().first?.rows.first, (try? row.optionalText(0)) ?? nil != nil else {
+      throw .notConnected(.noRights)
+    }
   }
 
   /// Asks for the server's timeline.
@@ -158,7 +176,9 @@ final class PostgresConnection {
   private func findTimeline() throws(PostgresError) {
     queue(ServerTimeline.question, keeps: true)
     do throws(PostgresError) {
-      timeline = (try exchange().first?.rows.first.flatMap { try? $0.optionalText(0) }).flatMap { UInt32($0, radix: 16) }
+      timeline = (try exchange().first?.rows.first.flatMap { try? $0.optionalText(0) }).flatMap {
+        UInt32($0, radix: 16)
+      }
     } catch {
       // PostgreSQL's relatives have no timelines.
       guard error == .refused(.noFunction, constraint: nil) else { throw error }

@@ -21,7 +21,9 @@ package final class PostgresDatabase: SQLDatabase {
 
   deinit { pool.close() }
 
-  package func read<Value: Sendable>(_ body: @escaping @Sendable (PostgresTransaction) throws -> Value) async throws -> Value {
+  package func read<Value: Sendable>(_ body: @escaping @Sendable (PostgresTransaction) throws -> Value) async throws
+    -> Value
+  {
     try await carryOut(.looking, moment: nil, body)
   }
 
@@ -31,7 +33,8 @@ package final class PostgresDatabase: SQLDatabase {
     try await carryOut(.writing, moment: moment, body)
   }
 
-  /// What was deleted is overwritten when PostgreSQL gets to it (VACUUM), and stands in its log until that is: no command does it at once.
+  /// What was deleted is overwritten when PostgreSQL gets to it (VACUUM), and stands in its log until that is: no
+  /// command does it at once.
   package func forgetDeleted() async {}
 
   package func close() throws(StoreFault) { pool.close() }
@@ -43,12 +46,14 @@ package final class PostgresDatabase: SQLDatabase {
   var isOut: Bool { pool.isOut }
 
   private func carryOut<Value: Sendable>(
-    _ kind: PostgresTransaction.Kind, moment: Timestamp?, _ body: @escaping @Sendable (PostgresTransaction) throws -> Value
+    _ kind: PostgresTransaction.Kind, moment: Timestamp?,
+    _ body: @escaping @Sendable (PostgresTransaction) throws -> Value
   ) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       pool.add(
         PostgresTask(
-          kind, deadline: ContinuousClock.now + pool.timing.queue, numbers: numbers, moments: moments, moment: moment, body: body,
+          kind, deadline: ContinuousClock.now + pool.timing.queue, numbers: numbers, moments: moments, moment: moment,
+          body: body,
           continuation: continuation))
     }
   }

@@ -38,7 +38,8 @@ enum PostgresError: Error, Equatable {
     case .notConnected(let obstacle): StoreFault("PostgreSQL is not there: \(obstacle.words)")
     case .lost: StoreFault("the connection to PostgreSQL broke")
     case .silent: StoreFault("PostgreSQL does not answer")
-    case .outcomeUnknown: StoreFault("the connection to PostgreSQL broke at the commit: whether it was written is not known")
+    case .outcomeUnknown:
+      StoreFault("the connection to PostgreSQL broke at the commit: whether it was written is not known")
     }
   }
 }
@@ -51,7 +52,9 @@ struct SQLState: RawRepresentable, Hashable, Sendable {
 
   /// nil where the text is none.
   init?(_ text: some StringProtocol) {
-    guard text.utf8.count == 5, text.utf8.allSatisfy({ (48...57).contains($0) || (65...90).contains($0) }) else { return nil }
+    guard text.utf8.count == 5, text.utf8.allSatisfy({ (48...57).contains($0) || (65...90).contains($0) }) else {
+      return nil
+    }
     rawValue = String(text)
   }
 
@@ -67,11 +70,13 @@ struct SQLState: RawRepresentable, Hashable, Sendable {
   static let noRights = SQLState(rawValue: "42501")
   static let noSchema = SQLState(rawValue: "3F000")
 
-  /// Whether the connection is of no use after it: the server ended it, it went from writing to reading only (a failover), or it no longer
-  /// knows the statements that were prepared on it.
+  /// Whether the connection is of no use after it: the server ended it, it went from writing to reading only (a
+  /// failover), or it no longer knows the statements that were prepared on it.
   var endsConnection: Bool {
-    // 57P01 to 57P05: shut down, crashed, starting up, dropped, idle for too long. 08: connection exceptions. 25P03: idle in a transaction.
-    rawValue.hasPrefix("57P") || rawValue.hasPrefix("08") || ["25P03", "25006", "26000", "0A000", "53300"].contains(rawValue)
+    // 57P01 to 57P05: shut down, crashed, starting up, dropped, idle for too long. 08: connection exceptions. 25P03:
+    // idle in a transaction.
+    rawValue.hasPrefix("57P") || rawValue.hasPrefix("08")
+      || ["25P03", "25006", "26000", "0A000", "53300"].contains(rawValue)
   }
 
   /// For logs: the code, and what the commonest ones mean.

@@ -123,15 +123,18 @@ package enum PostgresErrorClassification: Sendable, Equatable {
   }
 
   /// - Parameters:
-  ///   - words: what libpq says of a connection that failed, at the verbosity where the server's own errors are codes only.
+  ///   - words: what libpq says of a connection that failed, at the verbosity where the server's own errors are codes
+  ///     only.
   ///   - found: what this thread found wrong with the server's certificate.
   init(libpq words: String, certificate found: Certificate = .unknown) {
-    // A piece for each address, and for each way that `sslmode` allows there. What is more than not being there tells most, the last one of it.
+    // A piece for each address, and for each way that `sslmode` allows there. What is more than not being there tells
+    // most, the last one of it.
     let tried = words.split(separator: "connection to server").map { Self(attempt: $0, found) }
     self = tried.last { !$0.isAbsence } ?? tried.last ?? .unreachable
   }
 
-  /// How libpq words what it finds itself, in the order in which they are looked for: the same words are part of others further down.
+  /// How libpq words what it finds itself, in the order in which they are looked for: the same words are part of others
+  /// further down.
   private static let wordings: [(words: [String], obstacle: Self)] = [
     (["could not translate host name"], .unknownHost),
     (["session is read-only", "hot standby"], .readOnly),
@@ -144,13 +147,19 @@ package enum PostgresErrorClassification: Sendable, Equatable {
     (["private key file", "could not read certificate file", "could not load certificate"], .ownCertificate),
     (
       [
-        "alert unknown ca", "alert bad certificate", "alert certificate expired", "alert certificate revoked", "alert certificate unknown",
+        "alert unknown ca", "alert bad certificate", "alert certificate expired", "alert certificate revoked",
+        "alert certificate unknown",
         "alert certificate required", "alert unsupported certificate",
       ], .ownCertificateRefused
     ),
     (["certificate verify failed"], .certificate(.unknown)),
     // A server that dies while TLS is agreed on has nothing against TLS.
-    (["SSL SYSCALL error", "closed unexpectedly", "closed the connection unexpectedly", "Connection reset", "Broken pipe"], .hangsUp),
+    (
+      [
+        "SSL SYSCALL error", "closed unexpectedly", "closed the connection unexpectedly", "Connection reset",
+        "Broken pipe",
+      ], .hangsUp
+    ),
     (["SSL", "certificate"], .tls),
     (["timed out", "timeout expired", "No route to host", "Network is unreachable"], .silent),
   ]
@@ -161,7 +170,8 @@ package enum PostgresErrorClassification: Sendable, Equatable {
       self.init(state)
       return
     }
-    let known = Self.wordings.first { wording in wording.words.contains { words.contains($0) } }?.obstacle ?? .unreachable
+    let known =
+      Self.wordings.first { wording in wording.words.contains { words.contains($0) } }?.obstacle ?? .unreachable
     self = known == .certificate(.unknown) ? .certificate(found) : known
   }
 }

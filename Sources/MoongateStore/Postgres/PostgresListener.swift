@@ -5,7 +5,8 @@ import Synchronization
 
 /// Listens for changes of sessions, on a connection and a thread of its own, and sets the clock anew now and then.
 ///
-/// Whoever waits is woken; looking is theirs. While there is no connection nobody is woken, and they look when their pause is over.
+/// Whoever waits is woken; looking is theirs. While there is no connection nobody is woken, and they look when their
+/// pause is over.
 final class PostgresListener: Sendable {
   /// How often the clock is set, and the connection is seen to be alive.
   private static let interval: Duration = .seconds(10)
@@ -80,7 +81,8 @@ final class PostgresListening: Sendable {
   init(_ address: PostgresAddress) { self.address = address }
 
   func start(numbers: PostgresMetrics, clock: ServerClock, _ call: @escaping @Sendable () -> Void) {
-    let made = PostgresListener(address, numbers: numbers, clock: clock, jitter: { Double.random(in: 0..<1) }, call: call)
+    let made = PostgresListener(
+      address, numbers: numbers, clock: clock, jitter: { Double.random(in: 0..<1) }, call: call)
     let before = listener.withLock { listener in
       defer { listener = made }
       return listener

@@ -51,9 +51,14 @@ final class PostgresMetrics: Sendable {
       MetricFamily(.storeStatementsTotal, count.statements),
       MetricFamily(.storeRoundTripsTotal, count.roundTrips),
       MetricFamily(
-        .storeTransactionsTotal, Outcome.allCases.map { MetricFamily.Sample([("outcome", $0.rawValue)], Double(count.transactions[$0] ?? 0)) }),
+        .storeTransactionsTotal,
+        Outcome.allCases.map { MetricFamily.Sample([("outcome", $0.rawValue)], Double(count.transactions[$0] ?? 0)) }),
       MetricFamily(
-        .storeConnections, [MetricFamily.Sample([("state", "busy")], Double(pool.busy)), MetricFamily.Sample([("state", "idle")], Double(pool.idle))]),
+        .storeConnections,
+        [
+          MetricFamily.Sample([("state", "busy")], Double(pool.busy)),
+          MetricFamily.Sample([("state", "idle")], Double(pool.idle)),
+        ]),
       MetricFamily(.storeWaiting, pool.waiting),
       MetricFamily(.storeBusyTotal, count.busy),
       MetricFamily(.storeConnectsTotal, count.connects),

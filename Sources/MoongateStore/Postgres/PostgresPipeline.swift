@@ -8,7 +8,8 @@ enum PendingReply {
   case preparation(String)
   /// A statement; `keeps`: whether its result is wanted.
   case statement(keeps: Bool)
-  /// The end of a stretch: an error before it makes the server skip what is left of the stretch (PostgreSQL documentation, "Pipeline Mode").
+  /// The end of a stretch: an error before it makes the server skip what is left of the stretch (PostgreSQL
+  /// documentation, "Pipeline Mode").
   case end(isIgnored: Bool)
 }
 
@@ -26,8 +27,8 @@ struct PostgresAnswers {
   var failedAtEnd: Bool { failure.map { $0.place == statements - 1 } ?? false }
 }
 
-/// One server round trip carries as many statements as there are. Parameters and results are in PostgreSQL's binary format: numbers of eight bytes,
-/// big end first; texts and bytes as they are.
+/// One server round trip carries as many statements as there are. Parameters and results are in PostgreSQL's binary
+/// format: numbers of eight bytes, big end first; texts and bytes as they are.
 extension PostgresConnection {
   /// More statements than these are not kept prepared: a store has about a hundred.
   private static let mostPrepared = 500
@@ -48,7 +49,9 @@ extension PostgresConnection {
       owed.append(.preparation(sql))
       sent = PostgresArguments(arguments).lend { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
     } else {
-      sent = PostgresArguments(arguments).lend { PQsendQueryParams(handle, PostgresText.translated(sql), $0, nil, $1, $2, $3, 1) }
+      sent = PostgresArguments(arguments).lend {
+        PQsendQueryParams(handle, PostgresText.translated(sql), $0, nil, $1, $2, $3, 1)
+      }
     }
     guard sent == 1 else { return isBroken = true }
     owed.append(.statement(keeps: keeps))
@@ -117,7 +120,8 @@ extension PostgresConnection {
         }
       } catch {
         guard let failure = answers.failure else { throw broken(error) }
-        // An error of a stretch that nobody waits for tells nothing of the next one, which may have been carried out: but for one that ended the server.
+        // An error of a stretch that nobody waits for tells nothing of the next one, which may have been carried out:
+        // but for one that ended the server.
         guard unwaited == 0 || answers.isFatal else { throw broken(.lost) }
         if unwaited > 0 { answers.failure = (failure.error, nil) }
         isHeard = false
@@ -156,7 +160,8 @@ extension PostgresConnection {
     return isDone
   }
 
-  /// A connection that ends after so long without a sound did not hang up: the kernel gave up on a network that swallows packets.
+  /// A connection that ends after so long without a sound did not hang up: the kernel gave up on a network that
+  /// swallows packets.
   private static let swallowed: Duration = .milliseconds(1500)
 
   /// The next result; nil between those of two statements.
@@ -166,7 +171,9 @@ extension PostgresConnection {
       let isFull = PQflush(handle)
       guard isFull >= 0 else { throw broken(.lost) }
       guard try ready(isFull == 1 ? POLLIN | POLLOUT : POLLIN, until: since + silence) else { throw broken(.silent) }
-      guard PQconsumeInput(handle) == 1 else { throw broken(ContinuousClock.now - since > Self.swallowed ? .silent : .lost) }
+      guard PQconsumeInput(handle) == 1 else {
+        throw broken(ContinuousClock.now - since > Self.swallowed ? .silent : .lost)
+      }
       since = ContinuousClock.now
     }
     return PQgetResult(handle).map(PostgresResult.init)

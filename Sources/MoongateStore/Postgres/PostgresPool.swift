@@ -5,11 +5,13 @@ import Synchronization
 
 /// A bounded number of connections, each with a thread of its own, and a bounded queue before them.
 ///
-/// Work is handed to the connection that was busy last: the others may rest. While the database is known to be gone, nothing waits: work is turned
-/// away at once, and one thread tries to connect, at growing intervals of a second at most.
+/// Work is handed to the connection that was busy last: the others may rest. While the database is known to be gone,
+/// nothing waits: work is turned away at once, and one thread tries to connect, at growing intervals of a second at
+/// most.
 ///
-/// Attack: guesses at one number without end. Each waits for that number's counter and has a connection meanwhile; were there none left, nobody could
-/// look for changes of sessions, and no cache would be believed. So what only reads goes first, and one connection never writes.
+/// Attack: guesses at one number without end. Each waits for that number's counter and has a connection meanwhile; were
+/// there none left, nobody could look for changes of sessions, and no cache would be believed. So what only reads goes
+/// first, and one connection never writes.
 final class PostgresPool: Sendable {
   private struct State {
     /// What waits; each in the order in which it came.
@@ -50,7 +52,9 @@ final class PostgresPool: Sendable {
       return writes.isEmpty || !mayWrite ? nil : writes.removeFirst()
     }
 
-    mutating func append(_ work: any PostgresWork) { if work.writes { writes.append(work) } else { reads.append(work) } }
+    mutating func append(_ work: any PostgresWork) {
+      if work.writes { writes.append(work) } else { reads.append(work) }
+    }
 
     /// Takes out all that waits.
     mutating func popAll() -> [any PostgresWork] {
@@ -91,7 +95,10 @@ final class PostgresPool: Sendable {
   private let state: Mutex<State>
 
   /// - Parameter jitter: between 0 and 1, for pauses.
-  init(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics, jitter: @escaping @Sendable () -> Double) {
+  init(
+    _ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics,
+    jitter: @escaping @Sendable () -> Double
+  ) {
     self.address = address
     state = Mutex(State(pool: address.pool))
     self.timing = timing
@@ -124,7 +131,9 @@ final class PostgresPool: Sendable {
       }
       guard state.waiting < Self.mostWaiting else { return .refuse(Self.late) }
       state.append(work)
-      guard mayBegin, state.workers < address.pool, state.workers == 0 || ContinuousClock.now >= state.mayGrowAt else { return .wait }
+      guard mayBegin, state.workers < address.pool, state.workers == 0 || ContinuousClock.now >= state.mayGrowAt else {
+        return .wait
+      }
       state.workers += 1
       return .grow
     }
@@ -217,7 +226,8 @@ final class PostgresPool: Sendable {
   func failed(_ worker: PostgresWorker, _ error: PostgresError) -> Bool {
     let (goesOn, unserved) = state.withLock { state -> (Bool, [any PostgresWork]) in
       if state.isOpen, state.outage == nil, state.connected > 0 || state.workers > 1 {
-        // The others go on, or may still succeed: the server has no more connections for us, perhaps. The last one to fail tells that it is gone.
+        // The others go on, or may still succeed: the server has no more connections for us, perhaps. The last one to
+        // fail tells that it is gone.
         state.mayGrowAt = ContinuousClock.now + .seconds(1)
         state.workers -= 1
         return (false, [])
@@ -230,8 +240,8 @@ final class PostgresPool: Sendable {
 
   /// A worker's connection broke.
   /// - Parameters:
-  ///   - era: what `connected` said. Silence of an earlier time is no news: after a failover the old connections fall silent one by one, and the new
-  ///     ones are good.
+  ///   - era: what `connected` said. Silence of an earlier time is no news: after a failover the old connections fall
+  ///     silent one by one, and the new ones are good.
   ///   - silent: the server did not answer: then it will not answer the others either.
   ///   - ended: what the worker did, or was to do.
   /// - Returns: whether it connects anew.
@@ -256,7 +266,9 @@ final class PostgresPool: Sendable {
     return goesOn
   }
 
-  private func begin(outage: StoreFault, scout worker: PostgresWorker, _ state: inout State) -> (Bool, [any PostgresWork]) {
+  private func begin(outage: StoreFault, scout worker: PostgresWorker, _ state: inout State) -> (
+    Bool, [any PostgresWork]
+  ) {
     state.outage = outage
     let unserved = state.popAll()
     guard state.isOpen, state.scout == nil || state.scout === worker else {

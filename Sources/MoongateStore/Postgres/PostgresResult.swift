@@ -28,7 +28,9 @@ final class PostgresResult {
   var isFatal: Bool { ["FATAL", "PANIC"].contains(field("V")) }
 
   /// PostgreSQL documentation, "Error and Notice Message Fields".
-  private func field(_ code: Unicode.Scalar) -> String? { PQresultErrorField(handle, Int32(code.value)).map { String(cString: $0) } }
+  private func field(_ code: Unicode.Scalar) -> String? {
+    PQresultErrorField(handle, Int32(code.value)).map { String(cString: $0) }
+  }
 }
 
 /// A row that PostgreSQL gave, in its binary format.
@@ -66,7 +68,9 @@ package struct PostgresRow: SQLRow {
 
   private func present(_ column: Int) throws -> UnsafeRawBufferPointer? {
     guard column < PQnfields(result.handle), PQfformat(result.handle, Int32(column)) == 1 else { throw damaged("row") }
-    guard PQgetisnull(result.handle, index, Int32(column)) == 0, let value = PQgetvalue(result.handle, index, Int32(column)) else { return nil }
+    guard PQgetisnull(result.handle, index, Int32(column)) == 0,
+      let value = PQgetvalue(result.handle, index, Int32(column))
+    else { return nil }
     return UnsafeRawBufferPointer(start: value, count: Int(PQgetlength(result.handle, index, Int32(column))))
   }
 }

@@ -8,7 +8,9 @@ struct PostgresSnapshot: StoreSnapshot {
   /// - Throws: what is wrong with the connection string.
   init(url: String, timing: PostgresTiming = .patient) throws(StoreRefusal) {
     self.timing = timing
-    do throws(PostgresAddress.Problem) { address = try PostgresAddress(url) } catch { throw .address(problem: error.description) }
+    do throws(PostgresAddress.Problem) { address = try PostgresAddress(url) } catch {
+      throw .address(problem: error.description)
+    }
   }
 
   var name: String { address.name }
@@ -24,15 +26,16 @@ struct PostgresSnapshot: StoreSnapshot {
     try transaction(.reading, on: connection) { rows in try found(rows) > 0 && MetaRows.owner(rows) != nil }
   }
 
-  /// Brings the schema up to date, in one transaction: of ten gateways that start at once one does it, and the others wait for it.
+  /// Brings the schema up to date, in one transaction: of ten gateways that start at once one does it, and the others
+  /// wait for it.
   /// - Returns: the version that it had.
   func migrate(_ connection: PostgresConnection) throws -> Int {
     // Almost always there is nothing to do, and nobody to wait for.
     let before = try transaction(.reading, on: connection) { rows in try found(rows) }
     if before == Schema.version { return before }
     return try transaction(.writing, on: connection) { rows in
-      // An index on ten million rows takes minutes, and whoever waits for the one that makes it waits as long. But one that was cut off from the
-      // server keeps nobody waiting.
+      // An index on ten million rows takes minutes, and whoever waits for the one that makes it waits as long. But one
+      // that was cut off from the server keeps nobody waiting.
       try rows.takeTime()
       let wait = { (setting: String, time: Duration) in
         _ = try rows.row("SELECT set_config('\(setting)', ?1, true)", [.text("\(time.wholeMilliseconds)")])
@@ -44,7 +47,8 @@ struct PostgresSnapshot: StoreSnapshot {
       let before = try found(rows)
       if before == 0 {
         try rows.script(
-          "CREATE TABLE moongate_schema (id BIGINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version BIGINT NOT NULL)")
+          "CREATE TABLE moongate_schema (id BIGINT PRIMARY KEY CHECK (id = 1), application BIGINT NOT NULL, version BIGINT NOT NULL)"
+        )
         try rows.run("INSERT INTO moongate_schema VALUES (1, ?1, 0)", [.integer(Int64(Schema.application))])
       }
       for step in Schema.steps(after: before, .postgres) { try rows.script(step) }
@@ -63,9 +67,13 @@ struct PostgresSnapshot: StoreSnapshot {
     guard let first = tables.first else { return 0 }
     guard tables.contains("moongate_schema") else { throw StoreRefusal.foreignTables(name: name, table: first) }
     let mark = try rows.row("SELECT application::bigint, version::bigint FROM moongate_schema")
-    guard let mark, try mark.integer(0) == Int64(Schema.application) else { throw StoreRefusal.foreignTables(name: name, table: "moongate_schema") }
+    guard let mark, try mark.integer(0) == Int64(Schema.application) else {
+      throw StoreRefusal.foreignTables(name: name, table: "moongate_schema")
+    }
     let version = try mark.count(1)
-    guard version <= Schema.version else { throw StoreRefusal.newerSchema(path: name, found: version, known: Schema.version) }
+    guard version <= Schema.version else {
+      throw StoreRefusal.newerSchema(path: name, found: version, known: Schema.version)
+    }
     return version
   }
 
@@ -85,7 +93,9 @@ struct PostgresSnapshot: StoreSnapshot {
   /// Connects for as long as the body takes.
   /// - Throws: what a start that fails means.
   func opened<Value>(_ body: (PostgresConnection) throws -> Value) throws(StoreRefusal) -> Value {
-    do { return try connected(body) } catch let error as StoreRefusal { throw error } catch { throw .fault(path: name, reason: "\(error)") }
+    do { return try connected(body) } catch let error as StoreRefusal { throw error } catch {
+      throw .fault(path: name, reason: "\(error)")
+    }
   }
 
   private func connected<Value>(_ body: (PostgresConnection) throws -> Value) throws -> Value {

@@ -21,14 +21,20 @@ package final class PostgresStore: SQLStore {
   ///   - url: `postgres://user:password@host/database`, as libpq reads it.
   ///   - keyFingerprint: `KeyRing.fingerprint` of the master key: a store answers to the key it was made with.
   ///   - makes: whether the tables are made, and become the key's, where there are none; else that is refused.
-  package init(url: String, keyFingerprint: [UInt8], purpose: Purpose = .serving, makes: Bool = true) throws(StoreRefusal) {
+  package init(url: String, keyFingerprint: [UInt8], purpose: Purpose = .serving, makes: Bool = true)
+    throws(StoreRefusal)
+  {
     let vault = try PostgresSnapshot(url: url)
     clock = try vault.opened { connection in
       if !makes, try !vault.isOwned(connection) { throw StoreRefusal.nothingThere(path: vault.name) }
       _ = try vault.migrate(connection)
-      let isOwn = try vault.transaction(.writing, on: connection) { rows in try MetaRows.claim(fingerprint: keyFingerprint, rows).isOwn }
+      let isOwn = try vault.transaction(.writing, on: connection) { rows in
+        try MetaRows.claim(fingerprint: keyFingerprint, rows).isOwn
+      }
       guard isOwn else { throw StoreRefusal.otherKey(path: vault.name) }
-      guard let clock = ServerClock(try connection.clockReadings()) else { throw StoreFault("it does not tell what time it is") }
+      guard let clock = ServerClock(try connection.clockReadings()) else {
+        throw StoreFault("it does not tell what time it is")
+      }
       return clock
     }
     database = PostgresDatabase(vault.address, timing: purpose == .serving ? .serving : .patient)
@@ -48,7 +54,9 @@ package final class PostgresStore: SQLStore {
 
   /// Calls whenever sessions may have changed on some node, and keeps the clock set; until the store is closed.
   /// - Parameter call: on a thread of its own; must be quick.
-  package func listen(_ call: @escaping @Sendable () -> Void) { listening.start(numbers: database.numbers, clock: clock, call) }
+  package func listen(_ call: @escaping @Sendable () -> Void) {
+    listening.start(numbers: database.numbers, clock: clock, call)
+  }
 
   /// What the driver counts, for `GET /metrics`.
   package var families: [MetricFamily] { database.families }

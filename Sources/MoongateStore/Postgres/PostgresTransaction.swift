@@ -1,10 +1,11 @@
 import MoongateCore
 
-/// One transaction on a connection. BEGIN goes with the first statement; what only writes goes with the next read, or with COMMIT.
+/// One transaction on a connection. BEGIN goes with the first statement; what only writes goes with the next read, or
+/// with COMMIT.
 package final class PostgresTransaction: SQLTransaction {
   enum Kind {
-    /// Reads once: what is sent together is a transaction by itself, as the session's defaults say one that reads. Whoever reads again is stopped
-    /// (`RepeatedRead`).
+    /// Reads once: what is sent together is a transaction by itself, as the session's defaults say one that reads.
+    /// Whoever reads again is stopped (`RepeatedRead`).
     case looking
     /// Sees one state of the database; nobody waits for its end.
     case reading
@@ -19,7 +20,8 @@ package final class PostgresTransaction: SQLTransaction {
     }
   }
 
-  /// What was to read once wants to read again, and would see another state of the database: it is to begin anew as `reading`.
+  /// What was to read once wants to read again, and would see another state of the database: it is to begin anew as
+  /// `reading`.
   struct RepeatedRead: Error {}
 
   /// What those who wait for changes of sessions listen to.
@@ -51,7 +53,8 @@ package final class PostgresTransaction: SQLTransaction {
   package func demand(_ sql: String, _ arguments: [SQLValue], orElse conflict: ApplyResult.Conflict) throws {
     try beginWriting()
     demands[queued] = conflict
-    // Nobody waits for its answer: where there was no row, dividing by their number is an error, and keeps COMMIT from being carried out.
+    // Nobody waits for its answer: where there was no row, dividing by their number is an error, and keeps COMMIT from
+    // being carried out.
     let returning = sql.hasPrefix("SELECT") ? "" : " RETURNING 1"
     queue("WITH demanded AS (\(sql)\(returning)) SELECT 1 / count(*) FROM demanded", arguments, keeps: false)
   }
@@ -76,7 +79,10 @@ package final class PostgresTransaction: SQLTransaction {
   package func wake() throws { isCalling = true }
 
   package func takeTime() throws {
-    _ = try rows(["statement_timeout", "idle_in_transaction_session_timeout"].map { SQLRead("SELECT set_config('\($0)', '0', false)") })
+    _ = try rows(
+      ["statement_timeout", "idle_in_transaction_session_timeout"].map {
+        SQLRead("SELECT set_config('\($0)', '0', false)")
+      })
     connection.silence = PostgresTiming.unbounded
   }
 
@@ -135,7 +141,8 @@ package final class PostgresTransaction: SQLTransaction {
   // MARK: the end
 
   /// Commits, with what is still queued, in one round trip.
-  /// - Throws: `PostgresError` or `ChangeConflict`; after `outcomeUnknown` it may or may not be committed, after anything else it is not.
+  /// - Throws: `PostgresError` or `ChangeConflict`; after `outcomeUnknown` it may or may not be committed, after
+  ///   anything else it is not.
   func commit() throws {
     if let failure { throw failure }
     guard hasBegun else { return }
@@ -145,17 +152,21 @@ package final class PostgresTransaction: SQLTransaction {
     let answers: PostgresAnswers
     do throws(PostgresError) { answers = try connection.answers() } catch { throw fail(.outcomeUnknown, in: nil) }
     if let (error, place) = answers.failure {
-      // An error of a statement before it keeps COMMIT from being carried out. One of COMMIT itself, where the server then hung up, tells nothing:
-      // a server that is shut down while it waits for its standby has committed, and one that panics because its log's disk is full may have, too.
-      // Nor does one of the connection: what stands between the server and us says that, and knows no more than we.
-      throw fail(answers.failedAtEnd && connection.isBroken || error.isOfConnection ? .outcomeUnknown : error, in: place)
+      // An error of a statement before it keeps COMMIT from being carried out. One of COMMIT itself, where the server
+      // then hung up, tells nothing: a server that is shut down while it waits for its standby has committed, and one
+      // that panics because its log's disk is full may have, too. Nor does one of the connection: what stands between
+      // the server and us says that, and knows no more than we.
+      throw fail(
+        answers.failedAtEnd && connection.isBroken || error.isOfConnection ? .outcomeUnknown : error, in: place)
     }
     let command = answers.kept.last?.command
     guard command == "COMMIT" else {
-      throw fail(command == "ROLLBACK" ? .refused(SQLState(rawValue: "25P02"), constraint: nil) : .outcomeUnknown, in: nil)
+      throw fail(
+        command == "ROLLBACK" ? .refused(SQLState(rawValue: "25P02"), constraint: nil) : .outcomeUnknown, in: nil)
     }
     guard isCalling else { return }
-    // Within the transaction it would hold a lock of the whole database until the disk has the commit. Where it is lost, they look by themselves.
+    // Within the transaction it would hold a lock of the whole database until the disk has the commit. Where it is
+    // lost, they look by themselves.
     connection.queue("NOTIFY \(Self.channel)", keeps: false)
     try? connection.dispatch()
   }

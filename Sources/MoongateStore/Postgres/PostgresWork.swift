@@ -10,14 +10,15 @@ protocol PostgresWork: Sendable {
   var writes: Bool { get }
 
   /// Carries it out, on the connection's thread.
-  /// - Returns: what tells whoever waits; nil where the connection broke before anything could have been committed: it may be carried out on
-  ///   another one.
+  /// - Returns: what tells whoever waits; nil where the connection broke before anything could have been committed: it
+  ///   may be carried out on another one.
   func run(on connection: PostgresConnection, jitter: () -> Double) -> (() -> Void)?
   /// Tells whoever waits that it was not carried out.
   func fail(_ fault: StoreFault)
 }
 
-/// A transaction that meets another one is begun anew behind its caller's back, after a random pause, so that two do not meet again.
+/// A transaction that meets another one is begun anew behind its caller's back, after a random pause, so that two do
+/// not meet again.
 struct PostgresRestart {
   /// Beyond these it fails: as many meetings in a row mean that the database does nothing else.
   static let most = 30
@@ -47,7 +48,8 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
   ///   - moment: recorded with what is written; nil where the transaction only reads.
   ///   - continuation: resumed once, on an unspecified thread.
   init(
-    _ kind: PostgresTransaction.Kind, deadline: ContinuousClock.Instant, numbers: PostgresMetrics, moments: RecordedMoment?, moment: Timestamp?,
+    _ kind: PostgresTransaction.Kind, deadline: ContinuousClock.Instant, numbers: PostgresMetrics,
+    moments: RecordedMoment?, moment: Timestamp?,
     body: @escaping @Sendable (PostgresTransaction) throws -> Value, continuation: CheckedContinuation<Value, any Error>
   ) {
     self.kind = kind
@@ -88,7 +90,8 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
           PostgresRestart.pause(round, jitter: jitter)
           continue
         }
-        if connection.isBroken, !connection.wasSilent, attempt < Self.mostConnections, error as? PostgresError != .outcomeUnknown,
+        if connection.isBroken, !connection.wasSilent, attempt < Self.mostConnections,
+          error as? PostgresError != .outcomeUnknown,
           ContinuousClock.now < deadline
         {
           numbers.ended(.restarted)
@@ -120,7 +123,8 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
   /// What whoever waits is told of an error.
   private func told(_ error: any Error) -> any Error {
     let told: any Error = (error as? PostgresError).map { $0.conflict ?? $0.fault } ?? error
-    numbers.ended(error as? PostgresError == .outcomeUnknown ? .unknown : told is ChangeConflict ? .rolledBack : .failed)
+    numbers.ended(
+      error as? PostgresError == .outcomeUnknown ? .unknown : told is ChangeConflict ? .rolledBack : .failed)
     return told
   }
 }
@@ -137,7 +141,8 @@ extension PostgresError {
   }
 }
 
-/// The latest moment that this node has recorded in the database. Every node writes the same row, so it does so once a second at most.
+/// The latest moment that this node has recorded in the database. Every node writes the same row, so it does so once a
+/// second at most.
 final class RecordedMoment: Sendable {
   static let statement = "UPDATE meta SET moment = greatest(moment, ?1)"
   private static let interval: Duration = .seconds(1)

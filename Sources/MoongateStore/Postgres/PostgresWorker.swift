@@ -8,7 +8,8 @@ final class PostgresWorker: Sendable {
   /// A connection at rest for so long is given up, but for the last one.
   private static let rest: Duration = .seconds(300)
   private static let firstPause: Duration = .milliseconds(50)
-  /// Between two attempts to connect: what may go away by itself is noticed within about a second, a wrong password is not tried that often.
+  /// Between two attempts to connect: what may go away by itself is noticed within about a second, a wrong password is
+  /// not tried that often.
   private static let longestPause: Duration = .seconds(1)
   private static let longestPauseWhenRefused: Duration = .seconds(5)
 
@@ -44,7 +45,8 @@ final class PostgresWorker: Sendable {
         let connection = try PostgresConnection.open(pool.address, timing: pool.timing, numbers: pool.numbers)
         return (connection, pool.connected(self))
       } catch {
-        // A server that hung up in the middle may well be there again: one that fails over, or a balancer that has found that out just now.
+        // A server that hung up in the middle may well be there again: one that fails over, or a balancer that has
+        // found that out just now.
         defer { isFirst = false }
         if isFirst, error == .notConnected(.hangsUp) { continue }
         guard pool.failed(self, error) else { return nil }
@@ -61,7 +63,8 @@ final class PostgresWorker: Sendable {
 
   /// - Returns: whether a new connection is to take this one's place.
   private func serve(_ connection: PostgresConnection, era: Int) -> Bool {
-    // Whoever waits for work that is done is told when this worker is free for what he asks next: else that would go to another connection.
+    // Whoever waits for work that is done is told when this worker is free for what he asks next: else that would go to
+    // another connection.
     var tell: (() -> Void)?
     var ended: (any PostgresWork)?
     while true {
@@ -97,7 +100,8 @@ final class PostgresWorker: Sendable {
     }
   }
 
-  /// Waits for work. Those who hand it over, and those who close the pool, have taken the worker from among the resting ones.
+  /// Waits for work. Those who hand it over, and those who close the pool, have taken the worker from among the resting
+  /// ones.
   private func rest() -> PostgresPool.Next {
     while signal.wait(timeout: .now() + Self.rest / .seconds(1)) == .timedOut {
       if pool.mayLeave(self) { return .end }

@@ -1,7 +1,8 @@
 import MoongateCore
 import Synchronization
 
-/// The clock of the store's server, told by a node: steady time that was set by asking the server. Nodes whose own clocks are a minute apart agree.
+/// The clock of the store's server, told by a node: steady time that was set by asking the server. Nodes whose own
+/// clocks are a minute apart agree.
 package final class ServerClock: Sendable {
   private struct State {
     var moment: Timestamp

@@ -19,7 +19,9 @@ enum AccessTokenRows {
     let found = try rows.rows(
       hashes.flatMap { [SQLRead(byHash, [.bytes($0)]), ownerByHash.read([.bytes($0)], rows.dialect)] })
     for index in stride(from: 0, to: found.count, by: 2) {
-      if let row = found[index].first { return FoundAccessToken(token: try token(row), account: try AccountReads.account(found[index + 1])) }
+      if let row = found[index].first {
+        return FoundAccessToken(token: try token(row), account: try AccountReads.account(found[index + 1]))
+      }
     }
     return nil
   }
@@ -33,7 +35,8 @@ enum AccessTokenRows {
   static func all(of account: String?, _ rows: some SQLTransaction) throws -> [AccessToken] {
     let whose = account == nil ? "account IS NULL" : "account = ?1"
     return try rows.rows(
-      "SELECT \(columns) FROM access_token WHERE \(whose) ORDER BY name, is_superseded, created_at DESC, id", account.map { [.text($0)] } ?? []
+      "SELECT \(columns) FROM access_token WHERE \(whose) ORDER BY name, is_superseded, created_at DESC, id",
+      account.map { [.text($0)] } ?? []
     ).map { try token($0) }
   }
 
@@ -47,7 +50,9 @@ enum AccessTokenRows {
     if let owner = token.owner {
       try AccountRows.demandAvailable(owner.id, rows)
       if let most,
-        try rows.row("SELECT created_at FROM access_token WHERE account = ?1 LIMIT 1 OFFSET ?2", [.text(owner.id), SQLValue(max(0, most - 1))]) != nil
+        try rows.row(
+          "SELECT created_at FROM access_token WHERE account = ?1 LIMIT 1 OFFSET ?2",
+          [.text(owner.id), SQLValue(max(0, most - 1))]) != nil
       {
         throw ChangeConflict(.tooManyTokens)
       }
@@ -58,7 +63,8 @@ enum AccessTokenRows {
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 0, '[]') ON CONFLICT DO NOTHING
       """,
       [
-        .text(token.id), .bytes(token.hash.bytes), .text(token.hash.key), SQLValue(token.name.storable), SQLValue(token.owner?.id),
+        .text(token.id), .bytes(token.hash.bytes), .text(token.hash.key), SQLValue(token.name.storable),
+        SQLValue(token.owner?.id),
         token.owner.map { SQLValue($0.epoch) } ?? .null, .text(try json(token.groups.map(\.rawValue))),
         .text(try json(token.networks.map(\.description))),
         SQLValue(token.createdAt), SQLValue(token.expiresAt), SQLValue(token.isSuperseded), SQLValue(token.lastUsedAt),
@@ -66,7 +72,9 @@ enum AccessTokenRows {
       ], orElse: .tokenNameTaken)
   }
 
-  static func supersede(_ id: String, until moment: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func supersede(_ id: String, until moment: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+    throws
+  {
     try rows.demand(
       """
       UPDATE access_token SET is_superseded = 1, expires_at = CASE WHEN expires_at < ?1 THEN expires_at ELSE ?1 END
@@ -86,20 +94,26 @@ enum AccessTokenRows {
   }
 
   static func noteExpired(_ id: String, _ rows: some SQLTransaction) throws {
-    try rows.demand("UPDATE access_token SET is_end_noted = 1 WHERE id = ?1 AND is_end_noted <> 1", [.text(id)], orElse: .tokenGone)
+    try rows.demand(
+      "UPDATE access_token SET is_end_noted = 1 WHERE id = ?1 AND is_end_noted <> 1", [.text(id)], orElse: .tokenGone)
   }
 
-  static func rehash(_ id: String, from old: AccessTokenHash, to new: AccessTokenHash, _ rows: some SQLTransaction) throws {
+  static func rehash(_ id: String, from old: AccessTokenHash, to new: AccessTokenHash, _ rows: some SQLTransaction)
+    throws
+  {
     try rows.run(
       "UPDATE access_token SET hash = ?1, master = ?2 WHERE id = ?3 AND hash = ?4",
       [.bytes(new.bytes), .text(new.key), .text(id), .bytes(old.bytes)])
   }
 
   /// Writes down a use.
-  /// - Returns: whether the token was never used from its network before, as far as is known: of one that has ended since, each use is told.
+  /// - Returns: whether the token was never used from its network before, as far as is known: of one that has ended
+  ///   since, each use is told.
   static func record(_ use: AccessTokenUse, _ rows: some SQLTransaction) throws -> Bool {
     let lock = rows.dialect.words(sqlite: "", postgres: " FOR UPDATE")
-    guard let row = try rows.row("SELECT used_from FROM access_token WHERE id = ?1\(lock)", [.text(use.id)]) else { return true }
+    guard let row = try rows.row("SELECT used_from FROM access_token WHERE id = ?1\(lock)", [.text(use.id)]) else {
+      return true
+    }
     let known = try JSON.decode([String].self, try row.text(0).utf8)
     let isNew = !known.contains(use.network)
     let networks = isNew ? Array((known + [use.network]).suffix(mostNetworks)) : known
@@ -137,13 +151,19 @@ enum AccessTokenRows {
       """, [SQLValue(now), SQLValue(now - memory)])
   }
 
-  private static func announce(_ id: String, _ news: ChangeNotifications) { news.add(token: AccessToken.announcement(of: id).bytes) }
+  private static func announce(_ id: String, _ news: ChangeNotifications) {
+    news.add(token: AccessToken.announcement(of: id).bytes)
+  }
 
-  private static func json(_ texts: [String]) throws -> String { String(decoding: try JSON.encode(texts), as: UTF8.self) }
+  private static func json(_ texts: [String]) throws -> String {
+    String(decoding: try JSON.encode(texts), as: UTF8.self)
+  }
 
   private static func token(_ row: some SQLRow) throws -> AccessToken {
     var owner: AccountVersion?
-    if let account = try row.optionalText(4) { owner = AccountVersion(id: account, epoch: Int(try row.optionalInteger(5) ?? 0)) }
+    if let account = try row.optionalText(4) {
+      owner = AccountVersion(id: account, epoch: Int(try row.optionalInteger(5) ?? 0))
+    }
     let networks = try JSON.decode([String].self, try row.text(7).utf8).map { text in
       // Attack: a network that cannot be read, and so binds the token to nothing.
       guard let block = AddressBlock(text) else { throw damaged("access token") }

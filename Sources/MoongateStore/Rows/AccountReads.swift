@@ -23,7 +23,9 @@ struct AccountReads: Sendable {
   }
 
   /// - Parameter arguments: of the expression.
-  func read(_ arguments: [SQLValue], _ dialect: SQLDialect) -> SQLRead { SQLRead(dialect == .sqlite ? sqlite : postgres, arguments) }
+  func read(_ arguments: [SQLValue], _ dialect: SQLDialect) -> SQLRead {
+    SQLRead(dialect == .sqlite ? sqlite : postgres, arguments)
+  }
 
   func account(_ arguments: [SQLValue], _ rows: some SQLTransaction) throws -> Account? {
     try Self.account(rows.rows([read(arguments, rows.dialect)])[0])
@@ -33,12 +35,16 @@ struct AccountReads: Sendable {
   static func account(_ rows: [some SQLRow]) throws -> Account? {
     guard let row = rows.first else { return nil }
     return Account(
-      id: try row.text(0), firstName: try row.optionalText(1), lastName: try row.optionalText(2), createdAt: try row.moment(3),
-      lastSeenAt: try row.moment(4), isLocked: try row.isTrue(5), identifiers: try rows.compactMap { try identifier($0) },
-      credentials: Set((try row.optionalText(6) ?? "").split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }),
+      id: try row.text(0), firstName: try row.optionalText(1), lastName: try row.optionalText(2),
+      createdAt: try row.moment(3),
+      lastSeenAt: try row.moment(4), isLocked: try row.isTrue(5),
+      identifiers: try rows.compactMap { try identifier($0) },
+      credentials: Set(
+        (try row.optionalText(6) ?? "").split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }),
       epoch: Int(try row.optionalInteger(12) ?? 0), language: try row.optionalText(13),
       // No name has a line break in it.
-      groups: Set((try row.optionalText(14) ?? "").split(separator: "\n").compactMap { GroupName(rawValue: String($0)) }))
+      groups: Set(
+        (try row.optionalText(14) ?? "").split(separator: "\n").compactMap { GroupName(rawValue: String($0)) }))
   }
 
   private static func identifier(_ row: some SQLRow) throws -> HeldIdentifier? {

@@ -4,7 +4,8 @@ import MoongateSDK
 /// Accounts with their identifiers.
 enum AccountRows {
   private static let byID = AccountReads("?1")
-  private static let byHolding = AccountReads("(SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL)")
+  private static let byHolding = AccountReads(
+    "(SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL)")
 
   static func find(_ id: String, _ rows: some SQLTransaction) throws -> Account? { try byID.account([.text(id)], rows) }
 
@@ -26,7 +27,9 @@ enum AccountRows {
   static func claimants(
     of identifier: Identifier, having provider: ProviderName?, limit: Int, _ rows: some SQLTransaction
   ) throws -> [String] {
-    let having = provider.map { _ in " AND EXISTS (SELECT 1 FROM provider_record AS kept WHERE kept.account = claimant.id AND kept.provider = ?4)" }
+    let having = provider.map { _ in
+      " AND EXISTS (SELECT 1 FROM provider_record AS kept WHERE kept.account = claimant.id AND kept.provider = ?4)"
+    }
     return try rows.rows(
       """
       SELECT claimant.id FROM identifier AS claim JOIN account AS claimant ON claimant.id = claim.account
@@ -38,7 +41,9 @@ enum AccountRows {
 
   /// In their order, from the one after `id`.
   static func ids(after id: String?, limit: Int, _ rows: some SQLTransaction) throws -> [String] {
-    try rows.rows("SELECT id FROM account WHERE id > ?1 ORDER BY id LIMIT ?2", [.text(id ?? ""), SQLValue(max(0, limit))]).map { try $0.text(0) }
+    try rows.rows(
+      "SELECT id FROM account WHERE id > ?1 ORDER BY id LIMIT ?2", [.text(id ?? ""), SQLValue(max(0, limit))]
+    ).map { try $0.text(0) }
   }
 
   /// All that have the identifier: who holds it verified first, then the newest.
@@ -57,11 +62,16 @@ enum AccountRows {
   }
 
   static func record(of account: String, for provider: ProviderName, _ rows: some SQLTransaction) throws -> [UInt8]? {
-    try rows.row("SELECT sealed FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider.rawValue)])?.bytes(0)
+    try rows.row(
+      "SELECT sealed FROM provider_record WHERE account = ?1 AND provider = ?2",
+      [.text(account), .text(provider.rawValue)])?.bytes(0)
   }
 
   static func factors(of account: String, _ rows: some SQLTransaction) throws -> [StoredFactor] {
-    try rows.rows("SELECT provider, created_at, changed_at FROM provider_record WHERE account = ?1 ORDER BY provider", [.text(account)]).compactMap {
+    try rows.rows(
+      "SELECT provider, created_at, changed_at FROM provider_record WHERE account = ?1 ORDER BY provider",
+      [.text(account)]
+    ).compactMap {
       guard let provider = ProviderName(rawValue: try $0.text(0)) else { return nil }
       return StoredFactor(provider: provider, addedAt: try $0.optionalMoment(1), changedAt: try $0.optionalMoment(2))
     }
@@ -69,7 +79,8 @@ enum AccountRows {
 
   /// Replaces what the provider keeps; nil removes it.
   static func put(
-    _ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
+    _ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp, _ news: ChangeNotifications,
+    _ rows: some SQLTransaction
   ) throws {
     try demandPresent(account, rows)
     if let sealed {
@@ -79,13 +90,16 @@ enum AccountRows {
         ON CONFLICT (account, provider) DO UPDATE SET sealed = excluded.sealed, changed_at = excluded.changed_at
         """, [.text(account), .text(provider.rawValue), .bytes(sealed), SQLValue(now)])
     } else {
-      try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider.rawValue)])
+      try rows.run(
+        "DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider.rawValue)])
     }
     news.add(account: account)
   }
 
   /// Fills in the names that are missing.
-  static func name(_ account: String, first: String?, last: String?, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func name(
+    _ account: String, first: String?, last: String?, _ news: ChangeNotifications, _ rows: some SQLTransaction
+  ) throws {
     try rows.run(
       "UPDATE account SET first_name = coalesce(first_name, ?1), last_name = coalesce(last_name, ?2) WHERE id = ?3",
       [SQLValue(first), SQLValue(last), .text(account)])
@@ -93,22 +107,31 @@ enum AccountRows {
   }
 
   /// Its language from now on.
-  static func speak(_ account: String, _ language: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func speak(_ account: String, _ language: String, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+    throws
+  {
     try rows.run("UPDATE account SET language = ?1 WHERE id = ?2", [.text(language), .text(account)])
     news.add(account: account)
   }
 
   /// Replaces the names.
-  static func rename(_ account: String, first: String?, last: String?, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func rename(
+    _ account: String, first: String?, last: String?, _ news: ChangeNotifications, _ rows: some SQLTransaction
+  ) throws {
     try rows.demand(
-      "UPDATE account SET first_name = ?1, last_name = ?2 WHERE id = ?3", [SQLValue(first), SQLValue(last), .text(account)],
+      "UPDATE account SET first_name = ?1, last_name = ?2 WHERE id = ?3",
+      [SQLValue(first), SQLValue(last), .text(account)],
       orElse: .accountUnavailable)
     news.add(account: account)
   }
 
   /// An operator's lock, which ends all sessions; or its end.
-  static func setLocked(_ account: String, _ isLocked: Bool, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
-    try rows.demand("UPDATE account SET is_locked = ?1 WHERE id = ?2", [SQLValue(isLocked), .text(account)], orElse: .accountUnavailable)
+  static func setLocked(_ account: String, _ isLocked: Bool, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+    throws
+  {
+    try rows.demand(
+      "UPDATE account SET is_locked = ?1 WHERE id = ?2", [SQLValue(isLocked), .text(account)],
+      orElse: .accountUnavailable)
     if isLocked { return try SessionRows.end(of: account, except: nil, news, rows) }
     news.add(account: account)
   }
@@ -119,13 +142,15 @@ enum AccountRows {
 
   /// Conflicts where the account is gone or locked by an operator.
   static func demandAvailable(_ account: String, _ rows: some SQLTransaction) throws {
-    try rows.demand("SELECT 1 FROM account WHERE id = ?1 AND is_locked = 0", [.text(account)], orElse: .accountUnavailable)
+    try rows.demand(
+      "SELECT 1 FROM account WHERE id = ?1 AND is_locked = 0", [.text(account)], orElse: .accountUnavailable)
   }
 
   /// Conflicts where the account has changed since, or is gone.
   static func demand(_ version: AccountVersion, _ rows: some SQLTransaction) throws {
     try rows.demand(
-      "SELECT 1 FROM account WHERE id = ?1 AND coalesce(epoch, 0) = ?2", [.text(version.id), SQLValue(version.epoch)], orElse: .epochChanged)
+      "SELECT 1 FROM account WHERE id = ?1 AND coalesce(epoch, 0) = ?2", [.text(version.id), SQLValue(version.epoch)],
+      orElse: .epochChanged)
   }
 
   static func raiseEpoch(of account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
@@ -140,7 +165,8 @@ enum AccountRows {
   }
 
   static func seen(_ account: String, at now: Timestamp, _ rows: some SQLTransaction) throws {
-    try rows.run("UPDATE account SET last_seen_at = ?1 WHERE id = ?2 AND last_seen_at < ?1", [SQLValue(now), .text(account)])
+    try rows.run(
+      "UPDATE account SET last_seen_at = ?1 WHERE id = ?2 AND last_seen_at < ?1", [SQLValue(now), .text(account)])
   }
 }
 

@@ -21,10 +21,14 @@ struct PreparedChange: Sendable {
   }
 
   /// What afterwards nothing may tell of.
-  var forgotten: Trail? { if case .deleteAccount(let account, let traces) = change { Trail(account: account, traces: traces) } else { nil } }
+  var forgotten: Trail? {
+    if case .deleteAccount(let account, let traces) = change { Trail(account: account, traces: traces) } else { nil }
+  }
 
   /// The flow that it stores, as it is in the store afterwards.
-  var flow: (FlowRecord, encoded: [UInt8])? { if case .putFlow(let record) = change { (record.next, encoded) } else { nil } }
+  var flow: (FlowRecord, encoded: [UInt8])? {
+    if case .putFlow(let record) = change { (record.next, encoded) } else { nil }
+  }
 
   /// Applies them one after the other.
   /// - Returns: the locks that they began, and what they did to sessions and accounts.
@@ -69,31 +73,41 @@ struct PreparedChange: Sendable {
     case .settle: break
     case .putFlow(let record): try FlowRows.put(record, encoded: encoded, rows)
     case .deleteFlow(let id, let version): try FlowRows.delete(id, version: version, rows)
-    case .createAccount(let account, let providers): try IdentifierRows.create(account, forgetting: providers, news, rows)
+    case .createAccount(let account, let providers):
+      try IdentifierRows.create(account, forgetting: providers, news, rows)
     case .verifyIdentifier(let account, let identifier, let providers):
       try IdentifierRows.verify(identifier, of: account, forgetting: providers, at: now, news, rows)
-    case .putProviderRecord(let account, let provider, let sealed): try AccountRows.put(sealed, of: account, for: provider, at: now, news, rows)
+    case .putProviderRecord(let account, let provider, let sealed):
+      try AccountRows.put(sealed, of: account, for: provider, at: now, news, rows)
     case .demandProviderRecord(let account, let provider, let hash):
       let sealed = try AccountRows.record(of: account, for: provider, rows)
       guard sealed.map({ TokenHash(of: $0) }) == hash else { throw ChangeConflict(.recordChanged) }
     case .demandEpoch(let version): try AccountRows.demand(version, rows)
     case .raiseEpoch(let account): try AccountRows.raiseEpoch(of: account, news, rows)
     case .claimIdentifier(let account, let identifier): try IdentifierRows.claim(identifier, of: account, news, rows)
-    case .reclaimAccount(let account, let identifier, let kept): try IdentifierRows.reclaim(account, by: identifier, keeping: kept, news, rows)
-    case .dropIdentifiers(let account, let kind, let kept): try IdentifierRows.drop(kind, of: account, except: kept, news, rows)
-    case .nameAccount(let account, let first, let last): try AccountRows.name(account, first: first, last: last, news, rows)
+    case .reclaimAccount(let account, let identifier, let kept):
+      try IdentifierRows.reclaim(account, by: identifier, keeping: kept, news, rows)
+    case .dropIdentifiers(let account, let kind, let kept):
+      try IdentifierRows.drop(kind, of: account, except: kept, news, rows)
+    case .nameAccount(let account, let first, let last):
+      try AccountRows.name(account, first: first, last: last, news, rows)
     case .speak(let account, let language): try AccountRows.speak(account, language, news, rows)
-    case .renameAccount(let account, let first, let last): try AccountRows.rename(account, first: first, last: last, news, rows)
-    case .removeIdentifier(let account, let identifier): try IdentifierRows.remove(identifier, from: account, news, rows)
+    case .renameAccount(let account, let first, let last):
+      try AccountRows.rename(account, first: first, last: last, news, rows)
+    case .removeIdentifier(let account, let identifier):
+      try IdentifierRows.remove(identifier, from: account, news, rows)
     case .absorbAccount(let account, let heir): try IdentifierRows.absorb(account, into: heir, at: now, news, rows)
     case .clearCounters(let limits):
       for var counter in try Ledger(limits, nil, at: now, rows).counters { try counter.forget(at: now, rows) }
     case .seen(let account): try AccountRows.seen(account, at: now, rows)
     case .setLocked(let account, let isLocked): try AccountRows.setLocked(account, isLocked, news, rows)
-    case .setGroupMembership(let account, let group, let isMember): try GroupRows.set(account, in: group, isMember, at: now, news, rows)
-    case .deleteAccount(let account, let traces): try Deleting.delete(account, traces: traces, trailFrom: trailFrom, news, rows)
+    case .setGroupMembership(let account, let group, let isMember):
+      try GroupRows.set(account, in: group, isMember, at: now, news, rows)
+    case .deleteAccount(let account, let traces):
+      try Deleting.delete(account, traces: traces, trailFrom: trailFrom, news, rows)
     case .putSession(let session): try SessionRows.put(session, passed: encoded, rows)
-    case .replaceSession(let token, let session): try SessionRows.replace(token, by: session, passed: encoded, news, rows)
+    case .replaceSession(let token, let session):
+      try SessionRows.replace(token, by: session, passed: encoded, news, rows)
     case .putDomainToken(let new): try DomainTokenRows.put(new, news, rows)
     case .spendCode(let code, let until): try SpentCodeRows.spend(code, until: until, rows)
     case .endSession(let token): try DomainTokenRows.endSession(token, news, rows)
@@ -115,11 +129,14 @@ struct PreparedChange: Sendable {
       if let timer = settlement.timer { holding.add(timer: timer.key) }
     case .clearCounters(let limits): holding.add(limits)
     case .clearTimer(let key): holding.add(timer: key)
-    case .verifyIdentifier(let account, _, _), .putProviderRecord(let account, _, _), .demandProviderRecord(let account, _, _),
-      .claimIdentifier(let account, _), .reclaimAccount(let account, _, _), .dropIdentifiers(let account, _, _), .nameAccount(let account, _, _),
+    case .verifyIdentifier(let account, _, _), .putProviderRecord(let account, _, _),
+      .demandProviderRecord(let account, _, _),
+      .claimIdentifier(let account, _), .reclaimAccount(let account, _, _), .dropIdentifiers(let account, _, _),
+      .nameAccount(let account, _, _),
       .speak(let account, _),
       .renameAccount(let account, _, _), .removeIdentifier(let account, _), .setGroupMembership(let account, _, _),
-      .seen(let account), .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _), .raiseEpoch(let account):
+      .seen(let account), .setLocked(let account, _), .deleteAccount(let account, _), .endSessions(let account, _),
+      .raiseEpoch(let account):
       holding.add(account: account)
     case .demandEpoch(let version): holding.add(account: version.id)
     case .absorbAccount(let account, let heir):
@@ -128,7 +145,8 @@ struct PreparedChange: Sendable {
     case .putSession(let session), .replaceSession(_, let session): holding.add(account: session.account)
     case .putDomainToken(let new): holding.add(account: new.session.account)
     case .putAccessToken(let token, _): if let owner = token.owner { holding.add(account: owner.id) }
-    case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .supersedeAccessToken, .endAccessToken, .noteAccessTokenExpired, .audit:
+    case .putFlow, .deleteFlow, .createAccount, .endSession, .spendCode, .supersedeAccessToken, .endAccessToken,
+      .noteAccessTokenExpired, .audit:
       break
     }
   }

@@ -2,14 +2,15 @@ import MoongateCore
 
 /// How far the audit trail was sent to each sink.
 ///
-/// SQLite: events are numbered in the order of their commits. PostgreSQL: those of a transaction are sent once no older transaction is under way, in
-/// the order of the transactions.
+/// SQLite: events are numbered in the order of their commits. PostgreSQL: those of a transaction are sent once no older
+/// transaction is under way, in the order of the transactions.
 enum AuditCursorRows {
   /// A condition on `event`: every sink that is in use has it.
   /// - Parameter moment: the argument with the time since which a sink counts as in use.
   static func isSent(_ dialect: SQLDialect, before moment: String) -> String {
     let isBehind = dialect.words(
-      sqlite: "audit_cursor.number < event.number", postgres: "(audit_cursor.xact, audit_cursor.number) < (event.xact, event.number)")
+      sqlite: "audit_cursor.number < event.number",
+      postgres: "(audit_cursor.xact, audit_cursor.number) < (event.xact, event.number)")
     return "NOT EXISTS (SELECT 1 FROM audit_cursor WHERE audit_cursor.seen_at > \(moment) AND \(isBehind))"
   }
 
@@ -25,7 +26,8 @@ enum AuditCursorRows {
   }
 
   /// In the order of sending.
-  static func events(after position: AuditPosition, limit: Int, _ rows: some SQLTransaction) throws -> [PositionedEvent] {
+  static func events(after position: AuditPosition, limit: Int, _ rows: some SQLTransaction) throws -> [PositionedEvent]
+  {
     let found: [(AuditPosition, [UInt8])] = try rows.rows(
       "SELECT number, \(rows.dialect.words(sqlite: "0", postgres: "xact")), event FROM event WHERE \(unsent(rows.dialect)) LIMIT ?3",
       [.integer(position.number), .integer(position.transaction), SQLValue(limit)]
@@ -53,12 +55,14 @@ enum AuditCursorRows {
   static func forget(unusedSince moment: Timestamp, except sinks: [String], _ rows: some SQLTransaction) throws {
     for row in try rows.rows("SELECT sink FROM audit_cursor WHERE seen_at <= ?1", [SQLValue(moment)]) {
       let sink = try row.text(0)
-      if !sinks.contains(sink) { try rows.run("DELETE FROM audit_cursor WHERE sink = ?1 AND seen_at <= ?2", [.text(sink), SQLValue(moment)]) }
+      if !sinks.contains(sink) {
+        try rows.run("DELETE FROM audit_cursor WHERE sink = ?1 AND seen_at <= ?2", [.text(sink), SQLValue(moment)])
+      }
     }
   }
 
-  /// A database that was restored into another server has events, and cursors, of transactions that this server has not reached yet: it would send
-  /// nothing for as long. All that is kept is sent again then.
+  /// A database that was restored into another server has events, and cursors, of transactions that this server has not
+  /// reached yet: it would send nothing for as long. All that is kept is sent again then.
   private static func beginAnewWhereMoved(_ rows: some SQLTransaction) throws {
     let next = "CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)"
     try rows.run("UPDATE event SET xact = 0 WHERE xact >= \(next)")

@@ -2,7 +2,8 @@ import MoongateCore
 
 /// What a transaction does to sessions and accounts, collected until its end: by it every node learns what to forget.
 ///
-/// The changes get their numbers last of all, so that the row that PostgreSQL takes them from is locked for as short a time as can be.
+/// The changes get their numbers last of all, so that the row that PostgreSQL takes them from is locked for as short a
+/// time as can be.
 final class ChangeNotifications {
   private var tokens: [[UInt8]] = []
   private var accounts: [String] = []

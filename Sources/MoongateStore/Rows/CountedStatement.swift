@@ -1,4 +1,5 @@
-/// A statement about several things at once: a text for each number of them, made once, so that connections keep few of them prepared.
+/// A statement about several things at once: a text for each number of them, made once, so that connections keep few of
+/// them prepared.
 struct CountedStatement: Sendable {
   /// Of more things than these the text is made each time.
   private static let usual = 16

@@ -3,9 +3,9 @@ import MoongateSDK
 
 /// One counter as it is stored, and its state at one moment. What the state means is judged by `CounterState` alone.
 ///
-/// Tries that stay counted are rows of `tally`, and their number stands beside in `counter`, so that judging a limit of a
-/// hundred thousand costs no more than judging one of five. Tries that are being judged are rows of `pending`; there are
-/// never more of them than there are requests at work.
+/// Tries that stay counted are rows of `tally`, and their number stands beside in `counter`, so that judging a limit of
+/// a hundred thousand costs no more than judging one of five. Tries that are being judged are rows of `pending`; there
+/// are never more of them than there are requests at work.
 struct CounterRow {
   private let limit: ResolvedLimit
   private let now: Timestamp
@@ -27,7 +27,9 @@ struct CounterRow {
 
   /// What is read of a counter.
   static let columns = "key, counted, oldest, locked_since, locked_until, lock_level, disabled_since, expires_at"
-  private static let find = CountedStatement { "SELECT \(columns) FROM counter WHERE key IN (\(CountedStatement.list($0)))" }
+  private static let find = CountedStatement {
+    "SELECT \(columns) FROM counter WHERE key IN (\(CountedStatement.list($0)))"
+  }
 
   /// Reads the rows of counters, in any order, and what else is asked for, in one round trip.
   static func rows<Transaction: SQLTransaction>(
@@ -85,7 +87,8 @@ struct CounterRow {
 
   var state: CounterState {
     CounterState(
-      pending: live, settled: counted - expired + dead, oldest: [oldest, oldestPending].compactMap { $0 }.min(), lockedSince: lockedSince,
+      pending: live, settled: counted - expired + dead, oldest: [oldest, oldestPending].compactMap { $0 }.min(),
+      lockedSince: lockedSince,
       lockedUntil: lockedUntil, lockLevel: lockLevel, isDisabled: disabledSince != nil)
   }
 
@@ -113,7 +116,8 @@ struct CounterRow {
       counted += dead
       dead = 0
       let first = try rows.row(
-        "SELECT (SELECT min(at) FROM tally WHERE counter = ?1), (SELECT min(at) FROM pending WHERE counter = ?1)", [key])
+        "SELECT (SELECT min(at) FROM tally WHERE counter = ?1), (SELECT min(at) FROM pending WHERE counter = ?1)", [key]
+      )
       oldest = try first?.optionalMoment(0)
       oldestPending = try first?.optionalMoment(1)
       remember(until: limit.window.map { now + $0 })
@@ -124,7 +128,9 @@ struct CounterRow {
   /// Counts a try that is settled, from its own time on.
   mutating func keep(_ reservation: ReservationID, at moment: Timestamp, _ rows: some SQLTransaction) throws {
     if let window = limit.window, moment + window <= now { return }
-    try rows.run("INSERT INTO tally (counter, at, reservation) VALUES (?1, ?2, ?3)", [key, SQLValue(moment), .bytes(reservation.bytes)])
+    try rows.run(
+      "INSERT INTO tally (counter, at, reservation) VALUES (?1, ?2, ?3)",
+      [key, SQLValue(moment), .bytes(reservation.bytes)])
     counted += 1
     oldest = min(oldest ?? moment, moment)
     remember(until: limit.window.map { moment + $0 })
@@ -150,9 +156,12 @@ struct CounterRow {
     try save(rows)
   }
 
-  /// Ends its lock or its being off, and forgets its events: what it counts has been replaced. Escalation remembers the lock.
+  /// Ends its lock or its being off, and forgets its events: what it counts has been replaced. Escalation remembers the
+  /// lock.
   mutating func forget(at now: Timestamp, _ rows: some SQLTransaction) throws {
-    guard counted > 0 || live + dead > 0 || disabledSince != nil || (lockedUntil.map { now < $0 } ?? false) else { return }
+    guard counted > 0 || live + dead > 0 || disabledSince != nil || (lockedUntil.map { now < $0 } ?? false) else {
+      return
+    }
     try clear(rows)
     try FailedAttemptRows.forget(limit.counter, rows)
     disabledSince = nil
@@ -183,7 +192,9 @@ struct CounterRow {
     oldestPending = nil
   }
 
-  private mutating func remember(until end: Timestamp?) { expiresAt = max(expiresAt, end ?? Timestamp(milliseconds: .max)) }
+  private mutating func remember(until end: Timestamp?) {
+    expiresAt = max(expiresAt, end ?? Timestamp(milliseconds: .max))
+  }
 
   private func save(_ rows: some SQLTransaction) throws {
     try rows.run(
@@ -195,7 +206,8 @@ struct CounterRow {
         lock_level = excluded.lock_level, disabled_since = excluded.disabled_since, expires_at = excluded.expires_at
       """,
       [
-        key, .text(limit.provider.rawValue), .text(limit.name), SQLValue(counted), SQLValue(oldest), SQLValue(lockedSince), SQLValue(lockedUntil),
+        key, .text(limit.provider.rawValue), .text(limit.name), SQLValue(counted), SQLValue(oldest),
+        SQLValue(lockedSince), SQLValue(lockedUntil),
         SQLValue(lockLevel), SQLValue(disabledSince), SQLValue(expiresAt),
       ])
   }

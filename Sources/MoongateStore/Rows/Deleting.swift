@@ -1,11 +1,12 @@
 import MoongateCore
 
-/// Removing a person. Every table that could tell of one is named here; counters and timers have keys that are keyed hashes, and say
-/// nothing of whose they are.
+/// Removing a person. Every table that could tell of one is named here; counters and timers have keys that are keyed
+/// hashes, and say nothing of whose they are.
 enum Deleting {
   /// Removes all that is theirs, but for flows, and for what the trail tells before `place`: that was blanked already.
   static func delete(
-    _ account: String, traces: [String], trailFrom place: Int64, _ news: ChangeNotifications, _ rows: some SQLTransaction
+    _ account: String, traces: [String], trailFrom place: Int64, _ news: ChangeNotifications,
+    _ rows: some SQLTransaction
   ) throws {
     // Identifiers, records and sessions go with it (ON DELETE CASCADE).
     try rows.demand("DELETE FROM account WHERE id = ?1", [.text(account)], orElse: .accountUnavailable)
@@ -32,8 +33,8 @@ enum Deleting {
   }
 }
 
-/// What flows tell of a person. A flow's record is JSON with the account and the identifiers in it, and has no index: all flows are looked through, a
-/// stretch at a time, so that a million of them hold up nobody.
+/// What flows tell of a person. A flow's record is JSON with the account and the identifiers in it, and has no index:
+/// all flows are looked through, a stretch at a time, so that a million of them hold up nobody.
 struct FlowTraces: Sendable {
   /// So many flows are looked through in one transaction.
   static let stretch = 1000
@@ -46,11 +47,15 @@ struct FlowTraces: Sendable {
   /// Looks through the next stretch.
   /// - Returns: where it ends, nil at the end of all; and whether any of it tells of them.
   func look(after last: Int64, _ rows: some SQLTransaction) throws -> (end: Int64?, isThere: Bool) {
-    let end = try rows.row("SELECT number FROM flow WHERE number > ?1 ORDER BY number LIMIT 1 OFFSET \(Self.stretch - 1)", [.integer(last)])?.integer(
-      0)
+    let end = try rows.row(
+      "SELECT number FROM flow WHERE number > ?1 ORDER BY number LIMIT 1 OFFSET \(Self.stretch - 1)", [.integer(last)])?
+      .integer(
+        0)
     let sql = rows.dialect.words(
       sqlite: "SELECT 1 FROM flow WHERE number > ?1 AND number <= ?2 AND instr(record, ?3) > 0 LIMIT 1",
-      postgres: "SELECT 1::bigint FROM flow WHERE number > ?1 AND number <= ?2 AND position(CAST(?3 AS BYTEA) IN record) > 0 LIMIT 1")
+      postgres:
+        "SELECT 1::bigint FROM flow WHERE number > ?1 AND number <= ?2 AND position(CAST(?3 AS BYTEA) IN record) > 0 LIMIT 1"
+    )
     let found = try rows.rows(texts.map { SQLRead(sql, [.integer(last), .integer(end ?? .max), .bytes($0)]) })
     return (end, found.contains { !$0.isEmpty })
   }
@@ -83,7 +88,9 @@ struct Trail: Sendable {
 
   /// The events that are theirs, newest first.
   func events(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws -> [AuditEvent] {
-    let found = try naming(from: first, to: last, rows).map { (number: $0.number, event: try JSON.decode(AuditEvent.self, $0.json)) }
+    let found = try naming(from: first, to: last, rows).map {
+      (number: $0.number, event: try JSON.decode(AuditEvent.self, $0.json))
+    }
     let own = found.filter { _, event in event.account == account || event.identifier.map(traces.contains) ?? false }
     // One that has both the account and an identifier is found twice.
     let unique = Dictionary(own.map { ($0.number, $0.event) }) { first, _ in first }
@@ -91,15 +98,22 @@ struct Trail: Sendable {
   }
 
   /// The numbers of events that name them, and what the events are without them.
-  func blanks(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws -> [(number: Int64, json: [UInt8])] {
-    try naming(from: first, to: last, rows).map { ($0.number, try JSON.decode(AuditEvent.self, $0.json).anonymous.json) }
+  func blanks(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws -> [(number: Int64, json: [UInt8])]
+  {
+    try naming(from: first, to: last, rows).map {
+      ($0.number, try JSON.decode(AuditEvent.self, $0.json).anonymous.json)
+    }
   }
 
-  private func naming(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws -> [(number: Int64, json: [UInt8])] {
+  private func naming(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws -> [(
+    number: Int64, json: [UInt8]
+  )] {
     let texts = try ([account] + traces).map { try JSON.encode($0) }
     let sql = rows.dialect.words(
       sqlite: "SELECT number, event FROM event WHERE number >= ?1 AND number <= ?2 AND instr(event, ?3) > 0",
-      postgres: "SELECT number, event FROM event WHERE number >= ?1 AND number <= ?2 AND position(CAST(?3 AS BYTEA) IN event) > 0")
+      postgres:
+        "SELECT number, event FROM event WHERE number >= ?1 AND number <= ?2 AND position(CAST(?3 AS BYTEA) IN event) > 0"
+    )
     let found = try rows.rows(texts.map { SQLRead(sql, [.integer(first), .integer(last), .bytes($0)]) })
     return try found.flatMap { try $0.map { (try $0.integer(0), try $0.bytes(1)) } }
   }

@@ -1,7 +1,7 @@
 import MoongateCore
 
-/// Tokens of sessions for further root domains (`domains` in gateway.lua). They live as long as the session's row does, whose token may change under
-/// them: `session_domain.session` is the session's id.
+/// Tokens of sessions for further root domains (`domains` in gateway.lua). They live as long as the session's row does,
+/// whose token may change under them: `session_domain.session` is the session's id.
 enum DomainTokenRows {
   /// The tokens of a session, by its account and id.
   static let ofSession = "SELECT token FROM session_domain WHERE account = ?1 AND session = ?2"
@@ -23,7 +23,11 @@ enum DomainTokenRows {
       INSERT INTO session_domain (token, account, session, domain, issued_under, passed)
       SELECT CAST(?1 AS \(rows.dialect.words(sqlite: "BLOB", postgres: "BYTEA"))), account, id, CAST(?2 AS TEXT), token, passed
       FROM session WHERE token = ?3 AND account = ?4 AND id = ?5
-      """, [.bytes(new.token.bytes), .text(new.domain), .bytes(session.token.bytes), .text(session.account), .text(session.id)],
+      """,
+      [
+        .bytes(new.token.bytes), .text(new.domain), .bytes(session.token.bytes), .text(session.account),
+        .text(session.id),
+      ],
       orElse: .sessionEnded)
   }
 
@@ -54,7 +58,8 @@ enum SpentCodeRows {
   static func spend(_ code: TokenHash, until: Timestamp, _ rows: some SQLTransaction) throws {
     // Attack: one code at two gateways at once. The second waits for the first one's row, and finds it.
     try rows.demand(
-      "INSERT INTO spent_code (code, expires_at) VALUES (?1, ?2) ON CONFLICT (code) DO NOTHING", [.bytes(code.bytes), SQLValue(until)],
+      "INSERT INTO spent_code (code, expires_at) VALUES (?1, ?2) ON CONFLICT (code) DO NOTHING",
+      [.bytes(code.bytes), SQLValue(until)],
       orElse: .codeSpent)
   }
 

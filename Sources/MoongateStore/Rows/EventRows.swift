@@ -6,11 +6,13 @@ enum EventRows {
   static let memory: Duration = .seconds(7 * 86_400)
 
   static func append(_ event: AuditEvent, encoded: [UInt8], _ rows: some SQLTransaction) throws {
-    // A flood is stored when it begins, and again with its count: at the end of the trail, so that sinks get the count too.
+    // A flood is stored when it begins, and again with its count: at the end of the trail, so that sinks get the count
+    // too.
     let last = rows.dialect.words(
       sqlite: "number = (SELECT max(number) FROM event) + 1",
       postgres:
-        "number = nextval(pg_get_serial_sequence('event', 'number')), xact = CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)")
+        "number = nextval(pg_get_serial_sequence('event', 'number')), xact = CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)"
+    )
     let update = "UPDATE event SET event = ?1, \(last) WHERE id = ?2"
     if event.count != nil, try rows.changes(update, [.bytes(encoded), .text(event.id.text)]) > 0 { return }
     try rows.run(
@@ -27,7 +29,8 @@ enum EventRows {
     )?.integer(0)
   }
 
-  /// Removes events of a quota up to a number, at most so many. What a sink does not have yet stays until it is too old.
+  /// Removes events of a quota up to a number, at most so many. What a sink does not have yet stays until it is too
+  /// old.
   /// - Returns: how many were removed.
   static func remove(
     _ quota: AuditQuota, through number: Int64, limit: Int, at now: Timestamp, _ rows: some SQLTransaction
@@ -42,30 +45,40 @@ enum EventRows {
 
   /// Newest first.
   static func latest(_ limit: Int, _ rows: some SQLTransaction) throws -> [[UInt8]] {
-    try rows.rows("SELECT event FROM event ORDER BY number DESC LIMIT ?1", [SQLValue(max(0, limit))]).map { try $0.bytes(0) }
+    try rows.rows("SELECT event FROM event ORDER BY number DESC LIMIT ?1", [SQLValue(max(0, limit))]).map {
+      try $0.bytes(0)
+    }
   }
 
   /// The events of a stretch that a filter asks for, newest first.
-  /// - Returns: with whether all of the stretch, and so what is before it, is older than the filter asks for. Moments are those of their gateways
-  ///   and not quite in the order of the numbers: a margin makes up for that.
+  /// - Returns: with whether all of the stretch, and so what is before it, is older than the filter asks for. Moments
+  ///   are those of their gateways and not quite in the order of the numbers: a margin makes up for that.
   static func search(
     _ filter: AuditFilter, from first: Int64, to last: Int64, _ rows: some SQLTransaction
   ) throws -> (events: [AuditEvent], isTooOld: Bool) {
-    let stretch: [SQLValue] = [.integer(first), .integer(last), SQLValue(filter.since ?? Timestamp(milliseconds: .min))]
+    let stretch: [SQLValue] = [
+      .integer(first), .integer(last), SQLValue(filter.since ?? Timestamp(milliseconds: .min)),
+    ]
     let range = "number >= ?1 AND number <= ?2 AND at >= ?3"
     let holds = rows.dialect.words(sqlite: "instr(event, ?4) > 0", postgres: "position(CAST(?4 AS BYTEA) IN event) > 0")
     let reads =
       if let needles = filter.needles {
-        try needles.map { SQLRead("SELECT number, event FROM event WHERE \(range) AND \(holds)", stretch + [.bytes(try JSON.encode($0))]) }
+        try needles.map {
+          SQLRead(
+            "SELECT number, event FROM event WHERE \(range) AND \(holds)", stretch + [.bytes(try JSON.encode($0))])
+        }
       } else {
         [SQLRead("SELECT number, event FROM event WHERE \(range)", stretch)]
       }
     // One that holds several of the texts is found several times.
     var found: [Int64: AuditEvent] = [:]
-    for row in try rows.rows(reads).joined() { found[try row.integer(0)] = try JSON.decode(AuditEvent.self, try row.bytes(1)) }
+    for row in try rows.rows(reads).joined() {
+      found[try row.integer(0)] = try JSON.decode(AuditEvent.self, try row.bytes(1))
+    }
     let events = found.filter { filter.matches($0.value) }.sorted { $0.key > $1.key }.map(\.value)
     guard let since = filter.since else { return (events, false) }
-    let newest = try rows.row("SELECT max(at) FROM event WHERE number >= ?1 AND number <= ?2", Array(stretch.prefix(2)))?.optionalMoment(0)
+    let newest = try rows.row(
+      "SELECT max(at) FROM event WHERE number >= ?1 AND number <= ?2", Array(stretch.prefix(2)))?.optionalMoment(0)
     return (events, newest.map { $0 < since - margin } ?? false)
   }
 

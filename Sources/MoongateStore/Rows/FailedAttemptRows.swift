@@ -8,7 +8,8 @@ enum FailedAttemptRows {
   /// Remembers a failed attempt, and forgets those that count no more or are too many.
   /// - Parameter moment: what failed before it is forgotten.
   static func put(
-    _ attempt: FailedAttempt, of reservation: ReservationID, forgettingBefore moment: Timestamp, _ rows: some SQLTransaction
+    _ attempt: FailedAttempt, of reservation: ReservationID, forgettingBefore moment: Timestamp,
+    _ rows: some SQLTransaction
   ) throws {
     let counter = SQLValue.bytes(attempt.counter)
     try rows.run(
@@ -21,7 +22,8 @@ enum FailedAttemptRows {
       INSERT INTO failed_attempt (counter, at, reservation, account, identifier, sealed) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING
       """,
       [
-        counter, SQLValue(attempt.at), .bytes(reservation.bytes), SQLValue(attempt.account), SQLValue(attempt.identifier), .bytes(attempt.sealed),
+        counter, SQLValue(attempt.at), .bytes(reservation.bytes), SQLValue(attempt.account),
+        SQLValue(attempt.identifier), .bytes(attempt.sealed),
       ])
   }
 
@@ -34,7 +36,8 @@ enum FailedAttemptRows {
     }
     return try rows.rows(reads).joined().map { row in
       FailedAttempt(
-        counter: try row.bytes(0), at: try row.moment(1), account: try row.optionalText(2), identifier: try row.optionalText(3),
+        counter: try row.bytes(0), at: try row.moment(1), account: try row.optionalText(2),
+        identifier: try row.optionalText(3),
         sealed: try row.bytes(4))
     }
   }

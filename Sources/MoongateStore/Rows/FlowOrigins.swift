@@ -1,10 +1,11 @@
 import MoongateCore
 import Synchronization
 
-/// How many flows in which nobody has proved anything each client address has, as far as this process knows: by it the store need not count them whenever
-/// one is stored.
+/// How many flows in which nobody has proved anything each client address has, as far as this process knows: by it the
+/// store need not count them whenever one is stored.
 final class FlowOrigins: Sendable {
-  /// After so many flows of an address they are counted in any case: other gateways store some too, and people finish theirs.
+  /// After so many flows of an address they are counted in any case: other gateways store some too, and people finish
+  /// theirs.
   private static let stretch = 128
   /// Of so many addresses it is remembered.
   private static let most = 10_000

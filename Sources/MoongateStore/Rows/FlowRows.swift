@@ -6,7 +6,8 @@ enum FlowRows {
     try rows.row("SELECT record FROM flow WHERE hash = ?1", [.bytes(id.bytes)])?.bytes(0)
   }
 
-  /// Stores the record over the version that it was made from: of two changes at once one wins, so a code is spent once.
+  /// Stores the record over the version that it was made from: of two changes at once one wins, so a code is spent
+  /// once.
   /// - Parameter encoded: the record with its new version.
   static func put(_ record: FlowRecord, encoded: [UInt8], _ rows: some SQLTransaction) throws {
     if record.version == 0 {
@@ -20,7 +21,10 @@ enum FlowRows {
     } else {
       try rows.demand(
         "UPDATE flow SET version = version + 1, record = ?1, origin = ?4, size = ?5 WHERE hash = ?2 AND version = ?3",
-        [.bytes(encoded), .bytes(record.id.bytes), SQLValue(record.version), SQLValue(record.unprovedOrigin), SQLValue(encoded.count)],
+        [
+          .bytes(encoded), .bytes(record.id.bytes), SQLValue(record.version), SQLValue(record.unprovedOrigin),
+          SQLValue(encoded.count),
+        ],
         orElse: .flowChanged)
     }
   }
@@ -29,7 +33,8 @@ enum FlowRows {
 
   /// So many are removed in one transaction.
   static let stretch = 500
-  /// Removes the oldest of an address that has more than it may: to a tenth below, so that not every one that it stores is a reason to look.
+  /// Removes the oldest of an address that has more than it may: to a tenth below, so that not every one that it stores
+  /// is a reason to look.
   /// - Returns: how many it has then.
   static func bound(_ origin: String, _ rows: some SQLTransaction) throws -> Int {
     let count = try rows.row("SELECT count(*) FROM flow WHERE origin = ?1", [.text(origin)])?.count(0) ?? 0
@@ -56,7 +61,8 @@ enum FlowRows {
   /// Removes those of them in which still nobody has proved anything.
   static func evict(_ numbers: [Int64], _ rows: some SQLTransaction) throws -> Int {
     try rows.changes(
-      "DELETE FROM flow WHERE origin IS NOT NULL AND number IN (\(CountedStatement.list(numbers.count)))", numbers.map(SQLValue.integer))
+      "DELETE FROM flow WHERE origin IS NOT NULL AND number IN (\(CountedStatement.list(numbers.count)))",
+      numbers.map(SQLValue.integer))
   }
 
   /// - Parameter version: nil: whatever it is.

@@ -2,9 +2,11 @@ import MoongateCore
 
 /// The members of groups.
 enum GroupRows {
-  /// Adds the account to the group or takes it out; nothing where that is so already. Conflicts where the account is gone.
+  /// Adds the account to the group or takes it out; nothing where that is so already. Conflicts where the account is
+  /// gone.
   static func set(
-    _ account: String, in group: GroupName, _ isMember: Bool, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
+    _ account: String, in group: GroupName, _ isMember: Bool, at now: Timestamp, _ news: ChangeNotifications,
+    _ rows: some SQLTransaction
   ) throws {
     try AccountRows.demandPresent(account, rows)
     let named: [SQLValue] = [.text(group.rawValue), .text(account)]
@@ -29,7 +31,9 @@ enum GroupRows {
     return counts
   }
 
-  static func members(of group: GroupName, after account: String?, limit: Int, _ rows: some SQLTransaction) throws -> [GroupMember] {
+  static func members(of group: GroupName, after account: String?, limit: Int, _ rows: some SQLTransaction) throws
+    -> [GroupMember]
+  {
     try rows.rows(
       "SELECT account, added_at FROM group_member WHERE name = ?1 AND account > ?2 ORDER BY account LIMIT ?3",
       [.text(group.rawValue), .text(account ?? ""), SQLValue(max(0, limit))]
@@ -37,9 +41,10 @@ enum GroupRows {
   }
 
   static func memberships(of account: String, _ rows: some SQLTransaction) throws -> [GroupMember] {
-    try rows.rows("SELECT name, added_at FROM group_member WHERE account = ?1 ORDER BY name", [.text(account)]).compactMap { row in
-      guard let name = GroupName(rawValue: try row.text(0)) else { return nil }
-      return GroupMember(group: name, account: account, addedAt: try row.moment(1))
-    }
+    try rows.rows("SELECT name, added_at FROM group_member WHERE account = ?1 ORDER BY name", [.text(account)])
+      .compactMap { row in
+        guard let name = GroupName(rawValue: try row.text(0)) else { return nil }
+        return GroupMember(group: name, account: account, addedAt: try row.moment(1))
+      }
   }
 }

@@ -3,16 +3,22 @@ import MoongateSDK
 
 /// Who holds which identifier, and how that changes.
 enum IdentifierRows {
-  static func create(_ account: Account, forgetting providers: Set<ProviderName>, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func create(
+    _ account: Account, forgetting providers: Set<ProviderName>, _ news: ChangeNotifications,
+    _ rows: some SQLTransaction
+  ) throws {
     try rows.run(
       "INSERT INTO account (id, first_name, last_name, created_at, last_seen_at, is_locked, is_unproved) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
       [
-        .text(account.id), SQLValue(account.firstName), SQLValue(account.lastName), SQLValue(account.createdAt), SQLValue(account.lastSeenAt),
+        .text(account.id), SQLValue(account.firstName), SQLValue(account.lastName), SQLValue(account.createdAt),
+        SQLValue(account.lastSeenAt),
         SQLValue(account.isLocked), account.identifiers.contains { $0.verifiedAt != nil } ? .null : .integer(1),
       ])
     for (position, held) in account.identifiers.enumerated() {
       if held.verifiedAt != nil {
-        let found = try rows.rows([holder(of: held.identifier), claimants(of: held.identifier, besides: account.id, rows.dialect)])
+        let found = try rows.rows([
+          holder(of: held.identifier), claimants(of: held.identifier, besides: account.id, rows.dialect),
+        ])
         if !found[0].isEmpty { throw ChangeConflict(.identifierTaken) }
         try evict(try found[1].map { try $0.text(0) }, from: held.identifier, forgetting: providers, news, rows)
       }
@@ -22,7 +28,8 @@ enum IdentifierRows {
 
   /// Marks the identifier as the account's own, proved now. One that it holds verified already stays as it is.
   static func verify(
-    _ identifier: Identifier, of account: String, forgetting providers: Set<ProviderName>, at now: Timestamp, _ news: ChangeNotifications,
+    _ identifier: Identifier, of account: String, forgetting providers: Set<ProviderName>, at now: Timestamp,
+    _ news: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
     let found = try rows.rows([
@@ -47,8 +54,12 @@ enum IdentifierRows {
   }
 
   /// Holds it as the account's own word.
-  static func claim(_ identifier: Identifier, of account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
-    let found = try rows.rows([own(identifier, account), SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)])])
+  static func claim(
+    _ identifier: Identifier, of account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction
+  ) throws {
+    let found = try rows.rows([
+      own(identifier, account), SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]),
+    ])
     if !found[0].isEmpty { return }
     if found[1].isEmpty { throw ChangeConflict(.accountUnavailable) }
     try insert(HeldIdentifier(identifier: identifier, verifiedAt: nil), of: account, position: nil, rows)
@@ -56,34 +67,47 @@ enum IdentifierRows {
   }
 
   /// Takes identifiers of a kind away, but for one.
-  static func drop(_ kind: IdentifierKind, of account: String, except kept: Identifier, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+  static func drop(
+    _ kind: IdentifierKind, of account: String, except kept: Identifier, _ news: ChangeNotifications,
+    _ rows: some SQLTransaction
+  )
     throws
   {
     try rows.run(
-      "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value <> ?3", [.text(account), .text(kind.rawValue), .text(kept.value)])
+      "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value <> ?3",
+      [.text(account), .text(kind.rawValue), .text(kept.value)])
     news.add(account: account)
   }
 
   /// Takes one identifier away.
-  static func remove(_ identifier: Identifier, from account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func remove(
+    _ identifier: Identifier, from account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction
+  ) throws {
     try rows.demand(
-      "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(account)] + identifier.named, orElse: .recordChanged)
+      "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(account)] + identifier.named,
+      orElse: .recordChanged)
     news.add(account: account)
   }
 
   /// Takes everything from the account that whoever claimed the identifier before its owner came may have put there.
   static func reclaim(
-    _ account: String, by identifier: Identifier, keeping kept: Set<ProviderName>, _ news: ChangeNotifications, _ rows: some SQLTransaction
+    _ account: String, by identifier: Identifier, keeping kept: Set<ProviderName>, _ news: ChangeNotifications,
+    _ rows: some SQLTransaction
   ) throws {
-    let verified = try rows.rows("SELECT kind, value FROM identifier WHERE account = ?1 AND verified_at IS NOT NULL", [.text(account)])
-    guard try verified.count == 1 && verified[0].text(0) == identifier.kind.rawValue && verified[0].text(1) == identifier.value else {
+    let verified = try rows.rows(
+      "SELECT kind, value FROM identifier WHERE account = ?1 AND verified_at IS NOT NULL", [.text(account)])
+    guard
+      try verified.count == 1 && verified[0].text(0) == identifier.kind.rawValue
+        && verified[0].text(1) == identifier.value
+    else {
       throw ChangeConflict(.recordChanged)
     }
     try rows.run("DELETE FROM identifier WHERE account = ?1 AND verified_at IS NULL", [.text(account)])
     for row in try rows.rows("SELECT provider FROM provider_record WHERE account = ?1", [.text(account)]) {
       let provider = try row.text(0)
       if kept.contains(where: { $0.rawValue == provider }) { continue }
-      try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider)])
+      try rows.run(
+        "DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider)])
     }
     // Attack: an operator adds to a group whoever seems to be the owner of an address, and it is who claimed it first.
     try GroupRows.clear(account, rows)
@@ -93,9 +117,11 @@ enum IdentifierRows {
 
   /// Moves what the account holds verified to its heir, to whom it is new; the account is gone.
   ///
-  /// Attack: whoever has taken over somebody's number joins it to an account of their own, and would get that person's groups without their second
-  /// factor. Groups are not moved: an operator adds the heir.
-  static func absorb(_ account: String, into heir: String, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  /// Attack: whoever has taken over somebody's number joins it to an account of their own, and would get that person's
+  /// groups without their second factor. Groups are not moved: an operator adds the heir.
+  static func absorb(
+    _ account: String, into heir: String, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
+  ) throws {
     try AccountRows.demandAvailable(account, rows)
     try AccountRows.demandAvailable(heir, rows)
     let moved = try rows.rows(
@@ -106,7 +132,8 @@ enum IdentifierRows {
     for row in moved {
       // The heir's own claim on it is proved by this.
       try rows.run(
-        "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(heir), .text(try row.text(1)), .text(try row.text(2))])
+        "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3",
+        [.text(heir), .text(try row.text(1)), .text(try row.text(2))])
       try rows.run(
         """
         UPDATE identifier SET account = ?1, verified_at = ?4, position = (SELECT coalesce(max(position), -1) + 1 FROM identifier WHERE account = ?1)
@@ -121,19 +148,22 @@ enum IdentifierRows {
 
   /// Who holds it verified.
   private static func holder(of identifier: Identifier) -> SQLRead {
-    SQLRead("SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL", identifier.named)
+    SQLRead(
+      "SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL", identifier.named)
   }
 
   /// The identifier as the account has it, proved or not.
   private static func own(_ identifier: Identifier, _ account: String) -> SQLRead {
-    SQLRead("SELECT 1 FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(account)] + identifier.named)
+    SQLRead(
+      "SELECT 1 FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(account)] + identifier.named)
   }
 
   /// Who else claims it. They are about to lose sessions and records, so nobody may sign in as one of them meanwhile.
   private static func claimants(of identifier: Identifier, besides owner: String, _ dialect: SQLDialect) -> SQLRead {
     SQLRead(
       dialect.words(
-        sqlite: "SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NULL AND account <> ?3",
+        sqlite:
+          "SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NULL AND account <> ?3",
         postgres: """
           SELECT account.id FROM identifier JOIN account ON account.id = identifier.account
           WHERE kind = ?1 AND value = ?2 AND verified_at IS NULL AND account <> ?3 ORDER BY account.id FOR UPDATE OF account
@@ -141,17 +171,22 @@ enum IdentifierRows {
   }
 
   /// Attack: who registers a stranger's address first must not share the account of the stranger who later proves it.
-  /// Whoever proves it owns it; other claimants lose the address, the secrets that go with it, such as a password, and their sessions.
+  /// Whoever proves it owns it; other claimants lose the address, the secrets that go with it, such as a password, and
+  /// their sessions.
   /// - Parameter providers: whose secrets go with an identifier.
   private static func evict(
-    _ claimants: [String], from identifier: Identifier, forgetting providers: Set<ProviderName>, _ news: ChangeNotifications,
+    _ claimants: [String], from identifier: Identifier, forgetting providers: Set<ProviderName>,
+    _ news: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
     for account in claimants {
       try rows.run(
-        "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3 AND verified_at IS NULL", [.text(account)] + identifier.named)
+        "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3 AND verified_at IS NULL",
+        [.text(account)] + identifier.named)
       for provider in providers.sorted() {
-        try rows.run("DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider.rawValue)])
+        try rows.run(
+          "DELETE FROM provider_record WHERE account = ?1 AND provider = ?2",
+          [.text(account), .text(provider.rawValue)])
       }
       try AccountRows.raiseEpoch(of: account, news, rows)
       try SessionRows.end(of: account, except: nil, news, rows)
@@ -159,7 +194,9 @@ enum IdentifierRows {
   }
 
   /// - Parameter position: nil: after all others of the account.
-  private static func insert(_ held: HeldIdentifier, of account: String, position: Int?, _ rows: some SQLTransaction) throws {
+  private static func insert(_ held: HeldIdentifier, of account: String, position: Int?, _ rows: some SQLTransaction)
+    throws
+  {
     let identifier = held.identifier
     try rows.run(
       """
@@ -167,7 +204,8 @@ enum IdentifierRows {
       VALUES (?1, coalesce(?2, (SELECT max(position) + 1 FROM identifier WHERE account = ?1), 0), ?3, ?4, ?5, ?6, ?7)
       """,
       [
-        .text(account), position.map { SQLValue($0) } ?? .null, .text(identifier.kind.rawValue), .text(identifier.value), .text(identifier.display),
+        .text(account), position.map { SQLValue($0) } ?? .null, .text(identifier.kind.rawValue),
+        .text(identifier.value), .text(identifier.display),
         .text(String(decoding: try JSON.encode(identifier.attributes), as: UTF8.self)), SQLValue(held.verifiedAt),
       ])
   }

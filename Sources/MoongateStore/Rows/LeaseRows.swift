@@ -18,7 +18,9 @@ enum LeaseRows {
     return .notBefore(try max(other?.moment(0) ?? now, other?.moment(1) ?? now))
   }
 
-  static func renew(_ lease: Lease, for length: Duration, at now: Timestamp, _ rows: some SQLTransaction) throws -> Lease? {
+  static func renew(_ lease: Lease, for length: Duration, at now: Timestamp, _ rows: some SQLTransaction) throws
+    -> Lease?
+  {
     let until = now + length
     let held = try rows.changes(
       "UPDATE lease SET held_until = ?1 WHERE name = ?2 AND fence = ?3 AND held_until > ?4",

@@ -1,6 +1,7 @@
 import MoongateCore
 
-/// The counters of some limits, and a timer, as they stand: read together, in one round trip unless events have left a window.
+/// The counters of some limits, and a timer, as they stand: read together, in one round trip unless events have left a
+/// window.
 struct Ledger {
   /// In the order of the limits.
   var counters: [CounterRow]
@@ -21,11 +22,13 @@ struct Ledger {
   ///   - stored: the rows of counters, and others perhaps.
   ///   - found: what `reads` have found.
   init<Transaction: SQLTransaction>(
-    _ limits: [ResolvedLimit], stored: [Transaction.Row], found: ArraySlice<[Transaction.Row]>, at now: Timestamp, _ rows: Transaction
+    _ limits: [ResolvedLimit], stored: [Transaction.Row], found: ArraySlice<[Transaction.Row]>, at now: Timestamp,
+    _ rows: Transaction
   ) throws {
     var found = found
     counters = try limits.map { limit in
-      try CounterRow(limit, at: now, stored: stored.first { try $0.bytes(0) == limit.counter }, pending: found.removeFirst().first)
+      try CounterRow(
+        limit, at: now, stored: stored.first { try $0.bytes(0) == limit.counter }, pending: found.removeFirst().first)
     }
     running = try found.first?.first.map { try TimerRow($0) }
     let aged = counters.indices.filter { counters[$0].hasAged }

@@ -34,7 +34,8 @@ extension LockRecord {
   private init(_ row: some SQLRow, at now: Timestamp) throws {
     guard let provider = ProviderName(rawValue: try row.text(1)) else { throw damaged("counter") }
     self.init(
-      id: Base64URL.encode(try row.bytes(0)), provider: provider, limit: try row.text(2), since: try row.optionalMoment(3) ?? now,
+      id: Base64URL.encode(try row.bytes(0)), provider: provider, limit: try row.text(2),
+      since: try row.optionalMoment(3) ?? now,
       until: try row.optionalMoment(4))
   }
 

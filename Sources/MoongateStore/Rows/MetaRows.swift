@@ -9,7 +9,8 @@ enum MetaRows {
   /// Gives a store that is nobody's yet to the key.
   /// - Returns: whether it is this key's; the latest moment.
   static func claim(fingerprint: [UInt8], _ rows: some SQLTransaction) throws -> (isOwn: Bool, moment: Timestamp) {
-    try rows.run("INSERT INTO meta (id, fingerprint, moment) VALUES (1, ?1, 0) ON CONFLICT DO NOTHING", [.bytes(fingerprint)])
+    try rows.run(
+      "INSERT INTO meta (id, fingerprint, moment) VALUES (1, ?1, 0) ON CONFLICT DO NOTHING", [.bytes(fingerprint)])
     guard let meta = try owner(rows) else { throw damaged("head") }
     return (meta.fingerprint == fingerprint, meta.moment)
   }
@@ -21,6 +22,7 @@ enum MetaRows {
 
   /// - Returns: false where it is the store of neither.
   static func replaceFingerprint(_ old: [UInt8], with new: [UInt8], _ rows: some SQLTransaction) throws -> Bool {
-    try rows.changes("UPDATE meta SET fingerprint = ?2 WHERE fingerprint = ?1 OR fingerprint = ?2", [.bytes(old), .bytes(new)]) > 0
+    try rows.changes(
+      "UPDATE meta SET fingerprint = ?2 WHERE fingerprint = ?1 OR fingerprint = ?2", [.bytes(old), .bytes(new)]) > 0
   }
 }

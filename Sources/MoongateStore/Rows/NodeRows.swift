@@ -12,12 +12,17 @@ enum NodeRows {
   }
 
   static func all(at now: Timestamp, _ rows: some SQLTransaction) throws -> [ServingNode] {
-    try rows.rows("SELECT id, generation, seen_at, keys FROM node WHERE seen_at > ?1 ORDER BY id", [SQLValue(now - ServingNode.patience)]).map {
+    try rows.rows(
+      "SELECT id, generation, seen_at, keys FROM node WHERE seen_at > ?1 ORDER BY id",
+      [SQLValue(now - ServingNode.patience)]
+    ).map {
       ServingNode(
         id: try $0.text(0), generation: try $0.text(1), seenAt: try $0.moment(2),
         keys: try $0.optionalText(3)?.split(separator: " ").map(String.init) ?? [])
     }
   }
 
-  static func remove(_ id: String, _ rows: some SQLTransaction) throws { try rows.run("DELETE FROM node WHERE id = ?1", [.text(id)]) }
+  static func remove(_ id: String, _ rows: some SQLTransaction) throws {
+    try rows.run("DELETE FROM node WHERE id = ?1", [.text(id)])
+  }
 }

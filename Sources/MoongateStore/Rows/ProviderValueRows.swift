@@ -5,7 +5,8 @@ import MoongateSDK
 enum ProviderValueRows {
   static func find(_ place: ProviderValuePlace, at now: Timestamp, _ rows: some SQLTransaction) throws -> [UInt8]? {
     try rows.row(
-      "SELECT sealed FROM provider_value WHERE provider = ?1 AND key = ?2 AND expires_at > ?3", place.values + [SQLValue(now)])?.bytes(0)
+      "SELECT sealed FROM provider_value WHERE provider = ?1 AND key = ?2 AND expires_at > ?3",
+      place.values + [SQLValue(now)])?.bytes(0)
   }
 
   static func put(
@@ -31,7 +32,8 @@ enum ProviderValueRows {
     _ place: ProviderValuePlace, under lease: Lease?, at now: Timestamp, _ rows: some SQLTransaction
   ) throws -> TakenProviderValue {
     if let lease, try !LeaseRows.isHeld(lease, at: now, rows) { return .leaseLost }
-    let found = try rows.row("DELETE FROM provider_value WHERE provider = ?1 AND key = ?2 RETURNING sealed, expires_at", place.values)
+    let found = try rows.row(
+      "DELETE FROM provider_value WHERE provider = ?1 AND key = ?2 RETURNING sealed, expires_at", place.values)
     guard let found, now < (try found.moment(1)) else { return .nothing }
     return .value(try found.bytes(0))
   }
@@ -43,17 +45,20 @@ enum ProviderValueRows {
     ).map { row in
       guard let provider = ProviderName(rawValue: try row.text(0)) else { throw damaged("provider value") }
       return ProviderValue(
-        place: ProviderValuePlace(provider: provider, key: try row.bytes(1)), sealed: try row.bytes(2), expiresAt: try row.moment(3))
+        place: ProviderValuePlace(provider: provider, key: try row.bytes(1)), sealed: try row.bytes(2),
+        expiresAt: try row.moment(3))
     }
   }
 
   static func replace(_ old: ProviderValue, by new: ProviderValue, _ rows: some SQLTransaction) throws {
     guard
       try rows.changes(
-        "DELETE FROM provider_value WHERE provider = ?1 AND key = ?2 AND sealed = ?3", old.place.values + [.bytes(old.sealed)]) > 0
+        "DELETE FROM provider_value WHERE provider = ?1 AND key = ?2 AND sealed = ?3",
+        old.place.values + [.bytes(old.sealed)]) > 0
     else { return }
     try rows.run(
-      "INSERT INTO provider_value (provider, key, sealed, expires_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (provider, key) DO NOTHING", new.columns)
+      "INSERT INTO provider_value (provider, key, sealed, expires_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (provider, key) DO NOTHING",
+      new.columns)
   }
 
   /// Removes expired rows, at most so many.
@@ -68,7 +73,9 @@ enum ProviderValueRows {
   }
 
   /// Several that store at the same moment may pass the bound by as many as they are.
-  private static func isFull(_ provider: ProviderName, _ most: Int, at now: Timestamp, _ rows: some SQLTransaction) throws -> Bool {
+  private static func isFull(_ provider: ProviderName, _ most: Int, at now: Timestamp, _ rows: some SQLTransaction)
+    throws -> Bool
+  {
     try rows.row(
       "SELECT expires_at FROM provider_value WHERE provider = ?1 AND expires_at > ?2 ORDER BY expires_at LIMIT 1 OFFSET ?3",
       [.text(provider.rawValue), SQLValue(now), SQLValue(max(0, most - 1))]) != nil

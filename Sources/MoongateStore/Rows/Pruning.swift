@@ -23,8 +23,10 @@ final class Pruning: Sendable {
   func step(at now: Timestamp, _ rows: some SQLTransaction) throws -> Bool {
     let moment = SQLValue(now)
     let flows = try rows.changes(
-      "DELETE FROM flow WHERE number IN (SELECT number FROM flow WHERE forgotten_at <= ?1 ORDER BY forgotten_at LIMIT \(Self.stretch))", [moment])
-    // Up to the first that is young: moments are those of their gateways and not quite in the order of the numbers, which have no gaps.
+      "DELETE FROM flow WHERE number IN (SELECT number FROM flow WHERE forgotten_at <= ?1 ORDER BY forgotten_at LIMIT \(Self.stretch))",
+      [moment])
+    // Up to the first that is young: moments are those of their gateways and not quite in the order of the numbers,
+    // which have no gaps.
     let changes = try rows.changes(
       """
       DELETE FROM session_change WHERE number IN (SELECT number FROM session_change ORDER BY number LIMIT \(Self.stretch))
@@ -50,22 +52,31 @@ final class Pruning: Sendable {
     for counter in try walk("counter", "key", from: &place.counter, dead: dead, [moment], rows) {
       try rows.run("DELETE FROM tally WHERE counter = ?1", [.bytes(counter)])
     }
-    // Later than need be, since their counters are not held here: a transaction that waited, or has another gateway's time, still finds in the second
-    // statement what it counted in the first.
-    _ = try walk("pending", "counter", from: &place.pending, dead: "expires_at <= ?3", [SQLValue(now - CounterState.patience)], rows)
+    // Later than need be, since their counters are not held here: a transaction that waited, or has another gateway's
+    // time, still finds in the second statement what it counted in the first.
+    _ = try walk(
+      "pending", "counter", from: &place.pending, dead: "expires_at <= ?3", [SQLValue(now - CounterState.patience)],
+      rows)
     // Written so that no sum can be too great.
-    _ = try walk("session", "token", from: &place.session, dead: "(expires_at <= ?3 OR ?3 - last_seen_at >= idle)", [moment], rows)
+    _ = try walk(
+      "session", "token", from: &place.session, dead: "(expires_at <= ?3 OR ?3 - last_seen_at >= idle)", [moment], rows)
     _ = try walk("session_domain", "token", from: &place.domainToken, dead: DomainTokenRows.orphaned, [], rows)
     _ = try walk(
-      "timer", "key", from: &place.timer, dead: "resend_at <= ?3 AND sent_at <= ?4", [moment, SQLValue(now - ResendTimer.sequenceEnd)], rows)
+      "timer", "key", from: &place.timer, dead: "resend_at <= ?3 AND sent_at <= ?4",
+      [moment, SQLValue(now - ResendTimer.sequenceEnd)], rows)
     self.place.withLock { [place] in $0 = place }
-    let isWalking = !(place.counter.isEmpty && place.pending.isEmpty && place.session.isEmpty && place.domainToken.isEmpty && place.timer.isEmpty)
-    return isWalking || [flows, changes, events, codes, values, tokens, attempts, surplus].contains { $0 >= Self.stretch }
+    let isWalking =
+      !(place.counter.isEmpty && place.pending.isEmpty && place.session.isEmpty && place.domainToken.isEmpty
+      && place.timer.isEmpty)
+    return isWalking
+      || [flows, changes, events, codes, values, tokens, attempts, surplus].contains { $0 >= Self.stretch }
   }
 
   /// Removes events beyond their quota. Which are too many is looked up when a walk begins.
   /// - Returns: how many were removed of one quota, at most a stretch.
-  private func dropSurplus(_ surplus: inout [AuditQuota: Int64], at now: Timestamp, _ rows: some SQLTransaction) throws -> Int {
+  private func dropSurplus(_ surplus: inout [AuditQuota: Int64], at now: Timestamp, _ rows: some SQLTransaction) throws
+    -> Int
+  {
     if surplus.isEmpty { for quota in AuditQuota.allCases { surplus[quota] = try EventRows.surplus(quota, rows) } }
     var most = 0
     for (quota, number) in surplus {
@@ -76,22 +87,27 @@ final class Pruning: Sendable {
     return most
   }
 
-  /// Deletes what is dead in the next stretch of a table. `place` becomes the stretch's last key, empty at the table's end. Rows of one key are never
-  /// parted.
-  /// - Parameter dead: which rows are, with arguments from `?3` on. Looked at when the row goes: it may have come to life meanwhile.
+  /// Deletes what is dead in the next stretch of a table. `place` becomes the stretch's last key, empty at the table's
+  /// end. Rows of one key are never parted.
+  /// - Parameter dead: which rows are, with arguments from `?3` on. Looked at when the row goes: it may have come to
+  ///   life meanwhile.
   /// - Returns: the keys of what was deleted.
   private func walk(
-    _ table: String, _ key: String, from place: inout [UInt8], dead: String, _ arguments: [SQLValue], _ rows: some SQLTransaction
+    _ table: String, _ key: String, from place: inout [UInt8], dead: String, _ arguments: [SQLValue],
+    _ rows: some SQLTransaction
   ) throws -> [[UInt8]] {
     let last = try rows.row(
-      "SELECT \(key) FROM \(table) WHERE \(key) > ?1 ORDER BY \(key) LIMIT 1 OFFSET \(Self.stretch - 1)", [.bytes(place)])?.bytes(0)
+      "SELECT \(key) FROM \(table) WHERE \(key) > ?1 ORDER BY \(key) LIMIT 1 OFFSET \(Self.stretch - 1)",
+      [.bytes(place)])?.bytes(0)
     let stretch: [SQLValue] = [.bytes(place), .bytes(last ?? Self.beyond)]
     place = last ?? []
     let gone = "\(key) > ?1 AND \(key) <= ?2 AND \(dead)"
-    // Who works with a row holds it, and then wants another one: of two that waited for each other one would begin anew. The next walk finds it.
+    // Who works with a row holds it, and then wants another one: of two that waited for each other one would begin
+    // anew. The next walk finds it.
     let free = " AND \(key) IN (SELECT \(key) FROM \(table) WHERE \(gone) ORDER BY \(key) FOR UPDATE SKIP LOCKED)"
     return try rows.rows(
-      "DELETE FROM \(table) WHERE \(gone)\(rows.dialect.words(sqlite: "", postgres: free)) RETURNING \(key)", stretch + arguments
+      "DELETE FROM \(table) WHERE \(gone)\(rows.dialect.words(sqlite: "", postgres: free)) RETURNING \(key)",
+      stretch + arguments
     ).map { try $0.bytes(0) }
   }
 

@@ -3,8 +3,8 @@ import MoongateCore
 extension ReservationRequest {
   /// Charges one try against all limits and the timer, or none: the transaction has its counters to itself.
   ///
-  /// Attack: a thousand parallel guesses. Each finds what the ones before it reserved, so exactly as many get a place as
-  /// the smallest limit says.
+  /// Attack: a thousand parallel guesses. Each finds what the ones before it reserved, so exactly as many get a place
+  /// as the smallest limit says.
   func reserve(_ rows: some SQLTransaction) throws -> ReservationResult {
     try Holding(limits, timer).take(rows)
     var ledger = try Ledger(limits, timer, at: now, rows)
@@ -37,7 +37,8 @@ extension ReservationRequest {
     } else if !limits.isEmpty {
       try rows.run(
         Self.insert[limits.count],
-        [.bytes(id.bytes), SQLValue(now)] + limits.flatMap { [.bytes($0.counter), SQLValue($0.window.map { now + $0 } ?? .never)] })
+        [.bytes(id.bytes), SQLValue(now)]
+          + limits.flatMap { [.bytes($0.counter), SQLValue($0.window.map { now + $0 } ?? .never)] })
     }
     return .reserved(places: places, resendAt: try timer?.advance(from: ledger.running, by: id, at: now, rows))
   }

@@ -4,7 +4,8 @@ import MoongateSDK
 /// Sessions, and the numbered list of what happened to them, by which every node learns of it.
 enum SessionRows {
   private static let columns = "token, id, account, created_at, expires_at, idle, last_seen_at, passed, user_agent"
-  /// By a token of either kind. That of a further root domain comes with the session's own token, and with that from when it was made.
+  /// By a token of either kind. That of a further root domain comes with the session's own token, and with that from
+  /// when it was made.
   private static let byToken = """
     SELECT \(columns), NULL, NULL, NULL FROM session WHERE token = ?1
     UNION ALL
@@ -28,7 +29,8 @@ enum SessionRows {
     guard let row = found[0].first, let account = try AccountReads.account(found[1]) else { return nil }
     var session = try session(row)
     if let domain = try row.optionalText(9), let home = try row.optionalBytes(10) {
-      session.domain = SessionDomain(name: domain, home: TokenHash(bytes: home), isSuperseded: try row.optionalBytes(11) != home)
+      session.domain = SessionDomain(
+        name: domain, home: TokenHash(bytes: home), isSuperseded: try row.optionalBytes(11) != home)
     }
     return SessionSnapshot(session: session, account: account)
   }
@@ -40,10 +42,12 @@ enum SessionRows {
 
   private static let same = "session WHERE account = ?1 AND (id = ?2 OR token = ?3)"
 
-  private static func same(_ session: Session) -> [SQLValue] { [.text(session.account), .text(session.id), .bytes(session.token.bytes)] }
+  private static func same(_ session: Session) -> [SQLValue] {
+    [.text(session.account), .text(session.id), .bytes(session.token.bytes)]
+  }
 
-  /// What finds the tokens of the session that `put` replaces, and those of it for further root domains, which are superseded. A session that is new
-  /// is in nobody's cache, so only one that replaces another is announced.
+  /// What finds the tokens of the session that `put` replaces, and those of it for further root domains, which are
+  /// superseded. A session that is new is in nobody's cache, so only one that replaces another is announced.
   static func replaced(by session: Session) -> SQLRead {
     SQLRead("SELECT token FROM \(same) UNION ALL \(DomainTokenRows.ofSession)", same(session))
   }
@@ -55,23 +59,30 @@ enum SessionRows {
     try rows.run(
       insert,
       [
-        .bytes(session.token.bytes), .text(session.id), .text(session.account), SQLValue(session.createdAt), SQLValue(session.expiresAt),
-        .integer(session.idle.wholeMilliseconds), SQLValue(session.lastSeenAt), .text(String(decoding: passed, as: UTF8.self)),
+        .bytes(session.token.bytes), .text(session.id), .text(session.account), SQLValue(session.createdAt),
+        SQLValue(session.expiresAt),
+        .integer(session.idle.wholeMilliseconds), SQLValue(session.lastSeenAt),
+        .text(String(decoding: passed, as: UTF8.self)),
         SQLValue(session.userAgent),
       ])
   }
 
   /// Stores it in place of the one with the token. Conflicts where that one is over.
-  static func replace(_ token: TokenHash, by session: Session, passed: [UInt8], _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func replace(
+    _ token: TokenHash, by session: Session, passed: [UInt8], _ news: ChangeNotifications, _ rows: some SQLTransaction
+  ) throws {
     try rows.demand("DELETE FROM session WHERE token = ?1", [.bytes(token.bytes)], orElse: .sessionEnded)
     news.add(token: token.bytes)
     try put(session, passed: passed, rows)
   }
 
-  static func end(of account: String, except: TokenHash?, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
+  static func end(of account: String, except: TokenHash?, _ news: ChangeNotifications, _ rows: some SQLTransaction)
+    throws
+  {
     try DomainTokenRows.end(of: account, rows)
     // No token is empty.
-    try rows.run("DELETE FROM session WHERE account = ?1 AND token <> ?2", [.text(account), .bytes(except?.bytes ?? [])])
+    try rows.run(
+      "DELETE FROM session WHERE account = ?1 AND token <> ?2", [.text(account), .bytes(except?.bytes ?? [])])
     news.add(account: account)
   }
 
@@ -85,11 +96,15 @@ enum SessionRows {
   static func changes(after number: Int64, _ rows: some SQLTransaction) throws -> SessionChanges {
     let found = try rows.rows([
       SQLRead("SELECT (SELECT min(number) FROM session_change), (SELECT max(number) FROM session_change)"),
-      SQLRead("SELECT token, account FROM session_change WHERE number > ?1 ORDER BY number LIMIT ?2", [.integer(number), .integer(most)]),
+      SQLRead(
+        "SELECT token, account FROM session_change WHERE number > ?1 ORDER BY number LIMIT ?2",
+        [.integer(number), .integer(most)]),
     ])
     let oldest = try found[0].first?.optionalInteger(0) ?? 1
     let latest = try found[0].first?.optionalInteger(1) ?? 0
-    if number == .max || number == latest { return SessionChanges(latest: latest, tokens: [], accounts: [], isIncomplete: false) }
+    if number == .max || number == latest {
+      return SessionChanges(latest: latest, tokens: [], accounts: [], isIncomplete: false)
+    }
     // Pruned away, or a number of another database (one that was restored from a backup, say).
     guard number >= oldest - 1, number < latest, latest - number <= most else {
       return SessionChanges(latest: latest, tokens: [], accounts: [], isIncomplete: true)
@@ -101,7 +116,8 @@ enum SessionRows {
 
   private static func session(_ row: some SQLRow) throws -> Session {
     Session(
-      id: try row.text(1), token: TokenHash(bytes: try row.bytes(0)), account: try row.text(2), createdAt: try row.moment(3),
+      id: try row.text(1), token: TokenHash(bytes: try row.bytes(0)), account: try row.text(2),
+      createdAt: try row.moment(3),
       expiresAt: try row.moment(4), idle: .milliseconds(try row.integer(5)), lastSeenAt: try row.moment(6),
       passed: try JSON.decode([PassedStep].self, try row.text(7).utf8), userAgent: try row.optionalText(8))
   }

@@ -7,7 +7,9 @@ struct TimerRow {
   private let sentAt: Timestamp
 
   /// What reads it.
-  static func read(_ key: [UInt8]) -> SQLRead { SQLRead("SELECT sequence, sent_at, resend_at FROM timer WHERE key = ?1", [.bytes(key)]) }
+  static func read(_ key: [UInt8]) -> SQLRead {
+    SQLRead("SELECT sequence, sent_at, resend_at FROM timer WHERE key = ?1", [.bytes(key)])
+  }
 
   init(_ row: some SQLRow) throws {
     sequence = try row.count(0)
@@ -31,7 +33,9 @@ struct TimerRow {
 extension ResendTimer {
   /// Starts it for a send that is about to be made, and keeps what a refund restores.
   /// - Returns: when the next send is open; nil where no timer runs.
-  func advance(from running: TimerRow?, by reservation: ReservationID, at now: Timestamp, _ rows: some SQLTransaction) throws -> Timestamp? {
+  func advance(from running: TimerRow?, by reservation: ReservationID, at now: Timestamp, _ rows: some SQLTransaction)
+    throws -> Timestamp?
+  {
     let sequence = running?.next(at: now) ?? 0
     guard let interval = interval(after: sequence) else { return nil }
     let resendAt = now + interval
@@ -47,13 +51,16 @@ extension ResendTimer {
 
   /// The send went out: nothing is to be restored any more.
   func confirm(_ reservation: ReservationID, _ rows: some SQLTransaction) throws {
-    try rows.run("UPDATE timer SET reservation = NULL WHERE key = ?1 AND reservation = ?2", [.bytes(key), .bytes(reservation.bytes)])
+    try rows.run(
+      "UPDATE timer SET reservation = NULL WHERE key = ?1 AND reservation = ?2",
+      [.bytes(key), .bytes(reservation.bytes)])
   }
 
   /// The send did not go out: the timer stands as it stood before. Where another send came between, its own time holds.
   func restore(_ reservation: ReservationID, at now: Timestamp, _ rows: some SQLTransaction) throws {
     let arguments: [SQLValue] = [.bytes(key), .bytes(reservation.bytes), SQLValue(now - CounterState.patience)]
-    try rows.run("DELETE FROM timer WHERE key = ?1 AND reservation = ?2 AND sent_at > ?3 AND previous_sequence IS NULL", arguments)
+    try rows.run(
+      "DELETE FROM timer WHERE key = ?1 AND reservation = ?2 AND sent_at > ?3 AND previous_sequence IS NULL", arguments)
     try rows.run(
       """
       UPDATE timer SET

@@ -22,7 +22,9 @@ enum UnprovedAccounts {
       let state = try rows.rows([
         SQLRead("SELECT 1 FROM identifier WHERE account = ?1 AND verified_at IS NOT NULL", [.text(id)]),
         SQLRead("SELECT max(last_seen_at) FROM session WHERE account = ?1", [.text(id)]),
-        SQLRead("SELECT 1 FROM account WHERE id = ?1 AND is_unproved IS NOT NULL AND last_seen_at <= ?2", [.text(id), SQLValue(moment)]),
+        SQLRead(
+          "SELECT 1 FROM account WHERE id = ?1 AND is_unproved IS NOT NULL AND last_seen_at <= ?2",
+          [.text(id), SQLValue(moment)]),
       ])
       guard !state[2].isEmpty else { continue }
       if !state[0].isEmpty {

@@ -13,7 +13,9 @@ extension SQLStore {
     try await read { rows in try AccessTokenRows.all(of: account, rows) }
   }
 
-  package func accessTokensByKey() async throws(StoreFault) -> [String: Int] { try await read { rows in try AccessTokenRows.countByKey(rows) } }
+  package func accessTokensByKey() async throws(StoreFault) -> [String: Int] {
+    try await read { rows in try AccessTokenRows.countByKey(rows) }
+  }
 
   package func rehashAccessToken(
     _ id: String, from old: AccessTokenHash, to new: AccessTokenHash, at now: Timestamp

@@ -34,7 +34,9 @@ extension SQLStore {
     try await read { rows in try AuditCursorRows.backlog(after: position, rows) }
   }
 
-  package func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp) async throws(StoreFault) {
+  package func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp)
+    async throws(StoreFault)
+  {
     try await write(at: now) { rows in try AuditCursorRows.forget(unusedSince: moment, except: sinks, rows) }
   }
 }

@@ -17,11 +17,14 @@ extension SQLStore {
     try await write(at: now) { rows in try ProviderValueRows.take(place, under: lease, at: now, rows) }
   }
 
-  package func providerValues(after place: ProviderValuePlace?, limit: Int) async throws(StoreFault) -> [ProviderValue] {
+  package func providerValues(after place: ProviderValuePlace?, limit: Int) async throws(StoreFault) -> [ProviderValue]
+  {
     try await read { rows in try ProviderValueRows.all(after: place, limit: limit, rows) }
   }
 
-  package func replaceProviderValue(_ old: ProviderValue, by new: ProviderValue, at now: Timestamp) async throws(StoreFault) {
+  package func replaceProviderValue(_ old: ProviderValue, by new: ProviderValue, at now: Timestamp)
+    async throws(StoreFault)
+  {
     try await write(at: now) { rows in try ProviderValueRows.replace(old, by: new, rows) }
   }
 }

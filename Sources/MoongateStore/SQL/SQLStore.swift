@@ -1,10 +1,11 @@
 import MoongateCore
 import MoongateSDK
 
-/// A store in a database that speaks SQL. It owns tables and transactions; what limits, locks and timers mean it asks of the core.
+/// A store in a database that speaks SQL. It owns tables and transactions; what limits, locks and timers mean it asks
+/// of the core.
 ///
-/// A protocol and no generic class: the verbs of a class that is generic are never compiled for one database alone when they are called through
-/// `any Store`; the witnesses of a type that names its database are.
+/// A protocol and no generic class: the verbs of a class that is generic are never compiled for one database alone when
+/// they are called through `any Store`; the witnesses of a type that names its database are.
 package protocol SQLStore: Store {
   /// Where its rows are.
   associatedtype Database: SQLDatabase
@@ -50,7 +51,9 @@ extension SQLStore {
   /// - Parameters:
   ///   - old: `KeyRing.fingerprint` of the key that the store is of.
   ///   - new: of the key that takes its place.
-  package func replaceFingerprint(_ old: [UInt8], with new: [UInt8], at now: Timestamp) async throws(StoreFault) -> FingerprintReplacement {
+  package func replaceFingerprint(_ old: [UInt8], with new: [UInt8], at now: Timestamp) async throws(StoreFault)
+    -> FingerprintReplacement
+  {
     try await write(at: now) { rows in
       let nodes = try NodeRows.all(at: now, rows)
       guard nodes.isEmpty else { return .served(nodes) }
@@ -87,19 +90,24 @@ extension SQLStore {
     memory.origins.know(origin, count: try await database.write(at: now) { rows in try FlowRows.bound(origin, rows) })
   }
 
-  /// Takes people who are about to be deleted out of the trail, a stretch at a time: looking through all of it in the transaction that deletes
-  /// them would hold up everybody else. What is interrupted here has forgotten too much of someone whom an operator wants to be forgotten.
+  /// Takes people who are about to be deleted out of the trail, a stretch at a time: looking through all of it in the
+  /// transaction that deletes them would hold up everybody else. What is interrupted here has forgotten too much of
+  /// someone whom an operator wants to be forgotten.
   private func blankingTrail(of changes: [PreparedChange], at now: Timestamp) async throws -> [PreparedChange] {
     var changes = changes
     for index in changes.indices {
       guard let trail = changes[index].forgotten else { continue }
       // Who is gone already leaves nothing to do; the transaction will say so.
-      guard let names = try await database.read({ rows in try Deleting.names(of: trail.account, rows) }) else { continue }
+      guard let names = try await database.read({ rows in try Deleting.names(of: trail.account, rows) }) else {
+        continue
+      }
       changes[index].traces = try FlowTraces(account: trail.account, names: names)
       guard let bounds = try await database.read({ rows in try Trail.bounds(rows) }) else { continue }
       for first in stride(from: bounds.lowerBound, through: bounds.upperBound, by: Int(Trail.stretch)) {
         let last = first + Trail.stretch - 1
-        guard try await database.read({ rows in try !trail.blanks(from: first, to: last, rows).isEmpty }) else { continue }
+        guard try await database.read({ rows in try !trail.blanks(from: first, to: last, rows).isEmpty }) else {
+          continue
+        }
         try await database.write(at: now) { rows in try trail.blank(from: first, to: last, rows) }
       }
       changes[index].trailFrom = bounds.upperBound - Trail.underWay
@@ -107,13 +115,15 @@ extension SQLStore {
     return changes
   }
 
-  /// Takes people who were just deleted out of the flows. No flow can come to be theirs any more, and each is forgotten by itself within its lifetime:
-  /// what is interrupted here leaves nothing for long.
+  /// Takes people who were just deleted out of the flows. No flow can come to be theirs any more, and each is forgotten
+  /// by itself within its lifetime: what is interrupted here leaves nothing for long.
   private func delete(_ traces: FlowTraces, at now: Timestamp) async throws {
     var last = Int64.min
     while true {
       let (end, isThere) = try await database.read { [last] rows in try traces.look(after: last, rows) }
-      if isThere { try await database.write(at: now) { [last] rows in try traces.delete(after: last, to: end ?? .max, rows) } }
+      if isThere {
+        try await database.write(at: now) { [last] rows in try traces.delete(after: last, to: end ?? .max, rows) }
+      }
       guard let end else { return }
       last = end
     }
@@ -123,14 +133,20 @@ extension SQLStore {
     try await write(at: now) { [pruning = memory.pruning] rows in try pruning.step(at: now, rows) }
   }
 
-  func read<Value: Sendable>(_ body: @escaping @Sendable (Database.Transaction) throws -> Value) async throws(StoreFault) -> Value {
-    do { return try await memory.timing.record(.read) { try await database.read(body) } } catch { throw StoreFault(error) }
+  func read<Value: Sendable>(_ body: @escaping @Sendable (Database.Transaction) throws -> Value)
+    async throws(StoreFault) -> Value
+  {
+    do { return try await memory.timing.record(.read) { try await database.read(body) } } catch {
+      throw StoreFault(error)
+    }
   }
 
   func write<Value: Sendable>(
     at moment: Timestamp, _ body: @escaping @Sendable (Database.Transaction) throws -> Value
   ) async throws(StoreFault) -> Value {
-    do { return try await memory.timing.record(.write) { try await database.write(at: moment, body) } } catch { throw StoreFault(error) }
+    do { return try await memory.timing.record(.write) { try await database.write(at: moment, body) } } catch {
+      throw StoreFault(error)
+    }
   }
 
   private func decode<Value: Decodable>(_ type: Value.Type, _ json: [UInt8]) throws(StoreFault) -> Value {
@@ -143,7 +159,9 @@ extension SQLStore {
     try await write(at: request.now) { rows in try request.reserve(rows) }
   }
 
-  package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault) -> LedgerStanding {
+  package func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault)
+    -> LedgerStanding
+  {
     try await read { rows in
       let ledger = try Ledger(limits, timer, at: now, rows)
       let running = timer.flatMap { timer in ledger.running.flatMap { $0.isClosed(to: timer, at: now) ? $0 : nil } }
@@ -151,7 +169,9 @@ extension SQLStore {
     }
   }
 
-  package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] { try await read { rows in try LockRecord.all(at: now, rows) } }
+  package func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord] {
+    try await read { rows in try LockRecord.all(at: now, rows) }
+  }
 
   package func locks(about traces: [String], at now: Timestamp) async throws(StoreFault) -> [LockRecord] {
     try await read { rows in try LockRecord.about(traces, at: now, rows) }
@@ -189,7 +209,9 @@ extension SQLStore {
     return removed
   }
 
-  package func account(_ id: String) async throws(StoreFault) -> Account? { try await read { rows in try AccountRows.find(id, rows) } }
+  package func account(_ id: String) async throws(StoreFault) -> Account? {
+    try await read { rows in try AccountRows.find(id, rows) }
+  }
 
   package func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account] {
     try await read { rows in try AccountRows.find(try AccountRows.ids(after: id, limit: limit, rows), rows) }
@@ -203,7 +225,9 @@ extension SQLStore {
     try await read { rows in try AccountRows.holder(of: identifier, rows) }
   }
 
-  package func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault) -> [String] {
+  package func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int)
+    async throws(StoreFault) -> [String]
+  {
     try await read { rows in try AccountRows.claimants(of: identifier, having: provider, limit: limit, rows) }
   }
 
@@ -215,9 +239,13 @@ extension SQLStore {
     try await read { rows in try AccountRows.factors(of: account, rows) }
   }
 
-  package func groupCounts() async throws(StoreFault) -> [GroupName: Int] { try await read { rows in try GroupRows.counts(rows) } }
+  package func groupCounts() async throws(StoreFault) -> [GroupName: Int] {
+    try await read { rows in try GroupRows.counts(rows) }
+  }
 
-  package func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault) -> [GroupMember] {
+  package func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault)
+    -> [GroupMember]
+  {
     try await read { rows in try GroupRows.members(of: group, after: account, limit: limit, rows) }
   }
 
@@ -225,7 +253,9 @@ extension SQLStore {
     try await read { rows in try GroupRows.memberships(of: account, rows) }
   }
 
-  package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts {
+  package func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault)
+    -> ExpiredAccounts
+  {
     let (expired, sessions) = try await write(at: now) { rows in
       let news = ChangeNotifications()
       let (removed, hasMore) = try UnprovedAccounts.expire(unusedSince: moment, news, rows)
@@ -269,7 +299,9 @@ extension SQLStore {
 
   package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {
     var events: [AuditEvent] = []
-    for json in try await read({ rows in try EventRows.latest(limit, rows) }) { events.append(try decode(AuditEvent.self, json)) }
+    for json in try await read({ rows in try EventRows.latest(limit, rows) }) {
+      events.append(try decode(AuditEvent.self, json))
+    }
     return events
   }
 
@@ -301,7 +333,9 @@ extension SQLStore {
     }
   }
 
-  package func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] { try await read { rows in try NodeRows.all(at: now, rows) } }
+  package func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode] {
+    try await read { rows in try NodeRows.all(at: now, rows) }
+  }
 
   package func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool {
     try await read { rows in try MetaRows.owner(rows).map { $0.fingerprint == fingerprint } ?? true }

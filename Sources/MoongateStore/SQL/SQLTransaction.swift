@@ -2,8 +2,8 @@ import MoongateCore
 
 /// One transaction on one connection. What the store says in SQL it says once, for all databases.
 ///
-/// Statements number their arguments `?1`, `?2`, …; each argument may stand more than once. A statement's text is the key under which a connection
-/// keeps it prepared, so it holds no values.
+/// Statements number their arguments `?1`, `?2`, …; each argument may stand more than once. A statement's text is the
+/// key under which a connection keeps it prepared, so it holds no values.
 package protocol SQLTransaction {
   /// What a statement reads.
   associatedtype Row: SQLRow
@@ -11,25 +11,25 @@ package protocol SQLTransaction {
   /// What this database spells in its own way.
   var dialect: SQLDialect { get }
 
-  /// Writes, or locks rows: what it finds is not looked at. The database may carry it out later, but before the next read: an error of it is
-  /// thrown by what comes after, or ends the transaction.
+  /// Writes, or locks rows: what it finds is not looked at. The database may carry it out later, but before the next
+  /// read: an error of it is thrown by what comes after, or ends the transaction.
   func run(_ sql: String, _ arguments: [SQLValue]) throws
-  /// Writes, or looks whether there is a row. Where no row was changed or found, the transaction does not happen and fails with the conflict: at
-  /// once, or at any time before its end.
+  /// Writes, or looks whether there is a row. Where no row was changed or found, the transaction does not happen and
+  /// fails with the conflict: at once, or at any time before its end.
   /// - Throws: `ChangeConflict`.
   func demand(_ sql: String, _ arguments: [SQLValue], orElse conflict: ApplyResult.Conflict) throws
   /// Writes.
   /// - Returns: how many rows it changed; of a statement that reads, how many it found.
   func changes(_ sql: String, _ arguments: [SQLValue]) throws -> Int
-  /// Reads, in one round trip, each statement seeing all that was written before in this transaction. A statement that writes and says what
-  /// (`RETURNING`) reads too.
+  /// Reads, in one round trip, each statement seeing all that was written before in this transaction. A statement that
+  /// writes and says what (`RETURNING`) reads too.
   /// - Returns: the rows of each statement.
   func rows(_ reads: [SQLRead]) throws -> [[Row]]
-  /// Tells those who wait for changes of sessions, on whatever node, that there are some; once the transaction is committed. They look now and
-  /// then by themselves: a database that cannot call them does nothing.
+  /// Tells those who wait for changes of sessions, on whatever node, that there are some; once the transaction is
+  /// committed. They look now and then by themselves: a database that cannot call them does nothing.
   func wake() throws
-  /// From now on statements may take as long as they do, and so may pauses between them: what gateways do must be done in seconds, what an operator
-  /// waits for need not.
+  /// From now on statements may take as long as they do, and so may pauses between them: what gateways do must be done
+  /// in seconds, what an operator waits for need not.
   func takeTime() throws
 }
 

@@ -18,8 +18,8 @@ extension SQLValue {
 }
 
 extension String {
-  /// As every store keeps it. PostgreSQL's texts hold no NUL, and it refuses the whole statement for one: whoever puts it into a name must not get a
-  /// 503 for it. So that a store can be moved, no other keeps one either.
+  /// As every store keeps it. PostgreSQL's texts hold no NUL, and it refuses the whole statement for one: whoever puts
+  /// it into a name must not get a 503 for it. So that a store can be moved, no other keeps one either.
   var storable: String { utf8.contains(0) ? replacing("\0", with: "\u{fffd}") : self }
 }
 
@@ -43,7 +43,9 @@ extension SQLRow {
   func text(_ column: Int) throws -> String { try present(optionalText(column)) }
   func bytes(_ column: Int) throws -> [UInt8] { try present(optionalBytes(column)) }
   func moment(_ column: Int) throws -> Timestamp { Timestamp(milliseconds: try integer(column)) }
-  func optionalMoment(_ column: Int) throws -> Timestamp? { try optionalInteger(column).map(Timestamp.init(milliseconds:)) }
+  func optionalMoment(_ column: Int) throws -> Timestamp? {
+    try optionalInteger(column).map(Timestamp.init(milliseconds:))
+  }
 
   private func present<Value>(_ value: Value?) throws -> Value {
     guard let value else { throw damaged("row") }

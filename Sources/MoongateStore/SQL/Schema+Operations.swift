@@ -1,11 +1,12 @@
 extension Schema {
   /// Step 12: the failed attempts behind locks, and how far the audit trail was sent to each sink.
   ///
-  /// An older gateway beside writes no failed attempts: a lock that it begins is one without a name. It knows no sinks; what it stores in the trail is
-  /// sent by the others; and it forgets events after a day, also those that a sink does not have yet.
+  /// An older gateway beside writes no failed attempts: a lock that it begins is one without a name. It knows no sinks;
+  /// what it stores in the trail is sent by the others; and it forgets events after a day, also those that a sink does
+  /// not have yet.
   ///
-  /// PostgreSQL commits transactions in another order than that of `event.number`. `xact` says which one wrote an event (also where an older gateway
-  /// did), so that sending can wait for those that are still under way.
+  /// PostgreSQL commits transactions in another order than that of `event.number`. `xact` says which one wrote an event
+  /// (also where an older gateway did), so that sending can wait for those that are still under way.
   static let operations = Step(
     sqlite: """
       CREATE TABLE failed_attempt (

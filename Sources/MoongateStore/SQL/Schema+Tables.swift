@@ -38,18 +38,23 @@ extension Schema {
     table("pending", key: "counter reservation", "counter:bytes reservation:bytes at expires_at"),
     table("tally", key: "counter at reservation", "counter:bytes at reservation:bytes"),
     table(
-      "timer", key: "key", "key:bytes sequence sent_at resend_at reservation:bytes previous_sequence previous_sent_at previous_resend_at"),
+      "timer", key: "key",
+      "key:bytes sequence sent_at resend_at reservation:bytes previous_sequence previous_sent_at previous_resend_at"),
     table("flow", key: "number", "number hash:bytes version forgotten_at record:bytes origin:text size"),
-    table("account", key: "id", "id:text first_name:text last_name:text created_at last_seen_at is_locked epoch is_unproved language:text"),
+    table(
+      "account", key: "id",
+      "id:text first_name:text last_name:text created_at last_seen_at is_locked epoch is_unproved language:text"),
     table("provider_record", key: "account provider", "account:text provider:text sealed:bytes created_at changed_at"),
     table(
-      "identifier", key: "account position", "account:text position kind:text value:text display:text attributes:text verified_at"),
+      "identifier", key: "account position",
+      "account:text position kind:text value:text display:text attributes:text verified_at"),
     table(
       "session", key: "token",
       "token:bytes id:text account:text created_at expires_at idle last_seen_at passed:text user_agent:text"),
     table("group_member", since: 9, key: "name account", "name:text account:text added_at"),
     table(
-      "session_domain", since: 11, key: "token", "token:bytes account:text session:text domain:text issued_under:bytes passed:text"),
+      "session_domain", since: 11, key: "token",
+      "token:bytes account:text session:text domain:text issued_under:bytes passed:text"),
     table("spent_code", since: 11, key: "code", "code:bytes expires_at"),
     table("session_change", key: "number", "number at token:bytes account:text"),
     table("event", key: "number", "number id:text at event:bytes quota"),

@@ -1,8 +1,8 @@
 /// The tables, as a list of steps forward: a step that has shipped never changes, and each one is safe while a program
 /// that knows only the steps before it still serves.
 ///
-/// Times are milliseconds since the epoch; `Int64.max` is never. Keys of counters and timers are keyed hashes. Tables and columns have the same
-/// names and meaning in all databases.
+/// Times are milliseconds since the epoch; `Int64.max` is never. Keys of counters and timers are keyed hashes. Tables
+/// and columns have the same names and meaning in all databases.
 enum Schema {
   /// One step: the same tables in the words of each database, several statements in a row.
   struct Step: Sendable {
@@ -15,7 +15,9 @@ enum Schema {
   /// What this program knows.
   static var version: Int { steps.count }
 
-  private static let steps = [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, accessTokens, domains, operations]
+  private static let steps = [
+    first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, accessTokens, domains, operations,
+  ]
 
   /// The statements of each step that a database lacks.
   /// - Parameter version: of the schema that it has, at most `Schema.version`.

@@ -2,8 +2,9 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// What a store holds and how large it is: read when the metrics are read, and cached for 15 seconds, so that many scrapers cost no more than one. A
-/// store of millions of sessions takes a second to count them: it spends a hundredth of its time on that, and no more.
+/// What a store holds and how large it is: read when the metrics are read, and cached for 15 seconds, so that many
+/// scrapers cost no more than one. A store of millions of sessions takes a second to count them: it spends a hundredth
+/// of its time on that, and no more.
 package actor StoreGauges {
   private static let life: Duration = .seconds(15)
   /// How much longer a count is believed than it took.
@@ -18,7 +19,8 @@ package actor StoreGauges {
 
   /// - Parameter path: the file of a SQLite store; nil: the database says how large it is.
   package init(
-    _ store: any SQLStore, clock: any GatewayClock, path: String?, steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    _ store: any SQLStore, clock: any GatewayClock, path: String?,
+    steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) {
     self.store = store
     self.clock = clock
@@ -48,7 +50,8 @@ package actor StoreGauges {
     let size = { (path: String) in (try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0 }
     guard let path else { return bytes.map { [MetricFamily.Sample([("part", "database")], Double($0))] } ?? [] }
     return [
-      MetricFamily.Sample([("part", "database")], Double(size(path))), MetricFamily.Sample([("part", "wal")], Double(size(path + "-wal"))),
+      MetricFamily.Sample([("part", "database")], Double(size(path))),
+      MetricFamily.Sample([("part", "wal")], Double(size(path + "-wal"))),
     ]
   }
 }
@@ -60,7 +63,8 @@ extension SQLStore {
       let locks = try rows.row(
         "SELECT count(*) FROM counter WHERE disabled_since IS NOT NULL OR locked_until > ?1", [SQLValue(now)])?.count(0)
       let sessions = try rows.row("SELECT count(*) FROM session WHERE expires_at > ?1", [SQLValue(now)])?.count(0)
-      let bytes = rows.dialect == .postgres ? try rows.row("SELECT pg_database_size(current_database())")?.count(0) : nil
+      let bytes =
+        rows.dialect == .postgres ? try rows.row("SELECT pg_database_size(current_database())")?.count(0) : nil
       return (locks ?? 0, sessions ?? 0, bytes)
     }
   }

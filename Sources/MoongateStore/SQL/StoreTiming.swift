@@ -34,7 +34,9 @@ final class StoreTiming: Sendable {
 
   var families: [MetricFamily] {
     [
-      MetricFamily(.storeTransactionSeconds, reads.withLock { $0 }.samples([("kind", "read")]) + writes.withLock { $0 }.samples([("kind", "write")])),
+      MetricFamily(
+        .storeTransactionSeconds,
+        reads.withLock { $0 }.samples([("kind", "read")]) + writes.withLock { $0 }.samples([("kind", "write")])),
       MetricFamily(.storeFaultsTotal, failures.withLock { $0 }),
     ]
   }

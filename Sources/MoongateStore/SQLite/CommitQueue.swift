@@ -2,8 +2,9 @@ import GRDB
 import MoongateCore
 import Synchronization
 
-/// Writes, one after the other on the connection for writing. What waits when a transaction begins shares it, each write
-/// in a savepoint of its own: a commit costs about as much as several writes. A write is durable when its caller goes on.
+/// Writes, one after the other on the connection for writing. What waits when a transaction begins shares it, each
+/// write in a savepoint of its own: a commit costs about as much as several writes. A write is durable when its caller
+/// goes on.
 ///
 /// The caller's cancellation does not reach here: a client that hangs up in the middle of a try cannot take it back.
 final class CommitQueue: Sendable {
@@ -35,7 +36,9 @@ final class CommitQueue: Sendable {
   /// so it must do nothing but write to the database.
   /// - Parameter moment: recorded as the store's latest, unless there is a later one.
   /// - Throws: what the body throws, after its writes were taken back; or what made the transaction fail.
-  func write<Value: Sendable>(at moment: Timestamp, _ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+  func write<Value: Sendable>(at moment: Timestamp, _ body: @escaping @Sendable (Database) throws -> Value) async throws
+    -> Value
+  {
     try await withCheckedThrowingContinuation { continuation in
       enqueue(ContinuedWrite(moment: moment, body: body, continuation: continuation))
     }
@@ -119,7 +122,10 @@ private final class ContinuedWrite<Value: Sendable>: Write {
   private let continuation: CheckedContinuation<Value, any Error>
   private let result = Mutex<Result<Value, any Error>?>(nil)
 
-  init(moment: Timestamp, body: @escaping @Sendable (Database) throws -> Value, continuation: CheckedContinuation<Value, any Error>) {
+  init(
+    moment: Timestamp, body: @escaping @Sendable (Database) throws -> Value,
+    continuation: CheckedContinuation<Value, any Error>
+  ) {
     self.moment = moment
     self.body = body
     self.continuation = continuation

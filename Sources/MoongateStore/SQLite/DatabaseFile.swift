@@ -8,7 +8,8 @@ struct DatabaseFile {
 
   var isThere: Bool { access(path, F_OK) == 0 }
 
-  /// Makes the file, mode 0600, and missing folders above it, mode 0700. SQLite gives `-wal` and `-shm` the file's own mode.
+  /// Makes the file, mode 0600, and missing folders above it, mode 0700. SQLite gives `-wal` and `-shm` the file's own
+  /// mode.
   ///
   /// Attack: made by SQLite itself, the file would be as readable as the umask allows, if only for a moment.
   func create() throws(StoreRefusal) {
@@ -27,7 +28,8 @@ struct DatabaseFile {
       configuration.readonly = true
       found = try DatabaseQueue(path: path, configuration: configuration).read { db in
         (
-          try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0, try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0,
+          try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0,
+          try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0,
           try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
         )
       }
@@ -36,7 +38,9 @@ struct DatabaseFile {
     }
     if found.application == 0, found.version == 0, found.tables == 0 { return 0 }
     guard found.application == Schema.application else { throw .foreign(path: path) }
-    guard found.version <= Schema.version else { throw .newerSchema(path: path, found: found.version, known: Schema.version) }
+    guard found.version <= Schema.version else {
+      throw .newerSchema(path: path, found: found.version, known: Schema.version)
+    }
     return found.version
   }
 

@@ -4,8 +4,8 @@ import Synchronization
 
 /// The connections that read a file.
 ///
-/// A read runs where it is asked for. It finds a few rows, mostly in memory, and no writer keeps it waiting (WAL): the two changes
-/// of threads that would spare its caller the wait cost several times as much as the read.
+/// A read runs where it is asked for. It finds a few rows, mostly in memory, and no writer keeps it waiting (WAL): the
+/// two changes of threads that would spare its caller the wait cost several times as much as the read.
 final class Readers: Sendable {
   private let all: [DatabaseQueue]
   private let free: Mutex<[DatabaseQueue]>
@@ -16,7 +16,8 @@ final class Readers: Sendable {
     free = Mutex(connections)
   }
 
-  /// Runs the body in a transaction of its own: it sees everything that was committed before, and nothing that comes meanwhile.
+  /// Runs the body in a transaction of its own: it sees everything that was committed before, and nothing that comes
+  /// meanwhile.
   /// - Throws: what the body throws, or what kept its transaction from beginning.
   func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
     let taken = free.withLock { $0.popLast() }

@@ -30,7 +30,8 @@ package final class SQLiteDatabase: SQLDatabase {
     do {
       database =
         isFile
-        ? try DatabaseQueue(path: path, configuration: SQLiteConfiguration.writing) : try DatabaseQueue(configuration: SQLiteConfiguration.base)
+        ? try DatabaseQueue(path: path, configuration: SQLiteConfiguration.writing)
+        : try DatabaseQueue(configuration: SQLiteConfiguration.base)
       let recorded = try database.writeWithoutTransaction { db in
         try Schema.migrate(db, path: path)
         let rows = SQLiteTransaction(db)
@@ -42,14 +43,18 @@ package final class SQLiteDatabase: SQLDatabase {
       commits = CommitQueue(writer: database, recorded: recorded, runsInPlace: !isFile)
       readers = Readers(
         isFile
-          ? try (0..<SQLiteConfiguration.readers).map { _ in try DatabaseQueue(path: path, configuration: SQLiteConfiguration.reading) } : [database])
+          ? try (0..<SQLiteConfiguration.readers).map { _ in
+            try DatabaseQueue(path: path, configuration: SQLiteConfiguration.reading)
+          } : [database])
       if isFile { try file.tighten() }
     } catch {
       throw file.refusal(error)
     }
   }
 
-  package func read<Value: Sendable>(_ body: @escaping @Sendable (SQLiteTransaction) throws -> Value) async throws -> Value {
+  package func read<Value: Sendable>(_ body: @escaping @Sendable (SQLiteTransaction) throws -> Value) async throws
+    -> Value
+  {
     try await working { try readers.read { db in try body(SQLiteTransaction(db)) } }
   }
 
@@ -59,8 +64,9 @@ package final class SQLiteDatabase: SQLDatabase {
     try await working { try await commits.write(at: moment) { db in try body(SQLiteTransaction(db)) } }
   }
 
-  /// Empties the log, which holds what pages were before a person was deleted. That needs a moment in which nobody reads, and holds other
-  /// writes up for a quarter of a second at a time at most. Where there is no such moment, the next deletion, or the last process to end, does it.
+  /// Empties the log, which holds what pages were before a person was deleted. That needs a moment in which nobody
+  /// reads, and holds other writes up for a quarter of a second at a time at most. Where there is no such moment, the
+  /// next deletion, or the last process to end, does it.
   package func forgetDeleted() async {
     try? await working {
       for _ in 0..<8 {

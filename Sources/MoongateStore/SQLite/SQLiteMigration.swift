@@ -11,7 +11,9 @@ extension Schema {
       found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
       guard found <= version else { throw StoreRefusal.newerSchema(path: path, found: found, known: version) }
       for step in steps(after: found, .sqlite) { try db.execute(sql: step) }
-      if found < version { try db.execute(sql: "PRAGMA application_id = \(application); PRAGMA user_version = \(version)") }
+      if found < version {
+        try db.execute(sql: "PRAGMA application_id = \(application); PRAGMA user_version = \(version)")
+      }
       return .commit
     }
     return found

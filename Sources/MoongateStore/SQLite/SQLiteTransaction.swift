@@ -4,8 +4,8 @@ import MoongateCore
 
 /// A transaction in SQLite. Statements are prepared once per connection and used again; they are carried out at once.
 ///
-/// GRDB keeps connections and prepared statements. What is done with a statement asks SQLite itself: a sign-in carries out some fifty of them, and
-/// values that are converted twice cost as much as looking them up.
+/// GRDB keeps connections and prepared statements. What is done with a statement asks SQLite itself: a sign-in carries
+/// out some fifty of them, and values that are converted twice cost as much as looking them up.
 package struct SQLiteTransaction: SQLTransaction {
   private let db: Database
 
@@ -28,7 +28,9 @@ package struct SQLiteTransaction: SQLTransaction {
   }
 
   private func rows(_ statement: SQLiteStatement, _ arguments: [SQLValue]) throws -> [SQLiteRow] {
-    guard Int(sqlite3_bind_parameter_count(statement)) == arguments.count else { throw DatabaseError(resultCode: .SQLITE_MISUSE) }
+    guard Int(sqlite3_bind_parameter_count(statement)) == arguments.count else {
+      throw DatabaseError(resultCode: .SQLITE_MISUSE)
+    }
     for (index, argument) in arguments.enumerated() { try bind(argument, to: statement, Int32(index + 1)) }
     defer { sqlite3_reset(statement) }
     var rows: [SQLiteRow] = []
@@ -59,14 +61,17 @@ package struct SQLiteTransaction: SQLTransaction {
     var text = text
     return text.withUTF8 { text in
       // Without an address there would be NULL.
-      guard let start = text.baseAddress, !text.isEmpty else { return sqlite3_bind_text(statement, index, "", 0, copied) }
+      guard let start = text.baseAddress, !text.isEmpty else {
+        return sqlite3_bind_text(statement, index, "", 0, copied)
+      }
       return start.withMemoryRebound(to: CChar.self, capacity: text.count) {
         sqlite3_bind_text(statement, index, $0, Int32(clamping: text.count), copied)
       }
     }
   }
 
-  private static func bindBytes(_ statement: SQLiteStatement, _ index: Int32, _ bytes: UnsafeRawBufferPointer) -> Int32 {
+  private static func bindBytes(_ statement: SQLiteStatement, _ index: Int32, _ bytes: UnsafeRawBufferPointer) -> Int32
+  {
     guard let start = bytes.baseAddress, !bytes.isEmpty else { return sqlite3_bind_zeroblob(statement, index, 0) }
     return sqlite3_bind_blob(statement, index, start, Int32(clamping: bytes.count), copied)
   }
@@ -82,12 +87,16 @@ package struct SQLiteRow: SQLRow {
       case SQLITE_NULL: .null
       case SQLITE_INTEGER: .integer(sqlite3_column_int64(statement, column))
       case SQLITE_BLOB:
-        .bytes([UInt8](UnsafeRawBufferPointer(start: sqlite3_column_blob(statement, column), count: Int(sqlite3_column_bytes(statement, column)))))
+        .bytes(
+          [UInt8](
+            UnsafeRawBufferPointer(
+              start: sqlite3_column_blob(statement, column), count: Int(sqlite3_column_bytes(statement, column)))))
       default:
         // A number with a point is in none of our tables: as text it is refused where a whole one is asked for.
         .text(
           String(
-            decoding: UnsafeBufferPointer(start: sqlite3_column_text(statement, column), count: Int(sqlite3_column_bytes(statement, column))),
+            decoding: UnsafeBufferPointer(
+              start: sqlite3_column_text(statement, column), count: Int(sqlite3_column_bytes(statement, column))),
             as: UTF8.self))
       }
     }

@@ -4,7 +4,8 @@ import MoongateCore
 import MoongateHTTP
 import MoongateSDK
 
-/// `moongate account`: what an operator does about people. Works on the store itself, whether a gateway runs on it or not.
+/// `moongate account`: what an operator does about people. Works on the store itself, whether a gateway runs on it or
+/// not.
 struct AccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "account", abstract: "Look up, lock, reset, delete, import and export the people of this gateway.",
@@ -13,14 +14,16 @@ struct AccountCommand: AsyncParsableCommand {
       Exits with 0, with 1 where there is no such account (or a file has bad lines), with 2 where there is no store.
       """,
     subcommands: [
-      ListAccounts.self, ShowAccount.self, AccountHistory.self, LockAccount.self, UnlockAccount.self, DisableAccount.self, ResetAccount.self,
+      ListAccounts.self, ShowAccount.self, AccountHistory.self, LockAccount.self, UnlockAccount.self,
+      DisableAccount.self, ResetAccount.self,
       DeleteAccount.self, AccountSessions.self, EndAccountSessions.self, ImportAccounts.self, ExportAccounts.self,
     ])
 }
 
 /// `moongate account list`.
 struct ListAccounts: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(commandName: "list", abstract: "List accounts in the order of their ids.")
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List accounts in the order of their ids.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "Only those of this number or address, proved or claimed.") var name: String?
@@ -50,7 +53,8 @@ struct ListAccounts: AsyncParsableCommand {
 
 /// `moongate account show NAME`.
 struct ShowAccount: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(commandName: "show", abstract: "Tell all that is known of an account.")
+  static let configuration = CommandConfiguration(
+    commandName: "show", abstract: "Tell all that is known of an account.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "An id, a number or an address.") var name: String
@@ -59,14 +63,18 @@ struct ShowAccount: AsyncParsableCommand {
   func run() async throws {
     try await OperatorStore.with(configuration) { opened in
       let overview = try await opened.desk.overview(of: try await opened.account(named: name), in: opened.generation)
-      print(json ? try ToolJSON.text(OperatorDocument.overview(overview, at: opened.now)) : OverviewText(overview: overview, now: opened.now).text)
+      print(
+        json
+          ? try ToolJSON.text(OperatorDocument.overview(overview, at: opened.now))
+          : OverviewText(overview: overview, now: opened.now).text)
     }
   }
 }
 
 /// `moongate account sessions NAME`.
 struct AccountSessions: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(commandName: "sessions", abstract: "List an account's sessions, or end them.")
+  static let configuration = CommandConfiguration(
+    commandName: "sessions", abstract: "List an account's sessions, or end them.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "An id, a number or an address.") var name: String
@@ -78,7 +86,10 @@ struct AccountSessions: AsyncParsableCommand {
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
       let sessions = try await opened.desk.sessions(of: account.id).map(SessionLine.init)
-      if end { _ = try await opened.desk.acting(as: try identity.identity("moongate account sessions")).endSessions(of: account.id) }
+      if end {
+        _ = try await opened.desk.acting(as: try identity.identity("moongate account sessions")).endSessions(
+          of: account.id)
+      }
       if json {
         print(try ToolJSON.text(sessions))
       } else {
@@ -98,7 +109,9 @@ struct LockAccount: AsyncParsableCommand {
   @OptionGroup var deed: AccountOperation
 
   func run() async throws {
-    try await deed.carryOut(configuration, "lock", done: "locked") { desk, id throws(StoreFault) in try await desk.lock(id) }
+    try await deed.carryOut(configuration, "lock", done: "locked") { desk, id throws(StoreFault) in
+      try await desk.lock(id)
+    }
   }
 }
 
@@ -112,7 +125,9 @@ struct DisableAccount: AsyncParsableCommand {
   @OptionGroup var deed: AccountOperation
 
   func run() async throws {
-    try await deed.carryOut(configuration, "disable", done: "disabled") { desk, id throws(StoreFault) in try await desk.disable(id) }
+    try await deed.carryOut(configuration, "disable", done: "disabled") { desk, id throws(StoreFault) in
+      try await desk.disable(id)
+    }
   }
 }
 
@@ -120,13 +135,17 @@ struct DisableAccount: AsyncParsableCommand {
 struct DeleteAccount: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "delete", abstract: "Remove an account and all that tells of the person. It cannot be undone.",
-    discussion: "Lines of the audit trail stay, without account, identifier and address. Locks stay; whom they are about is forgotten.")
+    discussion:
+      "Lines of the audit trail stay, without account, identifier and address. Locks stay; whom they are about is forgotten."
+  )
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var deed: AccountOperation
 
   func run() async throws {
-    try await deed.carryOut(configuration, "delete", done: "deleted") { desk, id throws(StoreFault) in try await desk.delete(id) }
+    try await deed.carryOut(configuration, "delete", done: "deleted") { desk, id throws(StoreFault) in
+      try await desk.delete(id)
+    }
   }
 }
 
@@ -150,7 +169,9 @@ struct AccountOperation: ParsableArguments {
   ) async throws {
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)
-      guard try await act(opened.desk.acting(as: try identity.identity("moongate account \(command)")), account.id) == .done else {
+      guard
+        try await act(opened.desk.acting(as: try identity.identity("moongate account \(command)")), account.id) == .done
+      else {
         throw StartProblem("There is no account \(name).")
       }
       print(json ? try ToolJSON.text(Done(account: account.id, done: word)) : "\(account.id) \(word)")

@@ -80,19 +80,29 @@ struct OverviewText {
     lines += section("locks", overview.locks.map { LockText(named: $0, now: now).line })
     lines += section(
       "factors",
-      overview.factors.map { "\($0.provider)\($0.addedAt.map { "  since \($0.text)" } ?? "")\($0.changedAt.map { "  changed \($0.text)" } ?? "")" })
-    lines += section("devices", overview.devices.map { "\($0.userAgent ?? "unknown")  since \($0.createdAt.text)  last here \($0.lastSeenAt.text)" })
+      overview.factors.map {
+        "\($0.provider)\($0.addedAt.map { "  since \($0.text)" } ?? "")\($0.changedAt.map { "  changed \($0.text)" } ?? "")"
+      })
+    lines += section(
+      "devices",
+      overview.devices.map {
+        "\($0.userAgent ?? "unknown")  since \($0.createdAt.text)  last here \($0.lastSeenAt.text)"
+      })
     lines += section(
       "tokens",
       overview.tokens.map { token in
-        let use = token.lastUsedAt.map { "last used \($0.text)\(token.lastUsedFrom.map { " from \($0)" } ?? "")" } ?? "never used"
+        let use =
+          token.lastUsedAt.map { "last used \($0.text)\(token.lastUsedFrom.map { " from \($0)" } ?? "")" }
+          ?? "never used"
         return "\(token.name)  \(token.expiresAt.map { "until \($0.text)" } ?? "does not expire")  \(use)"
       })
     lines += section(
       "sign-ins",
       overview.signIns.map { event in
-        ([event.at.text] + [event.flow.map { "by \($0)" }, event.address.map { "from \($0)" }, event.id.text].compactMap(\.self)).joined(
-          separator: "  ")
+        ([event.at.text]
+          + [event.flow.map { "by \($0)" }, event.address.map { "from \($0)" }, event.id.text].compactMap(\.self))
+          .joined(
+            separator: "  ")
       })
     return lines.joined(separator: "\n")
   }

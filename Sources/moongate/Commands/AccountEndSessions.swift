@@ -12,7 +12,8 @@ struct EndAccountSessions: AsyncParsableCommand {
   @OptionGroup var deed: AccountOperation
 
   func run() async throws {
-    try await deed.carryOut(configuration, "end-sessions", done: "sessions ended") { desk, id throws(StoreFault) in try await desk.endSessions(of: id)
+    try await deed.carryOut(configuration, "end-sessions", done: "sessions ended") { desk, id throws(StoreFault) in
+      try await desk.endSessions(of: id)
     }
   }
 }

@@ -7,8 +7,8 @@ import MoongateSDK
 ///     {"identifiers":[{"phone":"+919999999999","verified":true},{"email":"asha@example.com","verified":false}],
 ///      "first_name":"Asha","last_name":"Rao","password":"$2b$12$…","created_at":"2024-05-01T12:00:00Z","locked":false}
 ///
-/// A hash stands under the name of its provider, any that takes hashes (`SecretImporting`). Only `identifiers` has to be there, with one at least,
-/// unless the line has the `id` of an account that was exported: somebody else may have
+/// A hash stands under the name of its provider, any that takes hashes (`SecretImporting`). Only `identifiers` has to
+/// be there, with one at least, unless the line has the `id` of an account that was exported: somebody else may have
 /// proved its only address since. `federated` is an issuer, a space and a subject, behind the name and a space of
 /// an instance.
 struct AccountLine {
@@ -18,7 +18,8 @@ struct AccountLine {
   }
 
   private static let ownFields = [
-    "id", "identifiers", "first_name", "last_name", "created_at", "last_seen_at", "locked", "groups", "records", "records_key",
+    "id", "identifiers", "first_name", "last_name", "created_at", "last_seen_at", "locked", "groups", "records",
+    "records_key",
   ]
 
   let desk: AccountAdministration
@@ -55,7 +56,9 @@ struct AccountLine {
     let id = text("id", fields, &problems)
     var account = ImportedAccount(identifiers: names(fields["identifiers"], mayBeNone: id != nil, &problems))
     account.id = id
-    if let id = account.id, id.wholeMatch(of: /ac_[A-Za-z0-9_-]{1,64}/) == nil { problems.append("`id` is none: they look like ac_…") }
+    if let id = account.id, id.wholeMatch(of: /ac_[A-Za-z0-9_-]{1,64}/) == nil {
+      problems.append("`id` is none: they look like ac_…")
+    }
     account.firstName = name("first_name", fields, &problems)
     account.lastName = name("last_name", fields, &problems)
     account.createdAt = time("created_at", fields, &problems)
@@ -76,7 +79,8 @@ struct AccountLine {
       } catch {
         problems.append("`\(provider)` is no hash that can be judged: \(error.rawValue)")
       }
-      account.records[provider] = ProviderRecord(bytes: importer.record(importing: hash), version: importer.descriptor.recordVersion)
+      account.records[provider] = ProviderRecord(
+        bytes: importer.record(importing: hash), version: importer.descriptor.recordVersion)
     }
     let sealed = (text("records", fields, &problems), text("records_key", fields, &problems))
     guard problems.isEmpty else { throw Problems(sentences: problems) }
@@ -118,23 +122,27 @@ struct AccountLine {
     guard let text = text(field, fields, &problems) else { return nil }
     // Names go into headers, pages and mails: what registering refuses is refused here too.
     let isPlain = text.unicodeScalars.allSatisfy { scalar in
-      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(scalar.properties.generalCategory)
+      ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(
+        scalar.properties.generalCategory)
         && !scalar.properties.isBidiControl
     }
     if text.isEmpty || text.unicodeScalars.count > 100 || !isPlain {
-      problems.append("`\(field)` is 1 to 100 characters, without control characters and marks that turn the text around them")
+      problems.append(
+        "`\(field)` is 1 to 100 characters, without control characters and marks that turn the text around them")
     }
     return text
   }
 
   private func names(_ value: Any?, mayBeNone: Bool, _ problems: inout [String]) -> [ImportedAccount.Name] {
     guard let list = value as? [Any], mayBeNone || !list.isEmpty else {
-      problems.append("`identifiers` is a list with one at least, such as [{\"phone\":\"+919999999999\",\"verified\":true}]")
+      problems.append(
+        "`identifiers` is a list with one at least, such as [{\"phone\":\"+919999999999\",\"verified\":true}]")
       return []
     }
     var names: [ImportedAccount.Name] = []
     for item in list {
-      guard let fields = item as? [String: Any], let kind = IdentifierKind.allCases.first(where: { fields[$0.rawValue] != nil }),
+      guard let fields = item as? [String: Any],
+        let kind = IdentifierKind.allCases.first(where: { fields[$0.rawValue] != nil }),
         let text = fields[kind.rawValue] as? String, Set(fields.keys).isSubset(of: [kind.rawValue, "verified"])
       else {
         problems.append("an identifier is {\"phone\" or \"email\" or \"federated\": text, \"verified\": true or false}")
@@ -155,7 +163,8 @@ struct AccountLine {
         (parts.count == 2 || parts.count == 3 && ProviderName(rawValue: String(parts[0])) != nil)
         && text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
       guard let identifier = found, kind != .federated || isPair else {
-        problems.append("\"\(text)\" is no \(kind.rawValue)\(kind == .federated ? ": write an issuer, a space and a subject" : "")")
+        problems.append(
+          "\"\(text)\" is no \(kind.rawValue)\(kind == .federated ? ": write an issuer, a space and a subject" : "")")
         continue
       }
       if names.contains(where: { $0.identifier == identifier }) { problems.append("\"\(text)\" is there twice") }

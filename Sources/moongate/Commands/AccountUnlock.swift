@@ -21,7 +21,9 @@ struct UnlockAccount: AsyncParsableCommand {
     try await OperatorStore.with(configuration) { opened in
       let desk = opened.desk.acting(as: try identity.identity("moongate account unlock"))
       let account = try await opened.account(named: name)
-      guard let ended = try await desk.unlock(account.id, in: opened.generation) else { throw StartProblem("There is no account \(name).") }
+      guard let ended = try await desk.unlock(account.id, in: opened.generation) else {
+        throw StartProblem("There is no account \(name).")
+      }
       if json {
         print(try ToolJSON.text(OperatorDocument.unlocking(ended, of: account.id, at: opened.now)))
       } else if ended.isNothing {

@@ -33,7 +33,9 @@ struct AdminClient {
   /// Looks at something.
   /// - Returns: nil where nothing listens.
   /// - Throws: a sentence where something does, and does not answer.
-  func get(_ path: String) async throws(StartProblem) -> Answer? { try await ask("GET", path, by: tokens.first, within: Self.patience) }
+  func get(_ path: String) async throws(StartProblem) -> Answer? {
+    try await ask("GET", path, by: tokens.first, within: Self.patience)
+  }
 
   /// Changes something, by a token that may.
   /// - Parameters:
@@ -42,16 +44,23 @@ struct AdminClient {
   ///   - patience: how long the gateway may take for it.
   /// - Throws: a sentence where nothing listens, or what does has no answer, or lets nobody do this.
   func act(
-    _ method: String, _ path: String, query: [(name: String, value: String)] = [], fields: [String: String]? = nil, within patience: Duration
+    _ method: String, _ path: String, query: [(name: String, value: String)] = [], fields: [String: String]? = nil,
+    within patience: Duration
   ) async throws(StartProblem) -> Answer {
     let pairs = PercentEncoding.form(query.map { ($0.name, $0.value) })
     let body = fields.flatMap { try? JSONEncoder().encode($0) }
     let token = tokens.first { $0.role == .act } ?? tokens.first
-    guard let answer = try await ask(method, pairs.isEmpty ? path : "\(path)?\(pairs)", body, by: token, within: patience) else {
-      throw StartProblem("No gateway listens at \(address). Start it, or name its configuration's folder by --config FOLDER.", status: .couldNotRun)
+    guard
+      let answer = try await ask(method, pairs.isEmpty ? path : "\(path)?\(pairs)", body, by: token, within: patience)
+    else {
+      throw StartProblem(
+        "No gateway listens at \(address). Start it, or name its configuration's folder by --config FOLDER.",
+        status: .couldNotRun)
     }
     if answer.status == 403, token?.role == .read {
-      throw StartProblem("The tokens that gateway.lua names all have the role `read`: this needs one with the role `act`.", status: .couldNotRun)
+      throw StartProblem(
+        "The tokens that gateway.lua names all have the role `read`: this needs one with the role `act`.",
+        status: .couldNotRun)
     }
     return answer
   }
@@ -80,7 +89,8 @@ struct AdminClient {
       let status = head.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
     else { throw StartProblem("What listens at \(address) does not answer.", status: .couldNotRun) }
     guard status != 401 else {
-      throw StartProblem("The admin listener at \(address) wants another token than those that gateway.lua names.", status: .couldNotRun)
+      throw StartProblem(
+        "The admin listener at \(address) wants another token than those that gateway.lua names.", status: .couldNotRun)
     }
     return Answer(status: status, body: received[end.upperBound...])
   }

@@ -2,9 +2,11 @@ import Foundation
 import MoongateConformance
 import MoongateSDK
 
-/// A small program that works out an answer for a subject: it gets a round as JSON on standard input and answers fields as JSON on standard output.
+/// A small program that works out an answer for a subject: it gets a round as JSON on standard input and answers fields
+/// as JSON on standard output.
 struct AnswerProgram: Sendable {
-  /// The program and its arguments. A program with a slash in its name is beside the subject file; others are found by PATH.
+  /// The program and its arguments. A program with a slash in its name is beside the subject file; others are found by
+  /// PATH.
   let command: [String]
   /// Where the subject file is; the program runs there.
   let folder: String
@@ -20,7 +22,8 @@ struct AnswerProgram: Sendable {
   private var path: String {
     guard let name = command.first else { return "" }
     return name.contains("/")
-      ? URL(filePath: name, relativeTo: URL(filePath: folder, directoryHint: .isDirectory)).standardizedFileURL.path(percentEncoded: false)
+      ? URL(filePath: name, relativeTo: URL(filePath: folder, directoryHint: .isDirectory)).standardizedFileURL.path(
+        percentEncoded: false)
       : "/usr/bin/env"
   }
 
@@ -36,7 +39,9 @@ struct AnswerProgram: Sendable {
     guard let said = try? JSONDecoder().decode([String: SubjectText.Value].self, from: Data(output)) else {
       throw ScriptProblem("\(name) did not answer with a JSON object of fields, such as {\"\(field)\": \"…\"}")
     }
-    guard let value = said[field] else { throw ScriptProblem("\(name) answers no `\(field)`: print {\"\(field)\": \"…\"}") }
+    guard let value = said[field] else {
+      throw ScriptProblem("\(name) answers no `\(field)`: print {\"\(field)\": \"…\"}")
+    }
     return value.input
   }
 
@@ -105,14 +110,18 @@ struct AnswerProgram: Sendable {
     guard let json = try? JSONEncoder().encode(round),
       FileManager.default.createFile(atPath: file, contents: json, attributes: [.posixPermissions: 0o600]),
       let input = FileHandle(forReadingAtPath: file)
-    else { throw ScriptProblem("\(name) could not be given its round: no file could be written in \(NSTemporaryDirectory())") }
+    else {
+      throw ScriptProblem("\(name) could not be given its round: no file could be written in \(NSTemporaryDirectory())")
+    }
     let (output, errors) = (Pipe(), Pipe())
     let process = Process()
     process.executableURL = URL(filePath: path)
     process.arguments = path == "/usr/bin/env" ? command : Array(command.dropFirst())
     process.currentDirectoryURL = URL(filePath: folder, directoryHint: .isDirectory)
     (process.standardInput, process.standardOutput, process.standardError) = (input, output, errors)
-    do { try process.run() } catch { throw ScriptProblem("\(name) could not be started: \(error.localizedDescription)") }
+    do { try process.run() } catch {
+      throw ScriptProblem("\(name) could not be started: \(error.localizedDescription)")
+    }
     defer {
       if process.isRunning { kill(process.processIdentifier, SIGKILL) }
       process.waitUntilExit()
@@ -143,7 +152,9 @@ struct AnswerProgram: Sendable {
     while process.isRunning, ContinuousClock.now < end { DedicatedThread.block(for: .milliseconds(2)) }
     guard !process.isRunning else { throw ScriptProblem("\(name) did not end within \(patience)") }
     guard process.terminationStatus == 0 else {
-      let last = String(decoding: told, as: UTF8.self).split(whereSeparator: \.isNewline).last.map { ": \($0.prefix(200))" } ?? ""
+      let last =
+        String(decoding: told, as: UTF8.self).split(whereSeparator: \.isNewline).last.map { ": \($0.prefix(200))" }
+        ?? ""
       throw ScriptProblem("\(name) ended with status \(process.terminationStatus)\(last)")
     }
     return said

@@ -30,24 +30,31 @@ struct Check: AsyncParsableCommand {
     let doors = generation.map(folder.doors)
     await programs.end()
     let table = GuessBudget.table(
-      budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [], colour: Terminal.showsColour)
+      budgets, accepted: generation?.gateway.riskBudget, alone: generation?.providersThatOpenAlone ?? [],
+      colour: Terminal.showsColour)
     let costs = generation.map(folder.costs) ?? []
-    var tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(separator: "\n\n")
+    var tables = [table, CostBudget.table(costs, colour: Terminal.showsColour)].filter { !$0.isEmpty }.joined(
+      separator: "\n\n")
     if !json, let generation, !budget, await !isWorthTelling(budgets, of: generation, judged) { tables = "" }
     let told = FolderBudget(budgets: budgets, costs: costs, table: tables, doors: doors, started: programs.started)
     switch judged {
     case .success(let generation):
       try tell(problems: [], warnings: generation.warnings, told, of: generation.id)
     case .failure(let refused):
-      try tell(problems: refused.problems, warnings: refused.warnings.isEmpty ? generation?.warnings ?? [] : refused.warnings, told, of: refused.id)
+      try tell(
+        problems: refused.problems, warnings: refused.warnings.isEmpty ? generation?.warnings ?? [] : refused.warnings,
+        told, of: refused.id)
     }
   }
 
   /// Whether the budgets are refused, or others than those of the gateway that runs.
   private func isWorthTelling(
-    _ budgets: [GuessBudget], of generation: any PolicyGeneration, _ judged: Result<any PolicyGeneration, RefusedConfiguration>
+    _ budgets: [GuessBudget], of generation: any PolicyGeneration,
+    _ judged: Result<any PolicyGeneration, RefusedConfiguration>
   ) async -> Bool {
-    if case .failure(let refused) = judged, refused.problems.contains(where: { $0.path == "risk_budget" }) { return true }
+    if case .failure(let refused) = judged, refused.problems.contains(where: { $0.path == "risk_budget" }) {
+      return true
+    }
     guard let active = try? await ActivePolicies.ask(generation.gateway) else { return false }
     return active.budgets != budgets.map(ActivePolicies.Budget.init)
   }
@@ -65,7 +72,9 @@ struct Check: AsyncParsableCommand {
     let started: [String]
   }
 
-  private func tell(problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: FolderBudget, of generation: String?) throws {
+  private func tell(
+    problems: [ConfigurationProblem], warnings: [ConfigurationProblem], _ told: FolderBudget, of generation: String?
+  ) throws {
     if json {
       print(try ToolJSON.text(Report(problems: problems, warnings: warnings, told)))
     } else {
@@ -73,7 +82,9 @@ struct Check: AsyncParsableCommand {
       if !list.isEmpty { print(list + "\n") }
       if !told.table.isEmpty { print(told.table + "\n") }
       if let doors = told.doors?.text(colour: Terminal.showsColour), !doors.isEmpty { print(doors + "\n") }
-      if !told.started.isEmpty { print("started for the handshake, and ended again: \(told.started.joined(separator: ", "))") }
+      if !told.started.isEmpty {
+        print("started for the handshake, and ended again: \(told.started.joined(separator: ", "))")
+      }
       if problems.isEmpty {
         print("generation \((generation ?? "").prefix(8)) is good")
       } else {
@@ -155,7 +166,8 @@ struct Check: AsyncParsableCommand {
       self.warnings = warnings.map(Line.init)
       budgets = told.budgets.map {
         Budget(
-          provider: $0.provider.rawValue, guessesPerDay: $0.perDay, guessesPer30Days: $0.per30Days, probability30Days: $0.probability30Days,
+          provider: $0.provider.rawValue, guessesPerDay: $0.perDay, guessesPer30Days: $0.per30Days,
+          probability30Days: $0.probability30Days,
           commonShare30Days: $0.commonShare30Days)
       }
     }

@@ -3,7 +3,8 @@ import MoongateConformance
 import MoongatePolicy
 import MoongateSDK
 
-/// What a provider's author tells the suite in a file: people, in several spellings, and what they answer. Every member may be left out.
+/// What a provider's author tells the suite in a file: people, in several spellings, and what they answer. Every member
+/// may be left out.
 /// ```json
 /// { "spellings": [{"email": "a@x.example"}, {"email": "A@X.example"}], "others": [{"email": "b@x.example"}],
 ///   "malformed_begins": [{"email": "nobody"}], "malformed_submits": [{"word": ""}],
@@ -11,7 +12,8 @@ import MoongateSDK
 ///   "uncompared": ["nickname"], "settings": {"loft": "north", "birds": 3}, "secrets": {"token": "t0ken"},
 ///   "sends_by": {"site": "url"}, "site_answers": {"/api/v4/users/me": {"id": "bot"}} }
 /// ```
-/// A value of `right` and `wrong` may be worked out: `{"from_shown": "list.0"}`, `{"totp_of": "key"}`, `{"program": ["./answer.py"]}`.
+/// A value of `right` and `wrong` may be worked out: `{"from_shown": "list.0"}`, `{"totp_of": "key"}`,
+/// `{"program": ["./answer.py"]}`.
 struct ConformanceSubjectFile {
   /// How a program sends, so that the suite can see it: by which setting it is told where to.
   enum DeliveryChannel: Sendable, Equatable {
@@ -50,7 +52,8 @@ struct ConformanceSubjectFile {
 
   /// Members that are looked at.
   private static let members: Set<String> = [
-    "spellings", "others", "right", "wrong", "keep", "settings", "secrets", "lifetime", "record", "old_records", "malformed_begins",
+    "spellings", "others", "right", "wrong", "keep", "settings", "secrets", "lifetime", "record", "old_records",
+    "malformed_begins",
     "malformed_submits", "sets_up",
     "one_time", "uncompared", "sends_by", "site_answers",
   ]
@@ -78,7 +81,9 @@ struct ConformanceSubjectFile {
     uncompared = Set(try text.list("uncompared") ?? [])
     var settings: [String: SettingValue] = [:]
     for (name, value) in try text.object("settings") ?? [:] {
-      guard let setting = value.setting else { throw text.problem("settings.\(name)", "is no text, number, flag or list of texts") }
+      guard let setting = value.setting else {
+        throw text.problem("settings.\(name)", "is no text, number, flag or list of texts")
+      }
       settings[name] = setting
     }
     self.settings = settings
@@ -111,7 +116,9 @@ struct ConformanceSubjectFile {
     switch (said["site"], said["file"], said.count) {
     case (let site?, nil, 1): return .site(setting: site)
     case (nil, let file?, 1): return .file(setting: file)
-    default: throw text.problem("sends_by", "is {\"site\": \"SETTING\"} or {\"file\": \"SETTING\"}: the setting that says where it sends to")
+    default:
+      throw text.problem(
+        "sends_by", "is {\"site\": \"SETTING\"} or {\"file\": \"SETTING\"}: the setting that says where it sends to")
     }
   }
 

@@ -39,7 +39,8 @@ struct ConformanceSubjectScript {
     }
     let allowed = kind == "totp_of" ? [kind] + Self.options : [kind]
     if let unknown = script.keys.sorted().first(where: { !allowed.contains($0) }) {
-      throw text.problem("\(place).\(unknown)", "is nothing that `\(kind)` takes\(Suggestion.phrase(for: unknown, among: allowed))")
+      throw text.problem(
+        "\(place).\(unknown)", "is nothing that `\(kind)` takes\(Suggestion.phrase(for: unknown, among: allowed))")
     }
     switch (kind, script[kind]) {
     case ("from_shown", .text(let path)?):
@@ -51,16 +52,20 @@ struct ConformanceSubjectScript {
         throw text.problem("\(place).program", "is no command: write a list of texts, as in [\"./answer.py\"]")
       }
       let program = AnswerProgram(
-        command: words, folder: URL(filePath: text.path).standardizedFileURL.deletingLastPathComponent().path(percentEncoded: false))
+        command: words,
+        folder: URL(filePath: text.path).standardizedFileURL.deletingLastPathComponent().path(percentEncoded: false))
       guard program.canRun else {
         throw text.problem(
-          "\(place).program", "names a program that cannot be run: see that `\(first)` is there, beside the subject file, and that it is executable")
+          "\(place).program",
+          "names a program that cannot be run: see that `\(first)` is there, beside the subject file, and that it is executable"
+        )
       }
       return .computed { step, before in try await program.answer(to: step, before, field: field) }
     default:
       throw text.problem(
         "\(place).\(kind)",
-        kind == "program" ? "is no list: write [\"./answer.py\"]" : "is no text: write \"\(kind == "totp_of" ? "key" : "list.0")\"")
+        kind == "program"
+          ? "is no list: write [\"./answer.py\"]" : "is no text: write \"\(kind == "totp_of" ? "key" : "list.0")\"")
     }
   }
 
@@ -69,7 +74,9 @@ struct ConformanceSubjectScript {
   ) throws(StartProblem) -> TOTPRecipe {
     guard key == "key" || keep[key] != nil || ShownPlace(key) != nil else {
       throw text.problem(
-        "\(place).totp_of", "names `\(key)`, which is neither shown nor kept: write \"key\", a place such as \"secret.1\", or a name of `keep`")
+        "\(place).totp_of",
+        "names `\(key)`, which is neither shown nor kept: write \"key\", a place such as \"secret.1\", or a name of `keep`"
+      )
     }
     func number(_ name: String, _ bounds: ClosedRange<Int>, _ standard: Int) throws(StartProblem) -> Int {
       guard let value = script[name] else { return standard }
@@ -81,7 +88,8 @@ struct ConformanceSubjectScript {
     var algorithm = TOTPRecipe.Algorithm.sha1
     if let value = script["algorithm"] {
       guard case .text(let said) = value, let known = TOTPRecipe.Algorithm(rawValue: said) else {
-        throw text.problem("\(place).algorithm", "is none of \(Suggestion.list(TOTPRecipe.Algorithm.allCases.map(\.rawValue)))")
+        throw text.problem(
+          "\(place).algorithm", "is none of \(Suggestion.list(TOTPRecipe.Algorithm.allCases.map(\.rawValue)))")
       }
       algorithm = known
     }

@@ -29,7 +29,8 @@ struct Diff: AsyncParsableCommand {
     }
     do {
       let diff = try await PolicyDiff(
-        old: before, new: after, provider: name, traffic: try traffic(name, registry), providers: registry, makeStore: PassingStore.make)
+        old: before, new: after, provider: name, traffic: try traffic(name, registry), providers: registry,
+        makeStore: PassingStore.make)
       print(json ? try ToolJSON.text(diff) : diff.text(colour: Terminal.showsColour))
       if diff.differs { throw ExitCode(ExitStatus.found.rawValue) }
     } catch let problem as SimulationProblem {
@@ -47,7 +48,9 @@ struct Diff: AsyncParsableCommand {
       if traffic.acts.isEmpty { throw StartProblem("\(log) holds no decision about \(name).", status: .couldNotRun) }
       return traffic
     } catch let error as TrafficProblem {
-      throw StartProblem("\(log):\(error.line): not an event; save what GET /events of the admin listener answers.", status: .couldNotRun)
+      throw StartProblem(
+        "\(log):\(error.line): not an event; save what GET /events of the admin listener answers.", status: .couldNotRun
+      )
     }
   }
 }

@@ -28,8 +28,11 @@ struct Doctor: AsyncParsableCommand {
     let findings: [Finding]
     switch loaded {
     case .failure(let refused):
-      findings = refused.problems.map { .failed("configuration", "\($0)", fix: "Correct this line; `moongate check` tells the rest.") }
-    case .success(let generation): findings = await Examination(generation, registry: registry, recipient: to).findings()
+      findings = refused.problems.map {
+        .failed("configuration", "\($0)", fix: "Correct this line; `moongate check` tells the rest.")
+      }
+    case .success(let generation):
+      findings = await Examination(generation, registry: registry, recipient: to).findings()
     }
     await programs.end()
     let report = DoctorReport(checks: findings)

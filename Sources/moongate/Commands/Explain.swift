@@ -8,7 +8,8 @@ import MoongateStore
 /// `moongate policy explain ID`: why a request was refused.
 struct Explain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Tell why: the rule of a decision, its file and line, the facts that it read, the counters before and after.",
+    abstract:
+      "Tell why: the rule of a decision, its file and line, the facts that it read, the counters before and after.",
     discussion: """
       Every refusal names its decision (decision_id). Asks the gateway that runs, by its admin listener; where none runs, looks into the store. \
       Exits with 1 where the decision is not known, or no longer: the last 100,000 or 24 hours of them are kept.
@@ -33,9 +34,12 @@ struct Explain: AsyncParsableCommand {
     if let answer = try await AdminClient(settings).get("/decisions/\(id)") {
       guard answer.status == 200 else { return nil }
       do { return try JSONDecoder().decode(Decision.self, from: answer.body) } catch {
-        throw StartProblem("What answers at \(settings.admin) is not this gateway's admin listener.", status: .couldNotRun)
+        throw StartProblem(
+          "What answers at \(settings.admin) is not this gateway's admin listener.", status: .couldNotRun)
       }
     }
-    return try await OperatorStore.with(configuration) { opened in try await opened.store.event(DecisionID(text: id)).map(Decision.init) }
+    return try await OperatorStore.with(configuration) { opened in
+      try await opened.store.event(DecisionID(text: id)).map(Decision.init)
+    }
   }
 }

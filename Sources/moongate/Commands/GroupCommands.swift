@@ -19,7 +19,8 @@ struct GroupCommand: AsyncParsableCommand {
 struct AddGroupMember: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "add", abstract: "Add accounts to a group.",
-    discussion: "A number or an address names the account that has verified it. Name an account that only claims it by its id.")
+    discussion:
+      "A number or an address names the account that has verified it. Name an account that only claims it by its id.")
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var change: MembershipChange
@@ -125,7 +126,8 @@ struct ListGroups: AsyncParsableCommand {
       let groups = try await opened.desk.groups(of: opened.generation.accounts)
       guard let name else { return try show(groups) }
       guard let group = groups.first(where: { $0.name.rawValue == name }) else {
-        throw StartProblem("There is no group \"\(name)\"\(Suggestion.phrase(for: name, among: groups.map(\.name.rawValue))).")
+        throw StartProblem(
+          "There is no group \"\(name)\"\(Suggestion.phrase(for: name, among: groups.map(\.name.rawValue))).")
       }
       let members = try await opened.desk.members(of: group.name, after: after, limit: limit).map { member, account in
         Member(
@@ -133,14 +135,21 @@ struct ListGroups: AsyncParsableCommand {
           addedAt: member.addedAt.text)
       }
       if json { return print(try ToolJSON.text(Group(group: name, kind: group.kind.rawValue, members: members))) }
-      if group.kind == .computed { print("\(name) is computed by a function of accounts.lua; it has no list of members") }
-      for member in members { print("\(member.account)  \(member.identifiers.joined(separator: ", "))  since \(member.addedAt)") }
+      if group.kind == .computed {
+        print("\(name) is computed by a function of accounts.lua; it has no list of members")
+      }
+      for member in members {
+        print("\(member.account)  \(member.identifiers.joined(separator: ", "))  since \(member.addedAt)")
+      }
       if members.count == limit, let last = members.last { print("… more behind --after \(last.account)") }
     }
   }
 
   private func show(_ groups: [AccountAdministration.GroupSummary]) throws {
-    if json { return print(try ToolJSON.text(groups.map { Summary(group: $0.name.rawValue, kind: $0.kind.rawValue, members: $0.members) })) }
+    if json {
+      return print(
+        try ToolJSON.text(groups.map { Summary(group: $0.name.rawValue, kind: $0.kind.rawValue, members: $0.members) }))
+    }
     for group in groups {
       print("\(group.name)  \(group.kind.rawValue)\(group.members.map { "  \($0) member\($0 == 1 ? "" : "s")" } ?? "")")
     }
@@ -152,9 +161,13 @@ extension OperatorStore {
   /// A group that members can be added to, or removed from.
   /// - Throws: a sentence, with exit status 1.
   fileprivate func group(named text: String, toAdd isToAdd: Bool) throws -> GroupName {
-    guard let name = GroupName(rawValue: text) else { throw StartProblem("\"\(text)\" is no group: \(GroupName.rule).") }
+    guard let name = GroupName(rawValue: text) else {
+      throw StartProblem("\"\(text)\" is no group: \(GroupName.rule).")
+    }
     guard isToAdd, let problem = generation.accounts.problem(ofAddingTo: name) else { return name }
-    let meant = generation.accounts.groups[name] == nil ? Suggestion.nearest(to: text, among: generation.accounts.groups.keys.map(\.rawValue)) : nil
+    let meant =
+      generation.accounts.groups[name] == nil
+      ? Suggestion.nearest(to: text, among: generation.accounts.groups.keys.map(\.rawValue)) : nil
     throw StartProblem(problem + (meant.map { " Did you mean \"\($0)\"?" } ?? ""))
   }
 

@@ -28,15 +28,19 @@ struct Health: AsyncParsableCommand {
       throw StartProblem(error.sentence)
     }
     guard let answer else { throw StartProblem("No gateway listens at \(address).") }
-    guard answer.status == 200 else { throw StartProblem("The gateway at \(address) is not \(state). \(Self.reasons(answer))") }
+    guard answer.status == 200 else {
+      throw StartProblem("The gateway at \(address) is not \(state). \(Self.reasons(answer))")
+    }
     print("The gateway at \(address) is \(state).")
   }
 
-  /// - Throws: exit status 2 if `--admin` is no address or there is no configuration; 1, with its problems, if the configuration is refused.
+  /// - Throws: exit status 2 if `--admin` is no address or there is no configuration; 1, with its problems, if the
+  ///   configuration is refused.
   private func address() throws -> ListenAddress {
     guard let admin else { return try configuration.generation().gateway.admin.forClients }
     guard let address = ListenAddress(admin), address.port > 0 else {
-      throw StartProblem("--admin \(admin) is no address. Write HOST:PORT, such as 127.0.0.1:9901.", status: .couldNotRun)
+      throw StartProblem(
+        "--admin \(admin) is no address. Write HOST:PORT, such as 127.0.0.1:9901.", status: .couldNotRun)
     }
     return address.forClients
   }

@@ -20,7 +20,9 @@ struct HelpCommand: ParsableCommand {
     guard let text = reference.text(of: name) else {
       let commands = Self.subcommands(of: RootCommand.self).map(\.name)
       let meant = Suggestion.nearest(to: name, among: reference.names + commands)
-      let advice = meant.map { "Did you mean `\($0)`?" } ?? "Documentation/reference/ lists all names; `moongate help` lists the commands."
+      let advice =
+        meant.map { "Did you mean `\($0)`?" }
+        ?? "Documentation/reference/ lists all names; `moongate help` lists the commands."
       throw StartProblem("Nothing is called `\(name)`. \(advice)", status: .couldNotRun)
     }
     print(text)
@@ -36,7 +38,9 @@ struct HelpCommand: ParsableCommand {
     return RootCommand.helpMessage(for: command)
   }
 
-  private static func subcommands(of command: any ParsableCommand.Type) -> [(name: String, type: any ParsableCommand.Type)] {
+  private static func subcommands(of command: any ParsableCommand.Type) -> [(
+    name: String, type: any ParsableCommand.Type
+  )] {
     command.configuration.subcommands.map { ($0._commandName, $0) }
   }
 }

@@ -50,7 +50,8 @@ struct ImportAccounts: AsyncParsableCommand {
           }
           for name in account.identifiers where name.isVerified {
             if let first = seen.updateValue(number, forKey: name.identifier) {
-              problems.append(Report.Line(line: number, problem: "\(name.identifier.value) is verified in line \(first) already"))
+              problems.append(
+                Report.Line(line: number, problem: "\(name.identifier.value) is verified in line \(first) already"))
             }
           }
           accounts.append(account)
@@ -67,18 +68,26 @@ struct ImportAccounts: AsyncParsableCommand {
     if file == "-" {
       data = FileHandle.standardInput.readDataToEndOfFile()
     } else {
-      guard let read = FileManager.default.contents(atPath: file) else { throw StartProblem("\(file) cannot be read.", status: .couldNotRun) }
+      guard let read = FileManager.default.contents(atPath: file) else {
+        throw StartProblem("\(file) cannot be read.", status: .couldNotRun)
+      }
       data = read
     }
     try await OperatorStore.with(configuration) { opened in
       let records = AccountRecords(try records.keys(opened), opened)
       let lines = Lines(data, by: AccountLine(desk: opened.desk, region: opened.gateway.region, records: records))
-      guard lines.problems.isEmpty, !dryRun else { return try tell(Report(imported: 0, problems: lines.problems), of: lines.accounts.count) }
+      guard lines.problems.isEmpty, !dryRun else {
+        return try tell(Report(imported: 0, problems: lines.problems), of: lines.accounts.count)
+      }
       let rejected = try await opened.desk.add(lines.accounts)
       let problems = rejected.map {
-        Report.Line(line: lines.numbers[$0], problem: "an account that is here has its id, or holds one of its identifiers verified")
+        Report.Line(
+          line: lines.numbers[$0],
+          problem: "an account that is here has its id, or holds one of its identifiers verified")
       }
-      try tell(Report(imported: rejected == nil ? lines.accounts.count : 0, problems: problems.map { [$0] } ?? []), of: lines.accounts.count)
+      try tell(
+        Report(imported: rejected == nil ? lines.accounts.count : 0, problems: problems.map { [$0] } ?? []),
+        of: lines.accounts.count)
     }
   }
 
@@ -90,7 +99,10 @@ struct ImportAccounts: AsyncParsableCommand {
       if !report.problems.isEmpty {
         print("\(report.problems.count) problem\(report.problems.count == 1 ? "" : "s"); nothing was taken in")
       } else {
-        print(dryRun ? "\(count) account\(count == 1 ? "" : "s") would be taken in" : "\(count) account\(count == 1 ? "" : "s") taken in")
+        print(
+          dryRun
+            ? "\(count) account\(count == 1 ? "" : "s") would be taken in"
+            : "\(count) account\(count == 1 ? "" : "s") taken in")
       }
     }
     if !report.problems.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
@@ -144,7 +156,8 @@ struct ExportAccounts: AsyncParsableCommand {
   }
   private func exportPerson(_ name: String) async throws {
     guard !hashes, !records.isWanted else {
-      throw StartProblem("--hashes and --records are for accounts that move: leave out \(name), or them.", status: .couldNotRun)
+      throw StartProblem(
+        "--hashes and --records are for accounts that move: leave out \(name), or them.", status: .couldNotRun)
     }
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)

@@ -18,17 +18,23 @@ struct Init: AsyncParsableCommand {
   @Option(help: "The service that it protects: http://127.0.0.1:3000.") var upstream: String?
   @Option(help: "Where its state lies: sqlite, or postgres://user@host/database.") var store: String?
   @Option(help: "How messages leave: smtp://…, twilio://…, or a site's https:// address.") var messages: String?
-  @Option(help: "The folder for the master key and a SQLite store; data, in the configuration's folder, unless said otherwise.") var state = "data"
+  @Option(
+    help:
+      "The folder for the master key and a SQLite store; data, in the configuration's folder, unless said otherwise.")
+  var state = "data"
   @Option(help: "The country, in two letters, of phone numbers that are typed without +.") var region = "IN"
   @Option(help: "What messages and pages call the site; its host unless said otherwise.") var service: String?
 
   func run() async throws {
     try SetupFolder.demandEmpty(folder)
     let asked = SetupQuestions()
-    let publicURL = try asked.answer("How will people reach the gateway?", "https://auth.example.com", publicURL, SetupAnswers.publicURL)
-    let upstream = try asked.answer("Which service does it protect?", "http://127.0.0.1:3000", upstream, SetupAnswers.upstream)
+    let publicURL = try asked.answer(
+      "How will people reach the gateway?", "https://auth.example.com", publicURL, SetupAnswers.publicURL)
+    let upstream = try asked.answer(
+      "Which service does it protect?", "http://127.0.0.1:3000", upstream, SetupAnswers.upstream)
     let store = try asked.answer("Where does its state lie?", "sqlite", store, SetupAnswers.store)
-    let messages = try asked.answer("How do messages leave?", "smtp://localhost", messages) { text throws(SetupAnswers.Problem) in
+    let messages = try asked.answer("How do messages leave?", "smtp://localhost", messages) {
+      text throws(SetupAnswers.Problem) in
       try SetupAnswers.messages(text, host: publicURL.host)
     }
     let answers = SetupAnswers(publicURL: publicURL, upstream: upstream, store: store, messages: messages)
@@ -42,7 +48,8 @@ struct Init: AsyncParsableCommand {
       let list = refused.problems.map { "\n  \($0.message)" }.joined()
       throw StartProblem("Nothing was written: a gateway would refuse these answers.\(list)", status: .couldNotRun)
     }
-    let user = ServiceUser.giveSecrets(files.secrets.map { "\(folder)/\($0)" } + (files.secrets.isEmpty ? [] : ["\(folder)/secrets"]))
+    let user = ServiceUser.giveSecrets(
+      files.secrets.map { "\(folder)/\($0)" } + (files.secrets.isEmpty ? [] : ["\(folder)/secrets"]))
     print("Wrote \(files.files.count) files to \(folder); `moongate check` finds nothing wrong with them.")
     print(NextSteps(folder: folder, answers: answers, state: state, user: user).text)
   }
@@ -63,7 +70,9 @@ struct SetupQuestions {
     }
     while true {
       FileHandle.standardError.write(Data("\(question) [\(standard)] ".utf8))
-      guard let line = readLine() else { throw StartProblem("There is no answer to \"\(question)\": nothing was written.", status: .couldNotRun) }
+      guard let line = readLine() else {
+        throw StartProblem("There is no answer to \"\(question)\": nothing was written.", status: .couldNotRun)
+      }
       let said = line.trimmingCharacters(in: .whitespaces)
       do {
         return try judge(said.isEmpty ? standard : said)

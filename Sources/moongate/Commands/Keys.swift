@@ -3,7 +3,8 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// `moongate keys`: the master keys. Never prints a byte of one, but for `add`, `rotate` and `retire` if the ring comes from the environment or from systemd.
+/// `moongate keys`: the master keys. Never prints a byte of one, but for `add`, `rotate` and `retire` if the ring comes
+/// from the environment or from systemd.
 struct KeysCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keys", abstract: "Show, rotate and retire the master keys.",
@@ -58,9 +59,13 @@ struct ShowKeys: AsyncParsableCommand {
     for line in lines {
       let role = line.role.padding(toLength: 8, withPad: " ", startingAt: 0)
       let uses = census.map { "  \($0.words(for: line.name))" } ?? ""
-      print("\(line.name)  \(role)\(uses)\(line.oldest && lines.count > 1 ? "; counters, locks and log hashes are by it" : "")")
+      print(
+        "\(line.name)  \(role)\(uses)\(line.oldest && lines.count > 1 ? "; counters, locks and log hashes are by it" : "")"
+      )
     }
-    if let foreign = census?.foreign, foreign > 0 { print("\(foreign) record\(foreign == 1 ? "" : "s") under none of these keys, or changed") }
+    if let foreign = census?.foreign, foreign > 0 {
+      print("\(foreign) record\(foreign == 1 ? "" : "s") under none of these keys, or changed")
+    }
     if let reason { FileHandle.standardError.write(Data("moongate: the store was not counted. \(reason)\n".utf8)) }
   }
 }
@@ -101,7 +106,8 @@ struct KeySource {
     case .file(let path):
       let before = try read().oldest.name
       let changed = try await KeyFile.change(path, body)
-      tell("Keep a new copy of \(path), apart from the store; backups of the store from before need the copy from before.")
+      tell(
+        "Keep a new copy of \(path), apart from the store; backups of the store from before need the copy from before.")
       if changed.oldest.name == before { tell("A gateway that runs takes it within a second.") }
     case .value:
       let changed = try await body(try read())
@@ -110,7 +116,9 @@ struct KeySource {
     case .credential(let path):
       let changed = try await body(try read())
       let name = (path as NSString).lastPathComponent
-      tell("systemd hands over the key. Write these lines, all of them, to the file that LoadCredential=\(name) names, and restart the gateway:")
+      tell(
+        "systemd hands over the key. Write these lines, all of them, to the file that LoadCredential=\(name) names, and restart the gateway:"
+      )
       print(changed.text, terminator: "")
     }
   }

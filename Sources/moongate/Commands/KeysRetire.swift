@@ -15,10 +15,12 @@ struct RetireKey: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The key, as `moongate keys show` names it.") var name: String
-  @Flag(help: "Take it even so: PINs and passwords that are still under it are removed, and their owners set new ones.") var force = false
+  @Flag(help: "Take it even so: PINs and passwords that are still under it are removed, and their owners set new ones.")
+  var force = false
 
   @Flag(help: "Somebody else may have the key: devices that were recognised by it are new ones.") var leaked = false
-  @Flag(help: "Leave nothing of it: locks and counts begin anew where it is the oldest key. No gateway may serve then.") var completely = false
+  @Flag(help: "Leave nothing of it: locks and counts begin anew where it is the oldest key. No gateway may serve then.")
+  var completely = false
 
   func run() async throws {
     let source = KeySource(try configuration.generation().gateway.key)
@@ -36,7 +38,9 @@ struct RetireKey: AsyncParsableCommand {
           return without
         }
         guard member.role != .retired else {
-          throw StartProblem("\(name) is retired already. It still names counters and devices; --completely ends that, while no gateway serves.")
+          throw StartProblem(
+            "\(name) is retired already. It still names counters and devices; --completely ends that, while no gateway serves."
+          )
         }
         let left = masters.retiring(name, recognising: !leaked, at: opened.now) ?? without
         try await release(opened, masters, left, source, isComplete: false)
@@ -54,7 +58,8 @@ struct RetireKey: AsyncParsableCommand {
       let users = nodes.filter { $0.keys.first.map { $0 == name } ?? true }
       guard !users.isEmpty else { return }
       let names = users.map(\.name).joined(separator: ", ")
-      throw StartProblem("\(name) stays: \(names) still makes things with it. Bring the key file there, or restart it, then try again.")
+      throw StartProblem(
+        "\(name) stays: \(names) still makes things with it. Bring the key file there, or restart it, then try again.")
     }
     guard !nodes.isEmpty else { return }
     let are = nodes.count == 1 ? "1 gateway serves" : "\(nodes.count) gateways serve"
@@ -66,8 +71,11 @@ struct RetireKey: AsyncParsableCommand {
       """)
   }
 
-  /// Tokens of programs are hashed under a key, and move to the current one when they are used: nobody else knows their secrets.
-  private func release(tokensOf name: String, _ opened: OperatorStore, _ ring: KeyRing, _ source: KeySource) async throws {
+  /// Tokens of programs are hashed under a key, and move to the current one when they are used: nobody else knows their
+  /// secrets.
+  private func release(tokensOf name: String, _ opened: OperatorStore, _ ring: KeyRing, _ source: KeySource)
+    async throws
+  {
     guard let left = try await opened.store.accessTokensByKey()[name], left > 0 else { return }
     let tokens = "\(left) token\(left == 1 ? "" : "s") of programs"
     guard force else {
@@ -89,7 +97,9 @@ struct RetireKey: AsyncParsableCommand {
     let now = opened.now
     if let heir = opened.heir {
       // Which of them the store has left behind, it does not say itself.
-      guard isOldest else { throw StartProblem("The store answers to \(heir): `moongate keys retire \(masters.oldest.name)` first.") }
+      guard isOldest else {
+        throw StartProblem("The store answers to \(heir): `moongate keys retire \(masters.oldest.name)` first.")
+      }
       source.tell("Taking \(name) out was interrupted: the store answers to \(heir) already. Going on from there.")
     } else {
       try demandUnused(by: try await opened.store.nodes(at: now), isOldest: isOldest)
@@ -109,17 +119,21 @@ struct RetireKey: AsyncParsableCommand {
     try await release(tokensOf: name, opened, ring, source)
     if let left = census.sealed[name], left > 0 {
       throw StartProblem(
-        "\(name) stays: \(records(left)) came under it meanwhile. Bring the key file to the gateways that still use it, then try again.")
+        "\(name) stays: \(records(left)) came under it meanwhile. Bring the key file to the gateways that still use it, then try again."
+      )
     }
     if let lost = before.hashWords(for: name) { source.tell("Removed with the hashes that were under it: \(lost).") }
     // Again: looking through a million accounts takes minutes, in which a gateway may have started with an old file.
     if opened.heir == nil { try demandUnused(by: try await opened.store.nodes(at: opened.now), isOldest: isOldest) }
     if isOldest, opened.heir == nil {
       let locks = try await opened.desk.locks().count
-      switch try await opened.store.replaceFingerprint(ring.fingerprint, with: KeyRing(left).fingerprint, at: opened.now) {
+      switch try await opened.store.replaceFingerprint(
+        ring.fingerprint, with: KeyRing(left).fingerprint, at: opened.now)
+      {
       case .replaced: break
       case .served(let nodes): try demandUnused(by: nodes, isOldest: true)
-      case .notTheirs: throw StartProblem("The store answers to neither \(name) nor the key after it: nothing was changed.")
+      case .notTheirs:
+        throw StartProblem("The store answers to neither \(name) nor the key after it: nothing was changed.")
       }
       source.tell(
         """
@@ -134,6 +148,7 @@ struct RetireKey: AsyncParsableCommand {
 
   private func after(_ isComplete: Bool) -> String {
     if isComplete { return "and devices that carry its mark are new ones." }
-    return "locks and counts stay, and \(leaked ? "devices that carry its mark are new ones" : "devices that carry its mark are known for a year")."
+    return
+      "locks and counts stay, and \(leaked ? "devices that carry its mark are new ones" : "devices that carry its mark are known for a year")."
   }
 }

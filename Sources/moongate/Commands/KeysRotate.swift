@@ -49,7 +49,9 @@ struct RotateKeys: AsyncParsableCommand {
         if !force { try await demandAlone() }
         rotated = try masters.adding().rotated() ?? masters
       }
-      source.tell("\(rotated.current.name) is the current key; \(masters.current.name) is a former one, and what was made with it stays good.")
+      source.tell(
+        "\(rotated.current.name) is the current key; \(masters.current.name) is a former one, and what was made with it stays good."
+      )
       return rotated
     }
   }
@@ -59,7 +61,8 @@ struct RotateKeys: AsyncParsableCommand {
       return try await OperatorStore.with(configuration) { try await $0.store.nodes(at: $0.now) }
     } catch let problem as StartProblem {
       throw StartProblem(
-        "Whether other gateways serve from the store could not be seen. \(problem.sentence) To rotate even so: --force.", status: .couldNotRun)
+        "Whether other gateways serve from the store could not be seen. \(problem.sentence) To rotate even so: --force.",
+        status: .couldNotRun)
     }
   }
 
@@ -93,7 +96,8 @@ extension MasterKeys {
   /// - Throws: a sentence where there are too many.
   fileprivate func adding() throws(StartProblem) -> MasterKeys {
     do { return try adding(MasterKey.fresh()) } catch {
-      throw StartProblem("There are \(members.count) keys already: `moongate keys retire` one that nothing is under any more.")
+      throw StartProblem(
+        "There are \(members.count) keys already: `moongate keys retire` one that nothing is under any more.")
     }
   }
 }

@@ -2,7 +2,8 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// A lock in a line, as operators read it: `phone +91 98765 43210 · account ac_… · phone_otp/verify · until 12:40 (in 11 min) · …`.
+/// A lock in a line, as operators read it:
+/// `phone +91 98765 43210 · account ac_… · phone_otp/verify · until 12:40 (in 11 min) · …`.
 struct LockText {
   let named: NamedLock
   let now: Timestamp
@@ -16,7 +17,8 @@ struct LockText {
     if let account = named.account { parts.append("account \(account)") }
     if parts.isEmpty { parts.append(named.sources.first.map { "address \($0.address)" } ?? "somebody") }
     parts.append("\(lock.provider)/\(lock.limit)")
-    parts.append(lock.until.map { "until \(clockTime($0)) (in \(Self.span($0 - now)))" } ?? "until an operator lifts it")
+    parts.append(
+      lock.until.map { "until \(clockTime($0)) (in \(Self.span($0 - now)))" } ?? "until an operator lifts it")
     if let location = named.location { parts.append("by \(location)") }
     if let source = named.sources.first {
       let all = named.failures == FailedAttempt.most ? "the last \(named.failures)" : "\(named.failures)"

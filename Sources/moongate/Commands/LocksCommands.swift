@@ -38,7 +38,8 @@ struct ClearLocks: AsyncParsableCommand {
     commandName: "clear", abstract: "Lift locks, and turn on again what a limit turned off.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "Whose locks: a number in any spelling, an address, an account's id; or a lock's id.") var names: [String] = []
+  @Argument(help: "Whose locks: a number in any spelling, an address, an account's id; or a lock's id.") var names:
+    [String] = []
   @Flag(help: "All that stand.") var all = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false

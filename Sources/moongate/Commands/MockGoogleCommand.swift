@@ -15,15 +15,19 @@ struct MockGoogleCommand: AsyncParsableCommand {
       """)
 
   @Option(help: "The port to listen on; 0 lets the system choose.") var port = 9400
-  @Option(help: "An address that people may be sent back to, to the letter; may be given more than once.") var redirect: [String] = []
+  @Option(help: "An address that people may be sent back to, to the letter; may be given more than once.") var redirect:
+    [String] = []
   @Option(help: "The id of its one client.") var clientId = "moongate"
   @Option(help: "The client's secret; made up and printed where it is left out.") var clientSecret: String?
   @Option(help: "How it calls itself, where that is not http://localhost:PORT.") var issuer: String?
 
   func validate() throws {
-    guard (0...65_535).contains(port) else { throw ValidationError("--port must lie between 0 and 65535; it is \(port).") }
+    guard (0...65_535).contains(port) else {
+      throw ValidationError("--port must lie between 0 and 65535; it is \(port).")
+    }
     guard !redirect.isEmpty else {
-      throw ValidationError("Say where people are sent back to: --redirect http://localhost:8080/auth/callback/google_oauth")
+      throw ValidationError(
+        "Say where people are sent back to: --redirect http://localhost:8080/auth/callback/google_oauth")
     }
   }
 
@@ -41,14 +45,17 @@ struct MockGoogleCommand: AsyncParsableCommand {
         let name = issuer ?? "http://localhost:\(channel.localAddress?.port ?? port)"
         let path = URLComponents(string: name)?.path ?? ""
         await site.open(
-          MockGoogleSite(MockGoogle(issuer: name, clients: { [client] }, random: { SystemRandom().bytes($0) }), path: path))
-        let lines = "mock-google listens\n  issuer         \(name)\n  client_id      \(clientId)\n  client_secret  \(secret)\n"
+          MockGoogleSite(
+            MockGoogle(issuer: name, clients: { [client] }, random: { SystemRandom().bytes($0) }), path: path))
+        let lines =
+          "mock-google listens\n  issuer         \(name)\n  client_id      \(clientId)\n  client_secret  \(secret)\n"
         try? FileHandle.standardOutput.write(contentsOf: Data(lines.utf8))
       }, logger: logger)
     do {
       try await application.runService()
     } catch  where "\(error)".contains("EADDRINUSE") || "\(error)".contains("errno: 98") {
-      throw StartProblem("Port \(port) is taken by another program. Stop it, or give another --port.", status: .couldNotRun)
+      throw StartProblem(
+        "Port \(port) is taken by another program. Stop it, or give another --port.", status: .couldNotRun)
     }
   }
 }

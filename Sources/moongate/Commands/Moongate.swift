@@ -12,8 +12,8 @@ public enum Moongate {
   /// The providers that come with Moongate, in the order in which they are offered.
   public static let shipped: [any Provider] = Providers.shipped
 
-  /// Reads the command line, does what it says, and ends the process with the exit statuses of exact.md: 0, 1 (found something), 2 (could
-  /// not run).
+  /// Reads the command line, does what it says, and ends the process with the exit statuses of exact.md: 0, 1 (found
+  /// something), 2 (could not run).
   /// - Parameter providers: all that this program has, in the order in which they are offered.
   public static func run(providers: [any Provider] = shipped) async -> Never {
     await Providers.$all.withValue(providers) { await CommandLineCall.run() }
@@ -24,10 +24,12 @@ public enum Moongate {
 /// The command. Each subcommand is a file of its own.
 struct RootCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "moongate", abstract: "An authentication gateway: it makes every caller prove who they are before a request reaches a service.",
+    commandName: "moongate",
+    abstract: "An authentication gateway: it makes every caller prove who they are before a request reaches a service.",
     version: BuildVersion.text,
     subcommands: [
-      Serve.self, Init.self, Check.self, Reload.self, Upgrade.self, Health.self, Doctor.self, Policy.self, ProviderCommand.self,
+      Serve.self, Init.self, Check.self, Reload.self, Upgrade.self, Health.self, Doctor.self, Policy.self,
+      ProviderCommand.self,
       AccountCommand.self,
       GroupCommand.self,
       LocksCommand.self,
@@ -39,13 +41,15 @@ struct RootCommand: AsyncParsableCommand {
 
 /// Where every tool looks for its configuration.
 struct ConfigurationOption: ParsableArguments {
-  @Option(name: .customLong("config"), help: "The folder with gateway.lua, routes.lua, policies/ and flows/.") var folder = "config"
+  @Option(name: .customLong("config"), help: "The folder with gateway.lua, routes.lua, policies/ and flows/.")
+  var folder = "config"
 
   /// - Throws: a sentence, with exit status 2, where there is no such folder.
   func checked() throws(StartProblem) -> String {
     var isFolder: ObjCBool = false
     guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
-      throw StartProblem("There is no folder \(folder). Name the configuration's folder by --config FOLDER.", status: .couldNotRun)
+      throw StartProblem(
+        "There is no folder \(folder). Name the configuration's folder by --config FOLDER.", status: .couldNotRun)
     }
     return folder
   }

@@ -11,7 +11,9 @@ struct MoongateSource {
   /// - Throws: a sentence where there are none.
   init(_ named: String?) throws(StartProblem) {
     if let named, named.contains("://") || named.hasPrefix("git@") {
-      guard !named.contains("\""), !named.contains("\\") else { throw StartProblem("\(named) is no git address.", status: .couldNotRun) }
+      guard !named.contains("\""), !named.contains("\\") else {
+        throw StartProblem("\(named) is no git address.", status: .couldNotRun)
+      }
       dependency = ".package(url: \"\(named)\", branch: \"main\")"
       configuration = named
       return
@@ -30,13 +32,17 @@ struct MoongateSource {
     }
     let path = folder.path(percentEncoded: false)
     let clean = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-    guard !clean.contains("\""), !clean.contains("\\") else { throw StartProblem("\(clean) has quotes in its path.", status: .couldNotRun) }
+    guard !clean.contains("\""), !clean.contains("\\") else {
+      throw StartProblem("\(clean) has quotes in its path.", status: .couldNotRun)
+    }
     dependency = ".package(name: \"moongate\", path: \"\(clean)\")"
     configuration = "\(clean)/config"
   }
 
   private static func isSource(_ folder: URL) -> Bool {
-    guard let text = try? String(contentsOf: folder.appending(path: "Package.swift"), encoding: .utf8) else { return false }
+    guard let text = try? String(contentsOf: folder.appending(path: "Package.swift"), encoding: .utf8) else {
+      return false
+    }
     return text.contains("name: \"moongate\",") && text.contains("MoongateSDK")
   }
 }

@@ -5,7 +5,8 @@ import MoongatePolicy
 import MoongateSDK
 import MoongateStore
 
-/// The store of a configuration, opened beside the gateway that may be running on it: what is changed here is seen there within a second.
+/// The store of a configuration, opened beside the gateway that may be running on it: what is changed here is seen
+/// there within a second.
 struct OperatorStore {
   let desk: AccountAdministration
   let generation: any PolicyGeneration
@@ -14,7 +15,8 @@ struct OperatorStore {
   let keys: KeyRing
   let store: any SQLStore
 
-  /// The key of the ring to which the store answers where that is not the oldest one: taking that one out was interrupted.
+  /// The key of the ring to which the store answers where that is not the oldest one: taking that one out was
+  /// interrupted.
   let heir: String?
 
   let clock: any GatewayClock
@@ -39,11 +41,16 @@ struct OperatorStore {
     let log = SecurityLog(logger: Logger(label: "security") { LineLog(label: $0, level: .notice) })
     store.memory.recorded.subscribe { log.note($0) }
     clock = opened.clock
-    desk = AccountAdministration(store: store, providers: registry, keys: keys, clock: opened.clock, random: SystemRandom())
+    desk = AccountAdministration(
+      store: store, providers: registry, keys: keys, clock: opened.clock, random: SystemRandom())
   }
 
-  private static func open(_ gateway: GatewaySettings, _ finishesRetirement: Bool) async throws -> (OpenedStore, KeyRing, heir: String?) {
-    if case .sqlite(let path) = gateway.store, !FileManager.default.fileExists(atPath: path) { throw StoreRefusal.nothingThere(path: path) }
+  private static func open(_ gateway: GatewaySettings, _ finishesRetirement: Bool) async throws -> (
+    OpenedStore, KeyRing, heir: String?
+  ) {
+    if case .sqlite(let path) = gateway.store, !FileManager.default.fileExists(atPath: path) {
+      throw StoreRefusal.nothingThere(path: path)
+    }
     let keys = KeyRing(try KeySource(gateway.key).read())
     do {
       return (try await OpenedStore(gateway.store, keys), keys, nil)
@@ -59,7 +66,8 @@ struct OperatorStore {
   /// Works on the store and closes it.
   /// - Throws: what the body throws; a sentence, with exit status 2, where the store does not answer.
   static func with<Value>(
-    _ configuration: ConfigurationOption, finishesRetirement: Bool = false, _ body: (OperatorStore) async throws -> Value
+    _ configuration: ConfigurationOption, finishesRetirement: Bool = false,
+    _ body: (OperatorStore) async throws -> Value
   ) async throws -> Value {
     let opened = try await OperatorStore(configuration, finishesRetirement: finishesRetirement)
     defer { opened.close() }
@@ -76,7 +84,8 @@ struct OperatorStore {
     let found = try await desk.accounts(named: name, region: gateway.region)
     guard let account = found.first else { throw StartProblem("There is no account \(name).") }
     guard found.count == 1 else {
-      throw StartProblem("\(name) names \(found.count) accounts; say which by its id: \(found.map(\.id).joined(separator: ", ")).")
+      throw StartProblem(
+        "\(name) names \(found.count) accounts; say which by its id: \(found.map(\.id).joined(separator: ", ")).")
     }
     return account
   }

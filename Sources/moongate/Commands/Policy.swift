@@ -10,7 +10,8 @@ struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Try out, explain and compare policies.",
     subcommands: [
-      PolicyTest.self, Show.self, PolicyFacts.self, Explain.self, Simulate.self, Diff.self, PolicyShadowCommand.self, PolicyTypes.self,
+      PolicyTest.self, Show.self, PolicyFacts.self, Explain.self, Simulate.self, Diff.self, PolicyShadowCommand.self,
+      PolicyTypes.self,
     ])
 }
 
@@ -38,13 +39,15 @@ extension ConfigurationOption {
     let generation = asked.generation()
     await programs.end()
     guard let generation else {
-      throw StartProblem("\(folder) has problems, so its providers cannot be told: `moongate check --config \(folder)` tells them.")
+      throw StartProblem(
+        "\(folder) has problems, so its providers cannot be told: `moongate check --config \(folder)` tells them.")
     }
     return generation.registry ?? compiledIn
   }
 
   private static func loaded(_ folder: String) throws -> LoadedConfiguration {
-    let loader = ConfigurationLoader(providers: try Providers.registry().all, programs: ProviderProcessManager.forTools().loading())
+    let loader = ConfigurationLoader(
+      providers: try Providers.registry().all, programs: ProviderProcessManager.forTools().loading())
     switch loader.read(folder: folder) {
     case .success(let loaded): return loaded
     case .failure(let refused):
@@ -64,7 +67,9 @@ enum ToolJSON {
   /// JSON that is written already, in the form of `text(_ value:)`.
   static func text(_ json: [UInt8]) throws -> String {
     let value = try JSONSerialization.jsonObject(with: Data(json), options: .fragmentsAllowed)
-    let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted, .fragmentsAllowed]
+    let options: JSONSerialization.WritingOptions = [
+      .sortedKeys, .withoutEscapingSlashes, .prettyPrinted, .fragmentsAllowed,
+    ]
     return String(decoding: try JSONSerialization.data(withJSONObject: value, options: options), as: UTF8.self)
   }
 
@@ -88,7 +93,8 @@ struct Span: ExpressibleByArgument {
   private init(duration: Duration) { self.duration = duration }
 
   init?(argument: String) {
-    guard let unit = argument.last, let seconds = ["s": 1, "m": 60, "h": 3600, "d": 86_400][unit], let count = Int64(argument.dropLast()), count > 0,
+    guard let unit = argument.last, let seconds = ["s": 1, "m": 60, "h": 3600, "d": 86_400][unit],
+      let count = Int64(argument.dropLast()), count > 0,
       count <= 36_500
     else { return nil }
     duration = .seconds(count * Int64(seconds))

@@ -22,15 +22,19 @@ struct PolicyFacts: AsyncParsableCommand {
 
   func run() async throws {
     let address = try ip.map { text in
-      guard let address = IPAddressText.parse(text.utf8) else { throw StartProblem("--ip \(text) is no IP address.", status: .couldNotRun) }
+      guard let address = IPAddressText.parse(text.utf8) else {
+        throw StartProblem("--ip \(text) is no IP address.", status: .couldNotRun)
+      }
       return address
     }
     let generation = try configuration.generation()
     let (policy, identifier) = try read(generation)
     guard Self.hasStore(generation.gateway) else {
-      FileHandle.standardError.write(Data("There is no store yet, so there is no account and nothing is counted.\n".utf8))
+      FileHandle.standardError.write(
+        Data("There is no store yet, so there is no account and nothing is counted.\n".utf8))
       let facts = PersonFacts(
-        policy, in: generation, keys: try KeyRing(master: [UInt8](repeating: 0, count: 32)), at: SystemClock(floor: Timestamp(milliseconds: 0)).now()
+        policy, in: generation, keys: try KeyRing(master: [UInt8](repeating: 0, count: 32)),
+        at: SystemClock(floor: Timestamp(milliseconds: 0)).now()
       )
       .facts(of: identifier, nil, from: address)
       return try tell(FactListing(facts, of: policy, in: generation, knowsAddress: address != nil))
@@ -53,7 +57,8 @@ struct PolicyFacts: AsyncParsableCommand {
     if let provider, generation.policies[provider] == nil {
       let names = generation.policies.keys.map(\.rawValue)
       throw StartProblem(
-        "gateway.lua configures no provider \(provider)\(Suggestion.phrase(for: provider.rawValue, among: names)).", status: .couldNotRun)
+        "gateway.lua configures no provider \(provider)\(Suggestion.phrase(for: provider.rawValue, among: names)).",
+        status: .couldNotRun)
     }
     let asked = registry.all.filter { one in
       let name = one.descriptor.name
@@ -63,7 +68,8 @@ struct PolicyFacts: AsyncParsableCommand {
     for one in asked {
       let fields = one.descriptor.beginFields.filter { $0.kind == .phone || $0.kind == .email }
       let input = ProviderInput(
-        fields: Dictionary(fields.map { ($0.name, .text(name)) }) { first, _ in first }, defaultRegion: generation.gateway.region)
+        fields: Dictionary(fields.map { ($0.name, .text(name)) }) { first, _ in first },
+        defaultRegion: generation.gateway.region)
       do throws(InputProblem) {
         let identifier: Identifier?
         if let codes = one as? any CodeProvider {
@@ -88,5 +94,7 @@ struct PolicyFacts: AsyncParsableCommand {
     return true
   }
 
-  private func tell(_ listing: FactListing) throws { print(json ? try ToolJSON.text(listing) : listing.text(colour: Terminal.showsColour)) }
+  private func tell(_ listing: FactListing) throws {
+    print(json ? try ToolJSON.text(listing) : listing.text(colour: Terminal.showsColour))
+  }
 }

@@ -6,11 +6,13 @@ import MoongatePolicy
 /// `moongate policy shadow`: a candidate judges live traffic beside the active configuration, without effect.
 struct PolicyShadowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "shadow", abstract: "Let a candidate judge live traffic beside the active configuration, without effect.",
+    commandName: "shadow",
+    abstract: "Let a candidate judge live traffic beside the active configuration, without effect.",
     discussion: """
       `moongate policy shadow FOLDER` loads the folder into the gateway that runs. It sends nothing, writes nothing and refuses nobody. `status` shows which \
       decisions would differ, and why; `promote` makes it the active configuration; `stop` ends it. Where FOLDER is called like one of these, write ./FOLDER.
-      """, subcommands: [ShadowStart.self, ShadowStatus.self, ShadowPromote.self, ShadowStop.self], defaultSubcommand: ShadowStart.self)
+      """, subcommands: [ShadowStart.self, ShadowStatus.self, ShadowPromote.self, ShadowStop.self],
+    defaultSubcommand: ShadowStart.self)
 }
 
 /// `moongate policy shadow FOLDER`.
@@ -82,7 +84,8 @@ struct ShadowPromote: AsyncParsableCommand {
 
 /// `moongate policy shadow stop`.
 struct ShadowStop: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(commandName: "stop", abstract: "End the candidate, and forget what it has seen.")
+  static let configuration = CommandConfiguration(
+    commandName: "stop", abstract: "End the candidate, and forget what it has seen.")
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var identity: OperatorOption
@@ -90,7 +93,8 @@ struct ShadowStop: AsyncParsableCommand {
   func run() async throws {
     let gateway = try RunningGateway(configuration)
     let query = try gateway.asked(by: identity, "moongate policy shadow stop")
-    try gateway.demand(try await gateway.client.act("DELETE", "/policy/shadow", query: query, within: .seconds(5)), json: false)
+    try gateway.demand(
+      try await gateway.client.act("DELETE", "/policy/shadow", query: query, within: .seconds(5)), json: false)
     print("it looks on no more")
   }
 }
@@ -131,8 +135,12 @@ struct SeenShadow: Decodable {
     var lines = ["\(id.prefix(8)) from \(folder), since \(since)\(by.map { ", by \($0)" } ?? "")"]
     if let failure { lines.append("nothing is compared any more: \(failure)") }
     let differ = all(differing) == 0 ? "none differs" : "\(all(differing)) differ"
-    lines.append("\(all(judged)) decisions: \(differ)\(all(dropped) > 0 ? "; \(all(dropped)) more were not looked at, for want of room" : "")")
-    if countersRestarted > 0 { lines.append("its counters began anew \(countersRestarted) times: locks that last long may not be seen") }
+    lines.append(
+      "\(all(judged)) decisions: \(differ)\(all(dropped) > 0 ? "; \(all(dropped)) more were not looked at, for want of room" : "")"
+    )
+    if countersRestarted > 0 {
+      lines.append("its counters began anew \(countersRestarted) times: locks that last long may not be seen")
+    }
     for difference in differences {
       lines.append("")
       lines.append("  \(difference.count) × \(difference.about): \(difference.active) → \(difference.candidate)")

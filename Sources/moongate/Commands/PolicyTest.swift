@@ -8,13 +8,16 @@ import MoongateSDK
 struct PolicyTest: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "test",
-    abstract: "Play the cases of tests/, and those that come with providers, on the real engine, with a virtual clock and an empty store each.",
+    abstract:
+      "Play the cases of tests/, and those that come with providers, on the real engine, with a virtual clock and an empty store each.",
     discussion:
       "Tells the cases that fail, act by act, and how many hold; -v tells all of them. Exits with 0 where all hold, 1 where one fails or a file has a problem, 2 where there is nothing to look at."
   )
 
   @OptionGroup var configuration: ConfigurationOption
-  @Flag(name: [.customShort("v"), .long], help: "Tell every case with its file, and each act of those that fail for one reason.") var verbose = false
+  @Flag(
+    name: [.customShort("v"), .long],
+    help: "Tell every case with its file, and each act of those that fail for one reason.") var verbose = false
   @Flag(help: "Show which limits, functions and branches the cases touch.") var coverage = false
   @Flag(help: "Print JSON.") var json = false
 
@@ -81,11 +84,14 @@ struct CaseReportDocument: Encodable {
         failure: outcome.failure.map { failure in
           Failure(
             file: failure.location.file, line: failure.location.line, message: failure.summary,
-            differences: failure.differences.map { Failure.Difference(field: $0.field, expected: $0.expected, actual: $0.actual) })
+            differences: failure.differences.map {
+              Failure.Difference(field: $0.field, expected: $0.expected, actual: $0.actual)
+            })
         },
         trace: outcome.trace.map {
           Act(
-            seconds: Double($0.at.wholeMilliseconds) / 1000, act: $0.act, outcome: $0.outcome, file: $0.location.file, line: $0.location.line)
+            seconds: Double($0.at.wholeMilliseconds) / 1000, act: $0.act, outcome: $0.outcome, file: $0.location.file,
+            line: $0.location.line)
         })
     }
     coverage = withCoverage ? report.coverage : nil

@@ -12,7 +12,8 @@ struct PolicyTypes: AsyncParsableCommand {
       programs that declare facts.
       """)
 
-  @Option(name: .customLong("config"), help: "A folder whose programs are asked what facts they declare.") var folder: String?
+  @Option(name: .customLong("config"), help: "A folder whose programs are asked what facts they declare.") var folder:
+    String?
 
   func run() async throws {
     let providers = try await ConfigurationOption.registry(of: folder).all.map(\.descriptor)

@@ -20,7 +20,9 @@ final class ProgramTestFile: Sendable {
       try? manager.createDirectory(atPath: path, withIntermediateDirectories: false)
     } else {
       var isFolder: ObjCBool = false
-      if manager.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue { try? manager.removeItem(atPath: path) }
+      if manager.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
+        try? manager.removeItem(atPath: path)
+      }
       if manager.fileExists(atPath: aside) { try? manager.moveItem(atPath: aside, toPath: path) }
     }
   }

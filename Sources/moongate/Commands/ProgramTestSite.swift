@@ -3,9 +3,11 @@ import MoongateConformance
 import MoongateSDK
 import Synchronization
 
-/// A site on this machine that plays what a tried program sends by: it notes every request, and works, fails or hangs as it is told.
+/// A site on this machine that plays what a tried program sends by: it notes every request, and works, fails or hangs
+/// as it is told.
 ///
-/// One connection, one request, one thread: a suite asks little. What it understands of HTTP/1.1 is a head and a `Content-Length`.
+/// One connection, one request, one thread: a suite asks little. What it understands of HTTP/1.1 is a head and a
+/// `Content-Length`.
 final class ProgramTestSite: Sendable {
   private static let longestHead = 65_536
   private static let longestBody = 1 << 20
@@ -29,7 +31,8 @@ final class ProgramTestSite: Sendable {
   /// - Throws: a sentence where this machine has no port left.
   init(answers: [String: [UInt8]] = [:]) throws(StartProblem) {
     self.answers = answers
-    let none = StartProblem("No port could be opened on this machine for the site that the program is to send by.", status: .couldNotRun)
+    let none = StartProblem(
+      "No port could be opened on this machine for the site that the program is to send by.", status: .couldNotRun)
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     guard listener >= 0 else { throw none }
     self.listener = listener
@@ -38,7 +41,9 @@ final class ProgramTestSite: Sendable {
     name.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
     var size = socklen_t(MemoryLayout<sockaddr_in>.size)
     let isBound = withUnsafeMutablePointer(to: &name) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, size) == 0 && getsockname(listener, $0, &size) == 0 }
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(listener, $0, size) == 0 && getsockname(listener, $0, &size) == 0
+      }
     }
     guard isBound, listen(listener, 64) == 0 else {
       close(listener)
@@ -120,7 +125,8 @@ final class ProgramTestSite: Sendable {
       guard let more = chunk(client) else { return nil }
       body += more
     }
-    return WebRequest(method: String(first[0]), url: address + first[1], headers: headers, body: Array(body.prefix(length)))
+    return WebRequest(
+      method: String(first[0]), url: address + first[1], headers: headers, body: Array(body.prefix(length)))
   }
 
   private func chunk(_ client: Int32) -> [UInt8]? {
@@ -132,7 +138,8 @@ final class ProgramTestSite: Sendable {
   }
 
   private func write(_ client: Int32, status: String, _ body: [UInt8]) {
-    let head = "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(body.count)\r\nConnection: close\r\n\r\n"
+    let head =
+      "HTTP/1.1 \(status)\r\nContent-Type: application/json\r\nContent-Length: \(body.count)\r\nConnection: close\r\n\r\n"
     var rest = Array(head.utf8) + body
     while !rest.isEmpty {
       let count = send(client, rest, rest.count, Int32(MSG_NOSIGNAL))

@@ -35,9 +35,13 @@ struct ProviderList: AsyncParsableCommand {
     let entries = try await ConfigurationOption.registry(of: folder).all.map { provider in
       let descriptor = provider.descriptor
       return Entry(
-        name: descriptor.name.rawValue, shape: provider is any CodeProvider ? "code" : "full", begin: descriptor.beginFields.map(\.name),
-        submit: descriptor.submitFields.map(\.name), settings: descriptor.settings.map(\.name), outcomes: descriptor.outcomes.map(\.reason.rawValue),
-        facts: descriptor.facts.map { fact in "\(descriptor.of(fact)?.rawValue ?? "providers.\(descriptor.name)").\(fact.name)" },
+        name: descriptor.name.rawValue, shape: provider is any CodeProvider ? "code" : "full",
+        begin: descriptor.beginFields.map(\.name),
+        submit: descriptor.submitFields.map(\.name), settings: descriptor.settings.map(\.name),
+        outcomes: descriptor.outcomes.map(\.reason.rawValue),
+        facts: descriptor.facts.map { fact in
+          "\(descriptor.of(fact)?.rawValue ?? "providers.\(descriptor.name)").\(fact.name)"
+        },
         sdk: descriptor.sdk,
         instanceOf: descriptor.instanceOf?.rawValue)
     }
@@ -49,7 +53,8 @@ struct ProviderList: AsyncParsableCommand {
     for entry in entries {
       let settings = entry.settings.isEmpty ? "no settings" : "settings: \(entry.settings.joined(separator: ", "))"
       let instance = entry.instanceOf.map { "an instance of \($0), " } ?? ""
-      print("\(entry.name.padding(toLength: width, withPad: " ", startingAt: 0))  \(entry.shape)  \(instance)\(settings)")
+      print(
+        "\(entry.name.padding(toLength: width, withPad: " ", startingAt: 0))  \(entry.shape)  \(instance)\(settings)")
     }
   }
 }

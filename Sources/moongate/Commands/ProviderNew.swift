@@ -2,10 +2,12 @@ import ArgumentParser
 import Foundation
 import MoongateSDK
 
-/// `moongate provider new NAME`: a folder with a provider that builds, holds the conformance suite, and has its policy, tests and README.
+/// `moongate provider new NAME`: a folder with a provider that builds, holds the conformance suite, and has its policy,
+/// tests and README.
 struct ProviderNew: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "new", abstract: "Begin a provider: a folder that builds, passes the conformance suite, and says what to do next.")
+    commandName: "new",
+    abstract: "Begin a provider: a folder that builds, passes the conformance suite, and says what to do next.")
 
   /// The language that it is written in.
   enum Language: String, ExpressibleByArgument, CaseIterable {
@@ -25,7 +27,9 @@ struct ProviderNew: ParsableCommand {
   @Argument(help: "What flows and policies will call it: pigeon_post.") var name: String
   @Option(help: "What it is written in.") var language = Language.swift
   @Option(help: "code: it sends codes. full: it verifies by itself.") var shape = Shape.code
-  @Option(help: "Moongate's sources: a folder or a git address. Found by itself where this program was built from them.") var moongate: String?
+  @Option(
+    help: "Moongate's sources: a folder or a git address. Found by itself where this program was built from them.")
+  var moongate: String?
   @Option(help: "Where the folder is made.") var into = "."
 
   func run() throws {
@@ -52,8 +56,10 @@ struct NewProvider: Sendable {
 
   /// Modules and types that a module of the name would hide.
   private static let taken: Set<String> = [
-    "Foundation", "Swift", "Testing", "Gateway", "Moongate", "MoongateSDK", "MoongateConformance", "MoongateCommand", "Provider", "CodeProvider",
-    "FullProvider", "Identifier", "Message", "Messenger", "Outcome", "Proof", "Shown", "String", "Int", "Array", "Task", "Result",
+    "Foundation", "Swift", "Testing", "Gateway", "Moongate", "MoongateSDK", "MoongateConformance", "MoongateCommand",
+    "Provider", "CodeProvider",
+    "FullProvider", "Identifier", "Message", "Messenger", "Outcome", "Proof", "Shown", "String", "Int", "Array", "Task",
+    "Result",
   ]
 
   /// - Throws: a sentence where the name is none, or is taken.
@@ -70,12 +76,15 @@ struct NewProvider: Sendable {
       throw StartProblem("This program has a provider `\(name)` already: choose another name.", status: .couldNotRun)
     }
     if Self.taken.contains(typeName) {
-      throw StartProblem("A module named \(typeName) would hide one of that name: choose another name.", status: .couldNotRun)
+      throw StartProblem(
+        "A module named \(typeName) would hide one of that name: choose another name.", status: .couldNotRun)
     }
   }
 
   /// `PigeonPost` of `pigeon_post`.
-  var typeName: String { name.rawValue.split(separator: "_").map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined() }
+  var typeName: String {
+    name.rawValue.split(separator: "_").map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
+  }
 
   /// `Pigeon post`, for people.
   var title: String {

@@ -1,7 +1,7 @@
 import MoongateSDK
 
-// A Swift package of one provider, and beside it a package of a gateway that has it. The first depends on MoongateSDK and on the conformance suite alone, so
-// its tests build without the gateway.
+// A Swift package of one provider, and beside it a package of a gateway that has it. The first depends on MoongateSDK
+// and on the conformance suite alone, so its tests build without the gateway.
 
 extension ProviderTemplate {
   /// - Throws: a sentence where Moongate's sources are not found.
@@ -11,11 +11,14 @@ extension ProviderTemplate {
     let (sources, resources) = ("Sources/NewProvider", "Sources/NewProvider/Resources")
     var files: [String: [UInt8]] = [
       "Package.swift": PackageResources.provider_package_swift,
-      "\(sources)/NewProvider.swift": isCode ? PackageResources.code_provider_swift : PackageResources.full_provider_swift,
+      "\(sources)/NewProvider.swift": isCode
+        ? PackageResources.code_provider_swift : PackageResources.full_provider_swift,
       "\(resources)/policy.lua": isCode ? PackageResources.code_policy_lua : PackageResources.full_policy_lua,
       "\(resources)/hi.words": isCode ? PackageResources.code_hi_words : PackageResources.full_hi_words,
-      "Tests/NewProviderTests/NewProviderTests.swift": isCode ? PackageResources.code_tests_swift : PackageResources.full_tests_swift,
-      "gateway/Package.swift": PackageResources.gateway_package_swift, "gateway/Sources/gateway/main.swift": PackageResources.gateway_main_swift,
+      "Tests/NewProviderTests/NewProviderTests.swift": isCode
+        ? PackageResources.code_tests_swift : PackageResources.full_tests_swift,
+      "gateway/Package.swift": PackageResources.gateway_package_swift,
+      "gateway/Sources/gateway/main.swift": PackageResources.gateway_main_swift,
       "README.md": PackageResources.swift_readme_md, ".gitignore": Array(".build/\n".utf8),
     ]
     if !isCode {
@@ -25,15 +28,22 @@ extension ProviderTemplate {
     }
     let words = [
       "@FLOWS@": isCode ? "" : "its flows, their cases, ", "@CONFIG@": source.configuration,
-      "@STEPS@\n": text(isCode ? PackageResources.code_steps_md : PackageResources.full_steps_md), "@ENTRY@": isCode ? "{ mail = outbox() }" : "{}",
+      "@STEPS@\n": text(isCode ? PackageResources.code_steps_md : PackageResources.full_steps_md),
+      "@ENTRY@": isCode ? "{ mail = outbox() }" : "{}",
       ".package(name: \"moongate\", path: \"/moongate\")": source.dependency,
     ]
     return ProviderTemplate(
       files: filled(files, words, for: new),
       steps: [
         ("swift test", "runs the conformance suite, without building the gateway"),
-        ("swift run --package-path gateway gateway provider test \(new.name)", "prints what the suite says, rule by rule; builds the gateway first"),
-        ("swift run --package-path gateway gateway serve --config …", "serves with it, once gateway.lua and a flow name it"),
+        (
+          "swift run --package-path gateway gateway provider test \(new.name)",
+          "prints what the suite says, rule by rule; builds the gateway first"
+        ),
+        (
+          "swift run --package-path gateway gateway serve --config …",
+          "serves with it, once gateway.lua and a flow name it"
+        ),
       ])
   }
 }

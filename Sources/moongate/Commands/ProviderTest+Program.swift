@@ -7,8 +7,8 @@ import Synchronization
 
 // `moongate provider test ./program`: the same suite, run against a provider that is another program.
 
-/// A program that is tried out: started as a gateway would start it, with settings that the subject says or the suite makes up, in an empty folder
-/// of its own that goes with it.
+/// A program that is tried out: started as a gateway would start it, with settings that the subject says or the suite
+/// makes up, in an empty folder of its own that goes with it.
 struct TriedProgram {
   let provider: any Provider
   private let stage: ProgramTestEnvironment
@@ -21,11 +21,13 @@ struct TriedProgram {
   init(_ path: String, _ file: ConformanceSubjectFile? = nil) throws(StartProblem) {
     let program = URL(filePath: path).standardizedFileURL
     guard FileManager.default.isExecutableFile(atPath: program.path(percentEncoded: false)) else {
-      throw StartProblem("\(path) cannot be run: there is no such file, or it wants `chmod +x \(path)`.", status: .couldNotRun)
+      throw StartProblem(
+        "\(path) cannot be run: there is no such file, or it wants `chmod +x \(path)`.", status: .couldNotRun)
     }
     let name = program.deletingPathExtension().lastPathComponent.replacing("-", with: "_")
     guard ProviderName(rawValue: name) != nil else {
-      throw StartProblem("\(path) is called like no provider: lower-case letters, digits and _, as in sms_hub.py.", status: .couldNotRun)
+      throw StartProblem(
+        "\(path) is called like no provider: lower-case letters, digits and _, as in sms_hub.py.", status: .couldNotRun)
     }
     stage = try ProgramTestEnvironment(sendsBy: file?.sendsBy, answers: file?.siteAnswers ?? [:])
     do throws(StartProblem) {
@@ -56,21 +58,29 @@ struct TriedProgram {
         secrets[field.name] = subject.secrets[field.name] ?? "planted-\(field.name)-c41f7be02d"
       } else if field.name == file?.sendsBy?.setting {
         values[field.name] = .text(stage.outlet)
-      } else if let value = subject.settings[field.name] ?? field.standard ?? (field.isRequired ? Self.example(of: field.kind) : nil) {
+      } else if let value = subject.settings[field.name] ?? field.standard
+        ?? (field.isRequired ? Self.example(of: field.kind) : nil)
+      {
         values[field.name] = field.kind == .file ? value.absolute : value
       }
     }
     if let setting = file?.sendsBy?.setting, values[setting] == nil {
-      throw StartProblem("\(path) has no setting `\(setting)`, by which the subject says that it sends.", status: .couldNotRun)
+      throw StartProblem(
+        "\(path) has no setting `\(setting)`, by which the subject says that it sends.", status: .couldNotRun)
     }
     do throws(ProgramProblem) {
       let started = try stage.programs.configure(introduced, values: values, secrets: secrets)
       let language = introduced.library.flatMap(ProviderLanguage.init) ?? .json
-      if let code = started as? any CodeProvider { return WatchedCodes(base: code, stage: stage, program: program, language: language) }
-      if let full = started as? any FullProvider { return WatchedSteps(base: full, stage: stage, program: program, language: language) }
+      if let code = started as? any CodeProvider {
+        return WatchedCodes(base: code, stage: stage, program: program, language: language)
+      }
+      if let full = started as? any FullProvider {
+        return WatchedSteps(base: full, stage: stage, program: program, language: language)
+      }
       return started
     } catch {
-      let hint = "Say its settings in a file and name that by --subject, as in {\"settings\": {\"url\": \"http://localhost:8065\"}}."
+      let hint =
+        "Say its settings in a file and name that by --subject, as in {\"settings\": {\"url\": \"http://localhost:8065\"}}."
       throw StartProblem("\(path): \(error.sentences.joined(separator: "; ")). \(hint)")
     }
   }
@@ -94,7 +104,11 @@ struct TriedProgram {
 extension SettingValue {
   /// A path from the working folder, in whose place the program runs in another.
   fileprivate var absolute: SettingValue {
-    if case .text(let path) = self { .text(URL(filePath: path).standardizedFileURL.path(percentEncoded: false)) } else { self }
+    if case .text(let path) = self {
+      .text(URL(filePath: path).standardizedFileURL.path(percentEncoded: false))
+    } else {
+      self
+    }
   }
 }
 
@@ -122,7 +136,8 @@ final class ProgramTestEnvironment: Sendable {
     programs = ProviderProcessManager.programsForTools { listening.hears($0) }
     self.listening = listening
     do {
-      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
       throw StartProblem("The program's folder could not be made: \(error.localizedDescription)", status: .couldNotRun)
     }
@@ -144,9 +159,11 @@ final class ProgramTestEnvironment: Sendable {
 
   /// Starts a program and asks it what it is.
   /// - Parameter isAgain: whether it is started beside the one that runs.
-  func introduced(_ program: String, as name: String, isAgain: Bool = false) throws(ProgramProblem) -> IntroducedProgram {
+  func introduced(_ program: String, as name: String, isAgain: Bool = false) throws(ProgramProblem) -> IntroducedProgram
+  {
     let specification = ProgramSpecification(
-      name: name, path: program, environment: ProgramSpecification.leastEnvironment, folder: folder, digest: isAgain ? "again" : "")
+      name: name, path: program, environment: ProgramSpecification.leastEnvironment, folder: folder,
+      digest: isAgain ? "again" : "")
     guard let first = try programs.introduce([specification]).first?.get() else { throw ProgramProblem(sentences: []) }
     return first
   }
@@ -156,7 +173,8 @@ final class ProgramTestEnvironment: Sendable {
 
   var isUnseen: String? {
     site == nil && file == nil
-      ? "what it sends is not seen: if it does, say in subject.json which setting leads there, as in {\"sends_by\": {\"site\": \"url\"}}" : nil
+      ? "what it sends is not seen: if it does, say in subject.json which setting leads there, as in {\"sends_by\": {\"site\": \"url\"}}"
+      : nil
   }
 
   var canBeHeldUp: Bool { site != nil }
@@ -171,14 +189,16 @@ final class ProgramTestEnvironment: Sendable {
     for one in listening.taken() {
       switch one {
       case .said(let line): seen.lines.append(line)
-      case .misbehaved(let kind, let sentence): if let finding = Self.finding(kind, sentence) { seen.findings.append(finding) }
+      case .misbehaved(let kind, let sentence):
+        if let finding = Self.finding(kind, sentence) { seen.findings.append(finding) }
       case .message(let line, let isOut): seen.messages.append("\(isOut ? "→" : "←") \(line)")
       }
     }
     return seen
   }
 
-  /// What a program may not do, by the rule that it breaks; nil where its call says enough, or it is what the suite wanted.
+  /// What a program may not do, by the rule that it breaks; nil where its call says enough, or it is what the suite
+  /// wanted.
   private static func finding(_ kind: String, _ sentence: String) -> ConformanceFinding? {
     let words = sentence.replacing(/\ \(id \d+\)/, with: "")
     let seen = "\(words.prefix(1).uppercased())\(words.dropFirst())."
@@ -186,13 +206,18 @@ final class ProgramTestEnvironment: Sendable {
     case "rubbish", "notification", "request", "log":
       ConformanceFinding(
         rule: .cleanup, seen: seen,
-        advice: "Standard output is for answers and `log` alone; print to standard error. Plugins/README.md says what each message is.")
+        advice:
+          "Standard output is for answers and `log` alone; print to standard error. Plugins/README.md says what each message is."
+      )
     case "lie" where words.contains("did not declare"):
-      ConformanceFinding(rule: .outcomes, seen: seen, advice: "Name it among the `outcomes` of `hello`; until then the gateway answers 503.")
+      ConformanceFinding(
+        rule: .outcomes, seen: seen,
+        advice: "Name it among the `outcomes` of `hello`; until then the gateway answers 503.")
     case "facts":
       ConformanceFinding(
         rule: .facts, seen: "It \(words).",
-        advice: "Declare it in `facts` of `hello`, or leave it out: the gateway drops it, and no policy can ask for it.")
+        advice: "Declare it in `facts` of `hello`, or leave it out: the gateway drops it, and no policy can ask for it."
+      )
     case "stray": ConformanceFinding(rule: .cleanup, seen: seen, advice: "Answer each call once, by its own id.")
     case "farewell":
       ConformanceFinding(
@@ -200,7 +225,8 @@ final class ProgramTestEnvironment: Sendable {
         advice: "End when `shutdown` comes or standard input ends. The gateway kills a program that waits longer.")
     case "late":
       ConformanceFinding(
-        rule: .cancellation, seen: "A call had \(words).", advice: "Put a limit of your own on whatever you wait for: a person waits as well.")
+        rule: .cancellation, seen: "A call had \(words).",
+        advice: "Put a limit of your own on whatever you wait for: a person waits as well.")
     default: nil
     }
   }
@@ -242,11 +268,17 @@ private struct WatchedSteps: FullProvider, TestedProgram {
 
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) { try base.check(step, input) }
 
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await base.begin(step, input) }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    try await base.begin(step, input)
+  }
 
-  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await base.submit(step, input) }
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    try await base.submit(step, input)
+  }
 
-  func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] { try await base.upgrade(record, from: version) }
+  func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] {
+    try await base.upgrade(record, from: version)
+  }
 }
 
 /// A program that is watched by its stage.

@@ -17,7 +17,8 @@ struct ProviderTest: AsyncParsableCommand {
       --rule NAME runs one rule. With --trace it then prints every message between the suite and the provider, without secrets unless --show-secrets is there.
       """)
 
-  @Argument(help: "The name of a provider of this program, or the path of a program that is one: ./sms_hub.py.") var name: String
+  @Argument(help: "The name of a provider of this program, or the path of a program that is one: ./sms_hub.py.")
+  var name: String
   @Option(help: "A JSON file that says how people are spelled and what they answer.") var subject: String?
   @Option(help: "Run only this rule.") var rule: String?
   @Flag(help: "Print every message between the suite and the provider; with --rule.") var trace = false
@@ -26,7 +27,9 @@ struct ProviderTest: AsyncParsableCommand {
 
   func validate() throws {
     if trace, rule == nil { throw ValidationError("--trace is for one rule: name it, as in --trace --rule counted.") }
-    if showSecrets, !trace { throw ValidationError("--show-secrets is for a trace: write --trace --rule NAME --show-secrets.") }
+    if showSecrets, !trace {
+      throw ValidationError("--show-secrets is for a trace: write --trace --rule NAME --show-secrets.")
+    }
   }
 
   func run() async throws {
@@ -37,7 +40,8 @@ struct ProviderTest: AsyncParsableCommand {
     let provider = if let tried { tried.provider } else { try find() }
     var subject = ConformanceSubject(of: provider.descriptor)
     file?.change(&subject)
-    try await Self.tell(provider, subject, rules: rules, trace: trace ? (showSecrets ? .complete : .withoutSecrets) : .off, json: json)
+    try await Self.tell(
+      provider, subject, rules: rules, trace: trace ? (showSecrets ? .complete : .withoutSecrets) : .off, json: json)
   }
 
   /// - Throws: that there is no such rule, and which one was probably meant.
@@ -50,7 +54,8 @@ struct ProviderTest: AsyncParsableCommand {
   /// The `subject.json` that lies beside a program, as `moongate provider new` writes it.
   static func subject(beside name: String) -> String? {
     guard isPath(name) else { return nil }
-    let file = URL(filePath: name).standardizedFileURL.deletingLastPathComponent().appending(path: "subject.json").path(percentEncoded: false)
+    let file = URL(filePath: name).standardizedFileURL.deletingLastPathComponent().appending(path: "subject.json").path(
+      percentEncoded: false)
     return FileManager.default.fileExists(atPath: file) ? file : nil
   }
 
@@ -61,13 +66,15 @@ struct ProviderTest: AsyncParsableCommand {
     let all = try Providers.registry().all
     if let provider = all.first(where: { $0.descriptor.name.rawValue == name }) { return provider }
     throw StartProblem(
-      "This program has no provider `\(name)`. It has \(all.map(\.descriptor.name.rawValue).joined(separator: ", ")).", status: .couldNotRun)
+      "This program has no provider `\(name)`. It has \(all.map(\.descriptor.name.rawValue).joined(separator: ", ")).",
+      status: .couldNotRun)
   }
 
   /// Runs the suite against any provider and prints what came of it.
   /// - Throws: exit status 1 where a rule is broken.
   static func tell(
-    _ provider: any Provider, _ subject: ConformanceSubject, rules: Set<ConformanceRule>? = nil, trace: ConformanceTrace = .off, json: Bool
+    _ provider: any Provider, _ subject: ConformanceSubject, rules: Set<ConformanceRule>? = nil,
+    trace: ConformanceTrace = .off, json: Bool
   ) async throws {
     let report = await Conformance.run(provider, subject, rules: rules, trace: trace)
     print(json ? try ToolJSON.text(ReportDocument(report)) : text(report, colour: Terminal.showsColour))
@@ -86,7 +93,10 @@ struct ProviderTest: AsyncParsableCommand {
       case .broken:
         lines.append("  \(paint(31, "✗")) \(name)  \(line.rule.summary)")
         for finding in report.findings where finding.rule == line.rule {
-          lines += ["      \(finding.seen)"] + (finding.field.map { ["      Field: \($0)"] } ?? []) + ["      \(paint(2, finding.advice))"]
+          lines +=
+            ["      \(finding.seen)"] + (finding.field.map { ["      Field: \($0)"] } ?? []) + [
+              "      \(paint(2, finding.advice))"
+            ]
         }
       case .doesNotApply(let why): lines.append("  \(paint(2, "- \(name)  does not apply: \(why)"))")
       }
@@ -94,7 +104,9 @@ struct ProviderTest: AsyncParsableCommand {
     let count = { (verdict: (ConformanceReport.Verdict) -> Bool) in report.lines.count { verdict($0.verdict) } }
     let (held, broken) = (count { $0 == .held }, count { $0 == .broken })
     lines.append("\(held) held, \(broken) broken, \(report.lines.count - held - broken) not applying")
-    if !report.messages.isEmpty { lines += ["", "Messages (→ to the provider, ← from it):"] + report.messages.map { "  " + LineLog.plain($0) } }
+    if !report.messages.isEmpty {
+      lines += ["", "Messages (→ to the provider, ← from it):"] + report.messages.map { "  " + LineLog.plain($0) }
+    }
     return lines.joined(separator: "\n")
   }
 }

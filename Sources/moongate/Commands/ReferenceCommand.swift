@@ -5,7 +5,8 @@ import MoongateSDK
 /// `moongate reference FOLDER`: writes the pages of Documentation/reference/.
 struct ReferenceCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "reference", abstract: "Write the reference as Markdown: fields, facts, commands, metrics, events, codes and headers.")
+    commandName: "reference",
+    abstract: "Write the reference as Markdown: fields, facts, commands, metrics, events, codes and headers.")
 
   @Argument(help: "The folder to write to; files of the same names are overwritten.") var folder: String
 
@@ -14,7 +15,8 @@ struct ReferenceCommand: ParsableCommand {
     do {
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
       for page in reference.pages {
-        try Data(page.markdown.utf8).write(to: URL(fileURLWithPath: folder).appending(path: page.file), options: .atomic)
+        try Data(page.markdown.utf8).write(
+          to: URL(fileURLWithPath: folder).appending(path: page.file), options: .atomic)
       }
     } catch {
       throw StartProblem("\(folder) cannot be written: \(error.localizedDescription)", status: .couldNotRun)

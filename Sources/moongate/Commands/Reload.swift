@@ -49,7 +49,8 @@ struct Reload: AsyncParsableCommand {
 struct RunningGateway {
   let client: AdminClient
 
-  /// - Throws: exit status 1 where the folder has problems, after telling them: it does not say where its gateway listens.
+  /// - Throws: exit status 1 where the folder has problems, after telling them: it does not say where its gateway
+  ///   listens.
   init(_ configuration: ConfigurationOption) throws { client = AdminClient(try configuration.generation().gateway) }
 
   /// The name of who asks, for the query.
@@ -57,7 +58,8 @@ struct RunningGateway {
     (try identity.identity(command)).name.map { [("as", $0)] } ?? []
   }
 
-  /// - Throws: exit status 1 after telling the problems on standard error, where the gateway refused; a sentence where it answered anything else.
+  /// - Throws: exit status 1 after telling the problems on standard error, where the gateway refused; a sentence where
+  ///   it answered anything else.
   func demand(_ answer: AdminClient.Answer, json: Bool) throws {
     if answer.status < 300 { return }
     struct Problems: Decodable { let problems: [ConfigurationProblemDocument] }
@@ -71,7 +73,8 @@ struct RunningGateway {
       let detail: String?
     }
     let document = try? JSONDecoder().decode(Document.self, from: answer.body)
-    throw StartProblem(document?.detail ?? document?.title ?? "The admin listener answered \(answer.status).", status: .couldNotRun)
+    throw StartProblem(
+      document?.detail ?? document?.title ?? "The admin listener answered \(answer.status).", status: .couldNotRun)
   }
 }
 
@@ -83,6 +86,7 @@ struct ConfigurationProblemDocument: Decodable {
   let message: String
 
   var text: String {
-    ConfigurationProblem(location: SourceLocation(file: file, line: line ?? 0), path: path, message: message).description
+    ConfigurationProblem(location: SourceLocation(file: file, line: line ?? 0), path: path, message: message)
+      .description
   }
 }

@@ -19,7 +19,8 @@ struct Serve: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Option(help: "Listen here and not where gateway.lua says: for gateways that share a folder on one machine.") var listen: String?
+  @Option(help: "Listen here and not where gateway.lua says: for gateways that share a folder on one machine.")
+  var listen: String?
   @Option(help: "The admin listener's address, likewise.") var admin: String?
 
   func run() async throws {
@@ -42,11 +43,13 @@ struct Serve: AsyncParsableCommand {
     let level = try Logger.Level.fromEnvironment()
     LoggingSystem.bootstrap { label in LineLog(label: label, level: level) }
     let metrics = MetricRegistry(
-      help: Dictionary(uniqueKeysWithValues: [MetricDefinition.deliveriesTotal, .deliverySeconds].map { ($0.name, $0.help) }))
+      help: Dictionary(
+        uniqueKeysWithValues: [MetricDefinition.deliveriesTotal, .deliverySeconds].map { ($0.name, $0.help) }))
     MetricsSystem.bootstrap(metrics)
     let spans = SpanQueue()
     InstrumentationSystem.bootstrap(RecordingTracer(spans))
-    let places = Gateway.Places(listen: try address(listen, "--listen"), admin: try address(admin, "--admin"), sockets: sockets)
+    let places = Gateway.Places(
+      listen: try address(listen, "--listen"), admin: try address(admin, "--admin"), sockets: sockets)
     let notifier = ServiceNotifier()
     do {
       try await Gateway(
@@ -62,7 +65,8 @@ struct Serve: AsyncParsableCommand {
   private func address(_ text: String?, _ option: String) throws(StartProblem) -> ListenAddress? {
     guard let text else { return nil }
     guard let address = ListenAddress(text) else {
-      throw StartProblem("\(option) \(text) is no address to listen on, such as 127.0.0.1:8080 or [::1]:8080.", status: .couldNotRun)
+      throw StartProblem(
+        "\(option) \(text) is no address to listen on, such as 127.0.0.1:8080 or [::1]:8080.", status: .couldNotRun)
     }
     return address
   }

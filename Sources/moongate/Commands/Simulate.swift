@@ -7,7 +7,8 @@ import MoongateSDK
 /// `moongate policy simulate`: an attacker against the configuration, a month in seconds.
 struct Simulate: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Let an attacker at the policies: the real engine, a virtual clock, and honest people who go about their day.",
+    abstract:
+      "Let an attacker at the policies: the real engine, a virtual clock, and honest people who go about their day.",
     discussion: """
       guess     one person's code, PIN or password, by whoever knows their number or address (for a PIN: holds their session), with the
                 best plan there is
@@ -27,23 +28,34 @@ struct Simulate: AsyncParsableCommand {
   @Option(help: "Over how many networks (/24) they are spread.") var networks = 10
   @Option(help: "How many accounts are sprayed.") var accounts = 100
   @Option(help: "Whose policy is attacked: phone_otp, pin, password, …") var provider: ProviderName?
-  @Option(name: .customLong("price-sms"), help: "What one SMS costs, such as 0.05: the messages are told with what they cost.") var price: Double?
+  @Option(
+    name: .customLong("price-sms"), help: "What one SMS costs, such as 0.05: the messages are told with what they cost."
+  ) var price: Double?
   @Option(help: "Write a picture of guesses, messages and locks over time to this file (SVG).") var svg: String?
-  @Option(help: "How long it may take in real time; what was not played by then is estimated from the pace.") var patience = Span.nineSeconds
+  @Option(help: "How long it may take in real time; what was not played by then is estimated from the pace.")
+  var patience = Span.nineSeconds
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    guard ips > 0, networks > 0, accounts > 0 else { throw StartProblem("--ips, --networks and --accounts are 1 or more.", status: .couldNotRun) }
-    if let price, !price.isFinite || price < 0 { throw StartProblem("--price-sms is an amount, such as 0.05.", status: .couldNotRun) }
+    guard ips > 0, networks > 0, accounts > 0 else {
+      throw StartProblem("--ips, --networks and --accounts are 1 or more.", status: .couldNotRun)
+    }
+    if let price, !price.isFinite || price < 0 {
+      throw StartProblem("--price-sms is an amount, such as 0.05.", status: .couldNotRun)
+    }
     let generation = try configuration.generation()
     let registry = try generation.registry ?? Providers.registry()
     let coded = registry.all.filter { $0 is any CodeProvider }.map(\.descriptor.name)
     // Passwords are what registering costs most by.
-    let hashed = attacker == .register ? registry.all.map(\.descriptor).first { $0.hashesSecrets && !$0.identifierKinds.isEmpty }?.name : nil
+    let hashed =
+      attacker == .register
+      ? registry.all.map(\.descriptor).first { $0.hashesSecrets && !$0.identifierKinds.isEmpty }?.name : nil
     guard
-      let name = provider ?? hashed.flatMap({ generation.policies[$0] == nil ? nil : $0 }) ?? coded.first(where: { generation.policies[$0] != nil })
+      let name = provider ?? hashed.flatMap({ generation.policies[$0] == nil ? nil : $0 })
+        ?? coded.first(where: { generation.policies[$0] != nil })
     else {
-      throw StartProblem("gateway.lua configures no provider that sends codes: name another by --provider.", status: .couldNotRun)
+      throw StartProblem(
+        "gateway.lua configures no provider that sends codes: name another by --provider.", status: .couldNotRun)
     }
     let simulation = Simulation(
       attacker: attacker, provider: name, span: span.duration, addresses: ips, networks: networks, accounts: accounts,
@@ -62,7 +74,8 @@ struct Simulate: AsyncParsableCommand {
 extension Simulate {
   private static func write(_ text: String, to path: String) throws {
     do { try Data(text.utf8).write(to: URL(fileURLWithPath: path)) } catch {
-      throw StartProblem("The picture cannot be written to \(path): \(error.localizedDescription)", status: .couldNotRun)
+      throw StartProblem(
+        "The picture cannot be written to \(path): \(error.localizedDescription)", status: .couldNotRun)
     }
   }
 }

@@ -22,9 +22,13 @@ struct BackUpStore: AsyncParsableCommand {
     let store = try StoreCopier.named(nil, configuration)
     var rows = 0
     try StoreCopier.answering {
-      try store.backUp(to: file, by: keys, overwrites: overwrite, at: SystemClock(floor: Timestamp(milliseconds: 0)).now()) { rows += $0.rows }
+      try store.backUp(
+        to: file, by: keys, overwrites: overwrite, at: SystemClock(floor: Timestamp(milliseconds: 0)).now()
+      ) { rows += $0.rows }
     }
-    print("\(store.name) is backed up in \(file): \(rows) rows, schema \(StoreCopier.knownVersion), master key \(keys.currentName).")
+    print(
+      "\(store.name) is backed up in \(file): \(rows) rows, schema \(StoreCopier.knownVersion), master key \(keys.currentName)."
+    )
   }
 }
 
@@ -49,11 +53,14 @@ struct RestoreStore: AsyncParsableCommand {
     let store = try StoreCopier.named(nil, configuration)
     let restored = try StoreCopier.answering {
       try store.restore(from: file, by: keys, replaces: replace, keepsSessions: keepSessions) { table in
-        print("\(table.name.padding(toLength: 16, withPad: " ", startingAt: 0))\(table.rows) rows, SHA-256 \(table.digest)")
+        print(
+          "\(table.name.padding(toLength: 16, withPad: " ", startingAt: 0))\(table.rows) rows, SHA-256 \(table.digest)")
       }
     }
     let header = restored.header
-    let migrated = header.schema < StoreCopier.knownVersion ? ", brought from schema \(header.schema) to \(StoreCopier.knownVersion)" : ""
+    let migrated =
+      header.schema < StoreCopier.knownVersion
+      ? ", brought from schema \(header.schema) to \(StoreCopier.knownVersion)" : ""
     print("\(store.name) is as it was at \(Timestamp(milliseconds: header.createdAt).text)\(migrated).")
     if !keepSessions { print("Sessions and flows were left out: everybody signs in anew.") }
   }

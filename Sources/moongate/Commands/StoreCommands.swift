@@ -7,7 +7,8 @@ import MoongateStore
 /// `moongate store`: the database behind a gateway, looked at and moved as a whole.
 struct StoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "store", abstract: "Bring a store up to date, check it, back it up, restore it, or copy it into another database.",
+    commandName: "store",
+    abstract: "Bring a store up to date, check it, back it up, restore it, or copy it into another database.",
     discussion: """
       A store is named as in gateway.lua: sqlite:data/moongate.db, or postgres://user@host/database. A password of PostgreSQL may come from \
       PGPASSWORD or ~/.pgpass, where no list of processes shows it. Exits with 0, with 1 where it found something, with 2 where it could not do it.
@@ -19,7 +20,8 @@ struct StoreCommand: AsyncParsableCommand {
 struct MigrateStore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate", abstract: "Bring a store's schema up to date; make the store where there is none.",
-    discussion: "A gateway does the same when it starts. Gateways of an older program that serve from the store go on serving.")
+    discussion:
+      "A gateway does the same when it starts. Gateways of an older program that serve from the store go on serving.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The store; without it, gateway.lua's.") var address: String?
@@ -35,7 +37,10 @@ struct MigrateStore: AsyncParsableCommand {
         return print("\(vault.name): the schema would go from \(found ?? 0) to \(known).")
       }
       let before = try vault.migrate()
-      print(before == known ? "\(vault.name): the schema is \(known) already." : "\(vault.name): the schema went from \(before) to \(known).")
+      print(
+        before == known
+          ? "\(vault.name): the schema is \(known) already."
+          : "\(vault.name): the schema went from \(before) to \(known).")
     }
   }
 }
@@ -43,8 +48,11 @@ struct MigrateStore: AsyncParsableCommand {
 /// `moongate store check`.
 struct CheckStore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "check", abstract: "Look whether a store is whole: its files, its schema, and the rules that hold in every store.",
-    discussion: "Changes nothing, and sees one state of the store, whatever a gateway writes meanwhile. Prints a line for each finding.")
+    commandName: "check",
+    abstract: "Look whether a store is whole: its files, its schema, and the rules that hold in every store.",
+    discussion:
+      "Changes nothing, and sees one state of the store, whatever a gateway writes meanwhile. Prints a line for each finding."
+  )
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The store; without it, gateway.lua's.") var address: String?
@@ -53,7 +61,9 @@ struct CheckStore: AsyncParsableCommand {
     let vault = try StoreCopier.named(address, configuration)
     let report = try StoreCopier.answering { try vault.check() }
     print("\(vault.name): schema \(report.version)")
-    for count in report.counts { print("\(count.table.padding(toLength: 16, withPad: " ", startingAt: 0))\(count.rows)") }
+    for count in report.counts {
+      print("\(count.table.padding(toLength: 16, withPad: " ", startingAt: 0))\(count.rows)")
+    }
     for finding in report.findings { print("found: \(finding)") }
     guard report.findings.isEmpty else { throw ExitCode(ExitStatus.found.rawValue) }
     print("All is as it should be.")
@@ -78,7 +88,9 @@ struct CopyStore: AsyncParsableCommand {
     let target = try StoreCopier.named(to)
     try StoreCopier.answering {
       try source.copy(to: target) { table in
-        print("\(table.name.padding(toLength: 16, withPad: " ", startingAt: 0))\(table.rows) rows, SHA-256 \(table.digest) on both sides")
+        print(
+          "\(table.name.padding(toLength: 16, withPad: " ", startingAt: 0))\(table.rows) rows, SHA-256 \(table.digest) on both sides"
+        )
       }
     }
     print("\(target.name) is a copy of \(source.name).")
@@ -107,9 +119,12 @@ extension StoreCopier {
     if address.hasPrefix("sqlite:"), address.count > 7, address != "sqlite::memory:" {
       return try opening(.sqlite(path: String(address.dropFirst(7))))
     }
-    if address.hasPrefix("postgres://") || address.hasPrefix("postgresql://") { return try opening(.postgres(url: address)) }
+    if address.hasPrefix("postgres://") || address.hasPrefix("postgresql://") {
+      return try opening(.postgres(url: address))
+    }
     // Not a piece of it is said again: it may be a password in the wrong place.
-    throw StartProblem("That is no store: write sqlite:data/moongate.db or postgres://user@host/database.", status: .couldNotRun)
+    throw StartProblem(
+      "That is no store: write sqlite:data/moongate.db or postgres://user@host/database.", status: .couldNotRun)
   }
 
   private static func opening(_ location: StoreLocation) throws -> StoreCopier {

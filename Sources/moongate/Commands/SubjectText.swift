@@ -53,7 +53,10 @@ struct SubjectText: Sendable {
     }
 
     /// The value as JSON again.
-    var json: [UInt8] { (try? JSONSerialization.data(withJSONObject: plain, options: [.fragmentsAllowed, .sortedKeys])).map(Array.init) ?? [] }
+    var json: [UInt8] {
+      (try? JSONSerialization.data(withJSONObject: plain, options: [.fragmentsAllowed, .sortedKeys])).map(Array.init)
+        ?? []
+    }
 
     private var plain: Any {
       switch self {
@@ -75,7 +78,9 @@ struct SubjectText: Sendable {
   /// - Throws: that there is no such file, or where it is no JSON.
   init(path: String) throws(StartProblem) {
     self.path = path
-    guard let data = FileManager.default.contents(atPath: path) else { throw StartProblem("There is no file \(path).", status: .couldNotRun) }
+    guard let data = FileManager.default.contents(atPath: path) else {
+      throw StartProblem("There is no file \(path).", status: .couldNotRun)
+    }
     source = String(decoding: data, as: UTF8.self)
     do {
       members = try JSONDecoder().decode([String: Value].self, from: data)
@@ -94,13 +99,17 @@ struct SubjectText: Sendable {
       return nil
     } catch {
       let told = (error as NSError).userInfo["NSDebugDescription"] as? String ?? ""
-      guard let match = told.firstMatch(of: /^(.*) around character ([0-9]+)/), let character = Int(match.2) else { return nil }
+      guard let match = told.firstMatch(of: /^(.*) around character ([0-9]+)/), let character = Int(match.2) else {
+        return nil
+      }
       return (match.1.lowercased(), character)
     }
   }
 
   /// Where a member stands: `subject.json:4: right.code`.
-  func place(_ member: String) -> String { "\(path):\(JSONPlaces(source).line(of: member.split(separator: ".").map(String.init))): `\(member)`" }
+  func place(_ member: String) -> String {
+    "\(path):\(JSONPlaces(source).line(of: member.split(separator: ".").map(String.init))): `\(member)`"
+  }
 
   /// - Parameter sentence: the end of a sentence that begins with the member.
   func problem(_ member: String, _ sentence: String) -> StartProblem {
@@ -155,7 +164,9 @@ struct SubjectText: Sendable {
     guard case .list(let all) = value else { throw problem(member, "is no list: write [{\"FIELD\": \"…\"}]") }
     var inputs: [[String: InputValue]] = []
     for (index, one) in all.enumerated() {
-      guard case .object(let fields) = one else { throw problem("\(member).\(index)", "is no object: write {\"FIELD\": \"…\"}") }
+      guard case .object(let fields) = one else {
+        throw problem("\(member).\(index)", "is no object: write {\"FIELD\": \"…\"}")
+      }
       inputs.append(fields.mapValues(\.input))
     }
     return inputs
@@ -203,7 +214,8 @@ struct JSONPlaces {
       default: break
       }
       at += 1
-      guard at < bytes.count, depth == 1, !Self.isSpace(bytes[at]), ![UInt8(ascii: ":"), UInt8(ascii: ","), UInt8(ascii: "\"")].contains(bytes[at])
+      guard at < bytes.count, depth == 1, !Self.isSpace(bytes[at]),
+        ![UInt8(ascii: ":"), UInt8(ascii: ","), UInt8(ascii: "\"")].contains(bytes[at])
       else { continue }
       if isList ? "\(index)" == name : !isKey && key == name { return at }
     }

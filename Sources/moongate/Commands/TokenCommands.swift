@@ -70,7 +70,9 @@ private struct TokenDocument: Encodable {
 }
 
 extension OperatorStore {
-  fileprivate var tokens: ServiceTokens { ServiceTokens(store: store, keys: keys, clock: clock, random: SystemRandom()) }
+  fileprivate var tokens: ServiceTokens {
+    ServiceTokens(store: store, keys: keys, clock: clock, random: SystemRandom())
+  }
 }
 
 /// Runs an act, and says in a sentence why it came to nothing.
@@ -82,10 +84,13 @@ private func acting<Answer>(
   } catch {
     switch error {
     case .nameTaken:
-      throw StartProblem("There is a token \(name) already: give it a new secret by `moongate token rotate \(name)`, or choose another name.")
+      throw StartProblem(
+        "There is a token \(name) already: give it a new secret by `moongate token rotate \(name)`, or choose another name."
+      )
     case .unknown: throw StartProblem("There is no token \(name): `moongate token list` lists those that there are.")
     case .expired:
-      throw StartProblem("The token \(name) has expired: remove it by `moongate token revoke \(name)`, then create it anew.")
+      throw StartProblem(
+        "The token \(name) has expired: remove it by `moongate token revoke \(name)`, then create it anew.")
     case .store(let fault): throw fault
     }
   }
@@ -105,9 +110,12 @@ struct CreateToken: AsyncParsableCommand {
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "Its name: \(ServiceTokenName.rule).") var name: String
-  @Option(name: .customLong("group"), help: "A group that it is in. May be given more than once.") var groups: [String] = []
+  @Option(name: .customLong("group"), help: "A group that it is in. May be given more than once.") var groups:
+    [String] = []
   @Option(help: "How long it is good for, such as 90d. Without it, it does not expire.") var expires: String?
-  @Option(name: .customLong("network"), help: "Where it may be used from, such as 10.0.0.0/8. May be given more than once. Without it: everywhere.")
+  @Option(
+    name: .customLong("network"),
+    help: "Where it may be used from, such as 10.0.0.0/8. May be given more than once. Without it: everywhere.")
   var networks: [String] = []
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
@@ -122,7 +130,8 @@ struct CreateToken: AsyncParsableCommand {
         throw StartProblem(error.sentence, status: .couldNotRun)
       }
       let tokens = opened.tokens.acting(as: try identity.identity("moongate token create"))
-      let made = try await acting(on: name) { () async throws(ServiceTokens.Failure) in try await tokens.create(wanted) }
+      let made = try await acting(on: name) { () async throws(ServiceTokens.Failure) in try await tokens.create(wanted)
+      }
       try tell(made, ServiceToken(token: made.token, previousUntil: nil, isExpired: false), json: json)
     }
   }
@@ -130,7 +139,8 @@ struct CreateToken: AsyncParsableCommand {
 
 /// `moongate token list`.
 struct ListTokens: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(commandName: "list", abstract: "List the tokens of programs, by name. Nothing tells a secret.")
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List the tokens of programs, by name. Nothing tells a secret.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Flag(help: "Print JSON.") var json = false
@@ -150,7 +160,8 @@ struct ListTokens: AsyncParsableCommand {
     if !token.groups.isEmpty { parts.append("groups \(token.groups.map(\.rawValue).joined(separator: ", "))") }
     if !token.networks.isEmpty { parts.append("from \(token.networks.map(\.description).joined(separator: " "))") }
     parts.append(token.expiresAt.map { "\(found.isExpired ? "expired" : "expires") \($0.text)" } ?? "does not expire")
-    parts.append(token.lastUsedAt.map { "last used \($0.text)\(token.lastUsedFrom.map { " from \($0)" } ?? "")" } ?? "never used")
+    parts.append(
+      token.lastUsedAt.map { "last used \($0.text)\(token.lastUsedFrom.map { " from \($0)" } ?? "")" } ?? "never used")
     if let until = found.previousUntil { parts.append("the secret before it is good until \(until.text)") }
     return parts.joined(separator: "  ")
   }
@@ -174,7 +185,9 @@ struct RotateToken: AsyncParsableCommand {
     }
     try await OperatorStore.with(configuration) { opened in
       let tokens = opened.tokens.acting(as: try identity.identity("moongate token rotate"))
-      let made = try await acting(on: name) { () async throws(ServiceTokens.Failure) in try await tokens.rotate(name, overlap: overlap) }
+      let made = try await acting(on: name) { () async throws(ServiceTokens.Failure) in
+        try await tokens.rotate(name, overlap: overlap)
+      }
       let found = try await opened.tokens.list().first { $0.token.id == made.token.id }
       try tell(made, found ?? ServiceToken(token: made.token, previousUntil: nil, isExpired: false), json: json)
     }
@@ -184,7 +197,8 @@ struct RotateToken: AsyncParsableCommand {
 /// `moongate token revoke NAME`.
 struct RevokeToken: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "revoke", abstract: "End a token, and every secret that it took the place of. Gateways refuse it within a second.")
+    commandName: "revoke",
+    abstract: "End a token, and every secret that it took the place of. Gateways refuse it within a second.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The token's name.") var name: String

@@ -14,7 +14,8 @@ struct Upgrade: AsyncParsableCommand {
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Option(help: "How long the new program may take to load its configuration and to open the store: 1s to 10m.") var within = "60s"
+  @Option(help: "How long the new program may take to load its configuration and to open the store: 1s to 10m.")
+  var within = "60s"
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 

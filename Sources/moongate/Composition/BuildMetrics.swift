@@ -4,5 +4,8 @@ import MoongateCore
 enum BuildMetrics {
   static let family = MetricFamily(
     .buildInfo,
-    [MetricFamily.Sample([("version", BuildVersion.number), ("commit", BuildVersion.commit), ("swift", BuildVersion.swift)], 1)])
+    [
+      MetricFamily.Sample(
+        [("version", BuildVersion.number), ("commit", BuildVersion.commit), ("swift", BuildVersion.swift)], 1)
+    ])
 }

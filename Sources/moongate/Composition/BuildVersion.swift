@@ -30,7 +30,9 @@ enum BuildVersion {
   static var text: String {
     let lines = [("commit", commit), ("Swift", swift)] + libraries
     let width = (lines.map(\.0.count).max() ?? 0) + 2
-    return (["moongate \(number)"] + lines.map { name, value in name + String(repeating: " ", count: width - name.count) + value })
+    return
+      (["moongate \(number)"]
+      + lines.map { name, value in name + String(repeating: " ", count: width - name.count) + value })
       .joined(separator: "\n")
   }
 
@@ -42,7 +44,9 @@ enum BuildVersion {
   private static func library(_ index: Int) -> (name: String, version: String)? {
     var found = cversions_library_at(index)
     guard let name = found.name else { return nil }
-    let version = withUnsafeBytes(of: &found.version) { bytes in String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
+    let version = withUnsafeBytes(of: &found.version) { bytes in
+      String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
     return (String(cString: name), version)
   }
 }

@@ -4,9 +4,9 @@ import MoongateHTTP
 import MoongatePolicy
 import MoongateSDK
 
-/// The folder that a command was given, loaded alike for `serve`, `check` and every reload: what its files say, and then
-/// whether the guesses that they grant stay within the operator's risk budget, whether its guarantees are proved, and whether its own cases
-/// hold.
+/// The folder that a command was given, loaded alike for `serve`, `check` and every reload: what its files say, and
+/// then whether the guesses that they grant stay within the operator's risk budget, whether its guarantees are proved,
+/// and whether its own cases hold.
 struct ConfigurationFolder: Sendable {
   let path: String
   /// Where relative paths in its files count from; nil: the folder itself.
@@ -21,35 +21,44 @@ struct ConfigurationFolder: Sendable {
   ///   - programs: starts those that gateway.lua names.
   ///   - places: where the gateway listens instead of where gateway.lua says.
   init(
-    path: String, base: String? = nil, providers: ProviderRegistry, programs: ProgramLoading? = nil, places: Gateway.Places = Gateway.Places()
+    path: String, base: String? = nil, providers: ProviderRegistry, programs: ProgramLoading? = nil,
+    places: Gateway.Places = Gateway.Places()
   ) {
     self.path = path
     self.base = base
     self.providers = providers
     loader = ConfigurationLoader(
-      providers: providers.all, pages: { PageRenderer.problems(of: $0, gateway: $1) }, languages: PageRenderer.shippedLanguages,
+      providers: providers.all, pages: { PageRenderer.problems(of: $0, gateway: $1) },
+      languages: PageRenderer.shippedLanguages,
       gateway: { places.problems(of: $0) }, programs: programs)
     anywhere = ConfigurationLoader(
-      providers: providers.all, pages: { PageRenderer.problems(of: $0, gateway: $1) }, languages: PageRenderer.shippedLanguages, programs: programs)
+      providers: providers.all, pages: { PageRenderer.problems(of: $0, gateway: $1) },
+      languages: PageRenderer.shippedLanguages, programs: programs)
   }
 
   /// How long the cases of a candidate may take together while it is waited for by a gateway.
   static let patience: Duration = .seconds(30)
-  /// How long they may take in `moongate check`: nothing waits for it, and a busy machine gives its low priority little time.
+  /// How long they may take in `moongate check`: nothing waits for it, and a busy machine gives its low priority little
+  /// time.
   private static let patienceOfCheck: Duration = .seconds(300)
 
   /// Reads the folder, and plays its cases, on a thread of its own; beside a gateway in service, of low priority.
   /// - Parameters:
   ///   - active: the id of a generation that passed all of this already: its cases are not played again.
-  ///   - providersToo: whether the cases that come with providers are played as well. A gateway in service does not refuse a change for them.
-  func load(unless active: String? = nil, casesOfProviders providersToo: Bool = false) async -> Result<any PolicyGeneration, RefusedConfiguration> {
+  ///   - providersToo: whether the cases that come with providers are played as well. A gateway in service does not
+  ///     refuse a change for them.
+  func load(unless active: String? = nil, casesOfProviders providersToo: Bool = false) async -> Result<
+    any PolicyGeneration, RefusedConfiguration
+  > {
     await DedicatedThread.run(at: providersToo ? nil : .quiet) { await judge(unless: active, providersToo) }
   }
 
   /// The folder's generation, whatever it grants and whether its cases hold; nil where its files have problems.
   func generation() -> (any PolicyGeneration)? { try? anywhere.read(folder: path).get().generation }
 
-  private func judge(unless active: String?, _ providersToo: Bool) async -> Result<any PolicyGeneration, RefusedConfiguration> {
+  private func judge(unless active: String?, _ providersToo: Bool) async -> Result<
+    any PolicyGeneration, RefusedConfiguration
+  > {
     switch loader.read(folder: path, base: base) {
     case .failure(let refused): return .failure(refused)
     case .success(let loaded):
@@ -59,7 +68,8 @@ struct ConfigurationFolder: Sendable {
         OpenedStore.problems(of: generation.gateway) + [riskProblem(of: generation)].compactMap(\.self)
         + (GuaranteeProver(generation, providers: providers)?.problems() ?? [])
       let played = await play(
-        loaded.cases + (providersToo ? loaded.providerCases : []), of: generation, within: providersToo ? Self.patienceOfCheck : Self.patience)
+        loaded.cases + (providersToo ? loaded.providerCases : []), of: generation,
+        within: providersToo ? Self.patienceOfCheck : Self.patience)
       problems += played.problems
       // A gateway in service does not wait for it, and does not refuse a change for functions that would fail for some.
       let swept = providersToo ? FunctionSweep(generation, providers: providers)?.run() : nil
@@ -92,7 +102,9 @@ struct ConfigurationFolder: Sendable {
   }
 
   /// How many guesses each provider grants to one who knows the identifier.
-  func budgets(of generation: any PolicyGeneration) -> [GuessBudget] { GuessBudget.all(of: generation, providers: providers) }
+  func budgets(of generation: any PolicyGeneration) -> [GuessBudget] {
+    GuessBudget.all(of: generation, providers: providers)
+  }
 
   /// What gateway.lua alone says, where another file has problems; nil where it has some itself.
   func settings() -> GatewaySettings? { anywhere.settings(folder: path) }
@@ -105,7 +117,9 @@ struct ConfigurationFolder: Sendable {
   }
 
   /// For each flow that opens sessions, the least that gets in.
-  func doors(of generation: any PolicyGeneration) -> EntryPointTable { EntryPointTable(generation, providers: providers) }
+  func doors(of generation: any PolicyGeneration) -> EntryPointTable {
+    EntryPointTable(generation, providers: providers)
+  }
 
   private func riskProblem(of generation: any PolicyGeneration) -> ConfigurationProblem? {
     guard let most = generation.gateway.riskBudget else { return nil }
@@ -115,7 +129,10 @@ struct ConfigurationFolder: Sendable {
     let probability = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
     guard probability > most else { return nil }
     return ConfigurationProblem(
-      location: generation.gateway.locations["risk_budget"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "risk_budget",
-      message: RiskExcess(accepted: most, probability: probability, budgets: budgets, alone: alone, policies: generation.policies).sentence)
+      location: generation.gateway.locations["risk_budget"] ?? SourceLocation(file: "gateway.lua", line: 0),
+      path: "risk_budget",
+      message: RiskExcess(
+        accepted: most, probability: probability, budgets: budgets, alone: alone, policies: generation.policies
+      ).sentence)
   }
 }

@@ -6,7 +6,9 @@ import MoongateSDK
 struct CountedDeliveries: DeliveryService {
   let base: any DeliveryService
 
-  func messenger(for settings: DeliverySettings) -> any Messenger { CountedMessenger(base: base.messenger(for: settings)) }
+  func messenger(for settings: DeliverySettings) -> any Messenger {
+    CountedMessenger(base: base.messenger(for: settings))
+  }
 }
 
 private struct CountedMessenger: Messenger {
@@ -15,7 +17,9 @@ private struct CountedMessenger: Messenger {
   func send(_ message: Message) async throws(DeliveryFault) {
     let began = ContinuousClock.now
     do {
-      try await traced("deliver \(message.channel.rawValue)", .client) { () async throws(DeliveryFault) in try await base.send(message) }
+      try await traced("deliver \(message.channel.rawValue)", .client) { () async throws(DeliveryFault) in
+        try await base.send(message)
+      }
     } catch {
       count(message, "failed", since: began)
       throw error
@@ -25,8 +29,10 @@ private struct CountedMessenger: Messenger {
 
   private func count(_ message: Message, _ outcome: String, since began: ContinuousClock.Instant) {
     let channel = message.channel.rawValue
-    Counter(label: MetricDefinition.deliveriesTotal.name, dimensions: [("channel", channel), ("outcome", outcome)]).increment()
+    Counter(label: MetricDefinition.deliveriesTotal.name, dimensions: [("channel", channel), ("outcome", outcome)])
+      .increment()
     let took = ContinuousClock.now - began
-    Timer(label: MetricDefinition.deliverySeconds.name, dimensions: [("channel", channel)]).recordNanoseconds(took.wholeNanoseconds)
+    Timer(label: MetricDefinition.deliverySeconds.name, dimensions: [("channel", channel)]).recordNanoseconds(
+      took.wholeNanoseconds)
   }
 }

@@ -35,7 +35,8 @@ struct Gateway {
     /// - Parameters:
     ///   - listen: the address that the command line names.
     ///   - admin: likewise.
-    ///   - sockets: those that were handed over. Their own addresses count, whatever gateway.lua and the command line say.
+    ///   - sockets: those that were handed over. Their own addresses count, whatever gateway.lua and the command line
+    ///     say.
     init(listen: ListenAddress? = nil, admin: ListenAddress? = nil, sockets: InheritedSockets = InheritedSockets()) {
       self.listen = sockets.listen?.address ?? listen
       self.admin = sockets.admin?.address ?? admin
@@ -44,13 +45,16 @@ struct Gateway {
 
     /// Tells where a socket of systemd listens elsewhere than gateway.lua says.
     func differences(from gateway: GatewaySettings) -> [String] {
-      [("listen", sockets.listen, gateway.listen), ("admin", sockets.admin, gateway.admin)].compactMap { name, socket, said in
+      [("listen", sockets.listen, gateway.listen), ("admin", sockets.admin, gateway.admin)].compactMap {
+        name, socket, said in
         guard let socket, socket.address != said else { return nil }
-        return "`\(name)` in gateway.lua is \(said), and \(sockets.kind) listens on \(socket.address): that address holds."
+        return
+          "`\(name)` in gateway.lua is \(said), and \(sockets.kind) listens on \(socket.address): that address holds."
       }
     }
 
-    /// What a configuration that is safe where gateway.lua listens would open to other machines where this gateway does.
+    /// What a configuration that is safe where gateway.lua listens would open to other machines where this gateway
+    /// does.
     func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
       var problems = GoogleDemo.problems(of: gateway, listen: listen ?? gateway.listen)
       if let admin, !admin.isLoopback, gateway.allAdminTokens.isEmpty {
@@ -67,7 +71,8 @@ struct Gateway {
   /// Loads and opens all that the gateway needs. Listens nowhere yet.
   /// - Throws: a sentence for whoever started it.
   init(
-    folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none, predecessor: Predecessor? = nil,
+    folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none,
+    predecessor: Predecessor? = nil,
     spans: SpanQueue = SpanQueue(), logger: Logger
   ) async throws(StartProblem) {
     self.logger = logger
@@ -82,7 +87,9 @@ struct Gateway {
     let settings = generation.gateway
     let listen = places.listen ?? settings.listen
     let admin = places.admin ?? settings.admin
-    for warning in generation.warnings.map(\.description) + places.differences(from: settings) { logger.warning("\(warning)") }
+    for warning in generation.warnings.map(\.description) + places.differences(from: settings) {
+      logger.warning("\(warning)")
+    }
 
     let key = try MasterKey(settings.key)
     let opened = try await Self.open(settings.store, for: key, logger: logger)
@@ -99,12 +106,15 @@ struct Gateway {
     let outbox = Outbox(clock: clock)
     let web = SiteClient()
     let pages: PageRenderer
-    do { pages = try PageRenderer(logger: logger) } catch { throw StartProblem("The pages of this program are broken: \(error)") }
+    do { pages = try PageRenderer(logger: logger) } catch {
+      throw StartProblem("The pages of this program are broken: \(error)")
+    }
     let deliveries = Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)
     let hashing = HashingPool(keys: key.keys, random: random)
     let shadow = PolicyShadow(generations: generations, keys: key.keys, random: random, makeStore: PassingStore.make)
     let engine = FlowEngine(
-      store: store, generations: generations, providers: registry, delivery: CountedDeliveries(base: deliveries), web: web, hashing: hashing,
+      store: store, generations: generations, providers: registry, delivery: CountedDeliveries(base: deliveries),
+      web: web, hashing: hashing,
       clock: clock, random: random, keys: key.keys, audit: audit, logger: logger,
       policyFaults: policyFaults, shadow: shadow, languages: pages, sharesFlows: settings.store.isShared)
     let watch = SessionWatch(store: store, logger: logger)
@@ -114,16 +124,19 @@ struct Gateway {
     let reload = ConfigurationReload(
       folder: folder, generations: generations, tls: tls, programs: programs,
       gate: ReloadGate(store: store, audit: audit, providers: registry, clock: clock),
-      shadowing: Shadowing(shadow: shadow, providers: registry, programs: programs, places: places), clock: clock, random: random, audit: audit,
+      shadowing: Shadowing(shadow: shadow, providers: registry, programs: programs, places: places), clock: clock,
+      random: random, audit: audit,
       notifier: notifier, logger: logger)
     let accessLog = try Self.accessLog()
     let demo = GoogleDemo.mount(generations)
     let proxy = Proxy(
       ProxyDependencies(
-        generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store, keys: key.keys,
+        generation: generations, sessions: SessionDirectory(store: store, clock: clock), watch: watch, activity: store,
+        keys: key.keys,
         clock: clock, random: random, audit: audit, logger: logger, policyFaults: policyFaults, providers: registry,
         tokens: AccessTokenDirectory(
-          store: store, generations: generations, keys: key.keys, clock: clock, random: random, logger: logger), spans: spans, shadow: shadow),
+          store: store, generations: generations, keys: key.keys, clock: clock, random: random, logger: logger),
+        spans: spans, shadow: shadow),
       ownPrefixes: demo.map { [$0.path] } ?? [], accessLog: accessLog,
       page: { refusal, visitor, languages in
         pages.html(for: refusal, to: visitor, languages: languages, generation: generations.current)
@@ -132,23 +145,32 @@ struct Gateway {
     let listeners = (listen: ListenerHandle(), admin: ListenerHandle())
     let upgrading = Upgrading(
       Upgrading.Parts(
-        listeners: listeners, engine: engine, proxy: proxy, outbox: outbox, audit: audit, clock: clock, random: random, notifier: notifier,
+        listeners: listeners, engine: engine, proxy: proxy, outbox: outbox, audit: audit, clock: clock, random: random,
+        notifier: notifier,
         logger: logger, isStoreShared: settings.store.isShared), predecessor: predecessor)
-    do throws(StoreFault) { try await upgrading.prepare() } catch { throw StartProblem("The store cannot be read: \(error)") }
+    do throws(StoreFault) { try await upgrading.prepare() } catch {
+      throw StartProblem("The store cannot be read: \(error)")
+    }
     let turn = predecessor.map { TakeOver($0, watch: watch, outbox: outbox) }
     let eventLoops = MultiThreadedEventLoopGroup.singleton
     let server = PublicServer.builder(proxy: proxy, tls: tls)
-    let heartbeat = Heartbeat(store: store, generations: generations, keys: key.keys, address: listen, clock: clock, random: random)
+    let heartbeat = Heartbeat(
+      store: store, generations: generations, keys: key.keys, address: listen, clock: clock, random: random)
     let auditSending = AuditSending(
-      store: store, generations: generations, web: web, clock: clock, holder: heartbeat.id, logger: Logger(label: "audit"))
+      store: store, generations: generations, web: web, clock: clock, holder: heartbeat.id,
+      logger: Logger(label: "audit"))
     let readiness = Readiness(
-      publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, notifier: notifier, predecessor: predecessor,
+      publicURL: settings.publicURL, listen: listen, admin: admin, generation: generation.id, notifier: notifier,
+      predecessor: predecessor,
       logger: logger)
     let publicApplication = PublicApplication(
-      engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random, audit: audit,
-      keySet: { proxy.keySet }, pages: pages, server: server, mounts: demo.map { [$0] } ?? [], eventLoops: eventLoops, logger: logger)
+      engine: engine, store: store, generations: generations, providers: registry, clock: clock, random: random,
+      audit: audit,
+      keySet: { proxy.keySet }, pages: pages, server: server, mounts: demo.map { [$0] } ?? [], eventLoops: eventLoops,
+      logger: logger)
     let adminApplication = AdminApplication(
-      store: store, accounts: AccountAdministration(store: store, providers: registry, keys: key.keys, clock: clock, random: random),
+      store: store,
+      accounts: AccountAdministration(store: store, providers: registry, keys: key.keys, clock: clock, random: random),
       tokens: ServiceTokens(store: store, keys: key.keys, clock: clock, random: random), generations: generations,
       audit: audit, clock: clock, random: random, pages: pages, address: admin, eventLoops: eventLoops, logger: logger,
       nodes: { heartbeat.nodes ?? [] }, values: { PolicyValues($0, providers: registry) },
@@ -165,7 +187,8 @@ struct Gateway {
       metrics: {
         let flows = signIns.families + engine.sendMetrics.families + engine.providerMetrics.families
         let parts =
-          metrics.families + heartbeat.families + auditSending.families + deliveries.families + hashing.families + shadow.families
+          metrics.families + heartbeat.families + auditSending.families + deliveries.families + hashing.families
+          + shadow.families
           + spans.families + (tls?.families ?? [])
         return await proxy.metrics() + flows + parts + opened.families() + [BuildMetrics.family]
       })
@@ -195,7 +218,8 @@ struct Gateway {
       MemoryRelease(),
       auditSending,
       TraceSending(
-        spans: spans, generations: generations, web: web, clock: clock, instance: heartbeat.id, logger: Logger(label: "tracing")),
+        spans: spans, generations: generations, web: web, clock: clock, instance: heartbeat.id,
+        logger: Logger(label: "tracing")),
       MaintenanceLoop(maintenance: Maintenance(engine, holder: heartbeat.id, jitter: { Double.random(in: 0..<1) })),
       UnverifiedAccountsLoop(store: store, generations: generations, clock: clock, random: random, logger: logger),
       AccessTokenLoop(sweep: AccessTokenSweep(store: store, clock: clock, random: random), logger: logger),
@@ -205,13 +229,18 @@ struct Gateway {
       SignalUpgrade(upgrading: upgrading, audit: audit, clock: clock, random: random),
       CertificateReload(reload: reload), KeyReload(settings.key, keys: key.keys, logger: logger),
     ]
-    services += [Watchdog(eventLoops: eventLoops, notifier: notifier, logger: logger)].compactMap(\.self) as [any Service]
+    services +=
+      [Watchdog(eventLoops: eventLoops, notifier: notifier, logger: logger)].compactMap(\.self) as [any Service]
     services += [
-      Listener(name: "admin", address: admin, inherited: places.sockets.admin, application: adminApplication, handle: listeners.admin, turn: turn) {
+      Listener(
+        name: "admin", address: admin, inherited: places.sockets.admin, application: adminApplication,
+        handle: listeners.admin, turn: turn
+      ) {
         readiness.isListening(.admin)
       },
       Listener(
-        name: "listen", address: listen, inherited: places.sockets.listen, application: publicApplication, handle: listeners.listen, turn: turn
+        name: "listen", address: listen, inherited: places.sockets.listen, application: publicApplication,
+        handle: listeners.listen, turn: turn
       ) {
         readiness.isListening(.gateway)
       },
@@ -224,8 +253,10 @@ struct Gateway {
   /// - Throws: a sentence where it cannot listen or something it needs has ended.
   func run() async throws {
     let all = services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }
-    let end = ServiceGroupConfiguration.ServiceConfiguration(service: replacement, successTerminationBehavior: .gracefullyShutdownGroup)
-    var configuration = ServiceGroupConfiguration(services: all + [end], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+    let end = ServiceGroupConfiguration.ServiceConfiguration(
+      service: replacement, successTerminationBehavior: .gracefullyShutdownGroup)
+    var configuration = ServiceGroupConfiguration(
+      services: all + [end], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
     configuration.maximumGracefulShutdownDuration = drain
     try await ServiceGroup(configuration: configuration).run()
     await proxy.flushActivity()
@@ -248,10 +279,14 @@ struct Gateway {
 
   private static func accessLog() throws(StartProblem) -> AccessLog? {
     guard let target = AccessLog.Target(ProcessInfo.processInfo.environment["MOONGATE_ACCESS_LOG"]) else { return nil }
-    do throws(AccessLog.Problem) { return try AccessLog(target) } catch { throw StartProblem(error.description, status: .couldNotRun) }
+    do throws(AccessLog.Problem) { return try AccessLog(target) } catch {
+      throw StartProblem(error.description, status: .couldNotRun)
+    }
   }
 
-  private static func open(_ location: StoreLocation, for key: MasterKey, logger: Logger) async throws(StartProblem) -> OpenedStore {
+  private static func open(_ location: StoreLocation, for key: MasterKey, logger: Logger) async throws(StartProblem)
+    -> OpenedStore
+  {
     do {
       return try await OpenedStore.forServing(location, key.keys, logger: logger)
     } catch {
@@ -266,7 +301,8 @@ extension OutboxEntry {
   /// What the outbox kept, as the admin listener shows it.
   init(_ entry: Outbox.Entry) {
     self.init(
-      id: String(entry.id), at: entry.at, channel: entry.message.channel.rawValue, to: entry.message.to, subject: entry.message.subject,
+      id: String(entry.id), at: entry.at, channel: entry.message.channel.rawValue, to: entry.message.to,
+      subject: entry.message.subject,
       text: entry.message.text, code: entry.message.code)
   }
 }

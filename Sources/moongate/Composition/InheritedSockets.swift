@@ -2,8 +2,8 @@ import Foundation
 import MoongateCore
 import MoongateHTTP
 
-/// The sockets that systemd opened for this process (sd_listen_fds(3)): descriptors from 3 on, whose number is in `LISTEN_FDS` and whose names,
-/// `listen` and `admin`, are in `LISTEN_FDNAMES`.
+/// The sockets that systemd opened for this process (sd_listen_fds(3)): descriptors from 3 on, whose number is in
+/// `LISTEN_FDS` and whose names, `listen` and `admin`, are in `LISTEN_FDNAMES`.
 struct InheritedSockets {
   /// The public listener's.
   private(set) var listen: ListeningSocket?
@@ -21,7 +21,9 @@ struct InheritedSockets {
 
   /// Those of the process before this one (`moongate upgrade`).
   /// - Throws: a sentence if one of them is no listening socket.
-  init(listen: (descriptor: CInt, address: ListenAddress), admin: (descriptor: CInt, address: ListenAddress)) throws(StartProblem) {
+  init(listen: (descriptor: CInt, address: ListenAddress), admin: (descriptor: CInt, address: ListenAddress))
+    throws(StartProblem)
+  {
     _ = try Self.address(of: listen.descriptor, name: "listen")
     _ = try Self.address(of: admin.descriptor, name: "admin")
     self.listen = ListeningSocket(descriptor: listen.descriptor, address: listen.address)
@@ -29,8 +31,8 @@ struct InheritedSockets {
     kind = "the socket of the process before"
   }
 
-  /// Takes the sockets over, and removes the variables, so that programs that this one starts do not believe that the sockets are for them.
-  /// Called once, before there are other threads that read the environment.
+  /// Takes the sockets over, and removes the variables, so that programs that this one starts do not believe that the
+  /// sockets are for them. Called once, before there are other threads that read the environment.
   static func take() throws(StartProblem) -> InheritedSockets {
     let taken = try InheritedSockets(environment: ProcessInfo.processInfo.environment, process: getpid())
     for variable in variables { unsetenv(variable) }
@@ -43,23 +45,32 @@ struct InheritedSockets {
   /// - Throws: a sentence, with exit status 2, if the gateway cannot use one of the sockets.
   init(environment: [String: String], process: pid_t, first: CInt = 3) throws(StartProblem) {
     // Attack: variables that a parent process left behind. They name descriptors that belong to something else here.
-    guard let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }), count > 0, environment["LISTEN_PID"] == "\(process)" else { return }
-    guard count <= Self.most else { throw Self.problem("LISTEN_FDS is \(count): more sockets than the gateway has listeners.") }
-    let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+    guard let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }), count > 0,
+      environment["LISTEN_PID"] == "\(process)"
+    else { return }
+    guard count <= Self.most else {
+      throw Self.problem("LISTEN_FDS is \(count): more sockets than the gateway has listeners.")
+    }
+    let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false).map(
+      String.init)
     for index in 0..<count {
       let descriptor = first + index
       let name = Int(index) < names.count ? names[Int(index)] : "unknown"
       // Programs that the gateway starts must not hold its sockets.
-      guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else { throw Self.problem("Descriptor \(descriptor) of LISTEN_FDS is not open.") }
+      guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else {
+        throw Self.problem("Descriptor \(descriptor) of LISTEN_FDS is not open.")
+      }
       let socket = ListeningSocket(descriptor: descriptor, address: try Self.address(of: descriptor, name: name))
       switch name {
       case "listen" where listen == nil: listen = socket
       case "admin" where admin == nil: admin = socket
       case "listen", "admin":
-        throw Self.problem("There are two sockets named \(name). One is enough: ListenStream=[::]:443 takes IPv4 connections too.")
+        throw Self.problem(
+          "There are two sockets named \(name). One is enough: ListenStream=[::]:443 takes IPv4 connections too.")
       default:
         throw Self.problem(
-          "The socket for \(socket.address) is named \"\(LineLog.plain(name))\": write FileDescriptorName=listen or FileDescriptorName=admin.")
+          "The socket for \(socket.address) is named \"\(LineLog.plain(name))\": write FileDescriptorName=listen or FileDescriptorName=admin."
+        )
       }
     }
   }
@@ -72,15 +83,20 @@ struct InheritedSockets {
     var port = [CChar](repeating: 0, count: Int(NI_MAXSERV))
     let isNamed = withUnsafeMutablePointer(to: &storage) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        getsockname(descriptor, address, &length) == 0 && [AF_INET, AF_INET6].contains(Int32(address.pointee.sa_family))
+        getsockname(descriptor, address, &length) == 0
+          && [AF_INET, AF_INET6].contains(Int32(address.pointee.sa_family))
           && getnameinfo(
-            address, length, &host, socklen_t(host.count), &port, socklen_t(port.count), NI_NUMERICHOST | NI_NUMERICSERV) == 0
+            address, length, &host, socklen_t(host.count), &port, socklen_t(port.count), NI_NUMERICHOST | NI_NUMERICSERV
+          ) == 0
       }
     }
-    guard isNamed, option(SO_TYPE, of: descriptor) == CInt(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN, of: descriptor) == 1,
+    guard isNamed, option(SO_TYPE, of: descriptor) == CInt(SOCK_STREAM.rawValue),
+      option(SO_ACCEPTCONN, of: descriptor) == 1,
       let number = Int(text(port))
     else {
-      throw problem("The socket named \"\(LineLog.plain(name))\" is no listening TCP socket: write ListenStream=ADDRESS:PORT, and leave Accept= out.")
+      throw problem(
+        "The socket named \"\(LineLog.plain(name))\" is no listening TCP socket: write ListenStream=ADDRESS:PORT, and leave Accept= out."
+      )
     }
     return ListenAddress(host: text(host), port: number)
   }

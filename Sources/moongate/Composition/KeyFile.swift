@@ -9,8 +9,9 @@ import MoongateCore
 enum KeyFile {
   /// Reads the keys, and puts what the body makes of them in their place.
   ///
-  /// Written beside the file, synced, and renamed over it: whoever dies at any point in between leaves the keys as they were, and at no moment is
-  /// there no file. Mode and owner stay: a gateway of another user must be able to read it afterwards.
+  /// Written beside the file, synced, and renamed over it: whoever dies at any point in between leaves the keys as they
+  /// were, and at no moment is there no file. Mode and owner stay: a gateway of another user must be able to read it
+  /// afterwards.
   /// - Returns: what is there now.
   /// - Throws: a sentence; what the body throws.
   static func change(_ path: String, _ body: (MasterKeys) async throws -> MasterKeys) async throws -> MasterKeys {
@@ -18,17 +19,22 @@ enum KeyFile {
     guard let real = realpath(path, nil) else {
       throw StartProblem(
         errno == ENOENT
-          ? "There is no key file \(path): a gateway that has run makes it." : "The key file \(path) cannot be read: \(MasterKey.reason()).",
+          ? "There is no key file \(path): a gateway that has run makes it."
+          : "The key file \(path) cannot be read: \(MasterKey.reason()).",
         status: .couldNotRun)
     }
     defer { free(real) }
     let target = String(cString: real)
     let folder = open((target as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard folder >= 0 else { throw StartProblem("The folder of the key file \(path) cannot be read: \(MasterKey.reason()).", status: .couldNotRun) }
+    guard folder >= 0 else {
+      throw StartProblem(
+        "The folder of the key file \(path) cannot be read: \(MasterKey.reason()).", status: .couldNotRun)
+    }
     // Held until it is closed, by the kernel also of one that was killed.
     defer { close(folder) }
     guard flock(folder, LOCK_EX | LOCK_NB) == 0 else {
-      throw StartProblem("Another `moongate keys` is changing \(path). Try again when it has ended.", status: .couldNotRun)
+      throw StartProblem(
+        "Another `moongate keys` is changing \(path). Try again when it has ended.", status: .couldNotRun)
     }
     guard let bytes = try MasterKey.read(target) else {
       throw StartProblem("There is no key file \(path): a gateway that has run makes it.", status: .couldNotRun)
@@ -50,7 +56,8 @@ enum KeyFile {
     var isDone = false
     defer { if !isDone { unlink(draft) } }
     let isWritten = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == bytes.count
-    let isTheirs = isWritten && fchown(file, before.st_uid, before.st_gid) == 0 && fchmod(file, before.st_mode & 0o777) == 0
+    let isTheirs =
+      isWritten && fchown(file, before.st_uid, before.st_gid) == 0 && fchmod(file, before.st_mode & 0o777) == 0
     let isKept = isTheirs && fsync(file) == 0
     let problem = failed(path)
     close(file)

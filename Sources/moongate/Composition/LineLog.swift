@@ -62,7 +62,9 @@ struct LineLog: LogHandler {
       case "\n": plain += "\\n"
       case "\r": plain += "\\r"
       case "\t": plain += "\\t"
-      case _ where scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value) || scalar.value == 0x2028 || scalar.value == 0x2029:
+      case _
+      where scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value) || scalar.value == 0x2028
+        || scalar.value == 0x2029:
         plain += "\\u{\(String(scalar.value, radix: 16))}"
       default: plain.unicodeScalars.append(scalar)
       }
@@ -87,7 +89,8 @@ extension Logger.Level {
     guard let text = ProcessInfo.processInfo.environment["MOONGATE_LOG"], !text.isEmpty else { return .notice }
     guard let level = Self(rawValue: text.lowercased()), level != .critical else {
       throw StartProblem(
-        "MOONGATE_LOG is \"\(LineLog.plain(text))\"; it must be one of trace, debug, info, notice, warning, error.", status: .couldNotRun)
+        "MOONGATE_LOG is \"\(LineLog.plain(text))\"; it must be one of trace, debug, info, notice, warning, error.",
+        status: .couldNotRun)
     }
     return level
   }

@@ -44,7 +44,8 @@ struct Listener: Service {
     } catch let error as IOError {
       throw StartProblem(Self.sentence(error.errnoCode, name: name, address: address))
     } catch let error as SocketAddressError {
-      throw StartProblem("The gateway cannot listen on \(address), `\(name)` in gateway.lua: there is no such address here (\(error)).")
+      throw StartProblem(
+        "The gateway cannot listen on \(address), `\(name)` in gateway.lua: there is no such address here (\(error)).")
     }
   }
 

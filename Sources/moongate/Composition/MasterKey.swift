@@ -55,11 +55,13 @@ struct MasterKey {
     do {
       return try MasterKeys(reading: bytes)
     } catch .malformed(let line, let problem) {
-      throw StartProblem("\(what), line \(line): \(problem). Nothing is made in its place; take the file from where you keep its copy.")
+      throw StartProblem(
+        "\(what), line \(line): \(problem). Nothing is made in its place; take the file from where you keep its copy.")
     } catch .tooLong {
       throw StartProblem("\(what) is too long to be a key.")
     } catch {
-      throw StartProblem("\(what) is too short: it must hold at least \(length) bytes, such as `openssl rand -hex 32` prints.")
+      throw StartProblem(
+        "\(what) is too short: it must hold at least \(length) bytes, such as `openssl rand -hex 32` prints.")
     }
   }
 
@@ -76,10 +78,12 @@ struct MasterKey {
     guard fstat(file, &status) == 0 else { throw StartProblem("The key file \(path) cannot be read: \(reason()).") }
     guard status.st_mode & S_IFMT == S_IFREG else { throw StartProblem("The key file \(path) is no regular file.") }
     // Judged on the open file: between a look at the path and the reading it could be exchanged.
-    // systemd lets one user read a credential by an access list: the group's bits then say what the list allows at most.
+    // systemd lets one user read a credential by an access list: the group's bits then say what the list allows at
+    // most.
     guard status.st_mode & 0o077 == 0 || status.st_mode & 0o037 == 0 && !FilePermissions.isShared(status, file) else {
       let mode = String(status.st_mode & 0o777, radix: 8)
-      throw StartProblem("The key file \(path) has mode \(mode): others than its owner may use it. Run: chmod 600 \(path)")
+      throw StartProblem(
+        "The key file \(path) has mode \(mode): others than its owner may use it. Run: chmod 600 \(path)")
     }
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
       throw StartProblem("The key file \(path) belongs to another user (uid \(status.st_uid)).")
@@ -88,7 +92,9 @@ struct MasterKey {
     var bytes = [UInt8](repeating: 0, count: mostBytes)
     var count = 0
     while count < mostBytes {
-      let got = bytes.withUnsafeMutableBytes { Foundation.read(file, $0.baseAddress?.advanced(by: count), mostBytes - count) }
+      let got = bytes.withUnsafeMutableBytes {
+        Foundation.read(file, $0.baseAddress?.advanced(by: count), mostBytes - count)
+      }
       if got < 0, errno == EINTR { continue }
       guard got >= 0 else { throw StartProblem("The key file \(path) cannot be read: \(reason()).") }
       if got == 0 { break }
@@ -99,14 +105,15 @@ struct MasterKey {
 
   /// Makes a file of secret bytes for its owner only, with its folder.
   ///
-  /// Makes the file whole or not at all: written beside its place, synced, and linked into it, which fails where another
-  /// process was first.
+  /// Makes the file whole or not at all: written beside its place, synced, and linked into it, which fails where
+  /// another process was first.
   /// - Returns: the bytes that lie there now.
   static func make(_ path: String, _ bytes: [UInt8]) throws(StartProblem) -> [UInt8] {
     let folder = (path as NSString).deletingLastPathComponent
     do {
       try FileManager.default.createDirectory(
-        atPath: folder.isEmpty ? "." : folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        atPath: folder.isEmpty ? "." : folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700]
+      )
     } catch {
       throw StartProblem("The folder \(folder) for the key file cannot be made: \(error.localizedDescription)")
     }

@@ -13,9 +13,11 @@ struct OpenedStore: Sendable {
   /// Calls whenever sessions may have changed, where the database can tell.
   let listen: @Sendable (_ call: @escaping @Sendable () -> Void) -> Void
 
-  /// How long a start waits for a server that may come: one that is started at the same time, or has no connection left.
+  /// How long a start waits for a server that may come: one that is started at the same time, or has no connection
+  /// left.
   private static let patience: Duration = .seconds(10)
-  /// A start that fails takes so long at least: whatever starts it again and again does not hammer the server with wrong passwords.
+  /// A start that fails takes so long at least: whatever starts it again and again does not hammer the server with
+  /// wrong passwords.
   private static let shortestFailure: Duration = .seconds(1)
 
   /// Opens the store for a gateway. Waits a while for a server that may come.
@@ -29,9 +31,14 @@ struct OpenedStore: Sendable {
         return try await OpenedStore(location, keys, purpose: .serving)
       } catch let refusal as StoreRefusal {
         let goesOn = refusal.mayPass && ContinuousClock.now + pause < end
-        if goesOn, !isTold { logger.warning("the store is not there yet; trying for \(Self.patience.asWritten)", metadata: ["why": "\(refusal)"]) }
+        if goesOn, !isTold {
+          logger.warning(
+            "the store is not there yet; trying for \(Self.patience.asWritten)", metadata: ["why": "\(refusal)"])
+        }
         isTold = true
-        if case .postgres = location { try? await Task.sleep(for: goesOn ? pause * Double.random(in: 0.75...1.25) : shortestFailure) }
+        if case .postgres = location {
+          try? await Task.sleep(for: goesOn ? pause * Double.random(in: 0.75...1.25) : shortestFailure)
+        }
         guard goesOn else { throw refusal }
         pause = min(pause * 2, .seconds(2))
       }
@@ -43,16 +50,22 @@ struct OpenedStore: Sendable {
   ///   - purpose: a gateway's start makes a store where there is none, a command does not.
   ///   - heir: of the ring, whose store it is and not the oldest key's.
   /// - Throws: `StoreRefusal`, or `StoreFault` where it cannot be read.
-  init(_ location: StoreLocation, _ keys: KeyRing, purpose: PostgresStore.Purpose = .working, heir: String? = nil) async throws {
+  init(_ location: StoreLocation, _ keys: KeyRing, purpose: PostgresStore.Purpose = .working, heir: String? = nil)
+    async throws
+  {
     do {
       self = try await Self.open(location, heir.flatMap { keys.fingerprint(of: $0) } ?? keys.fingerprint, purpose)
     } catch StoreRefusal.otherKey(let path) {
-      guard let found = try? StoreCopier(location).fingerprint(), let heir = keys.holder(of: found) else { throw StoreRefusal.otherKey(path: path) }
+      guard let found = try? StoreCopier(location).fingerprint(), let heir = keys.holder(of: found) else {
+        throw StoreRefusal.otherKey(path: path)
+      }
       throw StoreRefusal.retirementInterrupted(path: path, retired: keys.oldestName, heir: heir)
     }
   }
 
-  private static func open(_ location: StoreLocation, _ fingerprint: [UInt8], _ purpose: PostgresStore.Purpose) async throws -> OpenedStore {
+  private static func open(_ location: StoreLocation, _ fingerprint: [UInt8], _ purpose: PostgresStore.Purpose)
+    async throws -> OpenedStore
+  {
     let makes = purpose == .serving
     switch location {
     case .sqlite(let path):
@@ -65,7 +78,8 @@ struct OpenedStore: Sendable {
       let clock = SystemClock(floor: try await postgres.latestMoment(), wall: postgres.clock.wall)
       let gauges = StoreGauges(postgres, clock: clock, path: nil)
       return OpenedStore(
-        store: postgres, clock: clock, families: { await gauges.families() + postgres.families }, listen: { postgres.listen($0) })
+        store: postgres, clock: clock, families: { await gauges.families() + postgres.families },
+        listen: { postgres.listen($0) })
     }
   }
 

@@ -24,7 +24,8 @@ final class ProviderProcessManager: ProgramStarter {
   static func programsForTools(listener: @escaping @Sendable (ReceivedNotification) -> Void) -> Programs {
     // What they do wrong is told by the suite's findings.
     let silent = Logger(label: "exec") { _ in SwiftLogNoOpLogHandler() }
-    return Programs(readers: Providers.readers, logger: silent, listener: listener, jitter: { Double.random(in: 0..<1) })
+    return Programs(
+      readers: Providers.readers, logger: silent, listener: listener, jitter: { Double.random(in: 0..<1) })
   }
 
   private static var toolLogger: Logger { Logger(label: "exec") { label in LineLog(label: label, level: .error) } }
@@ -100,7 +101,8 @@ extension ProgramSpecification {
     var environment = Self.leastEnvironment
     environment.merge(entry.environment.mapValues { $0.reveal() }) { _, own in own }
     self.init(
-      name: entry.name.rawValue, path: entry.path, arguments: entry.arguments, environment: environment, folder: entry.folder,
+      name: entry.name.rawValue, path: entry.path, arguments: entry.arguments, environment: environment,
+      folder: entry.folder,
       timeout: entry.timeout, digest: entry.digest)
   }
 }

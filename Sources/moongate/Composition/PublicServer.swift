@@ -2,7 +2,8 @@ import MoongateCore
 import MoongateHTTP
 import MoongateProxy
 
-/// How connections of the public listener are served: by the proxy's pipeline, behind TLS where gateway.lua names a certificate.
+/// How connections of the public listener are served: by the proxy's pipeline, behind TLS where gateway.lua names a
+/// certificate.
 enum PublicServer {
   static func builder(proxy: Proxy, tls: ServerTLS?) -> PublicApplication.ChannelBuilder {
     { GatewayChannel(proxy: proxy, tls: tls, responder: $0) }

@@ -18,7 +18,8 @@ final class Readiness: Sendable {
   private let logger: Logger
 
   init(
-    publicURL: PublicURL, listen: ListenAddress, admin: ListenAddress, generation: String, notifier: ServiceNotifier = .none,
+    publicURL: PublicURL, listen: ListenAddress, admin: ListenAddress, generation: String,
+    notifier: ServiceNotifier = .none,
     predecessor: Predecessor? = nil, logger: Logger
   ) {
     self.predecessor = predecessor

@@ -1,9 +1,11 @@
 import Foundation
 import Synchronization
 
-/// Tells the service manager how the gateway is (sd_notify(3)): datagrams to the socket that `NOTIFY_SOCKET` names. Without the variable it does nothing.
+/// Tells the service manager how the gateway is (sd_notify(3)): datagrams to the socket that `NOTIFY_SOCKET` names.
+/// Without the variable it does nothing.
 ///
-/// It is written here since it is one system call. libsystemd would be one more library in the process that holds the keys.
+/// It is written here since it is one system call. libsystemd would be one more library in the process that holds the
+/// keys.
 struct ServiceNotifier: Sendable {
   private let path: String?
   private let isOver = OnceFlag()
@@ -26,7 +28,10 @@ struct ServiceNotifier: Sendable {
   func reloading() {
     var now = timespec()
     clock_gettime(CLOCK_MONOTONIC, &now)
-    send(["RELOADING=1", "MONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1_000)", "STATUS=Reading the configuration again"])
+    send([
+      "RELOADING=1", "MONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1_000)",
+      "STATUS=Reading the configuration again",
+    ])
   }
 
   /// The gateway takes no new connections, and ends.
@@ -38,7 +43,8 @@ struct ServiceNotifier: Sendable {
   /// The gateway is alive.
   func alive() { send(["WATCHDOG=1"]) }
 
-  /// Another process is the service from now on. Nothing more is told by this one: systemd would take it for word of a process that is not the service.
+  /// Another process is the service from now on. Nothing more is told by this one: systemd would take it for word of a
+  /// process that is not the service.
   func hand(over process: pid_t, _ status: String) {
     send(["MAINPID=\(process)", "STATUS=\(LineLog.plain(status))"])
     isOver.set()

@@ -27,7 +27,9 @@ struct Examination {
   }
 
   func findings() async -> [Finding] {
-    var all = generation.warnings.map { Finding.warning("configuration", "\($0)", fix: "Correct this line, then run `moongate check`.") }
+    var all = generation.warnings.map {
+      Finding.warning("configuration", "\($0)", fix: "Correct this line, then run `moongate check`.")
+    }
     if all.isEmpty { all.append(.ok("configuration", "Generation \(generation.id.prefix(8)) is good.")) }
     all += certificate() + [key()] + disk()
     let (store, storeOffset) = await self.store()
@@ -54,7 +56,10 @@ struct Examination {
     }
     guard let first = try? NIOSSLCertificate.fromPEMFile(files.certificate).first else { return [] }
     let date = { (seconds: time_t) in Date(timeIntervalSince1970: TimeInterval(seconds)) }
-    return [Judgement.certificate(files.certificate, begins: date(first.notValidBefore), ends: date(first.notValidAfter), now: Date())]
+    return [
+      Judgement.certificate(
+        files.certificate, begins: date(first.notValidBefore), ends: date(first.notValidAfter), now: Date())
+    ]
   }
 
   private func key() -> Finding {
@@ -68,7 +73,8 @@ struct Examination {
         return .ok("key", "\(path) can be read, and by nobody else.")
       } catch {
         return .failed(
-          "key", error.sentence, fix: "Run this as the gateway's user, such as `sudo -u moongate moongate doctor`; then mend the file's mode.")
+          "key", error.sentence,
+          fix: "Run this as the gateway's user, such as `sudo -u moongate moongate doctor`; then mend the file's mode.")
       }
     }
   }
@@ -76,14 +82,19 @@ struct Examination {
   private func disk() -> [Finding] {
     guard case .sqlite(let path) = gateway.store, path != ":memory:" else { return [] }
     var folder = (path as NSString).deletingLastPathComponent
-    while !folder.isEmpty, folder != "/", !FileManager.default.fileExists(atPath: folder) { folder = (folder as NSString).deletingLastPathComponent }
+    while !folder.isEmpty, folder != "/", !FileManager.default.fileExists(atPath: folder) {
+      folder = (folder as NSString).deletingLastPathComponent
+    }
     if folder.isEmpty { folder = "." }
     var findings: [Finding] = []
     if access(folder, W_OK | X_OK) != 0 {
-      findings.append(.failed("permissions", "\(folder) cannot be written by this user.", fix: "Run: chown moongate \(folder)"))
+      findings.append(
+        .failed("permissions", "\(folder) cannot be written by this user.", fix: "Run: chown moongate \(folder)"))
     }
     var status = statvfs()
-    if statvfs(folder, &status) == 0 { findings.append(Judgement.room(folder, free: UInt64(status.f_bavail) * UInt64(status.f_frsize))) }
+    if statvfs(folder, &status) == 0 {
+      findings.append(Judgement.room(folder, free: UInt64(status.f_bavail) * UInt64(status.f_frsize)))
+    }
     return findings
   }
 
@@ -112,14 +123,19 @@ struct Examination {
   private func upstreams() async -> ([Finding], [(name: String, seconds: Double)]) {
     var findings: [Finding] = []
     var offsets: [(name: String, seconds: Double)] = []
-    for upstream in Set(generation.routes.routes.flatMap(\.upstreams)).sorted(by: { "\($0.host):\($0.port)" < "\($1.host):\($1.port)" }) {
+    for upstream in Set(generation.routes.routes.flatMap(\.upstreams)).sorted(by: {
+      "\($0.host):\($0.port)" < "\($1.host):\($1.port)"
+    }) {
       let url = "\(upstream.isSecure ? "https" : "http")://\(upstream.host):\(upstream.port)/"
       do throws(WebFault) {
         let answer = try await web.send(WebRequest(url: url))
         findings.append(.ok("upstream", "\(url) answers (\(answer.status))."))
         if let date = answer.header("date").flatMap(Self.date) { offsets.append((url, date.timeIntervalSinceNow)) }
       } catch {
-        findings.append(.failed("upstream", "\(url) does not answer: \(error.reason).", fix: "Start the service, or correct `to` in routes.lua."))
+        findings.append(
+          .failed(
+            "upstream", "\(url) does not answer: \(error.reason).",
+            fix: "Start the service, or correct `to` in routes.lua."))
       }
     }
     return (findings, offsets)
@@ -139,7 +155,8 @@ struct Examination {
     } catch {
       return .warning(
         "public_url", "\(gateway.publicURL) does not answer from here: \(error.reason).",
-        fix: "Start the gateway and the proxy in front of it; where this machine cannot reach it, ask from another one.")
+        fix: "Start the gateway and the proxy in front of it; where this machine cannot reach it, ask from another one."
+      )
     }
   }
 
@@ -153,7 +170,9 @@ struct Examination {
       let descriptor = provider.descriptor
       guard let settings = gateway.providers[descriptor.name] else { continue }
       for field in descriptor.settings {
-        guard case .messages(let channel) = field.kind, let delivery = settings.deliveries[field.name], !known.contains(delivery) else { continue }
+        guard case .messages(let channel) = field.kind, let delivery = settings.deliveries[field.name],
+          !known.contains(delivery)
+        else { continue }
         known.append(delivery)
         findings.append(await message(by: delivery, channel, deliveries, of: descriptor.name))
       }
@@ -165,10 +184,14 @@ struct Examination {
     by delivery: DeliverySettings, _ channel: MessageChannel, _ deliveries: Deliveries, of provider: ProviderName
   ) async -> Finding {
     if delivery == .outbox {
-      return .warning("messages", "\(provider) sends nothing: the outbox shows its codes.", fix: "Write smtp { … }, twilio { … } or webhook { … }.")
+      return .warning(
+        "messages", "\(provider) sends nothing: the outbox shows its codes.",
+        fix: "Write smtp { … }, twilio { … } or webhook { … }.")
     }
     guard let recipient, recipient.contains("@") == (channel == .mail) else {
-      guard let site = Self.site(of: delivery) else { return .warning("messages", "\(provider)'s site has no address.", fix: "Correct its url.") }
+      guard let site = Self.site(of: delivery) else {
+        return .warning("messages", "\(provider)'s site has no address.", fix: "Correct its url.")
+      }
       guard await Self.canConnect(to: site.host, site.port) else {
         return .failed(
           "messages", "\(provider): \(site.host):\(site.port) takes no connection.",
@@ -183,7 +206,9 @@ struct Examination {
           text: "This is a test message of \(gateway.publicURL.host), sent by moongate doctor."))
       return .ok("messages", "\(provider): a test message to \(recipient) was taken.")
     } catch {
-      return .failed("messages", "\(provider): \(error.reason).", fix: "Correct it in gateway.lua under providers.\(provider), and try again.")
+      return .failed(
+        "messages", "\(provider): \(error.reason).",
+        fix: "Correct it in gateway.lua under providers.\(provider), and try again.")
     }
   }
 
@@ -220,7 +245,9 @@ struct Examination {
     var next = found
     while let entry = next {
       var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-      if getnameinfo(entry.pointee.ai_addr, entry.pointee.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0 {
+      if getnameinfo(
+        entry.pointee.ai_addr, entry.pointee.ai_addrlen, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0
+      {
         let address = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
         if !all.contains(address) { all.append(address) }
       }

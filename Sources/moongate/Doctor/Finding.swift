@@ -15,7 +15,9 @@ struct Finding: Encodable, Equatable, Sendable {
   /// What to do about it, in a sentence; nil if there is nothing to do.
   let fix: String?
 
-  static func ok(_ check: String, _ message: String) -> Finding { Finding(check: check, state: .ok, message: message, fix: nil) }
+  static func ok(_ check: String, _ message: String) -> Finding {
+    Finding(check: check, state: .ok, message: message, fix: nil)
+  }
 
   static func warning(_ check: String, _ message: String, fix: String) -> Finding {
     Finding(check: check, state: .warning, message: message, fix: fix)
@@ -47,6 +49,7 @@ struct DoctorReport: Encodable {
   /// For a person.
   var text: String {
     let count = { (state: Finding.State) in checks.count { $0.state == state } }
-    return (checks.map(\.text) + ["\(count(.ok)) ok, \(count(.warning)) to look at, \(count(.failed)) failed"]).joined(separator: "\n")
+    return (checks.map(\.text) + ["\(count(.ok)) ok, \(count(.warning)) to look at, \(count(.failed)) failed"]).joined(
+      separator: "\n")
   }
 }

@@ -3,22 +3,26 @@ import MoongateCore
 /// Metrics, events, codes and headers.
 extension Reference {
   static let metrics = ReferencePage(
-    file: "metrics.md", title: "Metrics", introduction: "What `GET /metrics` of the admin listener shows, in the text format of Prometheus.",
+    file: "metrics.md", title: "Metrics",
+    introduction: "What `GET /metrics` of the admin listener shows, in the text format of Prometheus.",
     sections: [
       ReferenceSection(
         title: "All metrics", summary: "Histograms have the label `le` besides.", subject: "Metric",
         entries: MetricDefinition.all.map {
           ReferenceEntry(
-            name: "metric.\($0.name)", properties: ["type": $0.kind.rawValue, "labels": $0.labels.joined(separator: ", ")], help: $0.help)
+            name: "metric.\($0.name)",
+            properties: ["type": $0.kind.rawValue, "labels": $0.labels.joined(separator: ", ")], help: $0.help)
         }, prefix: "metric.")
     ])
 
   static let events = ReferencePage(
     file: "events.md", title: "Events",
-    introduction: "The kinds of events of the audit trail. [The guide](../guides/audit.md) shows how they are read and where they can be sent.",
+    introduction:
+      "The kinds of events of the audit trail. [The guide](../guides/audit.md) shows how they are read and where they can be sent.",
     sections: [
       ReferenceSection(
-        title: "All events", summary: "Each quota has room of its own in the trail, so that a flood of one does not push out the others.",
+        title: "All events",
+        summary: "Each quota has room of its own in the trail, so that a flood of one does not push out the others.",
         subject: "Kind",
         entries: AuditEvent.Kind.allCases.sorted { $0.rawValue < $1.rawValue }.map {
           ReferenceEntry(name: "event.\($0.rawValue)", properties: ["quota": "\($0.quota)"], help: $0.help)
@@ -27,18 +31,22 @@ extension Reference {
 
   static let codes = ReferencePage(
     file: "codes.md", title: "Error codes",
-    introduction: "The member `code` of `application/problem+json`. A policy's own `deny \"reason\"` has the status 403 and its reason as code.",
+    introduction:
+      "The member `code` of `application/problem+json`. A policy's own `deny \"reason\"` has the status 403 and its reason as code.",
     sections: [
       ReferenceSection(
-        title: "All codes", summary: "A sentence can differ where more is known, such as how long to wait.", subject: "Code",
+        title: "All codes", summary: "A sentence can differ where more is known, such as how long to wait.",
+        subject: "Code",
         entries: RefusalCode.all.filter { $0 != .versionNotSupported }.sorted { $0.name < $1.name }.map { code in
           let statuses = RefusalCode.all.filter { $0.name == code.name }.map { String($0.status) }
-          return ReferenceEntry(name: "code.\(code.name)", properties: ["status": statuses.joined(separator: ", ")], help: code.sentence)
+          return ReferenceEntry(
+            name: "code.\(code.name)", properties: ["status": statuses.joined(separator: ", ")], help: code.sentence)
         }, prefix: "code.")
     ])
 
   static let headers = ReferencePage(
-    file: "headers.md", title: "Headers", introduction: "The headers of HTTP that Moongate adds to those of the standards.",
+    file: "headers.md", title: "Headers",
+    introduction: "The headers of HTTP that Moongate adds to those of the standards.",
     sections: [
       ReferenceSection(
         title: "All headers", summary: "", subject: "Header",
@@ -66,20 +74,28 @@ struct HeaderDefinition: Sendable {
     HeaderDefinition(
       name: "Remote-User", place: .service,
       help: "The id of the account, or `token:NAME` of a service token. What clients send under the name is removed."),
-    HeaderDefinition(name: "Remote-Email", place: .service, help: "The verified email address of the account, where it has one."),
-    HeaderDefinition(name: "Remote-Phone", place: .service, help: "The verified phone number of the account, where it has one."),
-    HeaderDefinition(name: "Remote-Name", place: .service, help: "The person's first and last name, where they are known."),
+    HeaderDefinition(
+      name: "Remote-Email", place: .service, help: "The verified email address of the account, where it has one."),
+    HeaderDefinition(
+      name: "Remote-Phone", place: .service, help: "The verified phone number of the account, where it has one."),
+    HeaderDefinition(
+      name: "Remote-Name", place: .service, help: "The person's first and last name, where they are known."),
     HeaderDefinition(name: "Remote-Groups", place: .service, help: "The groups of the account, separated by commas."),
     HeaderDefinition(
       name: "X-Moongate-Assertion", place: .service,
-      help: "A signed token (JWT, ES256) that says who the client is. Its keys are at `/.well-known/moongate/jwks.json`."),
+      help:
+        "A signed token (JWT, ES256) that says who the client is. Its keys are at `/.well-known/moongate/jwks.json`."),
     HeaderDefinition(
       name: "X-Moongate-Authorization", place: .forward,
-      help: "`remove`: the proxy must not pass the client's `Authorization` on, since it carries a token of the gateway."),
+      help:
+        "`remove`: the proxy must not pass the client's `Authorization` on, since it carries a token of the gateway."),
     HeaderDefinition(
-      name: "Moongate-Device", place: .call, help: "What an app keeps from earlier sign-ins, in place of the cookie, so that its device is known."),
+      name: "Moongate-Device", place: .call,
+      help: "What an app keeps from earlier sign-ins, in place of the cookie, so that its device is known."),
     HeaderDefinition(name: "Moongate-Language", place: .call, help: "The language of the hosted page that calls."),
-    HeaderDefinition(name: "Moongate-Page", place: .call, help: "What the browser of a hosted page can do; the page's script sends it."),
+    HeaderDefinition(
+      name: "Moongate-Page", place: .call, help: "What the browser of a hosted page can do; the page's script sends it."
+    ),
     HeaderDefinition(
       name: "Moongate-Signature", place: .webhook,
       help: "`t=SECONDS,v1=HEX`: HMAC-SHA256 of the time, a full stop and the body, with the sink's secret."),

@@ -46,9 +46,12 @@ extension Reference {
   private static func sections(of command: Description.Command, behind parent: String) -> [ReferenceSection] {
     guard command.shouldDisplay else { return [] }
     let path = "\(parent) \(command.commandName)"
-    let entries = (command.arguments ?? []).filter { $0.shouldDisplay && !isEverywhere($0) }.map { entry(of: $0, in: path) }
+    let entries = (command.arguments ?? []).filter { $0.shouldDisplay && !isEverywhere($0) }.map {
+      entry(of: $0, in: path)
+    }
     let summary = [command.abstract, command.discussion].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: " ")
-    let section = ReferenceSection(title: path, summary: summary, subject: "Option", entries: entries, prefix: path + " ")
+    let section = ReferenceSection(
+      title: path, summary: summary, subject: "Option", entries: entries, prefix: path + " ")
     return [section] + unique(command.subcommands).flatMap { sections(of: $0, behind: path) }
   }
 
@@ -69,6 +72,7 @@ extension Reference {
     let spelled = [names.joined(separator: ", "), value].filter { !$0.isEmpty }.joined(separator: " ")
     let standard = argument.defaultValue ?? (argument.isOptional ? "" : "required")
     let values = argument.allValues.map { " One of \($0.joined(separator: ", "))." } ?? ""
-    return ReferenceEntry(name: "\(path) \(spelled)", properties: ["default": standard], help: (argument.abstract ?? "") + values)
+    return ReferenceEntry(
+      name: "\(path) \(spelled)", properties: ["default": standard], help: (argument.abstract ?? "") + values)
   }
 }

@@ -28,7 +28,9 @@ struct Reference: Sendable {
     for page in pages {
       guard let section = page.sections.first(where: { $0.title == name && !$0.entries.isEmpty }) else { continue }
       let fields = section.entries.map { "  \($0.name)" }
-      return ([name, "  \(section.summary)", ""] + fields + ["", "  Documentation/reference/\(page.file)#\(section.anchor)"]).joined(separator: "\n")
+      return
+        ([name, "  \(section.summary)", ""] + fields + ["", "  Documentation/reference/\(page.file)#\(section.anchor)"])
+        .joined(separator: "\n")
     }
     return nil
   }
@@ -46,7 +48,8 @@ struct Reference: Sendable {
         entries: table.fields.map { field in
           ReferenceEntry(
             name: "\(table.path).\(field.name)",
-            properties: ["type": field.type, "default": field.isRequired ? "required" : field.standard ?? ""], help: field.help)
+            properties: ["type": field.type, "default": field.isRequired ? "required" : field.standard ?? ""],
+            help: field.help)
         }, prefix: table.path + ".")
     }
     return ReferencePage(file: file, title: title, introduction: introduction, sections: sections)
@@ -54,31 +57,51 @@ struct Reference: Sendable {
 
   private static func head(_ root: SchemaReference.Root) -> (file: String, title: String, introduction: String) {
     switch root {
-    case .gateway: ("gateway.md", "gateway.lua", "The tables of gateway.lua. [The manual](../../config/README.md) explains them with examples.")
-    case .policy: ("policies.md", "policies/NAME.lua", "What a policy can say. A field that is left out keeps its provider's default.")
+    case .gateway:
+      (
+        "gateway.md", "gateway.lua",
+        "The tables of gateway.lua. [The manual](../../config/README.md) explains them with examples."
+      )
+    case .policy:
+      (
+        "policies.md", "policies/NAME.lua",
+        "What a policy can say. A field that is left out keeps its provider's default."
+      )
     case .flow: ("flows.md", "flows/NAME.lua", "What a flow can say.")
     case .route: ("routes.md", "routes.lua", "What a route can say. The first route that matches a request wins.")
     case .accounts: ("accounts.md", "accounts.lua", "What holds for every account.")
-    case .guarantee: ("guarantees.md", "guarantees.lua", "What is always true of sessions and routes, and is proved before a change becomes active.")
-    case .tests: ("tests.md", "tests/NAME.lua", "What the words of a case take. [Functions](facts.md#functions) lists the words.")
+    case .guarantee:
+      (
+        "guarantees.md", "guarantees.lua",
+        "What is always true of sessions and routes, and is proved before a change becomes active."
+      )
+    case .tests:
+      ("tests.md", "tests/NAME.lua", "What the words of a case take. [Functions](facts.md#functions) lists the words.")
     }
   }
 
   private static func facts(_ schema: SchemaReference) -> ReferencePage {
     ReferencePage(
-      file: "facts.md", title: "Facts and functions", introduction: "What functions in the Lua files can read and call. A fact is read as `f.NAME`.",
+      file: "facts.md", title: "Facts and functions",
+      introduction: "What functions in the Lua files can read and call. A fact is read as `f.NAME`.",
       sections: [
         ReferenceSection(
-          title: "Facts", summary: "The column \"functions of\" names the files whose functions are told the fact.", subject: "Fact",
+          title: "Facts", summary: "The column \"functions of\" names the files whose functions are told the fact.",
+          subject: "Fact",
           entries: schema.facts.map { fact in
             ReferenceEntry(
               name: "fact.\(fact.name)",
-              properties: ["type": fact.signature.replacing("moongate.", with: ""), "functions of": fact.audience.joined(separator: ", ")],
+              properties: [
+                "type": fact.signature.replacing("moongate.", with: ""),
+                "functions of": fact.audience.joined(separator: ", "),
+              ],
               help: fact.help)
           }, prefix: "fact."),
         ReferenceSection(
           title: "Functions", summary: "", subject: "Function",
-          entries: schema.functions.map { ReferenceEntry(name: "function.\($0.name)", properties: ["call": $0.signature], help: $0.help) },
+          entries: schema.functions.map {
+            ReferenceEntry(name: "function.\($0.name)", properties: ["call": $0.signature], help: $0.help)
+          },
           prefix: "function."),
       ])
   }

@@ -2,8 +2,8 @@ import Logging
 import MoongateCore
 import ServiceLifecycle
 
-/// Notes the end of tokens that have expired, or whose owner's account has changed. Every gateway of a store does it: whichever comes first tells of
-/// each. A token is dead from its end on, whether it was noted or not.
+/// Notes the end of tokens that have expired, or whose owner's account has changed. Every gateway of a store does it:
+/// whichever comes first tells of each. A token is dead from its end on, whether it was noted or not.
 struct AccessTokenLoop: Service {
   let sweep: AccessTokenSweep
   let logger: Logger

@@ -5,10 +5,12 @@ import Synchronization
 
 /// Sends the audit trail to one sink: each event at least once, in the order in which they were committed.
 ///
-/// Of several gateways on one store the one that holds the sink's lease sends. It begins nothing that would not end before the lease does, so no two of
-/// them send at once. What the sink has taken in is noted in the store afterwards: a gateway that is killed in between sends the same events again.
+/// Of several gateways on one store the one that holds the sink's lease sends. It begins nothing that would not end
+/// before the lease does, so no two of them send at once. What the sink has taken in is noted in the store afterwards:
+/// a gateway that is killed in between sends the same events again.
 ///
-/// No request waits for any of this. A sink that is down leaves its events in the trail, where they stay for seven days.
+/// No request waits for any of this. A sink that is down leaves its events in the trail, where they stay for seven
+/// days.
 final class AuditSender: Sendable {
   private static let batch = 200
   private static let leaseLength: Duration = .seconds(20)
@@ -47,7 +49,8 @@ final class AuditSender: Sendable {
   ///   - holder: names this gateway among those of the store.
   ///   - service: what the gateway is called.
   init(
-    _ settings: AuditSinkSettings, sink: any AuditSink, store: any Store, clock: any GatewayClock, holder: String, service: String, logger: Logger
+    _ settings: AuditSinkSettings, sink: any AuditSink, store: any Store, clock: any GatewayClock, holder: String,
+    service: String, logger: Logger
   ) {
     self.settings = settings
     self.sink = sink
@@ -104,7 +107,8 @@ final class AuditSender: Sendable {
       state.withLock { $0.lease = renewed }
       if let renewed { return renewed }
     }
-    guard case .held(let lease) = try await store.acquireLease(leaseName, by: holder, for: Self.leaseLength, at: now) else {
+    guard case .held(let lease) = try await store.acquireLease(leaseName, by: holder, for: Self.leaseLength, at: now)
+    else {
       state.withLock { $0.backlog = nil }
       return nil
     }

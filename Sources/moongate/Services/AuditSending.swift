@@ -5,8 +5,8 @@ import MoongateSDK
 import ServiceLifecycle
 import Synchronization
 
-/// Sends the audit trail to the sinks of the active configuration, each by a sender on a thread of its own: a sink that hangs holds up no other, and no
-/// request.
+/// Sends the audit trail to the sinks of the active configuration, each by a sender on a thread of its own: a sink that
+/// hangs holds up no other, and no request.
 final class AuditSending: Service {
   private struct Running {
     let sender: AuditSender
@@ -26,7 +26,10 @@ final class AuditSending: Service {
   private let running = Mutex<[AuditSinkSettings: Running]>([:])
 
   /// - Parameter holder: names this gateway among those of the store.
-  init(store: any Store, generations: ActiveGeneration, web: any WebClient, clock: any GatewayClock, holder: String, logger: Logger) {
+  init(
+    store: any Store, generations: ActiveGeneration, web: any WebClient, clock: any GatewayClock, holder: String,
+    logger: Logger
+  ) {
     self.store = store
     self.generations = generations
     self.web = web
@@ -59,8 +62,10 @@ final class AuditSending: Service {
     running.withLock { running in
       for settings in gateway.audit where running[settings] == nil {
         let sender = AuditSender(
-          settings, sink: settings.sink(web: web), store: store, clock: clock, holder: holder, service: gateway.service, logger: logger)
-        running[settings] = Running(sender: sender, task: Task { await DedicatedThread.run(at: nil) { await sender.run() } })
+          settings, sink: settings.sink(web: web), store: store, clock: clock, holder: holder, service: gateway.service,
+          logger: logger)
+        running[settings] = Running(
+          sender: sender, task: Task { await DedicatedThread.run(at: nil) { await sender.run() } })
       }
     }
   }
@@ -83,8 +88,12 @@ final class AuditSending: Service {
     return [
       MetricFamily(.auditEventsSentTotal, samples.map { MetricFamily.Sample($0.label, Double($0.values.sent)) }),
       MetricFamily(.auditFailuresTotal, samples.map { MetricFamily.Sample($0.label, Double($0.values.failures)) }),
-      MetricFamily(.auditBacklogEvents, samples.compactMap { sample in sample.values.backlog.map { MetricFamily.Sample(sample.label, Double($0)) } }),
-      MetricFamily(.auditLagSeconds, samples.compactMap { sample in sample.values.lag.map { MetricFamily.Sample(sample.label, $0) } }),
+      MetricFamily(
+        .auditBacklogEvents,
+        samples.compactMap { sample in sample.values.backlog.map { MetricFamily.Sample(sample.label, Double($0)) } }),
+      MetricFamily(
+        .auditLagSeconds,
+        samples.compactMap { sample in sample.values.lag.map { MetricFamily.Sample(sample.label, $0) } }),
     ]
   }
 }

@@ -11,7 +11,8 @@ struct CertificateReload: Service {
     await cancelWhenGracefulShutdown {
       var isChanging = false
       while !Task.isCancelled {
-        // Certificate and key are written one after the other: they are read when a second has passed without another change.
+        // Certificate and key are written one after the other: they are read when a second has passed without another
+        // change.
         if isChanging { await reload.reloadCertificate() }
         isChanging = await reload.certificateHasChanged
         do { try await Task.sleep(for: Self.interval) } catch { return }

@@ -6,7 +6,8 @@ import MoongateProxy
 import ServiceLifecycle
 import UnixSignals
 
-/// Switches the gateway to another generation, whole or not at all: by a change of files, by SIGHUP, by the admin listener.
+/// Switches the gateway to another generation, whole or not at all: by a change of files, by SIGHUP, by the admin
+/// listener.
 actor ConfigurationReload {
   /// Ten seconds' worth.
   private static let looksForRoom = 100
@@ -30,7 +31,8 @@ actor ConfigurationReload {
   private var newest: Task<RefusedConfiguration?, Never>?
 
   init(
-    folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil, programs: ProviderProcessManager? = nil,
+    folder: ConfigurationFolder, generations: ActiveGeneration, tls: ServerTLS? = nil,
+    programs: ProviderProcessManager? = nil,
     gate: ReloadGate? = nil, shadowing: Shadowing? = nil, clock: any GatewayClock,
     random: any RandomSource, audit: AuditTrail, notifier: ServiceNotifier = .none, logger: Logger
   ) {
@@ -70,7 +72,9 @@ actor ConfigurationReload {
     guard await hasRoom() else {
       let problem = ConfigurationProblem(
         location: SourceLocation(file: folder.path, line: 0), path: "",
-        message: "not read: requests under way still use \(ActiveGeneration.mostLive) generations; reload again when they have ended")
+        message:
+          "not read: requests under way still use \(ActiveGeneration.mostLive) generations; reload again when they have ended"
+      )
       return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
     }
     // A program that came back as another is replaced by a reload, though the folder is the same.
@@ -79,11 +83,14 @@ actor ConfigurationReload {
     let loaded = await folder.load(unless: isWhole ? active : nil)
     switch loaded {
     case .success(let generation) where generation.id == active && isWhole:
-      if generations.status.refused?.id != nil { logger.notice("generation \(active.prefix(8)) is what the folder holds again") }
+      if generations.status.refused?.id != nil {
+        logger.notice("generation \(active.prefix(8)) is what the folder holds again")
+      }
       settle()
       return finish()
     case .success(let generation) where !isForced && promotion?.replaced.contains(generation.id) ?? false:
-      logger.notice("generation \(active.prefix(8)) kept, which was promoted: the folder holds what it took the place of")
+      logger.notice(
+        "generation \(active.prefix(8)) kept, which was promoted: the folder holds what it took the place of")
       return finish()
     case .success(let generation):
       let refused = await activate(generation, isForced)
@@ -95,7 +102,9 @@ actor ConfigurationReload {
 
   /// Switches to a candidate that passed every check but the gate.
   /// - Parameter more: what else holds only until the process is started again.
-  func activate(_ generation: any PolicyGeneration, _ isForced: Bool, more: [ConfigurationProblem] = []) async -> RefusedConfiguration? {
+  func activate(_ generation: any PolicyGeneration, _ isForced: Bool, more: [ConfigurationProblem] = []) async
+    -> RefusedConfiguration?
+  {
     let before = generations.current
     var detail = ["generation": generation.id, "before": before.id]
     switch await gate?.answer(to: generation, in: before, isForced: isForced) {
@@ -126,8 +135,8 @@ actor ConfigurationReload {
     generations.note(restartNeeded: generations.current.gateway.changesThatNeedRestart(since: started))
   }
 
-  /// The folder is good; its certificate may not be. A pair that cannot be used is told like a refused candidate, and the one in
-  /// use goes on.
+  /// The folder is good; its certificate may not be. A pair that cannot be used is told like a refused candidate, and
+  /// the one in use goes on.
   private func finish() -> RefusedConfiguration? {
     if let problem = certificateProblem() {
       return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
@@ -180,9 +189,12 @@ actor ConfigurationReload {
     audit.record(
       AuditEvent(
         id: DecisionID(from: random), at: now, kind: .generationRefused,
-        detail: ["candidate": refused.id ?? "", "problems": refused.problems.map(\.description).joined(separator: "\n")]))
+        detail: [
+          "candidate": refused.id ?? "", "problems": refused.problems.map(\.description).joined(separator: "\n"),
+        ]))
     for problem in refused.problems { logger.error("\(problem)") }
-    logger.error("generation \(active.prefix(8)) kept; candidate \(refused.id?.prefix(8) ?? "unreadable") refused (\(count))")
+    logger.error(
+      "generation \(active.prefix(8)) kept; candidate \(refused.id?.prefix(8) ?? "unreadable") refused (\(count))")
     return refused
   }
 

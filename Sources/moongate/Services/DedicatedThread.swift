@@ -2,8 +2,8 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// One thread for one task: for work that must not take the processor from those who serve, such as trying out a candidate, and
-/// for work that must not wait until they are done, such as looking for sessions that have ended.
+/// One thread for one task: for work that must not take the processor from those who serve, such as trying out a
+/// candidate, and for work that must not wait until they are done, such as looking for sessions that have ended.
 final class DedicatedThread: TaskExecutor {
   private struct State {
     var jobs: [UnownedJob] = []

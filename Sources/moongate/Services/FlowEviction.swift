@@ -17,8 +17,11 @@ struct FlowEviction: Service {
       var wasFailing = false
       while !Task.isCancelled {
         do {
-          let removed = try await store.evictFlows(beyond: generations.current.gateway.connectionLimits.flows, at: clock.now())
-          if removed > 0 { logger.warning("flows in which nobody had proved anything were evicted", metadata: ["count": "\(removed)"]) }
+          let removed = try await store.evictFlows(
+            beyond: generations.current.gateway.connectionLimits.flows, at: clock.now())
+          if removed > 0 {
+            logger.warning("flows in which nobody had proved anything were evicted", metadata: ["count": "\(removed)"])
+          }
           wasFailing = false
         } catch {
           if !wasFailing { logger.warning("flows cannot be counted; trying again", metadata: ["fault": "\(error)"]) }

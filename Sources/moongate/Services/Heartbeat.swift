@@ -4,7 +4,8 @@ import MoongateSDK
 import ServiceLifecycle
 import Synchronization
 
-/// Tells the other gateways of the store that this one serves, by which generation, and which master keys it knows; and knows of them.
+/// Tells the other gateways of the store that this one serves, by which generation, and which master keys it knows; and
+/// knows of them.
 final class Heartbeat: Service {
   private static let interval: Duration = .seconds(3)
   /// How often it looks whether there is something new to tell.
@@ -20,7 +21,8 @@ final class Heartbeat: Service {
 
   /// - Parameter address: what it listens on, by which people know it.
   init(
-    store: any NodeStore, generations: ActiveGeneration, keys: KeyRing, address: ListenAddress, clock: any GatewayClock, random: any RandomSource
+    store: any NodeStore, generations: ActiveGeneration, keys: KeyRing, address: ListenAddress, clock: any GatewayClock,
+    random: any RandomSource
   ) {
     // With something random: a gateway that was killed and started again must not be taken for the one before.
     id = "\(ProcessInfo.processInfo.hostName) \(address) \(Base64URL.encode(random.bytes(4)))"
@@ -50,8 +52,8 @@ final class Heartbeat: Service {
     }
   }
 
-  /// Attack: a gateway that was stopped or cut off for so long that it counted as gone, and comes back after the oldest key was retired. It counts by
-  /// the key that is gone, and who guesses has all of his tries twice.
+  /// Attack: a gateway that was stopped or cut off for so long that it counted as gone, and comes back after the oldest
+  /// key was retired. It counts by the key that is gone, and who guesses has all of his tries twice.
   private func isOurs() async -> Bool { (try? await store.answers(to: keys.fingerprint)) ?? true }
 
   private var news: [String] { [generations.current.id] + keys.names }

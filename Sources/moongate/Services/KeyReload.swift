@@ -7,9 +7,11 @@ import Logging
 import MoongateCore
 import ServiceLifecycle
 
-/// Takes the master keys anew when their file changes: `moongate keys` writes it, or a copy comes from another gateway's machine.
+/// Takes the master keys anew when their file changes: `moongate keys` writes it, or a copy comes from another
+/// gateway's machine.
 ///
-/// What is no ring of this store is told and not taken: the gateway goes on with the keys that it has, and would not start with those.
+/// What is no ring of this store is told and not taken: the gateway goes on with the keys that it has, and would not
+/// start with those.
 struct KeyReload: Service {
   private static let interval: Duration = .seconds(1)
 
@@ -44,16 +46,21 @@ struct KeyReload: Service {
   func take(_ path: String) {
     let before = keys.names
     do {
-      guard let bytes = try MasterKey.read(path) else { throw StartProblem("The key file \(path) is gone: put its copy in its place.") }
+      guard let bytes = try MasterKey.read(path) else {
+        throw StartProblem("The key file \(path) is gone: put its copy in its place.")
+      }
       let masters = try MasterKey.masters(bytes, from: "The key file \(path)")
       guard keys.replace(by: masters) else {
         throw StartProblem(
           "The key file \(path) begins with another key, \(masters.oldest.name): by the oldest one a store is known, and that is taken at a start only."
         )
       }
-      if keys.names != before { logger.notice("the master keys are others now: \(masters.members.map(\.description).joined(separator: ", "))") }
+      if keys.names != before {
+        logger.notice("the master keys are others now: \(masters.members.map(\.description).joined(separator: ", "))")
+      }
     } catch {
-      logger.error("\((error as? StartProblem)?.sentence ?? "\(error)") This gateway goes on with the keys that it has.")
+      logger.error(
+        "\((error as? StartProblem)?.sentence ?? "\(error)") This gateway goes on with the keys that it has.")
     }
   }
 
@@ -61,7 +68,8 @@ struct KeyReload: Service {
   private struct FileState: Equatable {
     private var file: UInt64 = 0
     private var size: Int64 = -1
-    /// When anything of it changed last, its mode included: one that others could read is taken once they no longer can.
+    /// When anything of it changed last, its mode included: one that others could read is taken once they no longer
+    /// can.
     private var seconds = 0
     private var nanoseconds = 0
 

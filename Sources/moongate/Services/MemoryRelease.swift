@@ -4,8 +4,8 @@ import ServiceLifecycle
 
 /// Gives the memory that a rush of clients needed back to the system when they have gone.
 ///
-/// glibc keeps freed memory that lies between pieces in use, which after a rush is nearly all of it. Trimming takes milliseconds in which
-/// allocations wait, so it happens only where there is much to give back.
+/// glibc keeps freed memory that lies between pieces in use, which after a rush is nearly all of it. Trimming takes
+/// milliseconds in which allocations wait, so it happens only where there is much to give back.
 struct MemoryRelease: Service {
   /// Between two looks.
   static let interval: Duration = .seconds(5)
@@ -31,7 +31,8 @@ struct MemoryRelease: Service {
     return Self.unused ?? least
   }
 
-  /// What is resident and not in use by the program, in bytes: the program's own pages, and memory that was freed. Nil where the system does not tell.
+  /// What is resident and not in use by the program, in bytes: the program's own pages, and memory that was freed. Nil
+  /// where the system does not tell.
   static var unused: Int? {
     let inUse = cmalloc_in_use()
     let sizes = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ") ?? []

@@ -28,17 +28,23 @@ struct ReloadGate: Sendable {
   func answer(to candidate: any PolicyGeneration, in active: any PolicyGeneration, isForced: Bool) async -> Answer {
     guard let gate = active.gateway.gate else { return .open(note: nil) }
     if isForced { return .open(note: "passed over by --force") }
-    if let own = candidate.gateway.gate, own.accepts(candidate.changeMark) { return .open(note: "flips_accepted names this change") }
+    if let own = candidate.gateway.gate, own.accepts(candidate.changeMark) {
+      return .open(note: "flips_accepted names this change")
+    }
     let since = clock.now() - gate.replay
     let span = gate.replay.asWritten
     do {
       let filter = AuditFilter(kinds: GateReplay.kinds, since: since)
       let events = try await audit.events(matching: filter, limit: GateReplay.mostEvents, in: store)
       guard let outcome = try await play(GateReplay(events: events), active, candidate) else {
-        return shut(active, "the decisions of the last \(span) could not be played within \(patience.asWritten): shorten `replay`")
+        return shut(
+          active, "the decisions of the last \(span) could not be played within \(patience.asWritten): shorten `replay`"
+        )
       }
       let isCut = events.count >= GateReplay.mostEvents
-      let what = isCut ? "the newest \(outcome.decisions) decisions" : "\(outcome.decisions) decisions recorded in the last \(span)"
+      let what =
+        isCut
+        ? "the newest \(outcome.decisions) decisions" : "\(outcome.decisions) decisions recorded in the last \(span)"
       if outcome.decisions == 0 {
         return .open(note: "no decision that can be played was recorded in the last \(span): nothing was compared")
       }
@@ -72,7 +78,8 @@ struct ReloadGate: Sendable {
       group.addTask {
         let played = await DedicatedThread.run(at: .quiet) { () -> Result<GateReplay.Outcome, any Error> in
           do {
-            return .success(try await replay.run(old: active, new: candidate, providers: providers, makeStore: makeStore))
+            return .success(
+              try await replay.run(old: active, new: candidate, providers: providers, makeStore: makeStore))
           } catch {
             return .failure(error)
           }

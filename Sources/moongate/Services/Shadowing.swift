@@ -9,10 +9,11 @@ struct Shadowing: Sendable {
   let programs: ProviderProcessManager
   let places: Gateway.Places
 
-  /// The candidate's folder. Relative paths in its files count from the folder that is served, where they are to lie one day: the same files make the
-  /// same generation, with the same key and the same store.
+  /// The candidate's folder. Relative paths in its files count from the folder that is served, where they are to lie
+  /// one day: the same files make the same generation, with the same key and the same store.
   func folder(_ path: String, beside served: ConfigurationFolder) -> ConfigurationFolder {
-    ConfigurationFolder(path: path, base: served.path, providers: providers, programs: programs.lookingOn(), places: places)
+    ConfigurationFolder(
+      path: path, base: served.path, providers: providers, programs: programs.lookingOn(), places: places)
   }
 }
 
@@ -23,7 +24,8 @@ struct Promotion: Sendable {
 }
 
 extension ConfigurationReload {
-  /// Loads a candidate, by all the checks of a reload but the gate, and lets it look on. The active generation is not touched.
+  /// Loads a candidate, by all the checks of a reload but the gate, and lets it look on. The active generation is not
+  /// touched.
   /// - Returns: nil where it looks on; else why not.
   func beginShadow(of path: String, by name: String?) async -> RefusedConfiguration? {
     await inTurn { await self.loadShadow(path, by: name) }
@@ -47,8 +49,8 @@ extension ConfigurationReload {
     return nil
   }
 
-  /// Makes the candidate that looks on the active generation: what its folder holds now must be what was watched, and it goes through all checks of a
-  /// reload again, and through the gate.
+  /// Makes the candidate that looks on the active generation: what its folder holds now must be what was watched, and
+  /// it goes through all checks of a reload again, and through the gate.
   /// - Returns: nil where it is active; else why not. It looks on until it is.
   func promote(isForced: Bool) async -> RefusedConfiguration? { await inTurn { await self.promoteShadow(isForced) } }
 
@@ -61,13 +63,16 @@ extension ConfigurationReload {
     }
     // Attack: whoever may write to the folder changes it after somebody has looked at what it would do.
     guard generation.id == watched.candidate.id else {
-      return Self.refusal(watched.folder, "has changed since it began to look on: let it look on again, and then promote it")
+      return Self.refusal(
+        watched.folder, "has changed since it began to look on: let it look on again, and then promote it")
     }
     let replaced = Set([generations.current.id, generations.status.refused?.id].compactMap(\.self))
     let isServed = watched.folder == CandidateFolder.real(folder.path)
     let reminder = ConfigurationProblem(
       location: SourceLocation(file: watched.folder, line: 0), path: "",
-      message: "was promoted: copy its files to \(folder.path) before the gateway is started again, or it starts with those that lie there")
+      message:
+        "was promoted: copy its files to \(folder.path) before the gateway is started again, or it starts with those that lie there"
+    )
     if let refused = await activate(generation, isForced, more: isServed ? [] : [reminder]) { return refused }
     promotion = isServed ? nil : Promotion(replaced: replaced.union(promotion?.replaced ?? []))
     shadowing.shadow.end()

@@ -4,8 +4,8 @@ import MoongateDelivery
 import MoongateSDK
 import ServiceLifecycle
 
-/// Sends recorded spans to the collector that gateway.lua names, in batches. What the collector does not take is dropped and counted: spans are worth no
-/// memory and no request's time.
+/// Sends recorded spans to the collector that gateway.lua names, in batches. What the collector does not take is
+/// dropped and counted: spans are worth no memory and no request's time.
 struct TraceSending: Service {
   private static let pause: Duration = .milliseconds(500)
   private static let batch = 512
@@ -39,7 +39,8 @@ struct TraceSending: Service {
     let gateway = generations.current.gateway
     spans.isOpen = gateway.tracing != nil
     guard let settings = gateway.tracing else { return nil }
-    let collector = SpanCollector(settings, web: web, service: gateway.service, version: BuildVersion.number, instance: instance)
+    let collector = SpanCollector(
+      settings, web: web, service: gateway.service, version: BuildVersion.number, instance: instance)
     var fault: String?
     while true {
       let batch = spans.take(Self.batch)

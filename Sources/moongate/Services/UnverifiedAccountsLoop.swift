@@ -2,8 +2,8 @@ import Logging
 import MoongateCore
 import ServiceLifecycle
 
-/// Removes accounts that never proved an identifier and that nobody has used for `unverified_lifetime` (accounts.lua). Every gateway of a store does
-/// it: whichever comes first removes them, and the others find nothing.
+/// Removes accounts that never proved an identifier and that nobody has used for `unverified_lifetime` (accounts.lua).
+/// Every gateway of a store does it: whichever comes first removes them, and the others find nothing.
 struct UnverifiedAccountsLoop: Service {
   let store: any Store
   let generations: ActiveGeneration
@@ -27,11 +27,14 @@ struct UnverifiedAccountsLoop: Service {
   func step() async -> Bool {
     let now = clock.now()
     do {
-      let expired = try await store.expireUnverified(unusedSince: now - generations.current.accounts.unverifiedLifetime, at: now)
+      let expired = try await store.expireUnverified(
+        unusedSince: now - generations.current.accounts.unverifiedLifetime, at: now)
       if expired.removed > 0 {
         logger.notice("unverified accounts that nobody used are removed", metadata: ["count": "\(expired.removed)"])
         let detail = ["reason": "unverified_lifetime", "count": String(expired.removed)]
-        try await store.append([AuditEvent(id: DecisionID(from: random), at: now, kind: .accountDeleted, detail: detail)])
+        try await store.append([
+          AuditEvent(id: DecisionID(from: random), at: now, kind: .accountDeleted, detail: detail)
+        ])
       }
       return expired.hasMore
     } catch {

@@ -23,7 +23,8 @@ struct SignalUpgrade: Service {
   func run() async throws {
     await cancelWhenGracefulShutdown {
       for await _ in await UnixSignalsSequence(trapping: .sigusr2) {
-        audit.record(AuditEvent(id: DecisionID(from: random), at: clock.now(), kind: .upgradeRequested, detail: ["by": "SIGUSR2"]))
+        audit.record(
+          AuditEvent(id: DecisionID(from: random), at: clock.now(), kind: .upgradeRequested, detail: ["by": "SIGUSR2"]))
         _ = await upgrading.upgrade(within: Self.patience)
       }
     }

@@ -4,7 +4,8 @@ import NIOCore
 import ServiceLifecycle
 import Synchronization
 
-/// Tells the service manager that the gateway is alive (`WATCHDOG=1`), as long as every event loop does what it is given.
+/// Tells the service manager that the gateway is alive (`WATCHDOG=1`), as long as every event loop does what it is
+/// given.
 ///
 /// A store that does not answer is no reason to be killed: the gateway answers 503 then, and recovers by itself.
 struct Watchdog: Service {
@@ -16,7 +17,8 @@ struct Watchdog: Service {
   /// nil if the service manager does not watch this process.
   /// - Parameter environment: `WATCHDOG_USEC` is how often it wants to hear, and `WATCHDOG_PID` from whom.
   init?(
-    environment: [String: String] = ProcessInfo.processInfo.environment, process: pid_t = getpid(), eventLoops: any EventLoopGroup,
+    environment: [String: String] = ProcessInfo.processInfo.environment, process: pid_t = getpid(),
+    eventLoops: any EventLoopGroup,
     notifier: ServiceNotifier, logger: Logger
   ) {
     guard let microseconds = environment["WATCHDOG_USEC"].flatMap({ Int64($0) }), microseconds > 0 else { return nil }

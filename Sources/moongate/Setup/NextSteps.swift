@@ -21,12 +21,16 @@ struct NextSteps {
       "  5. Keep a copy of the master key, which the first start makes, apart from the store.",
     ]
     if answers.publicURL.isSecure {
-      lines += ["", "In front of it, a proxy that speaks TLS. Caddy:", ""] + indented(caddy) + ["", "or nginx:", ""] + indented(nginx)
+      lines +=
+        ["", "In front of it, a proxy that speaks TLS. Caddy:", ""] + indented(caddy) + ["", "or nginx:", ""]
+        + indented(nginx)
     }
     return lines.joined(separator: "\n")
   }
 
-  private func indented(_ text: String) -> [String] { text.split(separator: "\n", omittingEmptySubsequences: false).map { "  " + $0 } }
+  private func indented(_ text: String) -> [String] {
+    text.split(separator: "\n", omittingEmptySubsequences: false).map { "  " + $0 }
+  }
 
   /// Caddy sets the X-Forwarded fields by itself, and takes those of clients off.
   private var caddy: String {

@@ -37,7 +37,9 @@ struct SetupAnswers {
 
   static func publicURL(_ text: String) throws(Problem) -> PublicURL {
     guard let url = OriginText.parse(text) else {
-      throw Problem(sentence: "\"\(text)\" is no address such as https://auth.example.com: scheme, host and port, and nothing behind them.")
+      throw Problem(
+        sentence:
+          "\"\(text)\" is no address such as https://auth.example.com: scheme, host and port, and nothing behind them.")
     }
     guard url.isSecure || url.isLoopback else {
       throw Problem(sentence: "\(url) is not encrypted: codes and cookies could be read on the way. Use https.")
@@ -47,7 +49,9 @@ struct SetupAnswers {
 
   static func upstream(_ text: String) throws(Problem) -> PublicURL {
     guard let url = OriginText.parse(text) else {
-      throw Problem(sentence: "\"\(text)\" is no service such as http://127.0.0.1:3000: scheme, host and port, and nothing behind them.")
+      throw Problem(
+        sentence:
+          "\"\(text)\" is no service such as http://127.0.0.1:3000: scheme, host and port, and nothing behind them.")
     }
     return url
   }
@@ -58,9 +62,13 @@ struct SetupAnswers {
       throw Problem(sentence: "That is no store: answer sqlite, or postgres://user@host/database.")
     }
     // Not a piece of it is said again: there may be a password in it.
-    if let problem = OpenedStore.problem(ofPostgres: text) { throw Problem(sentence: "The connection string \(problem).") }
+    if let problem = OpenedStore.problem(ofPostgres: text) {
+      throw Problem(sentence: "The connection string \(problem).")
+    }
     let authority = text.split(separator: "/", omittingEmptySubsequences: true).dropFirst().first ?? ""
-    let isSecret = authority.split(separator: "@").count > 1 && authority.split(separator: "@")[0].contains(":") || text.contains("password=")
+    let isSecret =
+      authority.split(separator: "@").count > 1 && authority.split(separator: "@")[0].contains(":")
+      || text.contains("password=")
     return .postgres(url: text, isSecret: isSecret)
   }
 
@@ -69,14 +77,19 @@ struct SetupAnswers {
     let usage =
       "That is no way for messages to leave: answer smtp://user:password@mail.example.com:587, twilio://ACCOUNT:TOKEN@+15550100, "
       + "or the https:// address of a site that takes messages as JSON."
-    guard let parts = URLComponents(string: text), let name = parts.host, !name.isEmpty else { throw Problem(sentence: usage) }
+    guard let parts = URLComponents(string: text), let name = parts.host, !name.isEmpty else {
+      throw Problem(sentence: usage)
+    }
     switch parts.scheme {
     case "smtp", "smtps":
       guard (parts.user == nil) == (parts.password == nil) else {
         throw Problem(sentence: "A mail server takes a user and a password, or neither: smtp://user:password@\(name).")
       }
-      let from = parts.queryItems?.first { $0.name == "from" }?.value ?? "no-reply@\(host == "localhost" ? "example.com" : host)"
-      guard MailSender(from) != nil else { throw Problem(sentence: "\"\(from)\" is no address that mail can come from.") }
+      let from =
+        parts.queryItems?.first { $0.name == "from" }?.value ?? "no-reply@\(host == "localhost" ? "example.com" : host)"
+      guard MailSender(from) != nil else {
+        throw Problem(sentence: "\"\(from)\" is no address that mail can come from.")
+      }
       let port = parts.port ?? (parts.scheme == "smtps" ? 465 : parts.user == nil ? 25 : 587)
       return .smtp(host: name, port: port, user: parts.user, password: parts.password, from: from)
     case "twilio":

@@ -16,8 +16,10 @@ struct SetupFolder {
   init(_ answers: SetupAnswers, state: String, region: String, service: String) {
     let code = answers.messages.provider.rawValue
     let words = [
-      "@PUBLIC_URL@": Self.quoted(answers.publicURL.description), "@UPSTREAM@": Self.quoted(answers.upstream.description),
-      "@KEY@": Self.quoted("\(state)/master.key"), "@REGION@": Self.quoted(region), "@SERVICE@": Self.quoted(service), "@CODE@": Self.quoted(code),
+      "@PUBLIC_URL@": Self.quoted(answers.publicURL.description),
+      "@UPSTREAM@": Self.quoted(answers.upstream.description),
+      "@KEY@": Self.quoted("\(state)/master.key"), "@REGION@": Self.quoted(region), "@SERVICE@": Self.quoted(service),
+      "@CODE@": Self.quoted(code),
       "@STORE@": storeText(answers.store, state: state), "@MESSAGES@": messagesText(answers.messages),
     ]
     let fill = { (file: [UInt8]) in Self.fill(String(decoding: file, as: UTF8.self), words) }
@@ -73,14 +75,18 @@ struct SetupFolder {
     switch messages {
     case .smtp(let host, let port, let user, let password, let from):
       var fields = ["url = \(Self.quoted("\(port == 465 ? "smtps" : "smtp")://\(host):\(port)"))"]
-      if let user, let password { fields += ["user = \(Self.quoted(user))", "password = \(secret("smtp.password", password))"] }
+      if let user, let password {
+        fields += ["user = \(Self.quoted(user))", "password = \(secret("smtp.password", password))"]
+      }
       fields.append("from = \(Self.quoted(from))")
       return "    -- Codes by mail.\n    \(messages.provider) = { mail = smtp { \(fields.joined(separator: ", ")) } },"
     case .twilio(let account, let token, let from):
-      let fields = "account_sid = \(Self.quoted(account)), auth_token = \(secret("twilio.token", token)), from = \(Self.quoted(from))"
+      let fields =
+        "account_sid = \(Self.quoted(account)), auth_token = \(secret("twilio.token", token)), from = \(Self.quoted(from))"
       return "    -- Codes by SMS.\n    \(messages.provider) = { sms = twilio { \(fields) } },"
     case .webhook(let url):
-      return "    -- Codes by SMS: each message is posted there as JSON.\n    \(messages.provider) = { sms = webhook { url = \(Self.quoted(url)) } },"
+      return
+        "    -- Codes by SMS: each message is posted there as JSON.\n    \(messages.provider) = { sms = webhook { url = \(Self.quoted(url)) } },"
     }
   }
 
@@ -91,11 +97,13 @@ struct SetupFolder {
   static func demandEmpty(_ folder: String) throws(StartProblem) {
     guard FileManager.default.fileExists(atPath: folder) else { return }
     guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder) else {
-      throw StartProblem("\(folder) is no folder that can be read: name one that is empty or not there yet.", status: .couldNotRun)
+      throw StartProblem(
+        "\(folder) is no folder that can be read: name one that is empty or not there yet.", status: .couldNotRun)
     }
     guard names.isEmpty else {
       throw StartProblem(
-        "\(folder) is not empty (\(names.sorted()[0])): nothing is overwritten. Name a folder that is empty or not there yet.", status: .couldNotRun)
+        "\(folder) is not empty (\(names.sorted()[0])): nothing is overwritten. Name a folder that is empty or not there yet.",
+        status: .couldNotRun)
     }
   }
 
@@ -110,7 +118,8 @@ struct SetupFolder {
         let file = URL(filePath: folder, directoryHint: .isDirectory).appending(path: path)
         let parent = file.deletingLastPathComponent()
         try manager.createDirectory(
-          at: parent, withIntermediateDirectories: true, attributes: secrets.contains(path) ? [.posixPermissions: 0o700] : nil)
+          at: parent, withIntermediateDirectories: true,
+          attributes: secrets.contains(path) ? [.posixPermissions: 0o700] : nil)
         guard secrets.contains(path) else {
           try Data(text.utf8).write(to: file, options: .withoutOverwriting)
           continue
@@ -133,6 +142,8 @@ struct SetupFolder {
       try? manager.removeItem(atPath: folder)
       return
     }
-    for name in Set(files.keys.map { $0.split(separator: "/")[0] }) { try? manager.removeItem(atPath: "\(folder)/\(name)") }
+    for name in Set(files.keys.map { $0.split(separator: "/")[0] }) {
+      try? manager.removeItem(atPath: "\(folder)/\(name)")
+    }
   }
 }

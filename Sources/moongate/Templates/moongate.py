@@ -569,7 +569,8 @@ class _Folder:
             return re.sub(rf'"{own}(_[a-z0-9_]+)?"', lambda found: f'"{name}{found.group(1) or ""}"', text)
 
         self.policy = renamed(text)
-        # Those of its own name: a program that lies in the configuration's own folder has the operator's flows beside it.
+        # Those of its own name: a program that lies in the configuration's own folder has the operator's flows beside
+        # it.
         flows = [file for file in sorted((folder / "flows").glob("*.lua")) if f"{file.stem}_".startswith(f"{own}_")]
         self.flows = {name + file.stem.removeprefix(own): renamed(file.read_text(encoding="utf-8")) for file in flows}
         cases = folder / "cases.lua"

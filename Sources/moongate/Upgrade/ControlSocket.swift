@@ -1,6 +1,7 @@
 import Foundation
 
-/// One end of the pair of sockets by which two processes speak during an upgrade. Reads block: for a thread of their own.
+/// One end of the pair of sockets by which two processes speak during an upgrade. Reads block: for a thread of their
+/// own.
 final class ControlSocket: Sendable {
   enum Reading: Equatable {
     case line(String)

@@ -5,7 +5,8 @@ import MoongateHTTP
 
 /// The process that started this one to serve in its place.
 final class Predecessor: Sendable {
-  /// Where descriptors begin: the control socket, then standard error, the public and the admin listening socket, and processes that came before.
+  /// Where descriptors begin: the control socket, then standard error, the public and the admin listening socket, and
+  /// processes that came before.
   private static let first: CInt = 3
 
   let sockets: InheritedSockets
@@ -13,8 +14,9 @@ final class Predecessor: Sendable {
   /// The control sockets of processes that came before, and may still finish connections. The last one is `control`.
   private let chain: [ControlSocket]
 
-  /// Takes over what the process that started this one handed over, and removes the variable, so that programs that this one starts do not believe that it
-  /// is for them. Called once, before there are other threads that read the environment.
+  /// Takes over what the process that started this one handed over, and removes the variable, so that programs that
+  /// this one starts do not believe that it is for them. Called once, before there are other threads that read the
+  /// environment.
   /// - Returns: nil if this process was started in another way.
   static func take() throws(StartProblem) -> Predecessor? {
     guard let note = ProcessInfo.processInfo.environment[UpgradeMessage.variable] else { return nil }
@@ -27,16 +29,20 @@ final class Predecessor: Sendable {
     let parts = note.split(separator: " ").map(String.init)
     var maker: pid_t = 0
     var user: uid_t = 0
-    // Attack: a variable that was left behind in an environment. Its descriptors belong to something else here. The kernel says which process made the
-    // pair of sockets, and it must be the one that started this one, of the same user.
-    guard parts.count == 4, let starter = pid_t(parts[0]), let earlier = Int(parts[1]), (0...Upgrading.mostPredecessors).contains(earlier),
-      let listen = ListenAddress(parts[2]), let admin = ListenAddress(parts[3]), clinux_peer(Self.first, &maker, &user) == 0, maker == starter,
+    // Attack: a variable that was left behind in an environment. Its descriptors belong to something else here. The
+    // kernel says which process made the pair of sockets, and it must be the one that started this one, of the same
+    // user.
+    guard parts.count == 4, let starter = pid_t(parts[0]), let earlier = Int(parts[1]),
+      (0...Upgrading.mostPredecessors).contains(earlier),
+      let listen = ListenAddress(parts[2]), let admin = ListenAddress(parts[3]),
+      clinux_peer(Self.first, &maker, &user) == 0, maker == starter,
       starter != process, user == geteuid(),
       // One that was killed meanwhile cannot be the parent any more.
       parent == starter || ControlSocket.isOver(Self.first)
     else {
       throw StartProblem(
-        "\(UpgradeMessage.variable) is set, and no gateway started this process in its place: remove the variable.", status: .couldNotRun)
+        "\(UpgradeMessage.variable) is set, and no gateway started this process in its place: remove the variable.",
+        status: .couldNotRun)
     }
     for index in 0..<CInt(4 + earlier) { _ = fcntl(Self.first + index, F_SETFD, FD_CLOEXEC) }
     // From here on it writes where that process writes, and not into the pipe that stood for it.
@@ -49,7 +55,9 @@ final class Predecessor: Sendable {
 
   /// What is handed over, in the variable.
   /// - Parameter earlier: how many processes from before still finish connections.
-  static func note(listen: ListenAddress, admin: ListenAddress, earlier: Int) -> String { "\(earlier) \(listen) \(admin)" }
+  static func note(listen: ListenAddress, admin: ListenAddress, earlier: Int) -> String {
+    "\(earlier) \(listen) \(admin)"
+  }
 
   func say(_ message: UpgradeMessage) { control.say(message.line) }
 

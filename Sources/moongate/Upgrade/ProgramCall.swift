@@ -11,18 +11,23 @@ struct ProgramCall: Sendable {
 
   /// - Parameter folder: the one that the process was started in.
   init(
-    arguments: [String], folder: String, searchPath: String = ProcessInfo.processInfo.environment["PATH"] ?? "", image: String = "/proc/self/exe"
+    arguments: [String], folder: String, searchPath: String = ProcessInfo.processInfo.environment["PATH"] ?? "",
+    image: String = "/proc/self/exe"
   ) {
     self.arguments = arguments
     let name = arguments.first ?? ""
     let places =
       name.contains("/")
-      ? [name.hasPrefix("/") ? name : "\(folder)/\(name)"] : searchPath.split(separator: ":").filter { $0.hasPrefix("/") }.map { "\($0)/\(name)" }
-    // Attack: a first argument that names another program than the one that runs. It is taken for a path only if the running file lies there.
+      ? [name.hasPrefix("/") ? name : "\(folder)/\(name)"]
+      : searchPath.split(separator: ":").filter { $0.hasPrefix("/") }.map { "\($0)/\(name)" }
+    // Attack: a first argument that names another program than the one that runs. It is taken for a path only if the
+    // running file lies there.
     path = places.first { Self.file($0) == Self.file(image) && Self.file($0) != nil } ?? Self.target(image) ?? name
   }
 
-  private static func target(_ link: String) -> String? { try? FileManager.default.destinationOfSymbolicLink(atPath: link) }
+  private static func target(_ link: String) -> String? {
+    try? FileManager.default.destinationOfSymbolicLink(atPath: link)
+  }
 
   /// What tells one file from another.
   private static func file(_ path: String) -> [UInt64]? {

@@ -38,21 +38,25 @@ final class Successor {
     for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"] { environment[name] = nil }
     environment[UpgradeMessage.variable] = "\(getpid()) \(note)"
     let variables = environment.map { "\($0.key)=\($0.value)" }.sorted()
-    // Standard error is handed over beside the pipe that stands for it: a program that cannot even begin says why in the pipe.
+    // Standard error is handed over beside the pipe that stands for it: a program that cannot even begin says why in
+    // the pipe.
     let descriptors = [other.descriptor, STDERR_FILENO] + handed
     var child: pid_t = 0
     // The other end is closed here once the program has it.
     let code = withExtendedLifetime(other) {
       CStrings.with(program.arguments) { arguments in
         CStrings.with(variables) { variables in
-          cspawn_start_successor(program.path, arguments, variables, descriptors, CInt(descriptors.count), pipes[1], &child)
+          cspawn_start_successor(
+            program.path, arguments, variables, descriptors, CInt(descriptors.count), pipes[1], &child)
         }
       }
     }
     guard code == 0 else {
       close(pipes[0])
       let reason =
-        code == EACCES ? "it is not executable, or not for this user" : code == ENOENT ? "there is no such file" : String(cString: strerror(code))
+        code == EACCES
+        ? "it is not executable, or not for this user"
+        : code == ENOENT ? "there is no such file" : String(cString: strerror(code))
       throw StartProblem("\(program.path) cannot be started: \(reason).")
     }
     process = child
@@ -140,6 +144,8 @@ final class Successor {
     }
     LineLog.standardError(String(decoding: part[..<got], as: UTF8.self))
     text = (text + part[..<got]).suffix(4_096)
-    if let line = text.split(separator: UInt8(ascii: "\n")).last { lastLine = LineLog.plain(String(decoding: line.suffix(500), as: UTF8.self)) }
+    if let line = text.split(separator: UInt8(ascii: "\n")).last {
+      lastLine = LineLog.plain(String(decoding: line.suffix(500), as: UTF8.self))
+    }
   }
 }

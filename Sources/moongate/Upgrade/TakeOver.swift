@@ -3,7 +3,8 @@ import MoongateDelivery
 import ServiceLifecycle
 import Synchronization
 
-/// What both listeners await before they accept, where this process takes over from another one: that one has stopped accepting.
+/// What both listeners await before they accept, where this process takes over from another one: that one has stopped
+/// accepting.
 final class TakeOver: Sendable {
   private static let look: Duration = .milliseconds(5)
   private static let longestLook: Duration = .seconds(5)

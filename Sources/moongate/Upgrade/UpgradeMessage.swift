@@ -15,7 +15,8 @@ import MoongateSDK
 ///       | <--------------- serving ------------ |
 ///       | finishes its connections, and ends    |
 ///
-/// If the older one ends before it says `go`, the newer one serves all the same. If the newer one ends before it says `serving`, the older one goes on.
+/// If the older one ends before it says `go`, the newer one serves all the same. If the newer one ends before it says
+/// `serving`, the older one goes on.
 enum UpgradeMessage: Equatable {
   /// It could serve at once.
   case prepared
@@ -77,7 +78,8 @@ struct HandedState: Codable {
 
   /// nil where the line says something else than `go`.
   init?(line: String) {
-    guard line.hasPrefix("go "), let state = try? JSONDecoder().decode(Self.self, from: Data(line.dropFirst(3).utf8)) else { return nil }
+    guard line.hasPrefix("go "), let state = try? JSONDecoder().decode(Self.self, from: Data(line.dropFirst(3).utf8))
+    else { return nil }
     self = state
   }
 }

@@ -8,8 +8,9 @@ import MoongateSDK
 
 /// Starts the program again in this process's place, without a failed request: `moongate upgrade`, or SIGUSR2.
 ///
-/// Both processes serve from one store for a while, the older one to the end of its connections. What only one process's memory would know is therefore
-/// given up before the newer one accepts its first connection: flows are stored, and what is remembered of sessions is not believed, in both.
+/// Both processes serve from one store for a while, the older one to the end of its connections. What only one
+/// process's memory would know is therefore given up before the newer one accepts its first connection: flows are
+/// stored, and what is remembered of sessions is not believed, in both.
 actor Upgrading {
   /// What an upgrade works on.
   struct Parts: Sendable {
@@ -104,11 +105,15 @@ actor Upgrading {
     case .ending: return .kept("This gateway ends.")
     }
     guard getpid() != 1 else {
-      return .kept("This gateway is process 1 of its container, which ends with it. Start a new container, and stop this one then.")
+      return .kept(
+        "This gateway is process 1 of its container, which ends with it. Start a new container, and stop this one then."
+      )
     }
     let earlier = predecessor?.living ?? []
     guard earlier.count < Self.mostPredecessors else {
-      return .kept("\(earlier.count) earlier processes still finish their connections. Wait for them, or make `drain` in gateway.lua shorter.")
+      return .kept(
+        "\(earlier.count) earlier processes still finish their connections. Wait for them, or make `drain` in gateway.lua shorter."
+      )
     }
     state = .upgrading
     await settling?.value
@@ -118,7 +123,8 @@ actor Upgrading {
     case .replaced(let process, let generation):
       state = .replaced
       parts.logger.notice(
-        "upgrade: process \(process) serves; this one finishes its connections", metadata: ["generation": "\(generation.prefix(8))"])
+        "upgrade: process \(process) serves; this one finishes its connections",
+        metadata: ["generation": "\(generation.prefix(8))"])
       record(["process": "\(process)", "generation": generation])
       leave(to: process, generation: generation)
     case .kept(let why):
@@ -131,7 +137,8 @@ actor Upgrading {
   }
 
   private func record(_ detail: [String: String]) {
-    parts.audit.record(AuditEvent(id: DecisionID(from: parts.random), at: parts.clock.now(), kind: .upgradeEnded, detail: detail))
+    parts.audit.record(
+      AuditEvent(id: DecisionID(from: parts.random), at: parts.clock.now(), kind: .upgradeEnded, detail: detail))
   }
 
   private func run(_ earlier: [CInt], within limit: Duration) async -> UpgradeOutcome {
@@ -140,7 +147,9 @@ actor Upgrading {
     let turn = SuccessorTurn(started)
     candidate = turn
     defer { candidate = nil }
-    guard case .said(.prepared) = await turn.next(within: limit, doing: "get ready") else { return .kept(await turn.refuse()) }
+    guard case .said(.prepared) = await turn.next(within: limit, doing: "get ready") else {
+      return .kept(await turn.refuse())
+    }
     guard case .upgrading = state else { return .kept(await turn.refuse("This gateway ends.")) }
     do throws(StoreFault) {
       try await hold()
@@ -170,7 +179,8 @@ actor Upgrading {
       throw StartProblem("No more files can be opened: \(String(cString: strerror(error.code))).")
     }
     return try Successor(
-      program, handing: copies + earlier, note: Predecessor.note(listen: listen.address, admin: admin.address, earlier: earlier.count))
+      program, handing: copies + earlier,
+      note: Predecessor.note(listen: listen.address, admin: admin.address, earlier: earlier.count))
   }
 
   /// Gives up what only this process's memory knows, and stops accepting. New connections wait in the sockets.
@@ -199,7 +209,8 @@ actor Upgrading {
 
   // MARK: as a service
 
-  /// Returns once another process serves, or when the task is cancelled because the gateway ends: no program is left behind then.
+  /// Returns once another process serves, or when the task is cancelled because the gateway ends: no program is left
+  /// behind then.
   func awaitReplacement() async {
     for await _ in replacement.stream {}
     if case .replaced = state { return }
@@ -243,7 +254,8 @@ extension HandedState {
     self.init(
       outbox: outbox.entries.prefix(Self.most).reversed().map {
         Kept(
-          at: $0.at.milliseconds, channel: $0.message.channel.rawValue, to: $0.message.to, subject: $0.message.subject, text: $0.message.text,
+          at: $0.at.milliseconds, channel: $0.message.channel.rawValue, to: $0.message.to, subject: $0.message.subject,
+          text: $0.message.text,
           code: $0.message.code)
       })
   }
@@ -251,7 +263,10 @@ extension HandedState {
   var messages: [(at: Timestamp, message: Message)] {
     outbox.compactMap { kept in
       MessageChannel(rawValue: kept.channel).map {
-        (Timestamp(milliseconds: kept.at), Message(channel: $0, to: kept.to, subject: kept.subject, text: kept.text, code: kept.code))
+        (
+          Timestamp(milliseconds: kept.at),
+          Message(channel: $0, to: kept.to, subject: kept.subject, text: kept.text, code: kept.code)
+        )
       }
     }
   }

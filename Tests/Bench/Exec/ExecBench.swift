@@ -10,7 +10,9 @@ struct Word: FullProvider {
     policy: PolicySource(file: "word.lua", text: "return policy \"word\" {}"), identifierKinds: [.federated],
     outcomes: [Outcome("wrong_word", "That is not the word.")])
 
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: []) }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .ask(descriptor.submitFields, state: [])
+  }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     let identifier = Identifier(kind: .federated, value: "word 1", display: "word 1")
@@ -28,11 +30,14 @@ struct NoWeb: WebClient {
   static let bound = Duration.microseconds(500)
 
   static func main() async throws {
-    let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "word.py").path(percentEncoded: false)
-    let programs = Programs(readers: [:], logger: Logger(label: "bench", factory: { _ in SwiftLogNoOpLogHandler() }), jitter: { 0.5 })
+    let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "word.py").path(
+      percentEncoded: false)
+    let programs = Programs(
+      readers: [:], logger: Logger(label: "bench", factory: { _ in SwiftLogNoOpLogHandler() }), jitter: { 0.5 })
     func start(_ name: String, _ arguments: [String] = []) throws -> any FullProvider {
       let specification = ProgramSpecification(
-        name: name, path: script, arguments: arguments, environment: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"],
+        name: name, path: script, arguments: arguments,
+        environment: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"],
         folder: NSTemporaryDirectory(), timeout: .seconds(30), digest: name)
       guard let introduced = try programs.introduce([specification]).first?.get(),
         let full = try programs.configure(introduced, values: [:], secrets: [:]) as? any FullProvider
@@ -65,7 +70,9 @@ struct NoWeb: WebClient {
     let stuck = (0..<1_000).map { _ in Task { try await prove(hanging) } }
     let beside = try await times(outside, 4_000)
     let alone = try await times(inside, 200)
-    print("beside 1,000 calls that hang      \(text(median(beside))) median, \(text(ninetyNinth(beside))) p99 (in process \(text(median(alone))))")
+    print(
+      "beside 1,000 calls that hang      \(text(median(beside))) median, \(text(ninetyNinth(beside))) p99 (in process \(text(median(alone))))"
+    )
     for task in stuck { task.cancel() }
     for task in stuck { _ = await task.result }
     programs.end()
@@ -76,7 +83,11 @@ struct NoWeb: WebClient {
     let step = StepContext(
       flow: "login", purpose: .prove, account: nil, identifier: nil, state: [], now: 0, callback: nil,
       tools: StepTools(randomBytes: { [UInt8](repeating: 0, count: $0) }, web: NoWeb()))
-    if case .proved = try await provider.submit(step, ProviderInput(fields: ["word": .text("open")], defaultRegion: "IN")) { return true }
+    if case .proved = try await provider.submit(
+      step, ProviderInput(fields: ["word": .text("open")], defaultRegion: "IN"))
+    {
+      return true
+    }
     return false
   }
 

@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
 """The bench's provider as a program. `hang`: one that never answers a submit."""
+
 import json
 import sys
 
 INTRODUCTION = {
-    "protocol": 1, "shape": "full", "submit": [{"name": "word", "kind": "text"}], "federated": True,
-    "outcomes": [{"reason": "wrong_word", "sentence": "That is not the word."}], "policy": "return policy \"word\" {}"}
+    "protocol": 1,
+    "shape": "full",
+    "submit": [{"name": "word", "kind": "text"}],
+    "federated": True,
+    "outcomes": [{"reason": "wrong_word", "sentence": "That is not the word."}],
+    "policy": "return policy \"word\" {}",
+}
 hangs = "hang" in sys.argv
 
 for line in sys.stdin:
@@ -19,7 +25,11 @@ for line in sys.stdin:
         result = INTRODUCTION
     elif method == "submit":
         right = message["params"]["fields"]["word"] == "open"
-        result = {"proved": {"identifiers": [{"kind": "federated", "value": "word 1"}]}} if right else {"refused": "wrong_word"}
+        result = (
+            {"proved": {"identifiers": [{"kind": "federated", "value": "word 1"}]}}
+            if right
+            else {"refused": "wrong_word"}
+        )
     else:
         result = {}
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}) + "\n")

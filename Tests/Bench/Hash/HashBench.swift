@@ -4,8 +4,8 @@ import MoongateCore
 import MoongateSDK
 import Synchronization
 
-/// PIN checks by the hashing threads at the cost that ships, beside bare libargon2 on the same number of threads: `make bench-hash`. Both are
-/// measured in turn, several times, and the better round of each counts.
+/// PIN checks by the hashing threads at the cost that ships, beside bare libargon2 on the same number of threads:
+/// `make bench-hash`. Both are measured in turn, several times, and the better round of each counts.
 @main enum HashBench {
   static let seconds: Double = 4
   static let rounds = 5
@@ -26,7 +26,9 @@ import Synchronization
     let share = ours / bare
     print("threads                 \(threads)")
     print("bare libargon2          \(String(format: "%.1f", bare)) hashes a second")
-    print("PIN checks              \(String(format: "%.1f", ours)) a second, \(String(format: "%.3f", share)) of it (\(least) is due)")
+    print(
+      "PIN checks              \(String(format: "%.1f", ours)) a second, \(String(format: "%.3f", share)) of it (\(least) is due)"
+    )
     if share < least { exit(1) }
   }
 
@@ -42,7 +44,8 @@ import Synchronization
         let (secret, salt) = ([UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 16))
         var digest = [UInt8](repeating: 0, count: 32)
         while ContinuousClock.now - started < .seconds(Self.seconds) {
-          _ = argon2id_hash_raw(cost.passes, cost.memory, cost.lanes, secret, secret.count, salt, salt.count, &digest, digest.count)
+          _ = argon2id_hash_raw(
+            cost.passes, cost.memory, cost.lanes, secret, secret.count, salt, salt.count, &digest, digest.count)
           count.add(1, ordering: .relaxed)
         }
         group.leave()
@@ -53,7 +56,9 @@ import Synchronization
   }
 
   /// Right PINs a second, with two asking for each thread.
-  private static func checks(of pin: [UInt8], against hash: String, by pool: HashingPool, threads: Int) async throws -> Double {
+  private static func checks(of pin: [UInt8], against hash: String, by pool: HashingPool, threads: Int) async throws
+    -> Double
+  {
     let started = ContinuousClock.now
     let count = try await withThrowingTaskGroup(of: Int.self) { group in
       for client in 0..<threads * 2 {

@@ -33,7 +33,8 @@ import MoongateSDK
     let bare = bareLua()
     tell("a function of five facts, from Swift, hook armed", swift / 1000, "µs median", most: 2)
     print(
-      "\("the same by a bare lua_pcall from C".padding(toLength: 58, withPad: " ", startingAt: 0)) \(String(format: "%9.3f", bare / 1000)) µs median")
+      "\("the same by a bare lua_pcall from C".padding(toLength: 58, withPad: " ", startingAt: 0)) \(String(format: "%9.3f", bare / 1000)) µs median"
+    )
     tell("ratio of the two", swift / bare, "times", most: 10)
 
     let large = try Folder(root.appending(path: "large"))
@@ -43,7 +44,8 @@ import MoongateSDK
         "return flow \"flow_\(number)\" { account = \"any\", steps = { { \"phone_otp\" }, { \"phone_otp\", skippable = true, when = function(f) return f.client.new_device end } } }",
         to: "flows/flow_\(number).lua")
     }
-    try large.write("return flow \"login\" { account = \"existing\", steps = { { \"phone_otp\" } } }", to: "flows/login.lua")
+    try large.write(
+      "return flow \"login\" { account = \"existing\", steps = { { \"phone_otp\" } } }", to: "flows/login.lua")
     var loads: [Double] = []
     for _ in 0..<9 { loads.append(try milliseconds { _ = try load(large) }) }
     tell("a generation of 50 files loads", median(loads), "ms median", most: 100)
@@ -62,11 +64,14 @@ import MoongateSDK
     let evaluator = try generation.makeEvaluator()
     let verify = FunctionName("policies/phone_otp.verify")
     var facts = Facts(now: ManualClock.start, client: ClientFacts(address: .unspecified))
-    facts.identifier = Identifier(kind: .phone, value: "+919999999999", display: "", attributes: ["country": "IN", "type": "mobile"])
+    facts.identifier = Identifier(
+      kind: .phone, value: "+919999999999", display: "", attributes: ["country": "IN", "type": "mobile"])
     facts.client.networkChanged = true
     facts.client.isNewDevice = true
     facts.account = AccountFacts(exists: true, id: "ac_1", age: .seconds(90_000), hasPIN: true)
-    guard evaluator.verdict(of: verify, given: facts) == .allow else { throw Wrong(what: "\(evaluator.verdict(of: verify, given: facts))") }
+    guard evaluator.verdict(of: verify, given: facts) == .allow else {
+      throw Wrong(what: "\(evaluator.verdict(of: verify, given: facts))")
+    }
     var times = [Double](repeating: 0, count: calls)
     for index in 0..<calls {
       let start = nanoseconds()
@@ -115,18 +120,26 @@ import MoongateSDK
             verify = { on = "verify", per = "phone", max = 5, window = "24h", lock = { "15m", "1h", "6h", "24h" } },
           },
         }
-        """), identifierKinds: [.phone], facts: [FactField(name: "country", kind: .text, help: "the number's country in two letters")])
+        """), identifierKinds: [.phone],
+    facts: [FactField(name: "country", kind: .text, help: "the number's country in two letters")])
 
   private static func write(_ folder: Folder, functions: Bool) throws {
-    try folder.write("return gateway { public_url = \"http://localhost:8080\", providers = { phone_otp = { sms = outbox() } } }", to: "gateway.lua")
-    try folder.write("return routes { { path = \"/**\", to = \"http://127.0.0.1:3000\", allow = true } }", to: "routes.lua")
+    try folder.write(
+      "return gateway { public_url = \"http://localhost:8080\", providers = { phone_otp = { sms = outbox() } } }",
+      to: "gateway.lua")
+    try folder.write(
+      "return routes { { path = \"/**\", to = \"http://127.0.0.1:3000\", allow = true } }", to: "routes.lua")
     let verify =
-      functions ? "verify = function(f) \(condition.replacing("ALLOW", with: "allow").replacing("DENY", with: "deny 'no'")) end," : ""
+      functions
+      ? "verify = function(f) \(condition.replacing("ALLOW", with: "allow").replacing("DENY", with: "deny 'no'")) end,"
+      : ""
     try folder.write("return policy \"phone_otp\" { \(verify) }", to: "policies/phone_otp.lua")
   }
 
   private static func load(_ folder: Folder) throws -> any PolicyGeneration {
-    switch ConfigurationLoader(providers: [BenchProvider(descriptor: provider)], environment: [:]).load(folder: folder.url.path) {
+    switch ConfigurationLoader(providers: [BenchProvider(descriptor: provider)], environment: [:]).load(
+      folder: folder.url.path)
+    {
     case .success(let generation): return generation
     case .failure(let refused): throw Wrong(what: refused.problems.map(\.description).joined(separator: "\n"))
     }

@@ -5,7 +5,24 @@ import json
 import sys
 
 import moongate
-from moongate import REMOVE, Choice, DeliveryReason, Fact, Field, Identifier, Outcome, Setting, Show, Words, ask, malformed, proved, redirect, refused, wait
+from moongate import (
+    REMOVE,
+    Choice,
+    DeliveryReason,
+    Fact,
+    Field,
+    Identifier,
+    Outcome,
+    Setting,
+    Show,
+    Words,
+    ask,
+    malformed,
+    proved,
+    redirect,
+    refused,
+    wait,
+)
 
 WHAT = Field("what", "text")
 
@@ -13,7 +30,10 @@ WHAT = Field("what", "text")
 class Probe(moongate.Provider):
     identifier = "email"
     submit_fields = [WHAT]
-    settings = [Setting("token", "secret", required=True, help="A secret."), Setting("count", "number", default=3, minimum=1, maximum=9)]
+    settings = [
+        Setting("token", "secret", required=True, help="A secret."),
+        Setting("count", "number", default=3, minimum=1, maximum=9),
+    ]
     outcomes = [Outcome("wrong", "This is wrong."), Outcome("again", "Once more.", counts=False)]
     facts = [Fact("floor", "number", of="email", help="Where they work.")]
     words = Words("Probe", "What to do", {"what": "What"}, links={"set": "Set it"}, name="Probe code")
@@ -36,18 +56,34 @@ class Probe(moongate.Provider):
         what = step.fields["what"]
         if what == "everything":
             return proved(
-                Identifier("email", step.identifier.value, attributes={"floor": "3"}), claimed=[Identifier("email", "b@example.com")], first_name="Asha",
-                last_name="Rao", record=f"{step.account.record} and {self.values['count']}")
+                Identifier("email", step.identifier.value, attributes={"floor": "3"}),
+                claimed=[Identifier("email", "b@example.com")],
+                first_name="Asha",
+                last_name="Rao",
+                record=f"{step.account.record} and {self.values['count']}",
+            )
         if what == "rounds":
             if step.state is None:
-                return ask(WHAT, state={"round": 1}, show=[Show.text("t"), Show.secret("s"), Show.qr("q"), Show.list(["a", "b"])])
+                return ask(
+                    WHAT,
+                    state={"round": 1},
+                    show=[Show.text("t"), Show.secret("s"), Show.qr("q"), Show.list(["a", "b"])],
+                )
             return refused("again", then=ask(WHAT, state={"round": step.state["round"] + 1}))
         if what == "tools":
             store = step.tools.store
             kept = step.tools.hash("a word")
             verdict = step.tools.verify("a word", kept)
             store.set("key", "value", 60)
-            heard = [kept, bool(verdict), verdict.renewed, store.set_once("key", "other", 1.5), store.get("key"), store.take("key"), store.take("key")]
+            heard = [
+                kept,
+                bool(verdict),
+                verdict.renewed,
+                store.set_once("key", "other", 1.5),
+                store.get("key"),
+                store.take("key"),
+                store.take("key"),
+            ]
             store.remove("key")
             return proved(record=json.dumps(heard))
         if what == "hang":
@@ -58,13 +94,26 @@ class Probe(moongate.Provider):
         if what.startswith("crash"):
             int("ninety-nine quiet pigeons")
         answers = {
-            "proved": proved, "print": proved, "wrong": lambda: refused("wrong"), "undeclared": lambda: refused("nobody_knows"), "nothing": lambda: None,
-            "remove": lambda: proved(record=REMOVE), "renew": lambda: proved(renewed="newer"),
-            "malformed": lambda: malformed("what", "Say something."), "redirect": lambda: redirect("https://example.com/", state=[1]),
-            "weak": lambda: malformed("what", "Say more.", reason="weak_pin"), "both": lambda: proved(multi_factor=True),
-            "choose": lambda: ask(Field("which", "choice", choices=[Choice("a", "The first"), Choice("b", "The second")])),
+            "proved": proved,
+            "print": proved,
+            "wrong": lambda: refused("wrong"),
+            "undeclared": lambda: refused("nobody_knows"),
+            "nothing": lambda: None,
+            "remove": lambda: proved(record=REMOVE),
+            "renew": lambda: proved(renewed="newer"),
+            "malformed": lambda: malformed("what", "Say something."),
+            "redirect": lambda: redirect("https://example.com/", state=[1]),
+            "weak": lambda: malformed("what", "Say more.", reason="weak_pin"),
+            "both": lambda: proved(multi_factor=True),
+            "choose": lambda: ask(
+                Field("which", "choice", choices=[Choice("a", "The first"), Choice("b", "The second")])
+            ),
             "ceremony": lambda: ask(Field("answer", "json"), show=[Show.ceremony("get", {"challenge": "AA"})]),
-            "wait": lambda: wait(2.5, state={"handle": 1}, show=[Show.text("Look at your phone.")]), "long": lambda: ask(WHAT, state="x" * 70_000), "equal": lambda: proved() if moongate.equal("é", "é") and not moongate.equal("a", "ab") else refused("wrong"),
+            "wait": lambda: wait(2.5, state={"handle": 1}, show=[Show.text("Look at your phone.")]),
+            "long": lambda: ask(WHAT, state="x" * 70_000),
+            "equal": lambda: (
+                proved() if moongate.equal("é", "é") and not moongate.equal("a", "ab") else refused("wrong")
+            ),
         }
         return answers[what.split(",")[0]]()
 

@@ -1,4 +1,5 @@
-// Feeds mutated answers of authenticators to the readers of Plugins/Passkey, under AddressSanitizer: `make fuzz-passkey`. A trap or a report ends the program.
+// Feeds mutated answers of authenticators to the readers of Plugins/Passkey, under AddressSanitizer:
+// `make fuzz-passkey`. A trap or a report ends the program.
 
 /// Random numbers that are the same for the same seed.
 struct Random {
@@ -25,13 +26,17 @@ struct Random {
   }
 }
 
-/// A COSE key on P-256, authenticator data with that key and an extension, and an attestation object: each as authenticators write it.
+/// A COSE key on P-256, authenticator data with that key and an extension, and an attestation object: each as
+/// authenticators write it.
 let key: [UInt8] =
-  [0xa5, 1, 2, 3, 0x26, 0x20, 1, 0x21, 0x58, 0x20] + [UInt8](repeating: 7, count: 32) + [0x22, 0x58, 0x20] + [UInt8](repeating: 9, count: 32)
+  [0xa5, 1, 2, 3, 0x26, 0x20, 1, 0x21, 0x58, 0x20] + [UInt8](repeating: 7, count: 32) + [0x22, 0x58, 0x20]
+  + [UInt8](repeating: 9, count: 32)
 let data: [UInt8] =
-  [UInt8](repeating: 3, count: 32) + [0xc5, 0, 0, 0, 1] + [UInt8](repeating: 0, count: 16) + [0, 4, 1, 2, 3, 4] + key + [0xa0]
+  [UInt8](repeating: 3, count: 32) + [0xc5, 0, 0, 0, 1] + [UInt8](repeating: 0, count: 16) + [0, 4, 1, 2, 3, 4] + key
+  + [0xa0]
 let object: [UInt8] =
-  [0xa3, 0x63] + Array("fmt".utf8) + [0x64] + Array("none".utf8) + [0x67] + Array("attStmt".utf8) + [0xa0, 0x68] + Array("authData".utf8)
+  [0xa3, 0x63] + Array("fmt".utf8) + [0x64] + Array("none".utf8) + [0x67] + Array("attStmt".utf8) + [0xa0, 0x68]
+  + Array("authData".utf8)
   + [0x58, UInt8(data.count)] + data
 
 let rounds = CommandLine.arguments.dropFirst().first.flatMap { Int($0) } ?? 1_000_000

@@ -9,4 +9,5 @@ return { function(f)
   ::done::
   local g = function(...) local a, b = ... return select(2, ...), a and b or nil end
   return fib(12) + calls + (g(1, 2, 3)), ok
-end, function(f) seen.a.b[3] = 3 return allow end, function(f) local s = "x" while true do s = s .. s end end, function() while true do pcall(error) end end }
+end, function(f) seen.a.b[3] = 3 return allow end, function(f) local s = "x" while true do s = s .. s end end,
+  function() while true do pcall(error) end end }

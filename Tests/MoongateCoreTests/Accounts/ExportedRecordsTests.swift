@@ -18,7 +18,9 @@ import Testing
 
   private func owner(
     _ id: String = "ac_1", _ identifiers: [(Identifier, isVerified: Bool)]? = nil, isLocked: Bool = false
-  ) -> ExportedRecords.Owner { ExportedRecords.Owner(id: id, identifiers: identifiers ?? [(phone, true)], isLocked: isLocked) }
+  ) -> ExportedRecords.Owner {
+    ExportedRecords.Owner(id: id, identifiers: identifiers ?? [(phone, true)], isLocked: isLocked)
+  }
 
   @Test func whatIsSealedOpensForItsOwnerAlone() throws {
     let sealed = try records.sealed(for: owner(), by: keys)
@@ -26,7 +28,8 @@ import Testing
     // Attack: the records of the victim on a line with the attacker's number, and every other change of the line.
     let stranger = Identifier(kind: .phone, value: "+918888888888", display: "")
     for other in [
-      owner("ac_2"), owner("ac_1", [(stranger, true)]), owner("ac_1", [(phone, true), (stranger, true)]), owner("ac_1", []),
+      owner("ac_2"), owner("ac_1", [(stranger, true)]), owner("ac_1", [(phone, true), (stranger, true)]),
+      owner("ac_1", []),
       owner("ac_1", [(phone, false)]), owner(isLocked: true),
     ] { #expect(throws: (any Error).self) { try ExportedRecords(opening: sealed, for: other, by: keys) } }
     let other = try KeyRing(master: [UInt8](repeating: 8, count: 32))
@@ -34,18 +37,22 @@ import Testing
     for place in [0, sealed.count / 2, sealed.count - 1] {
       var text = Array(sealed.utf8)
       text[place] = text[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
-      #expect(throws: (any Error).self) { try ExportedRecords(opening: String(decoding: text, as: UTF8.self), for: owner(), by: keys) }
+      #expect(throws: (any Error).self) {
+        try ExportedRecords(opening: String(decoding: text, as: UTF8.self), for: owner(), by: keys)
+      }
     }
     #expect(throws: (any Error).self) { try ExportedRecords(opening: "", for: owner(), by: keys) }
     // Attack: a row of the store in the place of an export.
-    let row = Base64URL.encode(try ProviderRecord(bytes: Array("[]".utf8), version: 1).sealed(for: "pin ac_1", by: keys))
+    let row = Base64URL.encode(
+      try ProviderRecord(bytes: Array("[]".utf8), version: 1).sealed(for: "pin ac_1", by: keys))
     #expect(throws: (any Error).self) { try ExportedRecords(opening: row, for: owner(), by: keys) }
   }
 
   @Test func whatCannotBeUsedIsSaid() throws {
     func descriptor(_ version: Int) -> ProviderDescriptor {
       ProviderDescriptor(
-        name: "totp", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "", text: ""), identifierKinds: [],
+        name: "totp", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "", text: ""),
+        identifierKinds: [],
         recordVersion: version)
     }
     #expect(records.problems(by: keys) { _ in descriptor(2) } == [])
@@ -59,12 +66,15 @@ import Testing
     let hashed = ExportedRecords(records: ["pin": ProviderRecord(bytes: Array(hash.utf8), version: 1)])
     #expect(hashed.problems(by: keys) { _ in descriptor(1) } == [])
     let other = try KeyRing(master: [UInt8](repeating: 8, count: 32))
-    #expect(hashed.problems(by: other) { _ in descriptor(1) }.first?.contains("needs a master key that this gateway does not have") == true)
+    #expect(
+      hashed.problems(by: other) { _ in descriptor(1) }.first?.contains(
+        "needs a master key that this gateway does not have") == true)
   }
 
   @Test func anAccountComesWithItsRecords() async throws {
     let store = try SQLiteStore.memory()
-    let desk = AccountAdministration(store: store, providers: .none, keys: keys, clock: ManualClock(), random: SeededRandom())
+    let desk = AccountAdministration(
+      store: store, providers: .none, keys: keys, clock: ManualClock(), random: SeededRandom())
     var line = ImportedAccount(id: "ac_1", identifiers: [.init(identifier: phone, isVerified: true)])
     line.records = records.records
     #expect(try await desk.add([line]) == nil)

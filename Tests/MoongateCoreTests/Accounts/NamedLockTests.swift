@@ -12,7 +12,8 @@ import Testing
     let id = try await desk.begun()
     for _ in 0..<5 { _ = await desk.submit(id, desk.wrong) }
     let operators = AccountAdministration(
-      store: desk.store, providers: try ProviderRegistry([ToyCode(name: TestDesk.phone)]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
+      store: desk.store, providers: try ProviderRegistry([ToyCode(name: TestDesk.phone)]), keys: desk.keys,
+      clock: desk.clock, random: SystemRandom())
     return (operators, account)
   }
 
@@ -36,7 +37,8 @@ import Testing
     let desk = try await TestDesk()
     let (operators, _) = try await locked(desk)
     let limit = ResolvedLimit(
-      provider: TestDesk.phone, name: "verify", key: .identifier, counter: [1, 2, 3], max: 1, window: .seconds(60), counts: .failures,
+      provider: TestDesk.phone, name: "verify", key: .identifier, counter: [1, 2, 3], max: 1, window: .seconds(60),
+      counts: .failures,
       lock: [.seconds(900)], disables: false)
     let guessed = Identifier(kind: .phone, value: "+913333333333", display: "+91 33333 33333", attributes: [:])
     try await fail(limit, AttemptOrigin(identifier: guessed, account: nil, address: "203.0.113.9"), desk)
@@ -59,7 +61,9 @@ import Testing
     #expect(try await operators.unlock("ac_nobody", in: generation) == nil)
     // Who did it is told, and about whom.
     let lines = try await desk.store.events(limit: 50).filter { $0.kind == .lockLifted || $0.kind == .accountUnlocked }
-    #expect(lines.count == 2 && lines.allSatisfy { $0.account == account && $0.detail["operator"] == "ravi" && $0.detail["by"] == "test" })
+    #expect(
+      lines.count == 2
+        && lines.allSatisfy { $0.account == account && $0.detail["operator"] == "ravi" && $0.detail["by"] == "test" })
   }
 
   /// A gateway of before, beside this one, begins locks without failed attempts.
@@ -76,7 +80,8 @@ import Testing
       .limits([.verify], of: person, at: TestDesk.phone, in: desk.generations.current)
     let limit = try #require(limits.first)
     let same = ResolvedLimit(
-      provider: limit.provider, name: limit.name, key: limit.key, counter: limit.counter, max: 1, window: .seconds(60), counts: .failures,
+      provider: limit.provider, name: limit.name, key: limit.key, counter: limit.counter, max: 1, window: .seconds(60),
+      counts: .failures,
       lock: [.seconds(900)], disables: false)
     try await fail(same, nil, desk)
     #expect(try await desk.store.locks(about: traces, at: desk.clock.now()).isEmpty)
@@ -93,7 +98,9 @@ import Testing
     #expect(attempts.count == 5)
     for attempt in attempts {
       let texts = [attempt.account ?? "", attempt.identifier ?? "", String(decoding: attempt.sealed, as: UTF8.self)]
-      for secret in [account, "9999999999", "192.0.2", "phone"] { #expect(!texts.contains { $0.contains(secret) }, "\(secret)") }
+      for secret in [account, "9999999999", "192.0.2", "phone"] {
+        #expect(!texts.contains { $0.contains(secret) }, "\(secret)")
+      }
     }
     #expect(Set(attempts.map(\.sealed.count)).count == 1, "nor by its length")
     let others = try KeyRing(master: Array(repeating: 9, count: 32))
@@ -103,20 +110,23 @@ import Testing
     #expect(nameless.identifier == nil && nameless.account == nil && nameless.failures == 5 && nameless.sources.isEmpty)
   }
 
-  /// Attack: somebody who writes to the database puts the name of one lock at another, so that the operator lifts the wrong one.
+  /// Attack: somebody who writes to the database puts the name of one lock at another, so that the operator lifts the
+  /// wrong one.
   @Test func aNameThatWasMovedDoesNotOpen() throws {
     let keys = try KeyRing(master: Array(repeating: 7, count: 32))
     let origin = AttemptOrigin(identifier: nil, account: "ac_1", address: "192.0.2.1")
     let attempt = try origin.attempt(at: [1], Timestamp(milliseconds: 5), by: keys)
     #expect(try AttemptOrigin(opening: attempt, by: keys) == origin)
-    let moved = FailedAttempt(counter: [2], at: attempt.at, account: attempt.account, identifier: nil, sealed: attempt.sealed)
+    let moved = FailedAttempt(
+      counter: [2], at: attempt.at, account: attempt.account, identifier: nil, sealed: attempt.sealed)
     #expect(throws: (any Error).self) { try AttemptOrigin(opening: moved, by: keys) }
   }
 
   @Test func aKeyThatWasRotatedStillOpens() throws {
     let old = [UInt8](repeating: 7, count: 32)
     let before = try KeyRing(master: old)
-    let attempt = try AttemptOrigin(identifier: nil, account: "ac_1", address: "192.0.2.1").attempt(at: [1], Timestamp(milliseconds: 5), by: before)
+    let attempt = try AttemptOrigin(identifier: nil, account: "ac_1", address: "192.0.2.1").attempt(
+      at: [1], Timestamp(milliseconds: 5), by: before)
     let rotated = try MasterKeys(only: old).adding([UInt8](repeating: 8, count: 32)).rotated()
     let after = KeyRing(try #require(rotated))
     #expect(try AttemptOrigin(opening: attempt, by: after).account == "ac_1")
@@ -129,6 +139,9 @@ import Testing
     _ = try await desk.store.reserve(ReservationRequest(id: id, now: now, limits: [limit], timer: nil))
     let attempts = try origin.map { [try $0.attempt(at: limit.counter, now, by: desk.keys)] } ?? []
     _ = try await desk.store.apply(
-      [.settle(Settlement(reservation: id, outcome: .failure, limits: [limit], timer: nil, now: now, attempts: attempts))], at: now)
+      [
+        .settle(
+          Settlement(reservation: id, outcome: .failure, limits: [limit], timer: nil, now: now, attempts: attempts))
+      ], at: now)
   }
 }

@@ -9,7 +9,8 @@ import Testing
   static let events = [
     AuditEvent(id: DecisionID(text: "dc_1"), at: ManualClock.start, kind: .refused),
     AuditEvent(
-      id: DecisionID(text: "dc_\"\\"), at: Timestamp(milliseconds: -1), kind: .codeVerified, flow: "lo\u{0}gin", flowPrefix: "fl_\u{2028}\u{7f}",
+      id: DecisionID(text: "dc_\"\\"), at: Timestamp(milliseconds: -1), kind: .codeVerified, flow: "lo\u{0}gin",
+      flowPrefix: "fl_\u{2028}\u{7f}",
       provider: ProviderName(test: "pin"), account: "ac_é", identifier: "\u{1F319}", address: "::1", code: "a\nb",
       detail: ["rule": "policies/pin.lua:3", "x\"": "\t\r\n/\u{1b}"]),
   ]

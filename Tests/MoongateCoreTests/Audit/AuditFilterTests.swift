@@ -22,17 +22,22 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "7", "d", "0d", "-1d", "+1d", "1.5h", "7 d", "7D", "1w", "1h30m", "yesterday", "2026-11-20", "2026-11-20T12:15:00", "2026-11-20T12:15Z",
-    "2026-11-20 12:15:00Z", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-11-20T24:00:00Z", "2026-11-20T12:60:00Z", "2026-11-20T12:15:61Z",
-    "2026-11-20T12:15:00+05:30", "2026-11-20T12:15:00.5Z", "٧d", "99999999999999999999d", "１２３４-11-20T12:15:00Z", "2026-1 -20T12:15:00Z",
+    "", "7", "d", "0d", "-1d", "+1d", "1.5h", "7 d", "7D", "1w", "1h30m", "yesterday", "2026-11-20",
+    "2026-11-20T12:15:00", "2026-11-20T12:15Z",
+    "2026-11-20 12:15:00Z", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-11-20T24:00:00Z",
+    "2026-11-20T12:60:00Z", "2026-11-20T12:15:61Z",
+    "2026-11-20T12:15:00+05:30", "2026-11-20T12:15:00.5Z", "٧d", "99999999999999999999d", "１２３４-11-20T12:15:00Z",
+    "2026-1 -20T12:15:00Z",
   ]) func otherFormsAreNone(_ text: String) {
     #expect(Timestamp(since: text, before: Self.now) == nil)
   }
 
   @Test func anEventGoesOutInTheWordsOfOCSF() throws {
     var event = AuditEvent(
-      id: DecisionID(text: "dc_1"), at: Self.now, kind: .refused, flow: "login", provider: "phone_otp", account: "ac_1", identifier: "hash",
-      address: "203.0.113.7", code: "invalid_code", detail: ["rule": "limits.verify", "operator": "ravi", "request": "dc_0"])
+      id: DecisionID(text: "dc_1"), at: Self.now, kind: .refused, flow: "login", provider: "phone_otp", account: "ac_1",
+      identifier: "hash",
+      address: "203.0.113.7", code: "invalid_code",
+      detail: ["rule": "limits.verify", "operator": "ravi", "request": "dc_0"])
     event.count = 3
     let text = String(decoding: OCSFEvent(event, service: "Acme").line, as: UTF8.self)
     #expect(
@@ -48,14 +53,21 @@ import Testing
   /// Attack: a value that a client chose, and that ends the line, forges an event of its own in the file.
   @Test func noValueEndsALine() {
     let event = AuditEvent(
-      id: DecisionID(text: "dc_1"), at: Self.now, kind: .refused, address: "x\n{\"class_uid\":3002}", detail: ["fault": "a\r\nb\u{2028}c"])
+      id: DecisionID(text: "dc_1"), at: Self.now, kind: .refused, address: "x\n{\"class_uid\":3002}",
+      detail: ["fault": "a\r\nb\u{2028}c"])
     #expect(!OCSFEvent(event, service: "A\nB").line.contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
   }
 
   @Test func aSignOutIsALogoffAndAnActIsAnother() {
-    #expect(OCSFEvent(AuditEvent(id: DecisionID(text: "a"), at: Self.now, kind: .sessionEnded), service: "").activity == .logoff)
-    #expect(OCSFEvent(AuditEvent(id: DecisionID(text: "a"), at: Self.now, kind: .sessionStarted), service: "").activity == .logon)
-    #expect(OCSFEvent(AuditEvent(id: DecisionID(text: "a"), at: Self.now, kind: .accountLocked), service: "").activity == .other)
+    #expect(
+      OCSFEvent(AuditEvent(id: DecisionID(text: "a"), at: Self.now, kind: .sessionEnded), service: "").activity
+        == .logoff)
+    #expect(
+      OCSFEvent(AuditEvent(id: DecisionID(text: "a"), at: Self.now, kind: .sessionStarted), service: "").activity
+        == .logon)
+    #expect(
+      OCSFEvent(AuditEvent(id: DecisionID(text: "a"), at: Self.now, kind: .accountLocked), service: "").activity
+        == .other)
   }
 
   @Test func anOperatorsNameForgesNoLineOfALog() {
@@ -69,7 +81,8 @@ import Testing
     var folds = RefusalFolds()
     func refusal(_ number: Int, account: String?) -> AuditEvent {
       AuditEvent(
-        id: DecisionID(text: "dc_\(number)"), at: Self.now, kind: .refused, account: account, identifier: account, address: "192.0.2.1",
+        id: DecisionID(text: "dc_\(number)"), at: Self.now, kind: .refused, account: account, identifier: account,
+        address: "192.0.2.1",
         code: "invalid_pin")
     }
     _ = folds.end(before: Self.now)

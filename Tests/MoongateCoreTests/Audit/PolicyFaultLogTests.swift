@@ -31,7 +31,9 @@ import Testing
       ])
     clock.advance(by: .seconds(60))
     report(faults, fault(line: 9), "dc_2")
-    #expect(log.lines.last == "error a policy failed decision=dc_2 fault=routes.lua:9: broken rule=routes[2].decide suppressed=999")
+    #expect(
+      log.lines.last
+        == "error a policy failed decision=dc_2 fault=routes.lua:9: broken rule=routes[2].decide suppressed=999")
   }
 
   @Test func whatWasSuppressedIsToldWhenItIsOver() {

@@ -11,10 +11,12 @@ import Testing
   private let clock = ManualClock()
 
   private func refusal(
-    _ id: String, code: String = "not_found", address: String = "192.0.2.1", rule: String? = nil, provider: ProviderName? = nil
+    _ id: String, code: String = "not_found", address: String = "192.0.2.1", rule: String? = nil,
+    provider: ProviderName? = nil
   ) -> AuditEvent {
     AuditEvent(
-      id: DecisionID(text: "dc_\(id)"), at: clock.now(), kind: .refused, provider: provider, address: address, code: code,
+      id: DecisionID(text: "dc_\(id)"), at: clock.now(), kind: .refused, provider: provider, address: address,
+      code: code,
       detail: rule.map { ["rule": $0] } ?? [:])
   }
 

@@ -18,7 +18,9 @@ import Testing
   }
 
   /// The lines of one kind.
-  private func lines(_ kind: AuditEvent.Kind) -> [String] { log.lines.filter { $0.hasPrefix("notice \(kind.rawValue) ") } }
+  private func lines(_ kind: AuditEvent.Kind) -> [String] {
+    log.lines.filter { $0.hasPrefix("notice \(kind.rawValue) ") }
+  }
 
   /// What stands behind `name=` in a line.
   private func value(_ name: String, _ line: String) -> String? {
@@ -31,7 +33,8 @@ import Testing
     _ = try await desk.submit(try await desk.begun(), desk.code).get()
     #expect(lines(.accountCreated).count == 1 && lines(.sessionStarted).count == 2)
     let line = try #require(lines(.sessionStarted).last)
-    #expect(value("account", line) == account.id && value("flow", line) == "login" && value("address", line) == "192.0.2.1")
+    #expect(
+      value("account", line) == account.id && value("flow", line) == "login" && value("address", line) == "192.0.2.1")
     let decision = try #require(value("decision", line))
     #expect(try await desk.audit.event(DecisionID(text: decision))?.kind == .sessionStarted)
     // security.md 13: neither code nor number.
@@ -51,7 +54,8 @@ import Testing
     // The lock's name in the line is the one by which an operator lifts it.
     let lock = try #require(value("lock", line))
     let operators = AccountAdministration(
-      store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
+      store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom()
+    )
     #expect(try await operators.clearLock(lock) == .done)
     #expect(lines(.lockLifted).map { value("lock", $0) } == [lock])
     #expect(lines(.lockLifted).allSatisfy { value("decision", $0)?.hasPrefix("dc_") == true })
@@ -61,7 +65,8 @@ import Testing
     let desk = watched(try await TestDesk())
     let account = try await desk.registered().id
     let operators = AccountAdministration(
-      store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
+      store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom()
+    )
     _ = try await operators.lock(account)
     _ = try await operators.unlock(account)
     _ = try await operators.disable(account)
@@ -84,9 +89,14 @@ import Testing
     let owner = try #require(try await desk.session(stepped))
     _ = try await desk.pass("change_phone", TestDesk.phone, "918888888888", by: desk.client(session: owner))
     let line = try #require(lines(.identifierChanged).first)
-    #expect(lines(.identifierChanged).count == 1 && lines(.identifierAdded).isEmpty && lines(.identifierRemoved).isEmpty)
-    #expect(value("identifier", line) == desk.keys.logHash("+918888888888") && value("before", line) == desk.keys.logHash("+919999999999"))
-    #expect(value("account", line) == own.account.id && value("identifier_kind", line) == "phone" && value("flow", line) == "change_phone")
+    #expect(
+      lines(.identifierChanged).count == 1 && lines(.identifierAdded).isEmpty && lines(.identifierRemoved).isEmpty)
+    #expect(
+      value("identifier", line) == desk.keys.logHash("+918888888888")
+        && value("before", line) == desk.keys.logHash("+919999999999"))
+    #expect(
+      value("account", line) == own.account.id && value("identifier_kind", line) == "phone"
+        && value("flow", line) == "change_phone")
     #expect(lines(.factorChanged).isEmpty && lines(.factorRemoved).isEmpty)
     #expect(!log.lines.contains { $0.contains("918888888888") || $0.contains("919999999999") })
   }
@@ -94,12 +104,17 @@ import Testing
   /// Attack: a passcode is changed, or one of several passkeys removed, and no line tells of it.
   @Test func aFactorThatWasReplacedIsALine() async throws {
     let desk = watched(try await TestDesk.full())
-    var own = try #require(try await desk.session(try await desk.pass("register", TestDesk.phone, "919999999999", by: desk.client())))
-    own = try #require(try await desk.session(try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get()))
+    var own = try #require(
+      try await desk.session(try await desk.pass("register", TestDesk.phone, "919999999999", by: desk.client())))
+    own = try #require(
+      try await desk.session(try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
+    )
     _ = try await desk.secret("pin_change", ["secret": "1", "new_secret": "2"], by: desk.client(session: own)).get()
     let line = try #require(lines(.factorChanged).first)
     #expect(lines(.factorChanged).count == 1 && lines(.factorRemoved).isEmpty && lines(.factorSet).count == 1)
-    #expect(value("provider", line) == "pin" && value("flow", line) == "pin_change" && value("account", line) == own.account.id)
+    #expect(
+      value("provider", line) == "pin" && value("flow", line) == "pin_change"
+        && value("account", line) == own.account.id)
   }
 
   /// Refusals are in the audit trail; the log of a gateway under attack must stay readable.

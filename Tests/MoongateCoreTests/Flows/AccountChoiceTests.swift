@@ -5,12 +5,14 @@ import Testing
 
 @testable import MoongateCore
 
-/// A code to an address that several accounts claim: the person chooses theirs, and nothing that somebody else put there stays (account-security.md
-/// section 3, rule 6).
+/// A code to an address that several accounts claim: the person chooses theirs, and nothing that somebody else put
+/// there stays (account-security.md section 3, rule 6).
 @Suite struct AccountChoiceTests {
-  /// A desk at which two accounts claim the address, and a reset of the password that has come as far as the right code.
-  private func proved(_ claims: [String] = ["ashas", "mallorys"]) async throws -> (desk: TestDesk, accounts: [FlowView], flow: FlowID, view: FlowView)
-  {
+  /// A desk at which two accounts claim the address, and a reset of the password that has come as far as the right
+  /// code.
+  private func proved(_ claims: [String] = ["ashas", "mallorys"]) async throws -> (
+    desk: TestDesk, accounts: [FlowView], flow: FlowID, view: FlowView
+  ) {
     let desk = try await TestDesk.full()
     var accounts: [FlowView] = []
     for secret in claims {
@@ -41,7 +43,9 @@ import Testing
     #expect(view.status == .pending && view.choices.isEmpty && view.account == nil)
     let options = try #require(view.step?.accounts)
     #expect(options.map(\.value) == ["1", "2"])
-    #expect(options.map(\.createdAt) == options.map(\.lastUsedAt) && options[0].createdAt + .seconds(60) == options[1].createdAt)
+    #expect(
+      options.map(\.createdAt) == options.map(\.lastUsedAt)
+        && options[0].createdAt + .seconds(60) == options[1].createdAt)
     #expect(try await submit(desk, id, ["account": "1"]).get().choices == ["password"])
     let done = try await finish(desk, id).get()
     #expect(done.account?.id == accounts[0].account?.id && done.account?.isEmailVerified == true)
@@ -53,7 +57,9 @@ import Testing
     #expect(try await desk.logIn("911111", "new").get().account?.id == done.account?.id)
   }
 
-  @Test(arguments: ["", "0", "3", "-1", "x", "ac_1", "1 ", "99999999999999999999"]) func onlyWhatIsOfferedCanBeChosen(_ typed: String) async throws {
+  @Test(arguments: ["", "0", "3", "-1", "x", "ac_1", "1 ", "99999999999999999999"]) func onlyWhatIsOfferedCanBeChosen(
+    _ typed: String
+  ) async throws {
     let (desk, _, id, _) = try await proved()
     let refusal = await submit(desk, id, ["account": typed]).refusal
     #expect(refusal?.code == .invalidInput && refusal?.field == "account")
@@ -87,7 +93,8 @@ import Testing
     #expect(try await finish(desk, id).get().account?.id == accounts[0].account?.id)
   }
 
-  /// Attack: an account that is registered in the victim's name before the victim comes, with a PIN, another address and a session of the attacker's.
+  /// Attack: an account that is registered in the victim's name before the victim comes, with a PIN, another address
+  /// and a session of the attacker's.
   @Test func nothingThatSomebodyElseMayHaveSetStays() async throws {
     let desk = try await TestDesk.full()
     let mallory = try await desk.claim("911111", "mallorys")
@@ -96,7 +103,8 @@ import Testing
     let id = session.account.id
     let extra = Identifier(kind: .phone, value: "+922222", display: "922222")
     _ = try await desk.store.apply(
-      [.claimIdentifier(account: id, extra), .putProviderRecord(account: id, "totp", sealed: [1])], at: desk.clock.now())
+      [.claimIdentifier(account: id, extra), .putProviderRecord(account: id, "totp", sealed: [1])], at: desk.clock.now()
+    )
     let flow = try await reset(desk)
     _ = try await desk.submit(flow, desk.code).get()
     let done = try await finish(desk, flow).get()

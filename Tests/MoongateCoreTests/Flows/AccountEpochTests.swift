@@ -8,19 +8,25 @@ import Testing
 
 /// What was proved must still be held when a flow completes, and a change ends everything that is older than it.
 @Suite struct AccountEpochTests {
-  private func signedIn(_ desk: TestDesk, _ view: FlowView) async throws -> SessionSnapshot { try #require(try await desk.session(view)) }
+  private func signedIn(_ desk: TestDesk, _ view: FlowView) async throws -> SessionSnapshot {
+    try #require(try await desk.session(view))
+  }
 
   /// A flow with a code to the number.
   private func begun(_ desk: TestDesk, _ flow: String) async throws -> FlowID {
     let id = try await desk.flow(flow)
-    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
+    _ = try await desk.engine.begin(
+      id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()
+    ).get()
     return id
   }
 
   private func withPIN(_ desk: TestDesk, _ number: String = "911111") async throws -> SessionSnapshot {
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, number, by: desk.client()))
-    let set = try await signedIn(desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
-    return try await signedIn(desk, try await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: set)).get())
+    let set = try await signedIn(
+      desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
+    return try await signedIn(
+      desk, try await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: set)).get())
   }
 
   /// Attack: a code is sent to the old number; the owner replaces the number; then the code is typed.
@@ -47,7 +53,8 @@ import Testing
     _ = try await desk.secret("pin_change", ["secret": "1", "new_secret": "2"], by: desk.client(session: own)).get()
     let late = await desk.engine.submit(thief, fields: ["secret": .text("2")], client: desk.client()).refusal
     #expect(late?.code == .flowExpired)
-    #expect(await desk.engine.begin(thief, provider: "pin", fields: [:], client: desk.client()).refusal?.code == .flowExpired)
+    #expect(
+      await desk.engine.begin(thief, provider: "pin", fields: [:], client: desk.client()).refusal?.code == .flowExpired)
   }
 
   /// Attack: a reset is parked after its code, and completed when the owner believes the account to be safe again.
@@ -68,12 +75,16 @@ import Testing
   @Test func aPasswordResetThatWaitsDoesNotBringAnAddressBack() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()))
-    let thief = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(thief, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
+    let thief = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get()
+      .id
+    _ = try await desk.engine.begin(thief, provider: nil, fields: ["phone": .text("911111")], client: desk.client())
+      .get()
     await desk.engine.deliveriesEnd()
     _ = try await desk.engine.submit(thief, fields: ["code": .text(desk.code)], client: desk.client()).get()
     _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own))
-    let late = await desk.engine.begin(thief, provider: "password", fields: ["new_secret": .text("x")], client: desk.client()).refusal
+    let late = await desk.engine.begin(
+      thief, provider: "password", fields: ["new_secret": .text("x")], client: desk.client()
+    ).refusal
     #expect(late?.code == .flowExpired)
     #expect(try await desk.store.account(own.account.id)?.identifiers.map(\.identifier.value) == ["+922222"])
   }
@@ -85,20 +96,27 @@ import Testing
     let count = { try await desk.store.sessions(of: own.account.id).count }
     func another() async throws { _ = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client()) }
     try await another()
-    own = try await signedIn(desk, try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own)))
+    own = try await signedIn(
+      desk, try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own)))
     #expect(try await count() == 2, "the first address is an addition")
-    own = try await signedIn(desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
+    own = try await signedIn(
+      desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
     #expect(try await count() == 2, "the first PIN is an addition")
     #expect(try await desk.store.account(own.account.id)?.epoch == 0)
-    own = try await signedIn(desk, try await desk.secret("pin_change", ["secret": "1", "new_secret": "2"], by: desk.client(session: own)).get())
+    own = try await signedIn(
+      desk,
+      try await desk.secret("pin_change", ["secret": "1", "new_secret": "2"], by: desk.client(session: own)).get())
     #expect(try await count() == 1)
     try await another()
-    own = try await signedIn(desk, try await desk.pass("change_email", TestDesk.mail, "933333", by: desk.client(session: own)))
+    own = try await signedIn(
+      desk, try await desk.pass("change_email", TestDesk.mail, "933333", by: desk.client(session: own)))
     #expect(try await count() == 1)
     try await another()
-    own = try await signedIn(desk, try await desk.secret("pin_disable", ["secret": "2"], by: desk.client(session: own)).get())
+    own = try await signedIn(
+      desk, try await desk.secret("pin_disable", ["secret": "2"], by: desk.client(session: own)).get())
     #expect(try await count() == 1)
-    #expect(try await desk.store.sessions(of: own.account.id).first?.id == own.session.id, "the one that changed it goes on")
+    #expect(
+      try await desk.store.sessions(of: own.account.id).first?.id == own.session.id, "the one that changed it goes on")
     #expect(try await desk.store.account(own.account.id)?.epoch == 3)
   }
 
@@ -117,7 +135,8 @@ import Testing
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
     let accounts = AccountAdministration(
-      store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom())
+      store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom()
+    )
     let thief = try await begun(desk, "login")
     _ = try await accounts.disable(own.account.id)
     #expect(await desk.submit(thief, desk.code).refusal?.code == .disabled)
@@ -130,12 +149,18 @@ import Testing
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
     let verifier = String(repeating: "v", count: 43)
-    let app = AppReturn(challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back")
-    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
+    let app = AppReturn(
+      challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back")
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
+      .id
+    _ = try await desk.engine.begin(
+      id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()
+    ).get()
     let next = try #require(try await desk.submit(id, desk.code).get().next)
     _ = try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: own))
-    let fields: [String: InputValue] = ["code": .text(String(next.split(separator: "=").last ?? "")), "code_verifier": .text(verifier)]
+    let fields: [String: InputValue] = [
+      "code": .text(String(next.split(separator: "=").last ?? "")), "code_verifier": .text(verifier),
+    ]
     #expect(await desk.engine.submit(id, fields: fields, client: desk.client()).refusal?.code == .flowExpired)
   }
 
@@ -151,7 +176,8 @@ import Testing
     #expect(await desk.engine.view(id, client: desk.client()).refusal?.code == .flowExpired)
   }
 
-  /// Attack: two right codes at once. One makes the account; to tell the other that the number is registered would tell it about the winner.
+  /// Attack: two right codes at once. One makes the account; to tell the other that the number is registered would tell
+  /// it about the winner.
   @Test func theLoserOfARaceIsToldThatTheStepIsNotOpen() async throws {
     let desk = try await TestDesk.full()
     let first = try await begun(desk, "enter")

@@ -11,7 +11,8 @@ import Testing
   private let verifier = String(repeating: "v", count: 43)
 
   private var app: AppReturn? {
-    AppReturn(challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back?x=1")
+    AppReturn(
+      challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back?x=1")
   }
 
   private func completed(_ desk: TestDesk, browser: TokenHash? = nil) async throws -> (FlowView, code: String) {
@@ -28,11 +29,14 @@ import Testing
   private func redeem(
     _ desk: TestDesk, _ id: FlowID, _ code: String, _ verifier: String, browser: TokenHash? = nil
   ) async -> Result<FlowView, Refusal> {
-    await desk.engine.submit(id, fields: ["code": .text(code), "code_verifier": .text(verifier)], client: desk.client(browser: browser))
+    await desk.engine.submit(
+      id, fields: ["code": .text(code), "code_verifier": .text(verifier)], client: desk.client(browser: browser))
   }
 
   /// A browser that redeems the code of its own flow is signed in by cookies, as at the end of any flow of a browser.
-  @Test(arguments: [nil, TokenHash(of: "browser".utf8)]) func whoseFlowItIsIsToldWithTheSession(browser: TokenHash?) async throws {
+  @Test(arguments: [nil, TokenHash(of: "browser".utf8)]) func whoseFlowItIsIsToldWithTheSession(browser: TokenHash?)
+    async throws
+  {
     let desk = try await TestDesk.full()
     let (view, code) = try await completed(desk, browser: browser)
     let redeemed = try await redeem(desk, view.id, code, verifier, browser: browser).get()
@@ -71,7 +75,8 @@ import Testing
   @Test func aFactorThatIsSetUpMeanwhileMakesItWorthless() async throws {
     let desk = try await TestDesk.full()
     let (view, code) = try await completed(desk)
-    let owner = try #require(try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+    let owner = try #require(
+      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: owner)).get()
     #expect(await redeem(desk, view.id, code, verifier).refusal?.code == .flowExpired)
   }
@@ -83,14 +88,18 @@ import Testing
     #expect(await redeem(desk, view.id, code, verifier).refusal?.code == .codeExpired)
   }
 
-  @Test(arguments: ["", "short", "ÄÖÜ", String(repeating: "A", count: 42), String(repeating: "A", count: 44)]) func aChallengeIsAHash(text: String) {
+  @Test(arguments: ["", "short", "ÄÖÜ", String(repeating: "A", count: 42), String(repeating: "A", count: 44)])
+  func aChallengeIsAHash(text: String) {
     #expect(AppReturn(challenge: text, address: "/") == nil)
   }
 
   @Test func anAccountsOwnFlowIsNotHandedOver() async throws {
     let desk = try await TestDesk.full()
-    let own = try #require(try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
-    let refusal = await desk.engine.create("step_up", returnTo: nil, browser: nil, app: app, client: desk.client(session: own)).refusal
+    let own = try #require(
+      try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
+    let refusal = await desk.engine.create(
+      "step_up", returnTo: nil, browser: nil, app: app, client: desk.client(session: own)
+    ).refusal
     #expect(refusal?.code == .invalidInput)
   }
 }

@@ -16,9 +16,12 @@ import Testing
     let desk = try await TestDesk(others: [provider]) { generation in
       generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
     }
-    let view = try await desk.engine.submit(try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let view = try await desk.engine.submit(
+      try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
+    ).get()
     let token = try #require(view.session?.token)
-    let session = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    let session = try #require(
+      try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
     let client = desk.client(session: session)
     return (desk, client, try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id)
   }
@@ -40,7 +43,8 @@ import Testing
     let at = try await opened(Scripted(submits: { _, _ in .malformed(problem) }))
     _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
     for _ in 0..<9 {
-      let refusal = try #require(await at.desk.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).refusal)
+      let refusal = try #require(
+        await at.desk.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).refusal)
       #expect(refusal.code.status == 422 && refusal.sentence == "Say a word.")
     }
     #expect(try await attemptsLeft(at) == 3)
@@ -49,7 +53,10 @@ import Testing
   @Test func anErrorIsAnswered503AndCostsNothing() async throws {
     let at = try await opened(Scripted(submits: { _, _ in throw Broken() }))
     _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
-    for _ in 0..<9 { #expect(await at.desk.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).refusal?.code.status == 503) }
+    for _ in 0..<9 {
+      #expect(
+        await at.desk.engine.submit(at.id, fields: ["x": .text("y")], client: at.client).refusal?.code.status == 503)
+    }
     #expect(try await attemptsLeft(at) == 3)
   }
 
@@ -73,12 +80,14 @@ import Testing
           calls.withLock { $0.append("submit") }
           return .refused("wrong_word")
         }))
-    let refusal = try #require(await at.desk.engine.begin(at.id, provider: "toy", fields: ["x": .text("y")], client: at.client).refusal)
+    let refusal = try #require(
+      await at.desk.engine.begin(at.id, provider: "toy", fields: ["x": .text("y")], client: at.client).refusal)
     #expect(refusal.code.name == "wrong_word" && refusal.attemptsLeft == 2)
     #expect(calls.withLock { $0 } == ["begin", "submit"])
   }
 
-  /// Attack: the fault of a delivery, or its time, tells who is registered. So under conceal delivery comes after the answer.
+  /// Attack: the fault of a delivery, or its time, tells who is registered. So under conceal delivery comes after the
+  /// answer.
   @Test func underConcealADeliveryThatFailsIsNotTold() async throws {
     let desk = try await TestDesk { $0.policies[TestDesk.phone] = .test(TestDesk.phone, unknownAccount: .conceal) }
     try await desk.registered("911111")

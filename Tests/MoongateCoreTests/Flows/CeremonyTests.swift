@@ -8,18 +8,22 @@ import Testing
 /// Rounds that show a ceremony and ask for its answer, a JSON object.
 @Suite struct CeremonyTests {
   private struct Toy: FullProvider {
-    var asks: StepAnswer.Round = .ask([Self.answer], state: [], showing: [.ceremony(.get, options: #"{"challenge":"AAAA"}"#)])
+    var asks: StepAnswer.Round = .ask(
+      [Self.answer], state: [], showing: [.ceremony(.get, options: #"{"challenge":"AAAA"}"#)])
     var seen: @Sendable (InputValue?) -> Void = { _ in }
 
     static let answer = InputField(name: "answer", kind: .json)
 
     var descriptor: ProviderDescriptor {
       ProviderDescriptor(
-        name: "toy", beginFields: [], submitFields: [Self.answer], settings: [], policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [],
+        name: "toy", beginFields: [], submitFields: [Self.answer], settings: [],
+        policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [],
         presentation: .ceremony(button: "Use your key"))
     }
 
-    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(asks.fields, state: asks.state, showing: asks.shown) }
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      .ask(asks.fields, state: asks.state, showing: asks.shown)
+    }
 
     func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
       seen(input.fields["answer"])
@@ -29,10 +33,15 @@ import Testing
 
   /// A desk, and the session of somebody who has just proved a number.
   private func desk(_ provider: Toy) async throws -> (TestDesk, ClientContext) {
-    let desk = try await TestDesk(others: [provider]) { $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")]) }
-    let view = try await desk.engine.submit(try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let desk = try await TestDesk(others: [provider]) {
+      $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
+    }
+    let view = try await desk.engine.submit(
+      try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
+    ).get()
     let token = try #require(view.session?.token)
-    let session = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    let session = try #require(
+      try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
     return (desk, desk.client(session: session))
   }
 
@@ -54,7 +63,8 @@ import Testing
   @Test(arguments: [
     (InputValue.text("[]"), "answer must be a JSON object."), (.text("{"), "answer must be a JSON object."),
     (.text(""), "answer must be a JSON object."),
-    (.text("1"), "answer must be a JSON object."), (.other, "answer must be a string."), (.flag(true), "answer must be a string."),
+    (.text("1"), "answer must be a JSON object."), (.other, "answer must be a string."),
+    (.flag(true), "answer must be a string."),
     (.text("{\"x\":\"" + String(repeating: "1", count: 65_536) + "\"}"), "answer is too long."),
     (.text(String(repeating: "{\"x\":", count: 10_000)), "answer must be a JSON object."),
   ])

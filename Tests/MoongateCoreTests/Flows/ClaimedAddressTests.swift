@@ -9,12 +9,15 @@ extension TestDesk {
   /// Registers an address by a password, without proving it.
   func claim(_ email: String, _ secret: String, by client: ClientContext? = nil) async throws -> FlowView {
     let client = client ?? self.client()
-    let view = try await self.secret("register_email", ["email": email, "new_secret": secret], provider: "password", by: client).get()
+    let view = try await self.secret(
+      "register_email", ["email": email, "new_secret": secret], provider: "password", by: client
+    ).get()
     return try await engine.skip(view.id, client: client).get()
   }
 
   func logIn(_ email: String, _ secret: String, by client: ClientContext? = nil) async -> Result<FlowView, Refusal> {
-    await self.secret("login_password", ["email": email, "secret": secret], provider: "password", by: client ?? self.client())
+    await self.secret(
+      "login_password", ["email": email, "secret": secret], provider: "password", by: client ?? self.client())
   }
 }
 
@@ -44,7 +47,8 @@ extension TestDesk {
     #expect(await desk.logIn("911111", "ashas").refusal?.code == .tooManyAttempts)
   }
 
-  /// Attack: tries of the attacker's own, because their device has passed the password of their own claim on the victim's address.
+  /// Attack: tries of the attacker's own, because their device has passed the password of their own claim on the
+  /// victim's address.
   @Test func aDeviceOfOneClaimantHasNoTriesOfItsOwnAtTheOthers() async throws {
     let desk = try await TestDesk.full()
     _ = try await desk.claim("911111", "ashas")
@@ -55,7 +59,9 @@ extension TestDesk {
       desk.clock.advance(by: .seconds(1))
     }
     let fresh = try #require(try await desk.claim("911111", "mallorys").deviceToken)
-    #expect(await desk.logIn("911111", "ashas", by: desk.client(device: fresh)).refusal?.code != nil, "the tries at hers are used up")
+    #expect(
+      await desk.logIn("911111", "ashas", by: desk.client(device: fresh)).refusal?.code != nil,
+      "the tries at hers are used up")
     #expect(try await desk.logIn("911111", "mallorys", by: desk.client(device: fresh)).get().status == .complete)
   }
 
@@ -63,7 +69,10 @@ extension TestDesk {
   @Test func whatIsRightForOneClaimantForgetsNoTriesAtTheOthers() async throws {
     let desk = try await TestDesk.full { generation in
       generation.policies["password"] = .test(
-        "password", limits: [.test("hard", on: .verify, per: .account, max: 4, counts: .consecutiveFailures, lock: [.seconds(900)])],
+        "password",
+        limits: [
+          .test("hard", on: .verify, per: .account, max: 4, counts: .consecutiveFailures, lock: [.seconds(900)])
+        ],
         unknownAccount: .conceal)
     }
     _ = try await desk.claim("911111", "ashas")
@@ -122,7 +131,9 @@ extension TestDesk {
     for number in 0..<FlowEngine.mostClaims {
       let account = Account(
         id: "ac_\(number)", createdAt: desk.clock.now(), lastSeenAt: desk.clock.now(),
-        identifiers: [HeldIdentifier(identifier: Identifier(kind: .email, value: "+911111", display: "911111"), verifiedAt: nil)])
+        identifiers: [
+          HeldIdentifier(identifier: Identifier(kind: .email, value: "+911111", display: "911111"), verifiedAt: nil)
+        ])
       _ = try await desk.store.apply([.createAccount(account)], at: desk.clock.now())
     }
     let begun = try await desk.secret(
@@ -133,7 +144,10 @@ extension TestDesk {
     await desk.engine.deliveriesEnd()
     let done = try await desk.submit(begun.id, desk.code).get()
     #expect(done.account?.isEmailVerified == true, "who proves it owns it")
-    #expect(try await desk.store.accounts(claiming: Identifier(kind: .email, value: "+911111", display: ""), having: nil, limit: 1).isEmpty)
+    #expect(
+      try await desk.store.accounts(
+        claiming: Identifier(kind: .email, value: "+911111", display: ""), having: nil, limit: 1
+      ).isEmpty)
   }
 
   /// Attack: the number of claimants, read from the time of an answer or paid in hashes.
@@ -149,7 +163,9 @@ extension TestDesk {
     }
     #expect(last.count == 1)
     // Of another salt it is another one.
-    #expect(try hashing.verify(Array("secret 7".utf8), against: try hashing.hash(Array("x".utf8)), remembering: last) == .wrong)
+    #expect(
+      try hashing.verify(Array("secret 7".utf8), against: try hashing.hash(Array("x".utf8)), remembering: last)
+        == .wrong)
     #expect(last.count == 2)
   }
 
@@ -157,7 +173,8 @@ extension TestDesk {
     let desk = try await TestDesk.full()
     func salt(_ email: String, _ provider: ProviderName = "password") -> [UInt8]? {
       let context = StepContext(
-        flow: "register_email", purpose: .set, account: nil, identifier: Identifier(kind: .email, value: email, display: email), state: [], now: 0,
+        flow: "register_email", purpose: .set, account: nil,
+        identifier: Identifier(kind: .email, value: email, display: email), state: [], now: 0,
         callback: nil, tools: desk.engine.tools(for: ToySecret(name: provider), Redaction([]), desk.request))
       return desk.engine.salt(for: ToySecret(name: provider), context)
     }
@@ -170,5 +187,7 @@ extension TestDesk {
 
 extension TestDesk {
   /// A request that asks for nothing.
-  fileprivate var request: RequestContext { RequestContext(client: client(), now: clock.now(), generation: generations.current) }
+  fileprivate var request: RequestContext {
+    RequestContext(client: client(), now: clock.now(), generation: generations.current)
+  }
 }

@@ -9,11 +9,14 @@ import Testing
   private let digits = CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600))
   private let letters = CodeRule(length: 6, alphabet: .letters, lifetime: .seconds(600))
 
-  @Test(arguments: ["012345", "012 345", "012-345", " 0 1 2 3 4 5 ", "٠١٢٣٤٥", "०१२३४५", "０１２３４５", "012–345", "012\u{00ad}345"])
+  @Test(arguments: [
+    "012345", "012 345", "012-345", " 0 1 2 3 4 5 ", "٠١٢٣٤٥", "०१२३४५", "０１２３４５", "012–345", "012\u{00ad}345",
+  ])
   func isReadAsPeopleTypeIt(typed: String) { #expect(digits.read(typed) == "012345") }
 
   @Test(arguments: [
-    "", "12345", "1234567", "12345a", "12345½", "12345²", "１２３４５六", "<script>", "12345\u{0}", "1.2345", String(repeating: "1", count: 100_000),
+    "", "12345", "1234567", "12345a", "12345½", "12345²", "１２３４５六", "<script>", "12345\u{0}", "1.2345",
+    String(repeating: "1", count: 100_000),
   ])
   func whatCannotBeACodeIsNoGuess(typed: String) { #expect(digits.read(typed) == nil) }
 

@@ -5,17 +5,21 @@ import Testing
 
 @testable import MoongateCore
 
-/// Under `conceal`, what an operator or a limit has turned off looks like an unknown account until the person has proved who they are
-/// (account-security.md section 3, rule 7).
+/// Under `conceal`, what an operator or a limit has turned off looks like an unknown account until the person has
+/// proved who they are (account-security.md section 3, rule 7).
 @Suite struct ConcealedLockTests {
   /// What a client sees, without ids and times that differ by themselves.
   private func seen(_ result: Result<FlowView, Refusal>) -> String {
     switch result {
     case .success(let view):
-      let step = view.step.map { "\($0.provider) \($0.fields.map(\.name)) left \($0.attemptsLeft ?? -1) sends \($0.resendsLeft ?? -1)" } ?? "no step"
+      let step =
+        view.step.map {
+          "\($0.provider) \($0.fields.map(\.name)) left \($0.attemptsLeft ?? -1) sends \($0.resendsLeft ?? -1)"
+        } ?? "no step"
       return "\(view.status) \(view.choices) \(step)"
     case .failure(let refusal):
-      return "\(refusal.code.name) left \(refusal.attemptsLeft ?? -1) wait \(refusal.retryAfter.map { "\($0)" } ?? "none")"
+      return
+        "\(refusal.code.name) left \(refusal.attemptsLeft ?? -1) wait \(refusal.retryAfter.map { "\($0)" } ?? "none")"
     }
   }
 
@@ -23,11 +27,16 @@ import Testing
   private func attack(_ desk: TestDesk, _ address: String, from last: UInt8) async throws -> [String] {
     let client = desk.client([192, 0, 2, last])
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
-    var all = [seen(await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text(address)], client: client))]
+    var all = [
+      seen(await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text(address)], client: client))
+    ]
     all.append(seen(await desk.engine.resend(id, client: client)))
     await desk.engine.deliveriesEnd()
     for number in 0..<6 {
-      all.append(seen(await desk.submit(id, "00000\(number)" == desk.code ? "999999" : "00000\(number)", address: [192, 0, 2, last])))
+      all.append(
+        seen(
+          await desk.submit(
+            id, "00000\(number)" == desk.code ? "999999" : "00000\(number)", address: [192, 0, 2, last])))
     }
     all.append(seen(await desk.engine.view(id, client: client)))
     let password = await desk.secret("login_password", ["email": address], provider: "password", by: client)
@@ -54,7 +63,9 @@ import Testing
     let (desk, account) = try await locked()
     _ = try await desk.store.apply([.setLocked(account: account, true)], at: desk.clock.now())
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text("911111")], client: desk.client()).get()
+    _ = try await desk.engine.begin(
+      id, provider: "email_code", fields: ["phone": .text("911111")], client: desk.client()
+    ).get()
     await desk.engine.deliveriesEnd()
     #expect(await desk.submit(id, desk.code).refusal?.code == .disabled)
     #expect(try await desk.store.sessions(of: account).isEmpty)
@@ -86,7 +97,8 @@ import Testing
     _ = try await desk.store.apply([.setLocked(account: account.id, true)], at: desk.clock.now())
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     #expect(
-      await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).refusal?.code == .disabled)
+      await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client())
+        .refusal?.code == .disabled)
   }
 
   /// A limit that turns the password off after six wrong ones, beside one that locks after three.
@@ -102,7 +114,9 @@ import Testing
   }
 
   private func proved(_ desk: TestDesk) async throws {
-    let begun = try await desk.secret("register_email", ["email": "911111", "new_secret": "ashas"], provider: "password", by: desk.client()).get()
+    let begun = try await desk.secret(
+      "register_email", ["email": "911111", "new_secret": "ashas"], provider: "password", by: desk.client()
+    ).get()
     _ = try await desk.engine.begin(begun.id, provider: "email_code", fields: [:], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
     _ = try await desk.submit(begun.id, desk.code).get()
@@ -135,7 +149,9 @@ import Testing
     let desk = try await TestDesk.full { generation in
       generation.flows["both"] = .test("both", account: .existing, steps: [.test(TestDesk.mail), .test("password")])
       generation.policies["password"] = .test(
-        "password", limits: [.test("hard", on: .verify, per: .account, max: 1, window: .seconds(86_400), disables: true)], unknownAccount: .conceal)
+        "password",
+        limits: [.test("hard", on: .verify, per: .account, max: 1, window: .seconds(86_400), disables: true)],
+        unknownAccount: .conceal)
     }
     try await proved(desk)
     #expect(await desk.logIn("911111", "wrong").refusal?.code == .invalidPIN)
@@ -143,7 +159,8 @@ import Testing
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
     _ = try await desk.submit(id, desk.code).get()
-    #expect(await desk.engine.begin(id, provider: "password", fields: [:], client: desk.client()).refusal?.code == .disabled)
+    #expect(
+      await desk.engine.begin(id, provider: "password", fields: [:], client: desk.client()).refusal?.code == .disabled)
   }
 
   /// Attack: codes are turned off for one address; whether something is sent must not tell whose it is.
@@ -159,7 +176,8 @@ import Testing
     _ = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
     func flow(_ address: String) async throws -> (FlowID, String) {
       let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-      let begun = await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text(address)], client: desk.client())
+      let begun = await desk.engine.begin(
+        id, provider: "email_code", fields: ["phone": .text(address)], client: desk.client())
       await desk.engine.deliveriesEnd()
       return (id, seen(begun))
     }

@@ -9,11 +9,14 @@ import Testing
 private struct ToySite: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: "other_site", beginFields: [], submitFields: [InputField(name: "sub", kind: .text, isRequired: false)], settings: [],
+      name: "other_site", beginFields: [], submitFields: [InputField(name: "sub", kind: .text, isRequired: false)],
+      settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.federated, .email])
   }
 
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .redirect(to: "https://other.example/", state: []) }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .redirect(to: "https://other.example/", state: [])
+  }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard let sub = try input.optionalText("sub") else {
@@ -27,14 +30,17 @@ private struct ToySite: FullProvider {
 @Suite struct ConnectingTests {
   private static func desk() async throws -> TestDesk {
     try await TestDesk(others: [ToySecret(name: TestDesk.pin), ToyGoogle(), ToySite()]) { generation in
-      generation.flows["connect"] = .test("connect", purpose: .join(.federated), account: .existing, steps: [.test(TestDesk.google)])
-      generation.flows["connect_other"] = .test("connect_other", purpose: .join(.federated), account: .existing, steps: [.test("other_site")])
+      generation.flows["connect"] = .test(
+        "connect", purpose: .join(.federated), account: .existing, steps: [.test(TestDesk.google)])
+      generation.flows["connect_other"] = .test(
+        "connect_other", purpose: .join(.federated), account: .existing, steps: [.test("other_site")])
       generation.flows["pin_set"] = .test("pin_set", account: .existing, steps: [.test(TestDesk.pin)])
       generation.flows["change_phone"] = .test("change_phone", account: .existing, steps: [.test(TestDesk.phone)])
       generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.phone, TestDesk.pin)])
       for name in ["register", "login", "enter"] {
         generation.flows[name] = .test(
-          name, account: name == "login" ? .existing : name == "enter" ? .any : .new, steps: [.test(TestDesk.phone, TestDesk.google)])
+          name, account: name == "login" ? .existing : name == "enter" ? .any : .new,
+          steps: [.test(TestDesk.phone, TestDesk.google)])
       }
       generation.policies[TestDesk.phone] = .test(TestDesk.phone, resendAfter: [])
     }
@@ -46,14 +52,19 @@ private struct ToySite: FullProvider {
   }
 
   /// A flow that waits for who comes back from the site.
-  private static func begun(_ desk: TestDesk, _ flow: String = "connect", by client: ClientContext) async throws -> FlowID {
+  private static func begun(_ desk: TestDesk, _ flow: String = "connect", by client: ClientContext) async throws
+    -> FlowID
+  {
     let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
-    _ = try await desk.engine.begin(id, provider: flow == "connect" ? "google_oauth" : "other_site", fields: [:], client: client).get()
+    _ = try await desk.engine.begin(
+      id, provider: flow == "connect" ? "google_oauth" : "other_site", fields: [:], client: client
+    ).get()
     return id
   }
 
   private static func identities(of account: String, _ desk: TestDesk) async throws -> [String] {
-    try #require(try await desk.store.account(account)).identifiers.filter { $0.identifier.kind == .federated }.map(\.identifier.value)
+    try #require(try await desk.store.account(account)).identifiers.filter { $0.identifier.kind == .federated }.map(
+      \.identifier.value)
   }
 
   /// Attack: the address of the identity comes along, and codes to it open the account from then on.
@@ -61,13 +72,16 @@ private struct ToySite: FullProvider {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
     let done = try await desk.google(
-      "connect", sub: "asha", email: "922222", verified: address != "claimed", attested: address == "attested", by: desk.client(session: own)
+      "connect", sub: "asha", email: "922222", verified: address != "claimed", attested: address == "attested",
+      by: desk.client(session: own)
     ).get()
     #expect(done.status == .complete)
     let account = try #require(try await desk.store.account(own.account.id))
     #expect(account.identifiers.map(\.identifier.value) == ["+911111", "google asha"])
     #expect(account.firstName == nil && account.lastName == nil, "nor does the name")
-    #expect(try await desk.google(sub: "asha", by: desk.client()).get().account?.id == own.account.id, "from then on it signs in")
+    #expect(
+      try await desk.google(sub: "asha", by: desk.client()).get().account?.id == own.account.id,
+      "from then on it signs in")
   }
 
   @Test func theSessionGetsANewTokenAndNoFactor() async throws {
@@ -76,7 +90,9 @@ private struct ToySite: FullProvider {
     let done = try await desk.google("connect", sub: "asha", by: desk.client(session: own)).get()
     let after = try #require(try await desk.session(done))
     #expect(after.session.id == own.session.id && after.session.token != own.session.token)
-    #expect(after.session.passed.map(\.provider) == [TestDesk.phone], "an identity that is new to the account proves nothing of it")
+    #expect(
+      after.session.passed.map(\.provider) == [TestDesk.phone],
+      "an identity that is new to the account proves nothing of it")
     #expect(after.account.epoch == own.account.epoch, "what is added ends no other session")
   }
 
@@ -87,17 +103,24 @@ private struct ToySite: FullProvider {
     await desk.engine.deliveriesEnd()
     #expect(desk.delivery.notices.map(\.to) == ["+911111"])
     #expect(desk.delivery.notices.first?.text.contains("\"google_oauth\" was connected to your account") == true)
-    let events = try await desk.store.events(about: own.account.id, traces: [], limit: 50).filter { $0.kind == .identifierAdded }
+    let events = try await desk.store.events(about: own.account.id, traces: [], limit: 50).filter {
+      $0.kind == .identifierAdded
+    }
     #expect(events.map(\.provider) == [TestDesk.google] && events.map { $0.detail["identifier_kind"] } == ["federated"])
   }
 
-  /// Attack: the thief connects an identity that opens somebody else's account, to have that account's way in, or the account itself.
+  /// Attack: the thief connects an identity that opens somebody else's account, to have that account's way in, or the
+  /// account itself.
   @Test func anIdentityOfAnotherAccountStaysThere() async throws {
     let desk = try await Self.desk()
-    let victim = try #require(try await desk.google("register", sub: "asha", email: "922222", by: desk.client()).get().account)
+    let victim = try #require(
+      try await desk.google("register", sub: "asha", email: "922222", by: desk.client()).get().account)
     let thief = try await Self.owner(desk)
-    let refusal = try await desk.google("connect", sub: "asha", email: "922222", by: desk.client(session: thief)).refusal
-    #expect(refusal?.code == .alreadyRegistered && refusal?.detail == "This identity belongs to another account here. Nothing was changed.")
+    let refusal = try await desk.google("connect", sub: "asha", email: "922222", by: desk.client(session: thief))
+      .refusal
+    #expect(
+      refusal?.code == .alreadyRegistered
+        && refusal?.detail == "This identity belongs to another account here. Nothing was changed.")
     #expect(try await Self.identities(of: thief.account.id, desk).isEmpty)
     #expect(try await Self.identities(of: victim.id, desk) == ["google asha"], "neither moved nor absorbed")
     #expect(try await desk.google(sub: "asha", by: desk.client()).get().account?.id == victim.id)
@@ -107,12 +130,17 @@ private struct ToySite: FullProvider {
   @Test func itNeedsARecentProof() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
-    let id = try await desk.engine.create("connect", returnTo: nil, browser: nil, client: desk.client(session: own)).get().id
+    let id = try await desk.engine.create("connect", returnTo: nil, browser: nil, client: desk.client(session: own))
+      .get().id
     desk.clock.advance(by: .seconds(601))
     let late = desk.client(session: own)
-    #expect(await desk.engine.create("connect", returnTo: nil, browser: nil, client: late).refusal?.code == .stepUpRequired)
-    #expect(await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: late).refusal?.code == .stepUpRequired)
-    #expect(await desk.engine.create("connect", returnTo: nil, browser: nil, client: desk.client()).refusal?.code == .unauthenticated)
+    #expect(
+      await desk.engine.create("connect", returnTo: nil, browser: nil, client: late).refusal?.code == .stepUpRequired)
+    #expect(
+      await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: late).refusal?.code == .stepUpRequired)
+    #expect(
+      await desk.engine.create("connect", returnTo: nil, browser: nil, client: desk.client()).refusal?.code
+        == .unauthenticated)
   }
 
   /// Attack: the thief's flow waits until the owner has protected the account by a PIN.
@@ -120,26 +148,33 @@ private struct ToySite: FullProvider {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
     let id = try await Self.begun(desk, by: desk.client(session: own))
-    let other = try #require(try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+    let other = try #require(
+      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: other)).get()
     let now = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(own.session.token))
-    let refusal = await desk.engine.submit(id, fields: ["sub": .text("mallory")], client: desk.client(session: now)).refusal
+    let refusal = await desk.engine.submit(id, fields: ["sub": .text("mallory")], client: desk.client(session: now))
+      .refusal
     #expect(refusal?.code == .stepUpRequired && refusal?.provider == TestDesk.pin)
     #expect(try await Self.identities(of: own.account.id, desk).isEmpty)
   }
 
-  /// Attack: a flow of the thief's session that the owner is led to finish, with an identity of the owner's or the thief's.
+  /// Attack: a flow of the thief's session that the owner is led to finish, with an identity of the owner's or the
+  /// thief's.
   @Test func onlyTheSessionThatBeganItFinishesIt() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
     let stranger = try await Self.owner(desk, "922222")
-    let again = try #require(try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+    let again = try #require(
+      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
     let id = try await Self.begun(desk, by: desk.client(session: own))
     for client in [desk.client(), desk.client(session: stranger), desk.client(session: again)] {
-      #expect(await desk.engine.submit(id, fields: ["sub": .text("asha")], client: client).refusal?.code == .unauthenticated)
+      #expect(
+        await desk.engine.submit(id, fields: ["sub": .text("asha")], client: client).refusal?.code == .unauthenticated)
     }
     for account in [own, stranger] { #expect(try await Self.identities(of: account.account.id, desk).isEmpty) }
-    #expect(try await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client(session: own)).get().status == .complete)
+    #expect(
+      try await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client(session: own)).get().status
+        == .complete)
   }
 
   /// Attack: the owner changes the number because of the thief, whose flow goes on.
@@ -147,8 +182,11 @@ private struct ToySite: FullProvider {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
     let id = try await Self.begun(desk, by: desk.client(session: own))
-    let changed = try #require(try await desk.session(try await desk.pass("change_phone", TestDesk.phone, "933333", by: desk.client(session: own))))
-    let refusal = await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client(session: changed)).refusal
+    let changed = try #require(
+      try await desk.session(
+        try await desk.pass("change_phone", TestDesk.phone, "933333", by: desk.client(session: own))))
+    let refusal = await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client(session: changed))
+      .refusal
     #expect(refusal?.code == .flowExpired)
     #expect(try await Self.identities(of: own.account.id, desk).isEmpty)
   }
@@ -161,8 +199,10 @@ private struct ToySite: FullProvider {
     let done = try await desk.google("connect", sub: "asha", by: desk.client(session: own)).get()
     let client = desk.client(session: try await desk.session(done))
     let id = try await desk.engine.create("connect", returnTo: nil, browser: nil, client: client).get().id
-    #expect(await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: client).refusal?.code == .alreadySet)
-    #expect(await desk.engine.submit(late, fields: ["sub": .text("mallory")], client: client).refusal?.code == .alreadySet)
+    #expect(
+      await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: client).refusal?.code == .alreadySet)
+    #expect(
+      await desk.engine.submit(late, fields: ["sub": .text("mallory")], client: client).refusal?.code == .alreadySet)
     #expect(try await Self.identities(of: own.account.id, desk) == ["google asha"])
   }
 
@@ -176,7 +216,8 @@ private struct ToySite: FullProvider {
     #expect(try await Self.identities(of: own.account.id, desk) == ["google asha", "other_site asha"])
   }
 
-  /// Attack: a provider of sites that proves only an address; without an identity its step would pass as a factor of the account.
+  /// Attack: a provider of sites that proves only an address; without an identity its step would pass as a factor of
+  /// the account.
   @Test func whatProvesNoIdentityConnectsNothing() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)

@@ -14,13 +14,17 @@ import Testing
     try await TestDesk.full(hashing: CountedPlaces(places), hashes: true) { generation in
       generation.policies["password"] = .test(
         "password",
-        limits: TestDesk.perAccount + [.test("register_ip", on: .register, per: .ip, max: max, window: Self.hour)], unknownAccount: .conceal)
+        limits: TestDesk.perAccount + [.test("register_ip", on: .register, per: .ip, max: max, window: Self.hour)],
+        unknownAccount: .conceal)
     }
   }
 
-  private func register(_ desk: TestDesk, _ number: Int, from address: [UInt8] = [192, 0, 2, 1]) async -> Result<FlowView, Refusal> {
+  private func register(_ desk: TestDesk, _ number: Int, from address: [UInt8] = [192, 0, 2, 1]) async -> Result<
+    FlowView, Refusal
+  > {
     await desk.secret(
-      "register_email", ["email": "\(900_000 + number)", "new_secret": "x"], provider: "password", by: desk.client(address))
+      "register_email", ["email": "\(900_000 + number)", "new_secret": "x"], provider: "password",
+      by: desk.client(address))
   }
 
   // MARK: registrations
@@ -32,10 +36,14 @@ import Testing
     let refused = try #require(await register(desk, 3).refusal)
     #expect(refused.code == .rateLimited && refused.retryAfter == Self.hour)
     for number in 4..<20 { #expect(await register(desk, number).refusal?.code == .rateLimited) }
-    #expect(await register(desk, 20, from: [192, 0, 2, 2]).refusal == nil, "the place that nobody was given is left for others")
+    #expect(
+      await register(desk, 20, from: [192, 0, 2, 2]).refusal == nil,
+      "the place that nobody was given is left for others")
     #expect(await register(desk, 21, from: [192, 0, 2, 3]).refusal?.code == .busy)
     let event = try #require(try await desk.audit.event(refused.decision))
-    #expect(event.detail["act"] == "register" && event.detail["rule"] == "limits.register_ip" && event.detail["counter.register_ip"] == "3 -> 3 of 3")
+    #expect(
+      event.detail["act"] == "register" && event.detail["rule"] == "limits.register_ip"
+        && event.detail["counter.register_ip"] == "3 -> 3 of 3")
     desk.clock.advance(by: Self.hour)
     #expect(await register(desk, 22).refusal?.code == .busy, "the window is over")
   }
@@ -63,7 +71,8 @@ import Testing
   @Test func anAccountMadeByACodeCountsWhenItIsMade() async throws {
     let desk = try await TestDesk.full { generation in
       generation.policies[TestDesk.phone] = .test(
-        TestDesk.phone, resendAfter: [], limits: [.test("register_ip", on: .register, per: .ip, max: 1, window: .seconds(300))])
+        TestDesk.phone, resendAfter: [],
+        limits: [.test("register_ip", on: .register, per: .ip, max: 1, window: .seconds(300))])
     }
     _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
     let client = desk.client()
@@ -75,7 +84,9 @@ import Testing
     _ = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
     desk.clock.advance(by: .seconds(300))
     let codes = desk.delivery.messages.filter { $0.to == "+922222" }.compactMap(\.code)
-    #expect(try await desk.engine.submit(id, fields: ["code": .text(codes[0])], client: client).get().account?.isNewUser == true)
+    #expect(
+      try await desk.engine.submit(id, fields: ["code": .text(codes[0])], client: client).get().account?.isNewUser
+        == true)
   }
 
   // MARK: begins
@@ -83,11 +94,14 @@ import Testing
   @Test func everyBeginCountsWhateverBecomesOfIt() async throws {
     let desk = try await TestDesk.full { generation in
       generation.policies[TestDesk.google] = .test(
-        TestDesk.google, limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)], unknownAccount: .reveal)
+        TestDesk.google, limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)],
+        unknownAccount: .reveal)
       generation.policies[TestDesk.phone] = .test(
         TestDesk.phone, resendAfter: [], limits: [.test("begin_ip", on: .begin, per: .ip, max: 3, window: Self.hour)])
     }
-    func begin(_ provider: ProviderName, _ fields: [String: InputValue] = [:], from address: [UInt8] = [192, 0, 2, 1]) async throws -> Refusal? {
+    func begin(_ provider: ProviderName, _ fields: [String: InputValue] = [:], from address: [UInt8] = [192, 0, 2, 1])
+      async throws -> Refusal?
+    {
       let client = desk.client(address)
       let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
       return await desk.engine.begin(id, provider: provider.rawValue, fields: fields, client: client).refusal
@@ -106,9 +120,13 @@ import Testing
         TestDesk.phone, resendAfter: [], limits: [.test("begin_ip", on: .begin, per: .ip, max: 1, window: Self.hour)])
     }
     let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
+    _ = try await desk.engine.begin(
+      id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()
+    ).get()
     _ = try await desk.engine.resend(id, client: desk.client()).get()
-    #expect(try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get().status == .complete)
+    #expect(
+      try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get().status
+        == .complete)
   }
 
   // MARK: trusted devices
@@ -130,12 +148,14 @@ import Testing
   }
 
   private func sendCode(
-    _ desk: TestDesk, _ flow: String = "enter", to number: String, by provider: ProviderName = TestDesk.phone, device: SecretText? = nil,
+    _ desk: TestDesk, _ flow: String = "enter", to number: String, by provider: ProviderName = TestDesk.phone,
+    device: SecretText? = nil,
     session: SessionSnapshot? = nil
   ) async throws -> RefusalCode? {
     let client = desk.client(session: session, device: device)
     let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
-    return await desk.engine.begin(id, provider: provider.rawValue, fields: ["phone": .text(number)], client: client).refusal?.code
+    return await desk.engine.begin(id, provider: provider.rawValue, fields: ["phone": .text(number)], client: client)
+      .refusal?.code
   }
 
   /// Attack: a flood fills the ceilings, and nobody signs in any more.
@@ -150,19 +170,26 @@ import Testing
     for _ in 0..<5 { #expect(try await sendCode(desk, to: "911111", device: device) == nil) }
   }
 
-  /// Attack: accounts that claim strangers' addresses, each with a device that has passed for it, so that mail to strangers has no ceiling.
+  /// Attack: accounts that claim strangers' addresses, each with a device that has passed for it, so that mail to
+  /// strangers has no ceiling.
   @Test func anAddressThatIsOnlyClaimedHasCeilings() async throws {
     let desk = try await ceilings()
-    let made = try await desk.secret("register_email", ["email": "944444", "new_secret": "x"], provider: "password", by: desk.client()).get()
+    let made = try await desk.secret(
+      "register_email", ["email": "944444", "new_secret": "x"], provider: "password", by: desk.client()
+    ).get()
     let view = try await desk.engine.skip(made.id, client: desk.client()).get()
     let session = try #require(try await desk.session(view))
     let device = try #require(view.deviceToken)
     var codes: [RefusalCode?] = []
-    for _ in 0..<4 { codes.append(try await sendCode(desk, "verify_email", to: "944444", by: TestDesk.mail, device: device, session: session)) }
+    for _ in 0..<4 {
+      codes.append(
+        try await sendCode(desk, "verify_email", to: "944444", by: TestDesk.mail, device: device, session: session))
+    }
     #expect(codes == [nil, nil, nil, .rateLimited])
   }
 
-  /// Attack: messages to a number of the attacker's own. Every code that arrives makes another trusted device, with a counter of its own.
+  /// Attack: messages to a number of the attacker's own. Every code that arrives makes another trusted device, with a
+  /// counter of its own.
   @Test func trustedDevicesOfAnAccountShareTheirMessages() async throws {
     let desk = try await TestDesk.full { generation in
       generation.policies[TestDesk.phone] = .test(
@@ -171,7 +198,9 @@ import Testing
     let first = try #require(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client()).deviceToken)
     let second = try #require(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client()).deviceToken)
     var codes: [RefusalCode?] = []
-    for device in [first, second, first, second] { codes.append(try await sendCode(desk, to: "911111", device: device)) }
+    for device in [first, second, first, second] {
+      codes.append(try await sendCode(desk, to: "911111", device: device))
+    }
     #expect(codes == [nil, nil, nil, .sendLimit])
     #expect(try await sendCode(desk, to: "911111") == nil, "a stranger's messages are counted apart")
     #expect(try await sendCode(desk, to: "911111") == .sendLimit)

@@ -26,7 +26,9 @@ import Testing
       #expect(refusal.deliveryReason?.reason == ToyMessenger.notThere && refusal.deliveryReason?.isPermanent == true)
       #expect(refusal.provider == ToyMessenger.name)
       let document = String(decoding: refusal.document(), as: UTF8.self)
-      #expect(document.contains(#""code":"delivery_failed""#) && document.contains(#""reason":"not_on_whatsapp","permanent":true"#))
+      #expect(
+        document.contains(#""code":"delivery_failed""#)
+          && document.contains(#""reason":"not_on_whatsapp","permanent":true"#))
     }
     messenger.fault = nil
     let view = try await desk.begin(id).get()
@@ -58,7 +60,10 @@ import Testing
     _ = try await desk.begin(id).get()
     let text = MetricText.write(desk.engine.providerMetrics.families)
     for outcome in ["delivered", "fault", "undeliverable"] {
-      #expect(text.contains(#"moongate_provider_calls_total{provider="whatsapp_code",call="deliver",outcome="\#(outcome)"} 1"#), "\(text)")
+      #expect(
+        text.contains(
+          #"moongate_provider_calls_total{provider="whatsapp_code",call="deliver",outcome="\#(outcome)"} 1"#), "\(text)"
+      )
     }
     #expect(text.contains(#"moongate_provider_call_seconds_count{provider="whatsapp_code",call="deliver"} 3"#))
   }
@@ -87,7 +92,8 @@ import Testing
     #expect(try await desk.store.event(later.decision)?.detail["fault_count"] == "1")
   }
 
-  /// Attack: whoever names a number learns whether it is on the messenger, or has an account, by the answer or by what the flow shows later.
+  /// Attack: whoever names a number learns whether it is on the messenger, or has an account, by the answer or by what
+  /// the flow shows later.
   @Test func concealingPolicyTellsNothing() async throws {
     let messenger = ToyMessenger()
     let desk = try await desk(messenger, unknownAccount: .conceal)
@@ -99,7 +105,9 @@ import Testing
       await desk.engine.deliveriesEnd()
       let later = try await desk.engine.view(id, client: desk.client()).get()
       #expect(view.step == later.step)
-      seen.append("\(view.status) \(later.step.map { "\($0.provider) \($0.attemptsLeft ?? -1) \($0.resendsLeft ?? -1)" } ?? "none")")
+      seen.append(
+        "\(view.status) \(later.step.map { "\($0.provider) \($0.attemptsLeft ?? -1) \($0.resendsLeft ?? -1)" } ?? "none")"
+      )
     }
     #expect(Set(seen).count == 1, "\(seen)")
     try await desk.audit.flush()

@@ -6,10 +6,13 @@ import Testing
 
 @testable import MoongateCore
 
-/// A device that has passed before (exact.md, "Tries, limits, locks"): strangers do not lock its owner out, and it gives nothing to anyone else.
+/// A device that has passed before (exact.md, "Tries, limits, locks"): strangers do not lock its owner out, and it
+/// gives nothing to anyone else.
 @Suite struct DeviceTests {
   /// Signs in and keeps what the device is given.
-  private func device(_ desk: TestDesk, _ provider: ProviderName = TestDesk.phone, _ typed: String = "911111") async throws -> SecretText {
+  private func device(_ desk: TestDesk, _ provider: ProviderName = TestDesk.phone, _ typed: String = "911111")
+    async throws -> SecretText
+  {
     try #require(try await desk.pass("enter", provider, typed, by: desk.client()).deviceToken)
   }
 
@@ -23,7 +26,9 @@ import Testing
     #expect(await begin(desk, number, device: device).refusal?.code == .tooManyAttempts)
   }
 
-  private func begin(_ desk: TestDesk, _ number: String = "911111", device: SecretText?) async -> Result<FlowView, Refusal> {
+  private func begin(_ desk: TestDesk, _ number: String = "911111", device: SecretText?) async -> Result<
+    FlowView, Refusal
+  > {
     let client = desk.client(device: device)
     switch await desk.engine.create("login", returnTo: nil, browser: nil, client: client) {
     case .failure(let refusal): return .failure(refusal)
@@ -39,7 +44,9 @@ import Testing
     let client = desk.client(device: own)
     let begun = try await begin(desk, device: own).get()
     #expect(begun.step?.attemptsLeft == 5)
-    #expect(try await desk.engine.submit(begun.id, fields: ["code": .text(desk.code)], client: client).get().status == .complete)
+    #expect(
+      try await desk.engine.submit(begun.id, fields: ["code": .text(desk.code)], client: client).get().status
+        == .complete)
     // And the owner's do not help the stranger: the stranger's lock stands.
     #expect(await begin(desk, device: nil).refusal?.code == .tooManyAttempts)
   }
@@ -78,7 +85,8 @@ import Testing
   /// Attack: who can pass one step signs in again and again, for fresh counters of another.
   @Test func passingTheCodeGivesNoFreshBudgetOfPINs() async throws {
     let desk = try await TestDesk.full()
-    let first = try #require(try await desk.session(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client())))
+    let first = try #require(
+      try await desk.session(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client())))
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: first)).get()
     var refusals: [RefusalCode?] = []
     for _ in 0..<6 {
@@ -87,14 +95,16 @@ import Testing
       let client = desk.client(session: try await desk.session(view), device: token)
       refusals.append(await desk.secret("pin_unlock", ["secret": "2"], by: client).refusal?.code)
     }
-    #expect(refusals == [.invalidPIN, .invalidPIN, .tooManyAttempts, .tooManyAttempts, .tooManyAttempts, .tooManyAttempts])
+    #expect(
+      refusals == [.invalidPIN, .invalidPIN, .tooManyAttempts, .tooManyAttempts, .tooManyAttempts, .tooManyAttempts])
   }
 
   /// Attack: the number has a new owner; the old one's device must not have tries of its own at their codes.
   @Test func aDeviceIsKnownToAnAccountAndNotToANumber() async throws {
     let desk = try await TestDesk.full()
     let old = try await device(desk)
-    let own = try #require(try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+    let own = try #require(
+      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
     _ = try await desk.pass("change_phone", TestDesk.phone, "933333", by: desk.client(session: own))
     _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
     try await lock(desk)
@@ -116,7 +126,8 @@ import Testing
     let desk = try await TestDesk.full { generation in
       let phone = ProviderPolicy.test(TestDesk.phone, resendAfter: [], limits: [])
       generation.policies[TestDesk.phone] = ProviderPolicy(
-        provider: phone.provider, code: phone.code, resendAfter: [], limits: [], unknownAccount: .reveal, message: phone.message, send: nil,
+        provider: phone.provider, code: phone.code, resendAfter: [], limits: [], unknownAccount: .reveal,
+        message: phone.message, send: nil,
         verify: verify, locations: [:])
       generation.verdicts[verify] = { facts in
         seen.withLock { $0.append(facts.client.isNewDevice) }
@@ -141,12 +152,18 @@ import Testing
     let desk = try await TestDesk.full()
     _ = try await device(desk)
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
+    _ = try await desk.engine.begin(
+      id, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()
+    ).get()
     let code = desk.code
     desk.delivery.fails = true
-    #expect(try await desk.engine.submit(id, fields: ["code": .text(code)], client: desk.client()).get().status == .complete)
+    #expect(
+      try await desk.engine.submit(id, fields: ["code": .text(code)], client: desk.client()).get().status == .complete)
     await desk.engine.deliveriesEnd()
-    #expect(try await desk.audit.events(limit: 100).contains { $0.kind == .deliveryFailed && $0.detail["notice"] == "newDevice" })
+    #expect(
+      try await desk.audit.events(limit: 100).contains {
+        $0.kind == .deliveryFailed && $0.detail["notice"] == "newDevice"
+      })
   }
 
   private func phone(_ digits: String) -> Identifier { Identifier(kind: .phone, value: "+" + digits, display: "") }

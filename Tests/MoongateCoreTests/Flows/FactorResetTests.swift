@@ -8,12 +8,17 @@ import Testing
 /// An operator removes a factor that a person has lost.
 @Suite struct FactorResetTests {
   private func owner(_ desk: TestDesk, number: String = "911111") async throws -> SessionSnapshot {
-    let first = try #require(try await desk.session(try await desk.pass("register", TestDesk.phone, number, by: desk.client())))
-    return try #require(try await desk.session(try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: first)).get()))
+    let first = try #require(
+      try await desk.session(try await desk.pass("register", TestDesk.phone, number, by: desk.client())))
+    return try #require(
+      try await desk.session(
+        try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: first)).get()))
   }
 
-  private func reset(_ desk: TestDesk, _ account: String, _ provider: ProviderName = "pin") async throws -> FactorReset {
-    let outcome = try await desk.engine.resetFactor(provider, of: account, by: OperatorIdentity(name: "ravi", tool: "test"), client: desk.client())
+  private func reset(_ desk: TestDesk, _ account: String, _ provider: ProviderName = "pin") async throws -> FactorReset
+  {
+    let outcome = try await desk.engine.resetFactor(
+      provider, of: account, by: OperatorIdentity(name: "ravi", tool: "test"), client: desk.client())
     await desk.engine.deliveriesEnd()
     return outcome
   }
@@ -23,7 +28,8 @@ import Testing
     let own = try await owner(desk)
     let other = try await owner(desk, number: "912222")
     for _ in 0..<3 { _ = await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)) }
-    #expect(await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: own)).refusal?.code == .tooManyAttempts)
+    #expect(
+      await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: own)).refusal?.code == .tooManyAttempts)
     let before = try #require(try await desk.store.account(own.account.id))
     let messages = desk.delivery.notices.count
 
@@ -38,12 +44,17 @@ import Testing
     let told = desk.delivery.notices.dropFirst(messages)
     #expect(told.filter { $0.text.contains("turned off") }.map(\.to) == ["+911111"], "\(told)")
     let event = try #require(try await desk.store.events(limit: 20).first { $0.kind == .factorRemoved })
-    #expect(event.account == own.account.id && event.provider == "pin" && event.detail["by"] == "test" && event.detail["operator"] == "ravi")
+    #expect(
+      event.account == own.account.id && event.provider == "pin" && event.detail["by"] == "test"
+        && event.detail["operator"] == "ravi")
 
     // The person sets a new one, which is not locked.
     desk.clock.advance(by: .seconds(1000))
-    let again = try #require(try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
-    let set = try #require(try await desk.session(try await desk.secret("pin_set", ["new_secret": "5"], by: desk.client(session: again)).get()))
+    let again = try #require(
+      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+    let set = try #require(
+      try await desk.session(
+        try await desk.secret("pin_set", ["new_secret": "5"], by: desk.client(session: again)).get()))
     #expect(await desk.secret("pin_unlock", ["secret": "5"], by: desk.client(session: set)).refusal == nil)
   }
 
@@ -68,7 +79,9 @@ import Testing
     let id = try await desk.engine.create("pin_change", returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: "pin", fields: [:], client: client).get()
     #expect(try await reset(desk, own.account.id) == .done)
-    #expect(await desk.engine.submit(id, fields: ["secret": .text("1"), "new_secret": .text("3")], client: client).refusal != nil)
+    #expect(
+      await desk.engine.submit(id, fields: ["secret": .text("1"), "new_secret": .text("3")], client: client).refusal
+        != nil)
     #expect(try await desk.store.account(own.account.id)?.credentials.isEmpty == true)
   }
 }

@@ -30,7 +30,9 @@ import Testing
     let id = try await desk.flow("enter")
     let view = try await desk.begin(id).get()
     #expect(view.step?.provider == TestDesk.phone && view.step?.sentTo == "+919999999999")
-    #expect(view.step?.fallbacks == (fault == Self.down ? [ToyMessenger.name] : []), "what can never reach the number is not offered")
+    #expect(
+      view.step?.fallbacks == (fault == Self.down ? [ToyMessenger.name] : []),
+      "what can never reach the number is not offered")
     // The code that was not delivered opens nothing.
     #expect(await desk.submit(id, try #require(messenger.codes.last)).refusal?.code == .invalidCode)
     let done = try await desk.submit(id, desk.code).get()
@@ -70,7 +72,8 @@ import Testing
     }
   }
 
-  /// Attack: a code that was sent to a number before somebody else registered it opens the account that they have made since.
+  /// Attack: a code that was sent to a number before somebody else registered it opens the account that they have made
+  /// since.
   @Test func codeOfBeforeTheNumberChangedHandsIsDead() async throws {
     let messenger = ToyMessenger()
     let desk = try await TestDesk.withFallback(messenger)
@@ -85,7 +88,8 @@ import Testing
     #expect(try await desk.submit(id, desk.code).get().status == .complete)
   }
 
-  /// Attack: strangers who lock the owner out of both ways. A device that has passed one of them has counters of its own at both.
+  /// Attack: strangers who lock the owner out of both ways. A device that has passed one of them has counters of its
+  /// own at both.
   @Test func strangersDoNotLockOutTheOwnersDevice() async throws {
     let messenger = ToyMessenger()
     let desk = try await TestDesk.withFallback(messenger)
@@ -94,11 +98,14 @@ import Testing
     let device = try #require(made.deviceToken)
     desk.clock.advance(by: .seconds(1000))
     let attacked = try await desk.begun(address: [203, 0, 113, 9])
-    for number in 0..<5 { _ = await desk.submit(attacked, messenger.codes.last == "00000\(number)" ? "999999" : "00000\(number)") }
+    for number in 0..<5 {
+      _ = await desk.submit(attacked, messenger.codes.last == "00000\(number)" ? "999999" : "00000\(number)")
+    }
     #expect(await desk.begin(try await desk.flow()).refusal?.code == .tooManyAttempts)
     let client = desk.client(device: device)
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
-    let begun = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: client).get()
+    let begun = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: client)
+      .get()
     #expect(begun.step?.attemptsLeft == 5)
     let code = try #require(messenger.codes.last)
     #expect(try await desk.engine.submit(id, fields: ["code": .text(code)], client: client).get().status == .complete)
@@ -111,14 +118,16 @@ import Testing
     let id = try await desk.flow("enter")
     #expect(await desk.switched(id).refusal?.code == .stepNotOpen)
     _ = try await desk.begin(id).get()
-    let elsewhere = await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("915555555555")], client: desk.client())
+    let elsewhere = await desk.engine.begin(
+      id, provider: "phone_otp", fields: ["phone": .text("915555555555")], client: desk.client())
     #expect(elsewhere.refusal?.code == .stepNotOpen)
     #expect(desk.delivery.messages.isEmpty)
     _ = try await desk.switched(id).get()
     #expect(desk.delivery.messages.map(\.to) == ["+919999999999"])
   }
 
-  /// Attack: whoever forces the fallback, or asks for it, gets the attempts of the second provider on top of those of the first.
+  /// Attack: whoever forces the fallback, or asks for it, gets the attempts of the second provider on top of those of
+  /// the first.
   @Test(arguments: [true, false]) func attemptsAreOneBudgetOverBoth(_ forces: Bool) async throws {
     let messenger = ToyMessenger()
     let desk = try await TestDesk.withFallback(messenger)
@@ -126,7 +135,9 @@ import Testing
     if forces { messenger.fault = Self.down }
     let id = try await desk.begun()
     if !forces { #expect(try await desk.switched(id).get().step?.attemptsLeft == 5) }
-    var wrong = (0..<100).map { "00000\($0)" }.map { String($0.suffix(6)) }.filter { $0 != desk.code && !messenger.codes.contains($0) }[...]
+    var wrong = (0..<100).map { "00000\($0)" }.map { String($0.suffix(6)) }.filter {
+      $0 != desk.code && !messenger.codes.contains($0)
+    }[...]
     for left in [4, 3] {
       let refusal = await desk.submit(id, try #require(wrong.popFirst())).refusal
       #expect(refusal?.code == .invalidCode && refusal?.attemptsLeft == left)
@@ -134,8 +145,10 @@ import Testing
     // Another code by the other one gives no more attempts.
     messenger.fault = nil
     desk.clock.advance(by: .seconds(120))
-    let again = try await desk.engine.begin(id, provider: forces ? "phone_otp" : nil, fields: ["phone": .text("919999999999")], client: desk.client())
-      .get()
+    let again = try await desk.engine.begin(
+      id, provider: forces ? "phone_otp" : nil, fields: ["phone": .text("919999999999")], client: desk.client()
+    )
+    .get()
     #expect(again.step?.attemptsLeft == 3)
     for left in [2, 1] { #expect(await desk.submit(id, try #require(wrong.popFirst())).refusal?.attemptsLeft == left) }
     #expect(await desk.submit(id, try #require(wrong.popFirst())).refusal?.code == .tooManyAttempts)
@@ -162,12 +175,16 @@ import Testing
     #expect(results.count { $0.refusal?.code == .tooManyAttempts } == 196)
   }
 
-  /// Attack: the owner of one way, right each time, clears the failures that were made at the other's code, and guesses it for ever.
+  /// Attack: the owner of one way, right each time, clears the failures that were made at the other's code, and guesses
+  /// it for ever.
   @Test func successByOneProviderKeepsTheFailuresAtTheOther() async throws {
     let messenger = ToyMessenger()
-    let hard = Limit.test("hard", on: .verify, per: .identifier, max: 4, counts: .consecutiveFailures, lock: [.seconds(900)])
+    let hard = Limit.test(
+      "hard", on: .verify, per: .identifier, max: 4, counts: .consecutiveFailures, lock: [.seconds(900)])
     let desk = try await TestDesk.withFallback(messenger) { generation in
-      for name in [ToyMessenger.name, TestDesk.phone] { generation.policies[name] = .test(name, resendAfter: [], limits: [hard]) }
+      for name in [ToyMessenger.name, TestDesk.phone] {
+        generation.policies[name] = .test(name, resendAfter: [], limits: [hard])
+      }
     }
     for left in [3, 2, 1] {
       let id = try await desk.begun("enter")
@@ -177,10 +194,13 @@ import Testing
       _ = try await desk.submit(id, code).get()
     }
     let id = try await desk.begun("enter")
-    #expect(try await desk.engine.view(id, client: desk.client()).get().step?.attemptsLeft == 1, "three failures at the SMS stay")
+    #expect(
+      try await desk.engine.view(id, client: desk.client()).get().step?.attemptsLeft == 1,
+      "three failures at the SMS stay")
   }
 
-  /// Attack: who is on the messenger, or has an account, by what the step shows, by limits and timers, or by what a later flow answers.
+  /// Attack: who is on the messenger, or has an account, by what the step shows, by limits and timers, or by what a
+  /// later flow answers.
   @Test func concealedFallbackLooksTheSameForEverybody() async throws {
     let messenger = ToyMessenger()
     let desk = try await TestDesk.withFallback(messenger, unknownAccount: .conceal)
@@ -196,7 +216,8 @@ import Testing
             "\($0.provider) \($0.fallbacks) \($0.attemptsLeft ?? -1) \($0.resendsLeft ?? -1) \($0.resendAt.map { "\($0 - desk.clock.now())" } ?? "-")"
           }
           all.append("\(view.status) \(step ?? "none")")
-        case .failure(let refusal): all.append("\(refusal.code.name) \(refusal.attemptsLeft ?? -1) \(refusal.retryAfter.map { "\($0)" } ?? "-")")
+        case .failure(let refusal):
+          all.append("\(refusal.code.name) \(refusal.attemptsLeft ?? -1) \(refusal.retryAfter.map { "\($0)" } ?? "-")")
         }
       }
       let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
@@ -258,7 +279,8 @@ import Testing
     let text = String(decoding: try JSONEncoder().encode(rule), as: UTF8.self)
     #expect(!text.contains("allback"), "an older gateway's own form")
     #expect(try JSONDecoder().decode(StepRule.self, from: Data(text.utf8)) == rule)
-    let fallback = StepRule(choices: [ToyMessenger.name, TestDesk.phone], isSkippable: false, when: nil, isFallback: true)
+    let fallback = StepRule(
+      choices: [ToyMessenger.name, TestDesk.phone], isSkippable: false, when: nil, isFallback: true)
     #expect(try JSONDecoder().decode(StepRule.self, from: try JSONEncoder().encode(fallback)) == fallback)
     let step = StepRecord(provider: TestDesk.phone, identifier: nil, isSkippable: false, account: nil, challenge: nil)
     let stored = String(decoding: try JSONEncoder().encode(step), as: UTF8.self)
@@ -282,7 +304,8 @@ import Testing
 extension TestDesk {
   /// Makes an account for the number by the messenger, and waits until its timers are over.
   @discardableResult
-  fileprivate func registered(by messenger: ToyMessenger, _ phone: String = "919999999999") async throws -> AccountView {
+  fileprivate func registered(by messenger: ToyMessenger, _ phone: String = "919999999999") async throws -> AccountView
+  {
     let id = try await begun("register", phone: phone)
     await engine.deliveriesEnd()
     let view = try await submit(id, messenger.codes.last ?? "").get()

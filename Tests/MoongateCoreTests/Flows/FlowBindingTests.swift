@@ -13,19 +13,27 @@ import Testing
   private let verifier = String(repeating: "v", count: 43)
 
   private var app: AppReturn? {
-    AppReturn(challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back")
+    AppReturn(
+      challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back")
   }
 
   /// Attack: a flow that was created by the API, whose link the victim opens, and in which the victim types the code.
   @Test(arguments: [false, true]) func pagesKnowNoFlowOfTheAPI(isBegun: Bool) async throws {
     let desk = try await TestDesk.full()
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-    if isBegun { _ = try await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text("911111")], client: desk.client()).get() }
+    if isBegun {
+      _ = try await desk.engine.begin(
+        id, provider: "email_code", fields: ["phone": .text("911111")], client: desk.client()
+      ).get()
+    }
     for browser in [mine, nil] {
       let page = desk.client(browser: browser, at: .page)
       #expect(await desk.engine.view(id, client: page).refusal?.code == .flowNotFound)
-      #expect(await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: page).refusal?.code == .flowNotFound)
-      #expect(await desk.engine.submit(id, fields: ["code": .text("123456")], client: page).refusal?.code == .flowNotFound)
+      #expect(
+        await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("911111")], client: page).refusal?
+          .code == .flowNotFound)
+      #expect(
+        await desk.engine.submit(id, fields: ["code": .text("123456")], client: page).refusal?.code == .flowNotFound)
       #expect(await desk.engine.resend(id, client: page).refusal?.code == .flowNotFound)
       #expect(await desk.engine.skip(id, client: page).refusal?.code == .flowNotFound)
       #expect(await desk.engine.delete(id, client: page).refusal?.code == .flowNotFound)
@@ -33,29 +41,36 @@ import Testing
     #expect(try await desk.engine.view(id, client: desk.client()).get().status == .pending, "the API goes on with it")
   }
 
-  /// Attack: an app's flow in which the attacker has typed something by the API, such as a password of their own beside the victim's address, before
-  /// the victim opens its link and types the genuine code.
+  /// Attack: an app's flow in which the attacker has typed something by the API, such as a password of their own beside
+  /// the victim's address, before the victim opens its link and types the genuine code.
   @Test func aBrowserGetsNoAppsFlowInWhichSomethingWasTyped() async throws {
     let desk = try await TestDesk.full()
-    let registering = try await desk.engine.create("register_email", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    let registering = try await desk.engine.create(
+      "register_email", returnTo: nil, browser: nil, app: app, client: desk.client()
+    ).get().id
     let fields: [String: InputValue] = ["email": .text("922222"), "new_secret": .text("mallorys")]
     _ = try await desk.engine.begin(registering, provider: "password", fields: fields, client: desk.client()).get()
-    let coded = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
-    _ = try await desk.engine.begin(coded, provider: "email_code", fields: ["phone": .text("911111")], client: desk.client()).get()
+    let coded = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client())
+      .get().id
+    _ = try await desk.engine.begin(
+      coded, provider: "email_code", fields: ["phone": .text("911111")], client: desk.client()
+    ).get()
     for id in [registering, coded] {
       let page = desk.client(browser: mine, at: .page)
       #expect(await desk.engine.view(id, client: page).refusal?.code == .flowNotFound)
-      #expect(await desk.engine.submit(id, fields: ["code": .text("123456")], client: page).refusal?.code == .flowNotFound)
+      #expect(
+        await desk.engine.submit(id, fields: ["code": .text("123456")], client: page).refusal?.code == .flowNotFound)
       #expect(try await desk.engine.view(id, client: desk.client()).get().status == .pending, "the app goes on with it")
     }
   }
 
-  /// Attack: the attacker signs in at the other site by an account of their own that names the victim's address, and sends the link back to the victim,
-  /// who is then asked for a code.
+  /// Attack: the attacker signs in at the other site by an account of their own that names the victim's address, and
+  /// sends the link back to the victim, who is then asked for a code.
   @Test func whoAnAppSentAwayIsAskedForNobodysProof() async throws {
     let desk = try await TestDesk.full()
     _ = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
-    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
+      .id
     _ = try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: desk.client()).get()
     let page = desk.client(browser: mine, at: .page)
     let fields: [String: InputValue] = [
@@ -66,26 +81,34 @@ import Testing
 
   @Test func theFirstBrowserThatOpensAnAppsFlowHasIt() async throws {
     let desk = try await TestDesk.full()
-    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
+      .id
     let page = desk.client(browser: mine, at: .page)
     #expect(try await desk.engine.view(id, client: page).get().status == .pending)
     #expect(await desk.engine.view(id, client: desk.client(browser: other, at: .page)).refusal?.code == .flowNotFound)
     // Attack: the creator drives it on while the victim types.
     let creator = desk.client()
-    #expect(await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("922222")], client: creator).refusal?.code == .flowNotFound)
-    #expect(await desk.engine.submit(id, fields: ["code": .text("123456")], client: creator).refusal?.code == .flowNotFound)
+    #expect(
+      await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("922222")], client: creator).refusal?
+        .code == .flowNotFound)
+    #expect(
+      await desk.engine.submit(id, fields: ["code": .text("123456")], client: creator).refusal?.code == .flowNotFound)
     #expect(await desk.engine.resend(id, client: creator).refusal?.code == .flowNotFound)
     #expect(await desk.engine.skip(id, client: creator).refusal?.code == .flowNotFound)
     _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("933333")], client: page).get()
     // Attack: the creator asks whom the code went to.
     let seen = try await desk.engine.view(id, client: creator).get()
-    #expect(seen.status == .pending && seen.step == nil && seen.choices.isEmpty && seen.passed.isEmpty && seen.account == nil && seen.next == nil)
+    #expect(
+      seen.status == .pending && seen.step == nil && seen.choices.isEmpty && seen.passed.isEmpty && seen.account == nil
+        && seen.next == nil)
     let done = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: page).get()
     #expect(done.session == nil)
     let after = try await desk.engine.view(id, client: creator).get()
     #expect(after.status == .complete && after.account == nil && after.passed.isEmpty && after.next == nil)
     let code = String(try #require(done.next).split(separator: "=").last ?? "")
-    let redeemed = try await desk.engine.submit(id, fields: ["code": .text(code), "code_verifier": .text(verifier)], client: creator).get()
+    let redeemed = try await desk.engine.submit(
+      id, fields: ["code": .text(code), "code_verifier": .text(verifier)], client: creator
+    ).get()
     #expect(redeemed.session?.token != nil && redeemed.account?.phone == "+933333")
     #expect(!redeemed.isOfBrowser, "the app is not signed in by cookies")
   }
@@ -93,7 +116,8 @@ import Testing
   @Test func ofManyBrowsersAtOnceOneHasIt() async throws {
     for isShared in [false, true] {
       let desk = try await TestDesk(sharesFlows: isShared)
-      let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+      let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
+        .id
       let opened = await withTaskGroup(of: Bool.self) { group in
         for number in 0..<20 {
           let page = desk.client(browser: TokenHash(of: "\(number)".utf8), at: .page)
@@ -107,7 +131,8 @@ import Testing
 
   @Test func itsCreatorMayEndIt() async throws {
     let desk = try await TestDesk.full()
-    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
+    let id = try await desk.engine.create("login", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
+      .id
     _ = try await desk.engine.view(id, client: desk.client(browser: mine, at: .page)).get()
     try await desk.engine.delete(id, client: desk.client()).get()
     #expect(await desk.engine.view(id, client: desk.client(browser: mine, at: .page)).refusal?.code == .flowNotFound)

@@ -14,7 +14,8 @@ import Testing
   private func machine(_ steps: StepRule...) -> FlowMachine {
     FlowMachine(
       FlowRecord(
-        id: TokenHash(of: "f".utf8), definition: .test("login", account: .existing, steps: steps), codes: [:], createdAt: now, returnTo: nil,
+        id: TokenHash(of: "f".utf8), definition: .test("login", account: .existing, steps: steps), codes: [:],
+        createdAt: now, returnTo: nil,
         browser: nil,
         network: [], account: nil))
   }

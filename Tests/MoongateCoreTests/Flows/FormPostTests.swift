@@ -7,7 +7,8 @@ import Testing
 
 @testable import MoongateCore
 
-/// What another site posts with a person (OAuth 2.0 Form Post Response Mode). The post brings no cookies: it is kept until the same browser comes for it.
+/// What another site posts with a person (OAuth 2.0 Form Post Response Mode). The post brings no cookies: it is kept
+/// until the same browser comes for it.
 @Suite struct FormPostTests {
   private static let toy: ProviderName = "toy"
 
@@ -24,7 +25,8 @@ import Testing
     var provider = Scripted(
       outcomes: [Outcome(.oauthFailed, "No.")], identifierKinds: [.federated],
       callbackFields: [
-        InputField(name: "code", kind: .text, isRequired: false), InputField(name: "user", kind: .text, isRequired: false),
+        InputField(name: "code", kind: .text, isRequired: false),
+        InputField(name: "user", kind: .text, isRequired: false),
         InputField(name: "pin", kind: .digits, length: 4, isRequired: false),
       ],
       begins: { step in
@@ -42,20 +44,28 @@ import Testing
   }
 
   /// The site's post: no cookie of ours comes with it.
-  private func post(_ site: Site, _ fields: [String: String] = ["code": "grant"], state: String? = nil) async -> Result<SecretText, Refusal> {
+  private func post(_ site: Site, _ fields: [String: String] = ["code": "grant"], state: String? = nil) async -> Result<
+    SecretText, Refusal
+  > {
     await site.desk.engine.hold(
-      fields.mapValues { .text($0) }, ofCallback: state ?? site.state, provider: Self.toy, client: site.desk.client(at: .page))
+      fields.mapValues { .text($0) }, ofCallback: state ?? site.state, provider: Self.toy,
+      client: site.desk.client(at: .page))
   }
 
-  private func come(_ site: Site, with handle: String, as client: ClientContext? = nil) async -> Result<CalledBack, Refusal> {
-    await site.desk.engine.flow(ofCallback: site.state, provider: Self.toy, returned: handle, client: client ?? site.browser)
+  private func come(_ site: Site, with handle: String, as client: ClientContext? = nil) async -> Result<
+    CalledBack, Refusal
+  > {
+    await site.desk.engine.flow(
+      ofCallback: site.state, provider: Self.toy, returned: handle, client: client ?? site.browser)
   }
 
   @Test func whatWasPostedIsTakenOnceByTheSameBrowser() async throws {
     let site = try await site()
     let handle = try await post(site, ["code": "grant", "user": "{\"name\":\"Asha\"}", "is_admin": "1"]).get().reveal()
     let called = try await come(site, with: handle).get()
-    #expect(called.id == site.id && called.returned == ["code": .text("grant"), "user": .text("{\"name\":\"Asha\"}")], "undeclared ones are dropped")
+    #expect(
+      called.id == site.id && called.returned == ["code": .text("grant"), "user": .text("{\"name\":\"Asha\"}")],
+      "undeclared ones are dropped")
     // Attack: the address is replayed out of the browser's history.
     #expect(await come(site, with: handle).refusal?.code == .stepNotOpen)
   }
@@ -85,13 +95,15 @@ import Testing
     for forged in ["", "x", String(site.state.dropLast(4)), String(repeating: "A", count: 2_000)] {
       #expect(await post(site, state: forged).refusal?.code == .flowNotFound)
     }
-    let other = await site.desk.engine.hold(["code": .text("x")], ofCallback: site.state, provider: TestDesk.phone, client: site.desk.client())
+    let other = await site.desk.engine.hold(
+      ["code": .text("x")], ofCallback: site.state, provider: TestDesk.phone, client: site.desk.client())
     #expect(other.refusal?.code == .flowNotFound)
     site.desk.clock.advance(by: .seconds(900))
     #expect(await post(site).refusal?.code == .stepNotOpen)
   }
 
-  /// Attack: the attacker's own grant and state, posted into the victim's browser, would sign the victim in as the attacker.
+  /// Attack: the attacker's own grant and state, posted into the victim's browser, would sign the victim in as the
+  /// attacker.
   @Test func anotherBrowsersStateSignsNobodyIn() async throws {
     let attackers = try await site()
     let handle = try await post(attackers).get().reveal()
@@ -102,7 +114,8 @@ import Testing
     #expect(await come(attackers, with: handle).refusal == nil, "it is still there for the browser whose flow it is")
   }
 
-  /// Attack: whoever has learned the victim's state posts a grant of their own, and waits for the victim's browser to take it.
+  /// Attack: whoever has learned the victim's state posts a grant of their own, and waits for the victim's browser to
+  /// take it.
   @Test func handleIsNeededForWhatWasPosted() async throws {
     let site = try await site()
     let own = try await post(site, ["code": "victims"]).get().reveal()
@@ -111,7 +124,9 @@ import Testing
     _ = try await post(site, ["code": "attackers"]).get()
     #expect(await come(site, with: own).refusal?.code == .stepNotOpen)
     #expect(await come(site, with: "guessed").refusal?.code == .stepNotOpen)
-    #expect(try await site.desk.engine.flow(ofCallback: site.state, provider: Self.toy, client: site.browser).get().returned == nil)
+    #expect(
+      try await site.desk.engine.flow(ofCallback: site.state, provider: Self.toy, client: site.browser).get().returned
+        == nil)
   }
 
   @Test func whatWasPostedDoesNotWaitForLong() async throws {
@@ -143,7 +158,8 @@ import Testing
 
   @Test func requiredCallbackFieldIsDemanded() async throws {
     let site = try await site { $0.callbackFields = [InputField(name: "code", kind: .text)] }
-    let refusal = try #require(await site.desk.engine.submit(site.id, fields: ["state": .text("x")], client: site.browser).refusal)
+    let refusal = try #require(
+      await site.desk.engine.submit(site.id, fields: ["state": .text("x")], client: site.browser).refusal)
     #expect(refusal.code == .invalidInput && refusal.field == "code")
   }
 }

@@ -14,10 +14,14 @@ import Testing
     await desk.engine.create(flow, returnTo: nil, browser: nil, client: desk.client(session: own)).refusal
   }
 
-  private func signedIn(_ desk: TestDesk, _ view: FlowView) async throws -> SessionSnapshot { try #require(try await desk.session(view)) }
+  private func signedIn(_ desk: TestDesk, _ view: FlowView) async throws -> SessionSnapshot {
+    try #require(try await desk.session(view))
+  }
 
   /// Attack: with a stolen session the thief replaces the number, and the owner never gets in again.
-  @Test(arguments: ["change_phone", "change_email", "join_phone", "pin_set"]) func aChangeNeedsARecentProof(flow: String) async throws {
+  @Test(arguments: ["change_phone", "change_email", "join_phone", "pin_set"]) func aChangeNeedsARecentProof(
+    flow: String
+  ) async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
     #expect(await refusal(desk, flow, own) == nil, "a recent sign-in counts")
@@ -26,7 +30,8 @@ import Testing
     desk.clock.advance(by: .milliseconds(1))
     let late = await refusal(desk, flow, own)
     #expect(late?.code == .stepUpRequired && late?.provider == TestDesk.phone && late?.flow == "step_up")
-    let again = try await signedIn(desk, try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: own)))
+    let again = try await signedIn(
+      desk, try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: own)))
     #expect(await refusal(desk, flow, again) == nil)
   }
 
@@ -50,26 +55,35 @@ import Testing
   @Test func anAccountWithAPasscodeIsAskedForThePasscode() async throws {
     let desk = try await TestDesk.full()
     let first = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
-    let own = try await signedIn(desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: first)).get())
+    let own = try await signedIn(
+      desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: first)).get())
     let refused = await refusal(desk, "change_phone", own)
     #expect(refused?.code == .stepUpRequired && refused?.provider == TestDesk.pin && refused?.flow == "step_up")
     // Attack: a code to the number, from a stolen SIM, is not enough.
-    let code = try await signedIn(desk, try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: own)))
+    let code = try await signedIn(
+      desk, try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: own)))
     #expect(await refusal(desk, "change_phone", code)?.provider == TestDesk.pin)
-    let unlocked = try await signedIn(desk, try await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: code)).get())
+    let unlocked = try await signedIn(
+      desk, try await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: code)).get())
     #expect(await refusal(desk, "change_phone", unlocked) == nil)
   }
 
   @Test func whoRegisteredByPasswordProvesThePassword() async throws {
-    let desk = try await TestDesk.full { $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail, "password")]) }
-    let view = try await desk.secret("register_email", ["email": "911111", "new_secret": "s"], provider: "password", by: desk.client()).get()
+    let desk = try await TestDesk.full {
+      $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail, "password")])
+    }
+    let view = try await desk.secret(
+      "register_email", ["email": "911111", "new_secret": "s"], provider: "password", by: desk.client()
+    ).get()
     let own = try await signedIn(desk, try await desk.engine.skip(view.id, client: desk.client()).get())
     #expect(await refusal(desk, "change_phone", own) == nil)
     desk.clock.advance(by: .seconds(600))
     let late = await refusal(desk, "change_phone", own)
-    #expect(late?.code == .stepUpRequired && late?.provider == "password", "an address that is only claimed proves nothing")
+    #expect(
+      late?.code == .stepUpRequired && late?.provider == "password", "an address that is only claimed proves nothing")
     let client = desk.client(session: own)
-    let proved = try await signedIn(desk, try await desk.secret("step_up", ["secret": "s"], provider: "password", by: client).get())
+    let proved = try await signedIn(
+      desk, try await desk.secret("step_up", ["secret": "s"], provider: "password", by: client).get())
     #expect(await refusal(desk, "change_phone", proved) == nil)
   }
 
@@ -78,11 +92,13 @@ import Testing
     let own = try await signedIn(desk, try await desk.google(sub: "asha", by: desk.client()).get())
     desk.clock.advance(by: .seconds(600))
     #expect(await refusal(desk, "join_phone", own)?.provider == TestDesk.google)
-    let again = try await signedIn(desk, try await desk.google("step_up", sub: "asha", by: desk.client(session: own)).get())
+    let again = try await signedIn(
+      desk, try await desk.google("step_up", sub: "asha", by: desk.client(session: own)).get())
     #expect(await refusal(desk, "join_phone", again) == nil)
   }
 
-  /// Attack: the thief proves a number of their own, and a route that asks for a fresh code, the ten minutes and `aal` all believe it.
+  /// Attack: the thief proves a number of their own, and a route that asks for a fresh code, the ten minutes and `aal`
+  /// all believe it.
   @Test func aNewIdentifierIsNoFactor() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()))
@@ -98,7 +114,8 @@ import Testing
   @Test func aProofOfWhatTheAccountHasNoMoreAuthorisesNothing() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
-    let after = try await signedIn(desk, try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: own)))
+    let after = try await signedIn(
+      desk, try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: own)))
     let refused = await refusal(desk, "change_email", after)
     #expect(refused?.code == .stepUpRequired && refused?.provider == TestDesk.phone)
   }
@@ -113,16 +130,23 @@ import Testing
     desk.clock.advance(by: .seconds(3600))
     let byMail = try await signedIn(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()))
     let refused = await refusal(desk, "pin_set", byMail)
-    #expect(refused?.code == .stepUpRequired && refused?.provider == TestDesk.phone, "something else that is held can be named")
+    #expect(
+      refused?.code == .stepUpRequired && refused?.provider == TestDesk.phone,
+      "something else that is held can be named")
 
-    #expect(await refusal(desk, "pin_reset", byMail)?.code == .stepUpRequired, "a PIN that is not there is set, not reset")
+    #expect(
+      await refusal(desk, "pin_reset", byMail)?.code == .stepUpRequired, "a PIN that is not there is set, not reset")
 
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("922222")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
-    let parked = await desk.engine.submit(id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()).refusal
+    let parked = await desk.engine.submit(
+      id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()
+    ).refusal
     #expect(parked?.code == .identifierTooNew, "concealed until the code was right")
-    #expect(await desk.engine.submit(id, fields: ["new_secret": .text("new")], client: desk.client()).refusal?.code == .stepNotOpen)
+    #expect(
+      await desk.engine.submit(id, fields: ["new_secret": .text("new")], client: desk.client()).refusal?.code
+        == .stepNotOpen)
 
     desk.clock.advance(by: .seconds(82_800))
     let later = try await signedIn(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()))
@@ -135,8 +159,10 @@ import Testing
     _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
     desk.clock.advance(by: day + day)
     var own = try await signedIn(desk, try await desk.pass("login", TestDesk.phone, "911111", by: desk.client()))
-    own = try await signedIn(desk, try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own)))
-    own = try await signedIn(desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
+    own = try await signedIn(
+      desk, try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own)))
+    own = try await signedIn(
+      desk, try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: own)).get())
     desk.clock.advance(by: .seconds(3600))
     let byMail = try await signedIn(desk, try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()))
     let client = desk.client(session: byMail)
@@ -164,7 +190,8 @@ import Testing
     await desk.engine.deliveriesEnd()
     var answer = await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client())
     if answer.refusal == nil {
-      answer = await desk.engine.begin(id, provider: "password", fields: ["new_secret": .text("mule")], client: desk.client())
+      answer = await desk.engine.begin(
+        id, provider: "password", fields: ["new_secret": .text("mule")], client: desk.client())
     }
     #expect(answer.refusal?.code == .denied)
     #expect(try await desk.store.account(own.account.id)?.credentials == [TestDesk.pin])
@@ -172,7 +199,9 @@ import Testing
 
   /// Where nothing else can be named the person is told how long to wait.
   @Test func whoeverHasOnlyWhatIsTooNewIsToldToWait() async throws {
-    let desk = try await TestDesk.full { $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail)]) }
+    let desk = try await TestDesk.full {
+      $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail)])
+    }
     _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
     desk.clock.advance(by: day + day)
     let own = try await signedIn(desk, try await desk.pass("login", TestDesk.phone, "911111", by: desk.client()))
@@ -187,8 +216,11 @@ import Testing
     let own = try await signedIn(desk, try await desk.google(sub: "asha", email: "911111", by: desk.client()).get())
     #expect(await refusal(desk, "pin_set", own) == nil)
     desk.clock.advance(by: .seconds(1))
-    let added = try await signedIn(desk, try await desk.pass("join_phone", TestDesk.phone, "922222", by: desk.client(session: own)))
-    let reset = try await desk.engine.create("pin_reset", returnTo: nil, browser: nil, client: desk.client(session: added)).get()
+    let added = try await signedIn(
+      desk, try await desk.pass("join_phone", TestDesk.phone, "922222", by: desk.client(session: own)))
+    let reset = try await desk.engine.create(
+      "pin_reset", returnTo: nil, browser: nil, client: desk.client(session: added)
+    ).get()
     #expect(reset.choices == [TestDesk.mail])
   }
 
@@ -203,10 +235,13 @@ import Testing
     #expect(changed.account?.phone == "+933333")
   }
 
-  /// Attack: an account that somebody else made in the stranger's name has a claimed address, and a code to it resets the PIN.
+  /// Attack: an account that somebody else made in the stranger's name has a claimed address, and a code to it resets
+  /// the PIN.
   @Test func aResetTakesVerifiedIdentifiersOnly() async throws {
     let desk = try await TestDesk.full()
-    let view = try await desk.secret("register_email", ["email": "911111", "new_secret": "s"], provider: "password", by: desk.client()).get()
+    let view = try await desk.secret(
+      "register_email", ["email": "911111", "new_secret": "s"], provider: "password", by: desk.client()
+    ).get()
     let own = try await signedIn(desk, try await desk.engine.skip(view.id, client: desk.client()).get())
     #expect(await refusal(desk, "pin_reset", own)?.code == .denied)
   }
@@ -219,7 +254,8 @@ import Testing
     _ = try await desk.store.apply([.putSession(older)], at: desk.clock.now())
     let found = try #require(try await desk.store.session(older.token))
     #expect(await refusal(desk, "change_phone", found)?.code == .stepUpRequired)
-    let again = try await signedIn(desk, try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: found)))
+    let again = try await signedIn(
+      desk, try await desk.pass("step_up", TestDesk.phone, nil, by: desk.client(session: found)))
     #expect(await refusal(desk, "change_phone", again) == nil)
   }
 
@@ -232,7 +268,8 @@ import Testing
     _ = try await desk.engine.begin(parked, provider: nil, fields: ["phone": .text("922222")], client: client).get()
     let code = desk.code
     let after = try await signedIn(desk, try await desk.secret("pin_set", ["new_secret": "1"], by: client).get())
-    let late = await desk.engine.submit(parked, fields: ["code": .text(code)], client: desk.client(session: after)).refusal
+    let late = await desk.engine.submit(parked, fields: ["code": .text(code)], client: desk.client(session: after))
+      .refusal
     #expect(late?.code == .stepUpRequired && late?.provider == TestDesk.pin)
     #expect(try await desk.store.account(own.account.id)?.identifiers.map(\.identifier.value) == ["+911111"])
   }
@@ -245,7 +282,9 @@ import Testing
     let made = try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<8 {
         let other = try await signedIn(desk, try await desk.pass("login", TestDesk.phone, "911111", by: desk.client()))
-        group.addTask { await desk.secret("pin_set", ["new_secret": "\(number)"], by: desk.client(session: other)).refusal == nil }
+        group.addTask {
+          await desk.secret("pin_set", ["new_secret": "\(number)"], by: desk.client(session: other)).refusal == nil
+        }
       }
       return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
     }

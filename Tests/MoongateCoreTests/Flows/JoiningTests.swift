@@ -5,7 +5,8 @@ import Testing
 
 @testable import MoongateCore
 
-/// Whose account an identity elsewhere is: security.md 16, and the pre-hijackings of "Registering an address…" (exact.md).
+/// Whose account an identity elsewhere is: security.md 16, and the pre-hijackings of "Registering an address…"
+/// (exact.md).
 @Suite struct JoiningTests {
   @Test(arguments: ["login", "register", "enter"]) func aVerifiedAddressLeadsToItsAccount(flow: String) async throws {
     let desk = try await TestDesk.full()
@@ -15,16 +16,21 @@ import Testing
     #expect(joined.account?.isNewUser == false)
     #expect(joined.account?.firstName == "Asha", "a name that was missing")
     // From then on the identity alone is enough, whatever became of the address.
-    #expect(try await desk.google(sub: "asha", email: "922222", verified: false, by: desk.client()).get().account?.id == known.id)
+    #expect(
+      try await desk.google(sub: "asha", email: "922222", verified: false, by: desk.client()).get().account?.id
+        == known.id)
   }
 
-  @Test(arguments: ["login", "register", "enter"]) func anUnknownOneIsANewAccountWhateverTheFlowSays(flow: String) async throws {
+  @Test(arguments: ["login", "register", "enter"]) func anUnknownOneIsANewAccountWhateverTheFlowSays(flow: String)
+    async throws
+  {
     let desk = try await TestDesk.full()
     let new = try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get()
     #expect(new.account?.isNewUser == true)
     #expect(new.account?.isEmailVerified == true)
     #expect(new.next == "/profile-setup")
-    #expect(try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get().account?.isNewUser == false)
+    #expect(
+      try await desk.google(flow, sub: "asha", email: "911111", by: desk.client()).get().account?.isNewUser == false)
   }
 
   /// Attack: an account at the other site with the victim's address, which nobody verified there.
@@ -39,26 +45,35 @@ import Testing
     let claimant = try await desk.google(sub: "eve", email: "933333", verified: false, by: desk.client()).get()
     let owner = try await desk.google(sub: "owner", email: "933333", by: desk.client()).get()
     #expect(owner.account?.id != claimant.account?.id)
-    #expect(try await desk.store.account(try #require(claimant.account).id)?.identifiers.map(\.identifier.kind) == [.federated], "and loses it")
+    #expect(
+      try await desk.store.account(try #require(claimant.account).id)?.identifiers.map(\.identifier.kind) == [
+        .federated
+      ], "and loses it")
   }
 
   /// Attack: a former employee's account at Google, made with the company's address, which somebody else has now.
-  @Test(arguments: ["login", "register", "enter"]) func anAddressThatGoogleDoesNotVouchForJoinsOnlyAfterTheAccountsOwnProof(flow: String) async throws
-  {
+  @Test(arguments: ["login", "register", "enter"])
+  func anAddressThatGoogleDoesNotVouchForJoinsOnlyAfterTheAccountsOwnProof(flow: String) async throws {
     let desk = try await TestDesk.full()
     let asha = try #require(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()).account)
     let waiting = try await desk.google(flow, sub: "mallory", email: "911111", attested: true, by: desk.client()).get()
-    #expect(waiting.status == .pending && waiting.choices == [TestDesk.mail] && waiting.session == nil && waiting.passed.isEmpty)
+    #expect(
+      waiting.status == .pending && waiting.choices == [TestDesk.mail] && waiting.session == nil
+        && waiting.passed.isEmpty)
     #expect(await desk.engine.skip(waiting.id, client: desk.client()).refusal?.code == .stepNotOpen)
     #expect(try await desk.store.account(asha.id)?.identifiers.count == 1, "nothing is joined yet")
     // Attack: a code to an address of the attacker's own.
-    let stray = await desk.engine.begin(waiting.id, provider: "email_code", fields: ["phone": .text("922222")], client: desk.client())
+    let stray = await desk.engine.begin(
+      waiting.id, provider: "email_code", fields: ["phone": .text("922222")], client: desk.client())
     #expect(stray.refusal?.code == .denied)
     _ = try await desk.engine.begin(waiting.id, provider: "email_code", fields: [:], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
-    let joined = try await desk.engine.submit(waiting.id, fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let joined = try await desk.engine.submit(waiting.id, fields: ["code": .text(desk.code)], client: desk.client())
+      .get()
     #expect(joined.account?.id == asha.id && joined.session?.passed.map(\.provider) == [TestDesk.mail])
-    #expect(try await desk.google(sub: "mallory", by: desk.client()).get().account?.id == asha.id, "from then on the identity is the account's")
+    #expect(
+      try await desk.google(sub: "mallory", by: desk.client()).get().account?.id == asha.id,
+      "from then on the identity is the account's")
   }
 
   @Test func anAddressThatGoogleDoesNotVouchForMakesAnAccountWhereNobodyHasIt() async throws {
@@ -66,23 +81,29 @@ import Testing
     let new = try await desk.google("enter", sub: "asha", email: "911111", attested: true, by: desk.client()).get()
     // Attack: an account at the other site that was made with the victim's address before the victim comes here.
     #expect(new.account?.isNewUser == true && new.account?.isEmailVerified == false)
-    #expect(try await desk.google(sub: "asha", email: "911111", attested: true, by: desk.client()).get().account?.id == new.account?.id)
+    #expect(
+      try await desk.google(sub: "asha", email: "911111", attested: true, by: desk.client()).get().account?.id
+        == new.account?.id)
   }
 
   /// Attack: one code to a number, and the thief's own identity at Google opens an account that a PIN protects.
   @Test func anAccountWithFactorsOfItsOwnIsNotJoined() async throws {
     let desk = try await TestDesk.full()
-    let phone = try #require(try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
+    let phone = try #require(
+      try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: phone)).get()
     let thief = try #require(try await desk.session(try await desk.google(sub: "mallory", by: desk.client()).get()))
     let client = desk.client(session: thief)
     let id = try await desk.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
-    #expect(await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal?.code == .alreadyRegistered)
+    #expect(
+      await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal?.code
+        == .alreadyRegistered)
     #expect(try await desk.store.account(phone.account.id)?.identifiers.count == 1)
   }
 
-  /// Attack: one code to a number, and an identity of the thief's own, open an account past the second factor that every sign-in asks for.
+  /// Attack: one code to a number, and an identity of the thief's own, open an account past the second factor that
+  /// every sign-in asks for.
   @Test func anAccountIsJoinedOnlyByWhatItsSignInRequires() async throws {
     let desk = try await TestDesk.full()
     let phone = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
@@ -91,7 +112,8 @@ import Testing
     for (choices, isJoined) in [([TestDesk.mail], false), ([TestDesk.phone, TestDesk.mail], true)] {
       generation.id += "+"
       generation.accounts.signIn = [
-        SignInRequirement(choices: choices, when: nil, enroll: false, location: SourceLocation(file: "accounts.lua", line: 2))
+        SignInRequirement(
+          choices: choices, when: nil, enroll: false, location: SourceLocation(file: "accounts.lua", line: 2))
       ]
       desk.generations.activate(generation, at: desk.clock.now())
       let client = desk.client(session: thief)
@@ -109,7 +131,8 @@ import Testing
     let first = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
     let owner = try #require(try await desk.session(first))
     _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: owner))
-    let thief = try #require(try await desk.session(try await desk.google(sub: "mallory", email: "933333", by: desk.client()).get()))
+    let thief = try #require(
+      try await desk.session(try await desk.google(sub: "mallory", email: "933333", by: desk.client()).get()))
     _ = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: thief))
     let joined = try #require(try await desk.store.account(owner.account.id))
     #expect(joined.identifiers.filter { $0.identifier.kind == .email }.map(\.identifier.value) == ["+922222"])
@@ -118,10 +141,14 @@ import Testing
     #expect(try await desk.store.account(holding: stray) == nil)
   }
 
-  /// Attack: whoever reads an account's mail for a minute joins an identity of their own, and gets in by it for ever, past the PIN.
-  @Test(arguments: [true, false]) func anAccountWithFactorsKeepsNoIdentityThatNoneOfThemAuthorised(isAttested: Bool) async throws {
+  /// Attack: whoever reads an account's mail for a minute joins an identity of their own, and gets in by it for ever,
+  /// past the PIN.
+  @Test(arguments: [true, false]) func anAccountWithFactorsKeepsNoIdentityThatNoneOfThemAuthorised(isAttested: Bool)
+    async throws
+  {
     let desk = try await TestDesk.full()
-    let owner = try #require(try await desk.session(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())))
+    let owner = try #require(
+      try await desk.session(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())))
     _ = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: owner)).get()
     var done = try await desk.google(sub: "mallory", email: "911111", attested: isAttested, by: desk.client()).get()
     if isAttested {
@@ -134,12 +161,15 @@ import Testing
     #expect(try await desk.google(sub: "mallory", by: desk.client()).get().account?.id != owner.account.id)
   }
 
-  /// Attack: a number of the attacker's own and the victim's password, in a flow that asks for both: the number would be the victim's.
+  /// Attack: a number of the attacker's own and the victim's password, in a flow that asks for both: the number would
+  /// be the victim's.
   @Test func whatWasProvedBeforeTheAccountWasKnownIsNotItsOwn() async throws {
     let desk = try await TestDesk.full {
       $0.flows["both"] = .test("both", account: .any, steps: [.test(TestDesk.phone), .test("password")])
     }
-    let view = try await desk.secret("register_email", ["email": "911111", "new_secret": "horse"], provider: "password", by: desk.client()).get()
+    let view = try await desk.secret(
+      "register_email", ["email": "911111", "new_secret": "horse"], provider: "password", by: desk.client()
+    ).get()
     let victim = try #require(try await desk.engine.skip(view.id, client: desk.client()).get().account)
     let id = try await desk.pass("both", TestDesk.phone, "933333", by: desk.client()).id
     let fields: [String: InputValue] = ["email": .text("911111"), "secret": .text("horse")]
@@ -147,7 +177,8 @@ import Testing
     #expect(try await desk.store.account(victim.id)?.identifiers.map(\.identifier.kind) == [.email])
   }
 
-  /// Attack: an identity that the thief prepared long ago moves into the account, and is old enough there to reset its secrets.
+  /// Attack: an identity that the thief prepared long ago moves into the account, and is old enough there to reset its
+  /// secrets.
   @Test func whatJoinsIsNewToTheAccount() async throws {
     let desk = try await TestDesk.full()
     let phone = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
@@ -162,7 +193,9 @@ import Testing
   /// Attack: someone registers a stranger's address with a password of theirs, and waits.
   @Test func whoProvesAnAddressTakesItFromAllWhoClaimedIt() async throws {
     let desk = try await TestDesk.full()
-    let view = try await desk.secret("register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()).get()
+    let view = try await desk.secret(
+      "register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()
+    ).get()
     let mallory = try await desk.engine.skip(view.id, client: desk.client()).get()
     let asha = try await desk.pass("enter", TestDesk.mail, "911111", by: desk.client())
     #expect(asha.account?.id != mallory.account?.id)
@@ -170,14 +203,18 @@ import Testing
     let account = try #require(mallory.account)
     let left = try #require(try await desk.store.account(account.id))
     #expect(left.identifiers.isEmpty && left.credentials.isEmpty)
-    let refusal = await desk.secret("login_password", ["email": "911111", "secret": "mallorys"], provider: "password", by: desk.client()).refusal
+    let refusal = await desk.secret(
+      "login_password", ["email": "911111", "secret": "mallorys"], provider: "password", by: desk.client()
+    ).refusal
     #expect(refusal?.code == .invalidPIN)
   }
 
   /// Attack: the stranger "recovers the password" of an account that the attacker can open by other means as well.
   @Test func anAddressThatIsOnlyClaimedDoesNotRecoverAnAccountThatIsSomeoneElses() async throws {
     let desk = try await TestDesk.full()
-    let view = try await desk.secret("register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()).get()
+    let view = try await desk.secret(
+      "register_email", ["email": "911111", "new_secret": "mallorys"], provider: "password", by: desk.client()
+    ).get()
     let mallory = try #require(try await desk.session(try await desk.engine.skip(view.id, client: desk.client()).get()))
     _ = try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: mallory))
     let sent = desk.delivery.messages.count
@@ -189,30 +226,39 @@ import Testing
 
   @Test func aClaimedAddressAloneIsRecovered() async throws {
     let desk = try await TestDesk.full()
-    let view = try await desk.secret("register_email", ["email": "911111", "new_secret": "old"], provider: "password", by: desk.client()).get()
+    let view = try await desk.secret(
+      "register_email", ["email": "911111", "new_secret": "old"], provider: "password", by: desk.client()
+    ).get()
     let asha = try await desk.engine.skip(view.id, client: desk.client()).get()
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
-    let done = try await desk.engine.submit(id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()).get()
+    let done = try await desk.engine.submit(
+      id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()
+    ).get()
     #expect(done.account?.id == asha.account?.id)
     #expect(done.account?.isEmailVerified == true)
     #expect(try await desk.session(asha) == nil)
   }
 
-  /// Attack: whoever reads the mail of the old address, a former employer's, gets in again once its owner has signed in by Google.
+  /// Attack: whoever reads the mail of the old address, a former employer's, gets in again once its owner has signed in
+  /// by Google.
   @Test func anAddressThatWasLeftBehindDoesNotComeBackByGoogle() async throws {
     let desk = try await TestDesk.full()
-    let own = try #require(try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
+    let own = try #require(
+      try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
     _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own))
     let again = try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()
     #expect(again.account?.id == own.account.id && again.account?.email == "+922222")
-    let held = try #require(try await desk.store.account(own.account.id)).identifiers.filter { $0.identifier.kind == .email }
+    let held = try #require(try await desk.store.account(own.account.id)).identifiers.filter {
+      $0.identifier.kind == .email
+    }
     #expect(held.map(\.identifier.value) == ["+922222"])
     // One who has none, or only claims one, is given it.
     for claims in [false, true] {
       let sub = claims ? "eve" : "noor"
-      let before = try await desk.google(sub: sub, email: claims ? "933333" : nil, verified: false, by: desk.client()).get()
+      let before = try await desk.google(sub: sub, email: claims ? "933333" : nil, verified: false, by: desk.client())
+        .get()
       let after = try await desk.google(sub: sub, email: claims ? "944444" : "955555", by: desk.client()).get()
       #expect(after.account?.id == before.account?.id)
       #expect(after.account?.email == (claims ? "+944444" : "+955555") && after.account?.isEmailVerified == true)
@@ -231,7 +277,9 @@ import Testing
     let after = try #require(try await desk.session(joined))
     #expect(after.account.id == phone.id)
     #expect(after.session.id == own.session.id && after.session.expiresAt == own.session.expiresAt)
-    #expect(after.session.passed.map(\.provider) == [TestDesk.phone], "an identity that was not the account's is no factor of it")
+    #expect(
+      after.session.passed.map(\.provider) == [TestDesk.phone],
+      "an identity that was not the account's is no factor of it")
     #expect(try await desk.store.account(own.account.id) == nil, "the empty account is gone")
     #expect(try await desk.google(sub: "asha", by: desk.client()).get().account?.id == phone.id)
     #expect(try await desk.pass("login", TestDesk.mail, "922222", by: desk.client()).account?.id == phone.id)
@@ -239,11 +287,15 @@ import Testing
 
   @Test func aNumberThatIsNobodysIsAdded() async throws {
     let desk = try await TestDesk.full()
-    let own = try #require(try await desk.session(try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()))
+    let own = try #require(
+      try await desk.session(try await desk.google(sub: "asha", email: "922222", by: desk.client()).get()))
     let added = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: own))
     #expect(added.account?.id == own.account.id && added.account?.isPhoneVerified == true)
     await desk.engine.deliveriesEnd()
-    #expect(desk.delivery.notices.contains { $0.text.contains("A phone number was added to your account") && $0.to == "+922222" })
+    #expect(
+      desk.delivery.notices.contains {
+        $0.text.contains("A phone number was added to your account") && $0.to == "+922222"
+      })
   }
 
   /// Attack: an account with something of its own must not disappear into another by one code.
@@ -251,12 +303,17 @@ import Testing
     let desk = try await TestDesk.full()
     _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
     let google = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
-    let set = try #require(try await desk.session(try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: google)).get()))
-    let own = try #require(try await desk.session(try await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: set)).get()))
+    let set = try #require(
+      try await desk.session(
+        try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: google)).get()))
+    let own = try #require(
+      try await desk.session(try await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: set)).get()))
     let client = desk.client(session: own)
     let id = try await desk.engine.create("join_phone", returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("911111")], client: client).get()
-    #expect(await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal?.code == .alreadyRegistered)
+    #expect(
+      await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal?.code
+        == .alreadyRegistered)
     #expect(try await desk.store.account(own.account.id) != nil)
   }
 
@@ -266,7 +323,8 @@ import Testing
     func begun(_ browser: TokenHash?) async throws -> (FlowID, String) {
       let client = desk.client(browser: browser)
       let id = try await desk.engine.create("login", returnTo: nil, browser: browser, client: client).get().id
-      let site = try #require(try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: client).get().step?.redirectTo)
+      let site = try #require(
+        try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: client).get().step?.redirectTo)
       #expect(site.hasSuffix("&to=http://localhost:8080/auth/callback/google_oauth"))
       return (id, String(site.dropFirst("https://google.example/?state=".count).prefix { $0 != "&" }))
     }
@@ -281,7 +339,8 @@ import Testing
     for forged in ["", "x", String(state.dropLast()), String(repeating: "A", count: 100_000), id.secret.reveal()] {
       #expect(await found(forged, TestDesk.google, browser).refusal?.code == .flowNotFound)
     }
-    // Attack: login CSRF. The attacker's flow, begun without a browser, must not sign a victim's browser in as the attacker.
+    // Attack: login CSRF. The attacker's flow, begun without a browser, must not sign a victim's browser in as the
+    // attacker.
     #expect(await found(try await begun(nil).1, TestDesk.google, nil).refusal?.code == .flowNotFound)
   }
 
@@ -290,6 +349,7 @@ import Testing
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: "google_oauth", fields: [:], client: desk.client()).get()
     #expect(await desk.engine.submit(id, fields: [:], client: desk.client()).refusal?.code == .oauthCancelled)
-    #expect(try await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client()).get().status == .complete)
+    #expect(
+      try await desk.engine.submit(id, fields: ["sub": .text("asha")], client: desk.client()).get().status == .complete)
   }
 }

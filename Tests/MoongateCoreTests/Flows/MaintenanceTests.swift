@@ -15,11 +15,14 @@ private struct Maintained: FullProvider {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: name, beginFields: [], submitFields: [InputField(name: "x", kind: .text)], settings: [], policy: PolicySource(file: "toy.lua", text: ""),
+      name: name, beginFields: [], submitFields: [InputField(name: "x", kind: .text)], settings: [],
+      policy: PolicySource(file: "toy.lua", text: ""),
       identifierKinds: [], maintenanceInterval: .seconds(600))
   }
 
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask([InputField(name: "x", kind: .text)], state: []) }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .ask([InputField(name: "x", kind: .text)], state: [])
+  }
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .proved(Proof()) }
   func maintain(with tools: StepTools) async throws { try await body(tools) }
 }
@@ -50,11 +53,14 @@ private final class Shared<Value: Sendable>: Sendable {
 /// Maintenance runs now and then, on one gateway at a time, and ends at its time limit.
 @Suite struct MaintenanceTests {
   private func node(
-    _ desk: TestDesk, _ holder: String = "one", sleep: @escaping @Sendable (Duration) async -> Void = { _ in await forever() }
+    _ desk: TestDesk, _ holder: String = "one",
+    sleep: @escaping @Sendable (Duration) async -> Void = { _ in await forever() }
   ) -> Maintenance { Maintenance(desk.engine, holder: holder, jitter: { 0.5 }, sleep: sleep) }
 
   private static func samples(_ desk: TestDesk) -> [String] {
-    desk.engine.providerMetrics.families[0].samples.map { $0.labels.map(\.value).joined(separator: " ") + " \(Int($0.value))" }
+    desk.engine.providerMetrics.families[0].samples.map {
+      $0.labels.map(\.value).joined(separator: " ") + " \(Int($0.value))"
+    }
   }
 
   @Test func itRunsAtOnceAndThenEveryInterval() async throws {
@@ -148,14 +154,18 @@ private final class Shared<Value: Sendable>: Sendable {
     goOn.set(true)
     while faults.value.isEmpty { await Task.yield() }
     #expect(faults.value == [.leaseLost])
-    let values = ProviderKeyValues(of: "toy", in: desk.store, keys: desk.keys, clock: desk.clock, logger: desk.log.logger)
+    let values = ProviderKeyValues(
+      of: "toy", in: desk.store, keys: desk.keys, clock: desk.clock, logger: desk.log.logger)
     #expect(try await values.value(for: "a") == [2])
   }
 
   @Test func aNodeThatDiesIsReplacedWhenItsLeaseEnds() async throws {
     let runs = Runs()
     let desk = try await TestDesk(others: [Maintained(body: { _ in runs.begin() })])
-    guard case .held = try await desk.store.acquireLease("maintain toy", by: "dead", for: .seconds(90), at: desk.clock.now()) else {
+    guard
+      case .held = try await desk.store.acquireLease(
+        "maintain toy", by: "dead", for: .seconds(90), at: desk.clock.now())
+    else {
       Issue.record("not acquired")
       return
     }

@@ -18,7 +18,9 @@ import Testing
       func device(userAgent: String?) -> String? { userAgent == nil ? nil : "a device" }
     }
 
-    func language(_ wanted: [String], of generation: any PolicyGeneration, providers: [StepWords]) -> any MessageLanguage {
+    func language(_ wanted: [String], of generation: any PolicyGeneration, providers: [StepWords])
+      -> any MessageLanguage
+    {
       Language(tag: wanted.first { ["en", "hi", "ar"].contains($0) } ?? "en")
     }
   }
@@ -72,7 +74,8 @@ import Testing
     #expect(mail.contains("\n\n[hi] Device: a device\n[hi] Time: 2001-09-09 01:46 UTC\n\n"))
     let sms = notice.text(service: "Wallet", by: .sms, in: english)
     #expect(sms.contains("Device: a device. [hi] Time: 2001-09-09 01:46 UTC. ") && !sms.contains("\n"))
-    let unknown = Notice.newDevice(userAgent: nil, at: Timestamp(milliseconds: 0)).text(service: "Wallet", by: .mail, in: english)
+    let unknown = Notice.newDevice(userAgent: nil, at: Timestamp(milliseconds: 0)).text(
+      service: "Wallet", by: .mail, in: english)
     #expect(!unknown.contains("Device"), "what is not known is left out")
   }
 

@@ -11,11 +11,14 @@ import Testing
   private static let every = Duration.seconds(30 * 86_400)
 
   private static func offer(when: FunctionName? = nil) -> FactorOffer {
-    FactorOffer(provider: TestDesk.pin, every: every, when: when, location: SourceLocation(file: "accounts.lua", line: 2))
+    FactorOffer(
+      provider: TestDesk.pin, every: every, when: when, location: SourceLocation(file: "accounts.lua", line: 2))
   }
 
   /// A desk with an account for 911111, at which the PIN is offered.
-  private func desk(when: FunctionName? = nil, _ change: (inout TestGeneration) -> Void = { _ in }) async throws -> TestDesk {
+  private func desk(when: FunctionName? = nil, _ change: (inout TestGeneration) -> Void = { _ in }) async throws
+    -> TestDesk
+  {
     let desk = try await TestDesk.full { generation in
       generation.accounts.offers = [Self.offer(when: when)]
       change(&generation)
@@ -24,7 +27,9 @@ import Testing
     return desk
   }
 
-  private func signIn(_ desk: TestDesk) async throws -> FlowView { try await desk.pass("login", TestDesk.phone, "911111", by: desk.client()) }
+  private func signIn(_ desk: TestDesk) async throws -> FlowView {
+    try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
+  }
 
   private func offered(_ desk: TestDesk, _ view: FlowView, canShow: Bool = true) async -> OfferedFactor? {
     await desk.engine.offer(after: view, client: desk.client()) { _ in canShow }
@@ -61,7 +66,8 @@ import Testing
     #expect(await offered(desk, try await signIn(desk)) == nil)
   }
 
-  /// Attack: a request marks the offer as made, so that its owner never sees it. Only a sign-in that has just completed does.
+  /// Attack: a request marks the offer as made, so that its owner never sees it. Only a sign-in that has just completed
+  /// does.
   @Test func onlyASignInMarksIt() async throws {
     let desk = try await desk()
     var view = try await signIn(desk)
@@ -94,7 +100,8 @@ import Testing
   /// A condition that breaks costs the offer and not the sign-in.
   @Test func aConditionThatBreaksOffersNothing() async throws {
     @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool {
-      throw PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 2), message: "attempt to index a nil value")
+      throw PolicyFault(
+        kind: .error, location: SourceLocation(file: "accounts.lua", line: 2), message: "attempt to index a nil value")
     }
     let desk = try await desk(when: Self.when) { $0.conditions[Self.when] = failing }
     let view = try await signIn(desk)
@@ -109,20 +116,25 @@ import Testing
     #expect(await offered(withoutPolicy, try await signIn(withoutPolicy)) == nil)
   }
 
-  /// Attack: the offer is a way round what a change demands. It creates nothing: the flow that sets the factor up asks for a recent proof as ever.
+  /// Attack: the offer is a way round what a change demands. It creates nothing: the flow that sets the factor up asks
+  /// for a recent proof as ever.
   @Test func theFlowThatSetsItUpDemandsWhatItAlwaysDemands() async throws {
     let desk = try await desk()
     let view = try await signIn(desk)
     let own = try #require(try await desk.session(view))
     #expect(await offered(desk, view) != nil)
     desk.clock.advance(by: .seconds(601))
-    let refused = await desk.engine.create("pin_set", returnTo: nil, browser: nil, client: desk.client(session: own)).refusal
+    let refused = await desk.engine.create("pin_set", returnTo: nil, browser: nil, client: desk.client(session: own))
+      .refusal
     #expect(refused?.code == .stepUpRequired)
   }
 
-  /// What the flow that sets it up would refuse at once is not offered: everything that the account could prove is too new. It is not counted either.
+  /// What the flow that sets it up would refuse at once is not offered: everything that the account could prove is too
+  /// new. It is not counted either.
   @Test func whatTheAccountCannotAuthoriseYetIsNotOffered() async throws {
-    let desk = try await desk { $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail)]) }
+    let desk = try await desk {
+      $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail)])
+    }
     desk.clock.advance(by: .seconds(2 * 86_400))
     let own = try #require(try await desk.session(try await signIn(desk)))
     _ = try await desk.pass("change_email", TestDesk.mail, "922222", by: desk.client(session: own))
@@ -133,15 +145,22 @@ import Testing
 
   // MARK: what is forgotten with a factor
 
-  /// Attack: a session that has passed a factor goes on into routes that ask for it when the factor is gone, and nothing could be asked for any more.
+  /// Attack: a session that has passed a factor goes on into routes that ask for it when the factor is gone, and
+  /// nothing could be asked for any more.
   @Test func aSessionForgetsTheFactorThatItHasRemoved() async throws {
     let desk = try await desk()
     var own = try #require(try await desk.session(try await signIn(desk)))
-    own = try #require(try await desk.session(try await desk.secret("pin_set", ["new_secret": "1357"], by: desk.client(session: own)).get()))
-    own = try #require(try await desk.session(try await desk.secret("pin_unlock", ["secret": "1357"], by: desk.client(session: own)).get()))
+    own = try #require(
+      try await desk.session(
+        try await desk.secret("pin_set", ["new_secret": "1357"], by: desk.client(session: own)).get()))
+    own = try #require(
+      try await desk.session(
+        try await desk.secret("pin_unlock", ["secret": "1357"], by: desk.client(session: own)).get()))
     #expect(own.session.passed.map(\.provider) == [TestDesk.phone, TestDesk.pin] && own.session.assuranceLevel == 2)
     let token = own.session.token
-    own = try #require(try await desk.session(try await desk.secret("pin_disable", ["secret": "1357"], by: desk.client(session: own)).get()))
+    own = try #require(
+      try await desk.session(
+        try await desk.secret("pin_disable", ["secret": "1357"], by: desk.client(session: own)).get()))
     #expect(own.session.passed.map(\.provider) == [TestDesk.phone] && own.session.assuranceLevel == 1)
     #expect(own.session.token != token)
   }

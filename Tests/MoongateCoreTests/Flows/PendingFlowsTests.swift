@@ -9,7 +9,8 @@ import Testing
 
   private func record(_ number: Int) -> FlowRecord {
     FlowRecord(
-      id: TokenHash(of: "\(number)".utf8), definition: .test("login", account: .existing, steps: []), codes: [:], createdAt: now, returnTo: nil,
+      id: TokenHash(of: "\(number)".utf8), definition: .test("login", account: .existing, steps: []), codes: [:],
+      createdAt: now, returnTo: nil,
       browser: nil, network: [], account: nil)
   }
 
@@ -23,7 +24,10 @@ import Testing
 
   @Test func manyAddressesStayBounded() {
     let flows = PendingFlows(mostPerAddress: 10)
-    for number in 0..<20_000 { flows.put(record(number), from: [UInt8(number >> 8), UInt8(number & 255)], at: now, within: FlowBound(count: 1_000)) }
+    for number in 0..<20_000 {
+      flows.put(
+        record(number), from: [UInt8(number >> 8), UInt8(number & 255)], at: now, within: FlowBound(count: 1_000))
+    }
     #expect((0..<20_000).filter { flows.find(record($0).id) != nil }.count <= 1_000)
     #expect(flows.find(record(19_999).id) != nil)
   }
@@ -68,7 +72,8 @@ import Testing
     #expect(flows.put(record(501), from: [1], at: now))
   }
 
-  /// Attack: a request that began with a flow in memory writes it over what another process has made of it meanwhile, and its attempts count twice.
+  /// Attack: a request that began with a flow in memory writes it over what another process has made of it meanwhile,
+  /// and its attempts count twice.
   @Test func aFlowThatIsWorkedWithIsStoredAfterwards() async {
     let flows = PendingFlows()
     for number in 0..<2 { flows.put(record(number), from: [1], at: now) }

@@ -19,7 +19,9 @@ import Testing
   }
 
   @Test func aDenialOfSendingIsItsReasonAndChargesNothing() async throws {
-    let desk = try await desk([Self.send: { $0.identifier?.attributes["country"] == "IN" ? .deny("country_not_served") : .allow }])
+    let desk = try await desk([
+      Self.send: { $0.identifier?.attributes["country"] == "IN" ? .deny("country_not_served") : .allow }
+    ])
     let refusal = await desk.begin(try await desk.flow("register")).refusal
     #expect(refusal?.code == .policyReason("country_not_served"))
     #expect(refusal?.code.status == 403)
@@ -32,19 +34,24 @@ import Testing
     let open = Mutex(true)
     let desk = try await desk([Self.verify: { _ in open.withLock { $0 } ? .deny("not_now") : .allow }])
     let id = try await desk.begun("register")
-    for _ in 0..<9 { #expect(await desk.submit(id, right ? desk.code : desk.wrong).refusal?.code == .policyReason("not_now")) }
+    for _ in 0..<9 {
+      #expect(await desk.submit(id, right ? desk.code : desk.wrong).refusal?.code == .policyReason("not_now"))
+    }
     open.withLock { $0 = false }
     #expect(try await desk.submit(id, desk.code).get().status == .complete)
   }
 
   @Test func aPolicyThatFailsIsAClosedDoor() async throws {
-    let fault = PolicyFault(kind: .steps, location: SourceLocation(file: "policies/phone_otp.lua", line: 9), message: "ran out of steps")
+    let fault = PolicyFault(
+      kind: .steps, location: SourceLocation(file: "policies/phone_otp.lua", line: 9), message: "ran out of steps")
     let desk = try await desk([Self.verify: { _ in .fault(fault) }])
     let id = try await desk.begun("register")
     let refusal = await desk.submit(id, desk.code).refusal
     #expect(refusal?.code == .policyError)
     #expect(refusal?.sentence == "The gateway could not decide. Please try again later.")
-    #expect(try await desk.audit.event(try #require(refusal).decision)?.detail["fault"] == "policies/phone_otp.lua:9: ran out of steps")
+    #expect(
+      try await desk.audit.event(try #require(refusal).decision)?.detail["fault"]
+        == "policies/phone_otp.lua:9: ran out of steps")
   }
 
   @Test func factsSayWhatIsKnown() async throws {
@@ -93,7 +100,9 @@ import Testing
     // Who has none is denied, as anybody is who lacks the factor.
     _ = try await desk.pass("register", TestDesk.phone, "922222", by: desk.client())
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("922222")], client: desk.client()).get()
+    _ = try await desk.engine.begin(
+      id, provider: "phone_otp", fields: ["phone": .text("922222")], client: desk.client()
+    ).get()
     #expect(await desk.submit(id, desk.code).refusal?.code == .denied)
   }
 
@@ -101,7 +110,8 @@ import Testing
     let desk = try await TestDesk {
       $0.flows["both"] = .test("both", account: .existing, steps: [.test(TestDesk.phone), .test(TestDesk.pin)])
       $0.policies[TestDesk.pin] = .test(
-        TestDesk.pin, limits: [.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])])
+        TestDesk.pin,
+        limits: [.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])])
     }
     try await desk.registered()
     let id = try await desk.begun("both")
@@ -109,7 +119,9 @@ import Testing
     #expect(half.status == .pending)
     #expect(half.choices == [TestDesk.pin])
     #expect(half.session == nil)
-    func send(_ pin: String) async -> Result<FlowView, Refusal> { await desk.engine.submit(id, fields: ["pin": .text(pin)], client: desk.client()) }
+    func send(_ pin: String) async -> Result<FlowView, Refusal> {
+      await desk.engine.submit(id, fields: ["pin": .text(pin)], client: desk.client())
+    }
     #expect(await send("1357").refusal?.code == .stepNotOpen, "a step that was not begun is not open")
     _ = try await desk.engine.begin(id, provider: nil, fields: [:], client: desk.client()).get()
     #expect(await send("1111").refusal?.attemptsLeft == 2)
@@ -126,9 +138,11 @@ import Testing
   @Test func numbersThatVaryAreAsked() async throws {
     let most = FunctionName("max")
     let desk = try await TestDesk {
-      var limit = Limit.test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)])
+      var limit = Limit.test(
+        "verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)])
       limit = Limit(
-        name: limit.name, action: limit.action, key: limit.key, max: .varying(lowest: 2, highest: 5, most), window: limit.window,
+        name: limit.name, action: limit.action, key: limit.key, max: .varying(lowest: 2, highest: 5, most),
+        window: limit.window,
         counts: limit.counts,
         lock: limit.lock, disables: false, location: limit.location)
       $0.policies[TestDesk.phone] = .test(TestDesk.phone, limits: [limit])
@@ -145,11 +159,14 @@ import Testing
     try await desk.registered()
     let id = try await desk.flow()
     var next = TestGeneration(
-      id: "next", gateway: desk.generations.current.gateway, flows: [.test("login", account: .existing, steps: [.test(TestDesk.mail)])],
+      id: "next", gateway: desk.generations.current.gateway,
+      flows: [.test("login", account: .existing, steps: [.test(TestDesk.mail)])],
       policies: [
         .test(
           TestDesk.phone, code: CodeRule(length: 8, alphabet: .digits, lifetime: .seconds(60)),
-          limits: [.test("verify", on: .verify, per: .identifier, max: 2, window: .seconds(86_400), lock: [.seconds(900)])], message: "new {code}"),
+          limits: [
+            .test("verify", on: .verify, per: .identifier, max: 2, window: .seconds(86_400), lock: [.seconds(900)])
+          ], message: "new {code}"),
         .test(TestDesk.mail),
       ])
     next.warnings = []

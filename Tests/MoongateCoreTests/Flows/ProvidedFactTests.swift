@@ -15,10 +15,15 @@ private struct ToyWord: FullProvider {
     ProviderDescriptor(
       name: Self.name, beginFields: [], submitFields: [InputField(name: "word", kind: .text)], settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [], outcomes: [Outcome(.invalidPIN, "Wrong.")],
-      facts: [FactField(name: "length", kind: .number, help: "how long the word is"), FactField(name: "language", kind: .text, help: "of the word")])
+      facts: [
+        FactField(name: "length", kind: .number, help: "how long the word is"),
+        FactField(name: "language", kind: .text, help: "of the word"),
+      ])
   }
 
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: []) }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .ask(descriptor.submitFields, state: [])
+  }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     try input.text("word") == "sesame!" ? .proved(Proof(facts: told)) : .refused(.invalidPIN)
@@ -29,7 +34,8 @@ private struct ToyWord: FullProvider {
 @Suite struct ProvidedFactTests {
   private func desk(_ word: ToyWord = ToyWord()) async throws -> TestDesk {
     try await TestDesk(others: [word, ToyPIN()]) { generation in
-      generation.flows["enter"] = .test("enter", account: .any, steps: [.test(TestDesk.phone), .test(ToyWord.name), .test(TestDesk.pin)])
+      generation.flows["enter"] = .test(
+        "enter", account: .any, steps: [.test(TestDesk.phone), .test(ToyWord.name), .test(TestDesk.pin)])
     }
   }
 
@@ -45,7 +51,8 @@ private struct ToyWord: FullProvider {
     #expect(try #require(await desk.engine.record(id)).facts?[ToyWord.name] == nil, "a refusal tells nothing")
     _ = try await submit(desk, id, "sesame!").get()
     let record = try #require(await desk.engine.record(id))
-    // Attack: a fact of another name, for a policy that trusts whoever it thinks has told it. What is not declared is dropped.
+    // Attack: a fact of another name, for a policy that trusts whoever it thinks has told it. What is not declared is
+    // dropped.
     #expect(record.facts == [ToyWord.name: ["length": "7"]])
     let request = RequestContext(client: desk.client(), now: desk.clock.now(), generation: desk.generations.current)
     #expect(desk.engine.facts(record, subject: nil, account: nil, request).flow?.told[ToyWord.name] == ["length": "7"])
@@ -68,13 +75,15 @@ private struct ToyWord: FullProvider {
   @Test func eachProviderHasItsOwnPlace() {
     let field = FactField(name: "country", kind: .text, help: "")
     let descriptor = ProviderDescriptor(
-      name: ToyWord.name, beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "", text: ""), identifierKinds: [.phone],
+      name: ToyWord.name, beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "", text: ""),
+      identifierKinds: [.phone],
       facts: [field])
     let phone = Identifier(kind: .phone, value: "+91", display: "+91", attributes: ["country": "IN", "type": "mobile"])
     #expect(ProvidedFacts.of(descriptor, Proof(), about: [phone]) == ["country": "IN"])
     #expect(ProvidedFacts.of(descriptor, Proof(facts: ["country": "US"]), about: [phone]) == ["country": "US"])
     #expect(phone.attributes["country"] == "IN", "what f.phone.country reads is the identifier's own")
-    let long = Identifier(kind: .phone, value: "+91", display: "", attributes: ["country": String(repeating: "x", count: 301)])
+    let long = Identifier(
+      kind: .phone, value: "+91", display: "", attributes: ["country": String(repeating: "x", count: 301)])
     #expect(ProvidedFacts.of(descriptor, Proof(), about: [long]) == [:])
   }
 }

@@ -17,14 +17,17 @@ struct Scripted: FullProvider {
   var callbackFields = ProviderDescriptor.standardCallbackFields
   var receivesWebhooks = false
   var sdk = SDKVersion.current
-  var begins: @Sendable (StepContext) async throws -> StepAnswer = { _ in .ask([InputField(name: "x", kind: .text)], state: []) }
+  var begins: @Sendable (StepContext) async throws -> StepAnswer = { _ in
+    .ask([InputField(name: "x", kind: .text)], state: [])
+  }
   var submits: @Sendable (StepContext, ProviderInput) async throws -> StepAnswer = { _, _ in .proved(Proof()) }
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
       name: name, beginFields: beginFields, submitFields: [InputField(name: "x", kind: .text)], settings: [],
       policy: PolicySource(file: "toy.lua", text: ""),
-      identifierKinds: identifierKinds, outcomes: outcomes, facts: facts, callbackFields: callbackFields, receivesWebhooks: receivesWebhooks, sdk: sdk
+      identifierKinds: identifierKinds, outcomes: outcomes, facts: facts, callbackFields: callbackFields,
+      receivesWebhooks: receivesWebhooks, sdk: sdk
     )
   }
 
@@ -37,17 +40,23 @@ struct Scripted: FullProvider {
   private static let toy: ProviderName = "toy"
 
   /// A desk, and the session of somebody who has just proved a number.
-  private func desk(_ provider: Scripted, _ change: (inout TestGeneration) -> Void = { _ in }) async throws -> (TestDesk, ClientContext) {
+  private func desk(_ provider: Scripted, _ change: (inout TestGeneration) -> Void = { _ in }) async throws -> (
+    TestDesk, ClientContext
+  ) {
     let desk = try await TestDesk(others: [provider]) { generation in
       for name in ["toy_set", "toy_reset", "toy_disable", "toy_change", "step_up"] {
         generation.flows[name] = .test(name, account: .existing, steps: [.test(Self.toy)])
       }
-      generation.flows["toy_reset"] = .test("toy_reset", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy)])
+      generation.flows["toy_reset"] = .test(
+        "toy_reset", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy)])
       change(&generation)
     }
-    let view = try await desk.engine.submit(try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let view = try await desk.engine.submit(
+      try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
+    ).get()
     let token = try #require(view.session?.token)
-    let session = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    let session = try #require(
+      try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
     return (desk, desk.client(session: session))
   }
 
@@ -57,7 +66,9 @@ struct Scripted: FullProvider {
     return id
   }
 
-  private func submit(_ desk: TestDesk, _ id: FlowID, _ client: ClientContext, _ text: String = "y") async -> Result<FlowView, Refusal> {
+  private func submit(_ desk: TestDesk, _ id: FlowID, _ client: ClientContext, _ text: String = "y") async -> Result<
+    FlowView, Refusal
+  > {
     await desk.engine.submit(id, fields: ["x": .text(text)], client: client)
   }
 
@@ -65,17 +76,20 @@ struct Scripted: FullProvider {
 
   @Test func aDeclaredOutcomeIsAFailureInItsOwnWords() async throws {
     let (desk, client) = try await desk(
-      Scripted(outcomes: [Outcome("code_replayed", "This code was used.")], submits: { _, _ in .refused("code_replayed") }))
+      Scripted(
+        outcomes: [Outcome("code_replayed", "This code was used.")], submits: { _, _ in .refused("code_replayed") }))
     let id = try await open(desk, client)
     let refusal = try #require(await submit(desk, id, client).refusal)
-    #expect(refusal.code.name == "code_replayed" && refusal.code.status == 401 && refusal.sentence == "This code was used.")
+    #expect(
+      refusal.code.name == "code_replayed" && refusal.code.status == 401 && refusal.sentence == "This code was used.")
     #expect(refusal.attemptsLeft == 2)
     #expect(String(decoding: refusal.document(), as: UTF8.self).contains("\"detail\":\"This code was used.\""))
   }
 
   @Test func whatIsNoFailureIsGivenBack() async throws {
     let (desk, client) = try await desk(
-      Scripted(outcomes: [Outcome("no_app", "There is none.", isFailure: false)], submits: { _, _ in .refused("no_app") }))
+      Scripted(
+        outcomes: [Outcome("no_app", "There is none.", isFailure: false)], submits: { _, _ in .refused("no_app") }))
     let id = try await open(desk, client)
     for _ in 0..<9 { #expect(await submit(desk, id, client).refusal?.code.name == "no_app") }
     #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3)
@@ -83,7 +97,8 @@ struct Scripted: FullProvider {
 
   /// Attack: words that nobody has declared, with a secret in them.
   @Test func anUndeclaredOutcomeIsAFaultAndNeverAPass() async throws {
-    let (desk, client) = try await desk(Scripted(submits: { _, input in .refused(RefusalReason(rawValue: try input.text("x")) ?? "odd") }))
+    let (desk, client) = try await desk(
+      Scripted(submits: { _, input in .refused(RefusalReason(rawValue: try input.text("x")) ?? "odd") }))
     let id = try await open(desk, client)
     for _ in 0..<9 { #expect(await submit(desk, id, client, "planted_secret").refusal?.code == .busy) }
     #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3, "given back")
@@ -93,7 +108,8 @@ struct Scripted: FullProvider {
   }
 
   @Test func knownReasonsKeepTheWordsOfTheGateway() async throws {
-    let (desk, client) = try await desk(Scripted(outcomes: [Outcome(.invalidPIN, "Other words.")], submits: { _, _ in .refused(.invalidPIN) }))
+    let (desk, client) = try await desk(
+      Scripted(outcomes: [Outcome(.invalidPIN, "Other words.")], submits: { _, _ in .refused(.invalidPIN) }))
     let refusal = try #require(await submit(desk, try await open(desk, client), client).refusal)
     #expect(refusal.code == .invalidPIN && refusal.sentence == "Incorrect passcode")
   }
@@ -104,15 +120,19 @@ struct Scripted: FullProvider {
       _ = try ProviderRegistry([pad("vault"), pad("other")])
     }
     let registry = try ProviderRegistry([pad("vault"), Scripted()])
-    #expect(registry.stepPage(of: "vault") == "/auth/vault" && registry.stepPage(of: "toy") == "/auth/step" && registry.ownPage(of: "toy") == nil)
+    #expect(
+      registry.stepPage(of: "vault") == "/auth/vault" && registry.stepPage(of: "toy") == "/auth/step"
+        && registry.ownPage(of: "toy") == nil)
   }
 
   private struct Padded: FullProvider {
     let name: ProviderName
     var descriptor: ProviderDescriptor {
       ProviderDescriptor(
-        name: name, beginFields: [], submitFields: ["a", "b"].map { InputField(name: $0, kind: .digits, length: 6) }, settings: [],
-        policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [], presentation: .digitPad(count: 6, current: "a", new: "b"), page: "vault"
+        name: name, beginFields: [], submitFields: ["a", "b"].map { InputField(name: $0, kind: .digits, length: 6) },
+        settings: [],
+        policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [],
+        presentation: .digitPad(count: 6, current: "a", new: "b"), page: "vault"
       )
     }
 
@@ -146,7 +166,9 @@ struct Scripted: FullProvider {
       }))
     let id = try await open(desk, client)
     let refusal = try #require(await desk.engine.submit(id, fields: ["y": .text("1")], client: client).refusal)
-    #expect(refusal.code == .invalidInput && refusal.field == "x" && refusal.code.status == 422 && refusal.sentence == "x is missing.")
+    #expect(
+      refusal.code == .invalidInput && refusal.field == "x" && refusal.code.status == 422
+        && refusal.sentence == "x is missing.")
     #expect(calls.withLock { $0 } == 0)
     #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3, "not counted")
   }
@@ -166,14 +188,17 @@ struct Scripted: FullProvider {
   }
 
   @Test(arguments: [
-    (InputField(name: "x", kind: .text, length: 4), "äöüß"), (InputField(name: "x", kind: .phone), "+91 (999) 99-99999"),
+    (InputField(name: "x", kind: .text, length: 4), "äöüß"),
+    (InputField(name: "x", kind: .phone), "+91 (999) 99-99999"),
     (InputField(name: "x", kind: .phone), "९८७६५"), (InputField(name: "x", kind: .email), " asha@example.com\n"),
-    (InputField(name: "x", kind: .email, isRequired: false), ""), (InputField(name: "x", kind: .text, length: 4, isRequired: false), ""),
+    (InputField(name: "x", kind: .email, isRequired: false), ""),
+    (InputField(name: "x", kind: .text, length: 4, isRequired: false), ""),
   ])
   func aTextAsPeopleTypeItFits(_ field: InputField, _ text: String) { #expect(field.problem(with: .text(text)) == nil) }
 
   @Test(arguments: [
-    (InputValue.flag(true), "x must be a string."), (.other, "x must be a string."), (.text("12345"), "x takes 6 digits."),
+    (InputValue.flag(true), "x must be a string."), (.other, "x must be a string."),
+    (.text("12345"), "x takes 6 digits."),
     (.text("12345a"), "x takes digits only."), (.text(String(repeating: "1", count: 16_385)), "x is too long."),
   ])
   func aValueThatDoesNotFitIsRefusedAndNotCounted(_ value: InputValue, _ sentence: String) async throws {
@@ -189,7 +214,8 @@ struct Scripted: FullProvider {
 
   /// Attack: a value of another type or length reaches a provider by way of `begin`.
   @Test(arguments: [
-    (InputValue.flag(true), "item must be a string."), (.text("123"), "item takes 4 digits."), (.text("12a4"), "item takes digits only."),
+    (InputValue.flag(true), "item must be a string."), (.text("123"), "item takes 4 digits."),
+    (.text("12a4"), "item takes digits only."),
     (.text(String(repeating: "1", count: 16_385)), "item is too long."),
   ])
   func aBeginFieldThatDoesNotFitIsRefusedWithoutACall(_ value: InputValue, _ sentence: String) async throws {
@@ -203,23 +229,29 @@ struct Scripted: FullProvider {
           return .ask([InputField(name: "x", kind: .text)], state: [])
         }))
     let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
-    let refusal = try #require(await desk.engine.begin(id, provider: "toy", fields: ["item": value], client: client).refusal)
+    let refusal = try #require(
+      await desk.engine.begin(id, provider: "toy", fields: ["item": value], client: client).refusal)
     #expect(refusal.code == .invalidInput && refusal.field == "item" && refusal.sentence == sentence)
     #expect(calls.withLock { $0 } == 0)
-    #expect(try await desk.engine.begin(id, provider: "toy", fields: ["item": .text("12-34")], client: client).get().step != nil)
+    #expect(
+      try await desk.engine.begin(id, provider: "toy", fields: ["item": .text("12-34")], client: client).get().step
+        != nil)
   }
 
   @Test func aRequiredBeginFieldMustBeThere() async throws {
-    let (desk, client) = try await desk(Scripted(beginFields: [InputField(name: "item", kind: .text), InputField(name: "phone", kind: .phone)]))
+    let (desk, client) = try await desk(
+      Scripted(beginFields: [InputField(name: "item", kind: .text), InputField(name: "phone", kind: .phone)]))
     let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     let refusal = try #require(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal)
     #expect(refusal.code == .invalidInput && refusal.field == "item" && refusal.sentence == "item is missing.")
     // Whose step it is, is known by the session.
-    #expect(try await desk.engine.begin(id, provider: "toy", fields: ["item": .text("a")], client: client).get().step != nil)
+    #expect(
+      try await desk.engine.begin(id, provider: "toy", fields: ["item": .text("a")], client: client).get().step != nil)
   }
 
   @Test(arguments: [
-    (InputField.Kind.digits, "12 34", true), (.digits, "12\u{2013}34", true), (.text, "AB-CD", true), (.text, "AB CD ", true), (.text, "A-CD", true),
+    (InputField.Kind.digits, "12 34", true), (.digits, "12\u{2013}34", true), (.text, "AB-CD", true),
+    (.text, "AB CD ", true), (.text, "A-CD", true),
     (.text, "AB-CDE", false), (.password, "ab c", true), (.password, "ab cd", false), (.password, "ab-cd", false),
   ])
   func separatorsCountByKind(_ kind: InputField.Kind, _ typed: String, _ fits: Bool) {
@@ -227,7 +259,8 @@ struct Scripted: FullProvider {
   }
 
   @Test(arguments: [
-    [InputField(name: "a", kind: .text), InputField(name: "a", kind: .digits)], [InputField(name: "Not A Name", kind: .text)],
+    [InputField(name: "a", kind: .text), InputField(name: "a", kind: .digits)],
+    [InputField(name: "Not A Name", kind: .text)],
     [InputField(name: "code_verifier", kind: .text)], [InputField(name: "a", kind: .digits, length: 0)],
     (0..<17).map { InputField(name: "a\($0)", kind: .text) },
   ])
@@ -268,7 +301,8 @@ struct Scripted: FullProvider {
 
   // MARK: refusals that go on
 
-  /// Attack: a provider declares the refusal of a wrong answer as one that is not counted, and its secret can be guessed without end.
+  /// Attack: a provider declares the refusal of a wrong answer as one that is not counted, and its secret can be
+  /// guessed without end.
   @Test func refusalsThatAreNotCountedAreBounded() async throws {
     let (desk, client) = try await desk(
       Scripted(outcomes: [Outcome("wrong_word", "No.", isFailure: false)], submits: { _, _ in .refused("wrong_word") }))
@@ -291,14 +325,17 @@ struct Scripted: FullProvider {
         submits: { step, _ in
           step.state.isEmpty
             ? .ask([InputField(name: "second", kind: .text)], state: [1])
-            : .refused("wrong_word", then: .ask([InputField(name: "x", kind: .text)], state: [], showing: [.text("Once more.")]))
+            : .refused(
+              "wrong_word", then: .ask([InputField(name: "x", kind: .text)], state: [], showing: [.text("Once more.")]))
         }))
     let id = try await open(desk, client)
     #expect(try await submit(desk, id, client).get().step?.fields.map(\.name) == ["second"])
     let refusal = try #require(await desk.engine.submit(id, fields: ["second": .text("no")], client: client).refusal)
     #expect(refusal.code.name == "wrong_word" && refusal.attemptsLeft == (isFailure ? 2 : nil))
     let step = try #require(try await desk.engine.view(id, client: client).get().step)
-    #expect(step.fields.map(\.name) == ["x"] && step.shown == [.text("Once more.")] && step.attemptsLeft == (isFailure ? 2 : 3))
+    #expect(
+      step.fields.map(\.name) == ["x"] && step.shown == [.text("Once more.")]
+        && step.attemptsLeft == (isFailure ? 2 : 3))
   }
 
   // MARK: declarations
@@ -313,17 +350,27 @@ struct Scripted: FullProvider {
       "the outcome `Bad` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"
     ),
     (Scripted(outcomes: [Outcome("a", "x"), Outcome("a", "y")]), "the outcome `a` is declared twice"),
-    (Scripted(outcomes: [Outcome("a", "x\ny")]), "the outcome `a` needs one sentence for the person: plain text of at most 300 bytes"),
+    (
+      Scripted(outcomes: [Outcome("a", "x\ny")]),
+      "the outcome `a` needs one sentence for the person: plain text of at most 300 bytes"
+    ),
     (Scripted(receivesWebhooks: true), "it declares `receivesWebhooks` and is no WebhookReceiver"),
     (
-      Scripted(callbackFields: ["code", "code"].map { InputField(name: $0, kind: .text) }), "the callback field `code` is declared twice"
+      Scripted(callbackFields: ["code", "code"].map { InputField(name: $0, kind: .text) }),
+      "the callback field `code` is declared twice"
     ),
     (
       Scripted(callbackFields: [InputField(name: "returned", kind: .text)]),
       "no callback field can be called `returned` or `code_verifier`: the gateway has these itself"
     ),
-    (Scripted(sdk: 3), "it was written for version 3 of MoongateSDK, and this program has version 2: update the program"),
-    (Scripted(name: "Toy"), "its name `Toy` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"),
+    (
+      Scripted(sdk: 3),
+      "it was written for version 3 of MoongateSDK, and this program has version 2: update the program"
+    ),
+    (
+      Scripted(name: "Toy"),
+      "its name `Toy` is ill-formed: lower-case letters, digits and underscores, a letter first, 48 characters at most"
+    ),
   ]) func aProgramDoesNotStartWith(_ provider: Scripted, _ mistake: String) {
     #expect(throws: ProviderMistake(provider: provider.name, mistake)) { try ProviderRegistry([provider]) }
   }
@@ -370,10 +417,14 @@ struct Scripted: FullProvider {
     let (desk, _) = try await desk(Self.showing()) { generation in
       generation.flows["enter"] = .test("enter", account: .any, steps: [.test(TestDesk.phone), .test(Self.toy)])
     }
-    let app = try #require(AppReturn(challenge: String(repeating: "A", count: 43), address: "https://app.example.com/back"))
+    let app = try #require(
+      AppReturn(challenge: String(repeating: "A", count: 43), address: "https://app.example.com/back"))
     desk.clock.advance(by: .seconds(2000))
-    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get().id
-    _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("919999999999")], client: desk.client()).get()
+    let id = try await desk.engine.create("enter", returnTo: nil, browser: nil, app: app, client: desk.client()).get()
+      .id
+    _ = try await desk.engine.begin(
+      id, provider: "phone_otp", fields: ["phone": .text("919999999999")], client: desk.client()
+    ).get()
     _ = try await desk.submit(id, desk.code).get()
     let view = try await desk.engine.begin(id, provider: "toy", fields: [:], client: desk.client()).get()
     #expect(view.step?.provider == Self.toy && view.step?.shown == [])
@@ -381,7 +432,8 @@ struct Scripted: FullProvider {
 
   // MARK: records
 
-  /// Attack: one code of an authenticator app, read over a shoulder, in two flows at once: both are judged right by the same record.
+  /// Attack: one code of an authenticator app, read over a shoulder, in two flows at once: both are judged right by the
+  /// same record.
   @Test(arguments: [true, false]) func aProofThatIsGoodOnceCompletesOneFlow(isOnce: Bool) async throws {
     let (desk, client) = try await desk(
       Scripted(submits: { step, _ in
@@ -415,8 +467,10 @@ struct Scripted: FullProvider {
 
   /// The same without leaving it to the scheduler: the second flow was judged before the first was complete.
   @Test func theSecondOfTwoThatWereJudgedByOneRecordIsRefused() async throws {
-    let (desk, _) = try await desk(Scripted(submits: { _, _ in .proved(Proof(record: .replaceOnce([9]))) })) { generation in
-      generation.flows["login"] = .test("login", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy), .test(TestDesk.phone)])
+    let (desk, _) = try await desk(Scripted(submits: { _, _ in .proved(Proof(record: .replaceOnce([9]))) })) {
+      generation in
+      generation.flows["login"] = .test(
+        "login", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy), .test(TestDesk.phone)])
     }
     desk.clock.advance(by: .seconds(2000))
     var flows: [FlowID] = []
@@ -437,13 +491,14 @@ struct Scripted: FullProvider {
     #expect(codes == [nil, "step_not_open"])
   }
 
-  /// Attack: the old secret is proved, its flow waits at the next step until the owner has set another, and then ends: the old one, hashed anew,
-  /// would be the account's again.
+  /// Attack: the old secret is proved, its flow waits at the next step until the owner has set another, and then ends:
+  /// the old one, hashed anew, would be the account's again.
   @Test func whatProvesAnOldRecordDoesNotBringItBack() async throws {
     let (desk, client) = try await desk(
       Scripted(submits: { step, _ in .proved(Proof(record: step.purpose == .set ? .replaceOnce([7]) : .replace([9]))) })
     ) { generation in
-      generation.flows["login"] = .test("login", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy), .test(TestDesk.phone)])
+      generation.flows["login"] = .test(
+        "login", account: .existing, steps: [.test(TestDesk.phone), .test(Self.toy), .test(TestDesk.phone)])
     }
     func waiting() async throws -> FlowID {
       desk.clock.advance(by: .seconds(130))
@@ -481,8 +536,10 @@ struct Scripted: FullProvider {
   }
 
   @Test(arguments: [
-    "javascript:alert(1)", "//evil.example", "https://a.example/\r\nX: 1", "", "data:text/html,x", "https://ä.example", "http://site.example/",
-    "http://localhost.example.com/", "http://localhost@site.example/", "https://bank.example@site.example/", #"https://a\@site.example/"#,
+    "javascript:alert(1)", "//evil.example", "https://a.example/\r\nX: 1", "", "data:text/html,x", "https://ä.example",
+    "http://site.example/",
+    "http://localhost.example.com/", "http://localhost@site.example/", "https://bank.example@site.example/",
+    #"https://a\@site.example/"#,
     "https:///x",
     "http://127.0.0.1.example/",
   ])
@@ -497,7 +554,8 @@ struct Scripted: FullProvider {
 
   /// TLS, or this very machine.
   @Test(arguments: [
-    "https://site.example/a?b=c", "HTTPS://site.example", "http://localhost:8080/mock", "http://127.0.0.1:25000/", "http://[::1]:25000/",
+    "https://site.example/a?b=c", "HTTPS://site.example", "http://localhost:8080/mock", "http://127.0.0.1:25000/",
+    "http://[::1]:25000/",
   ])
   func aSiteIsReachedSafely(_ address: String) { #expect(SiteAddress.isSite(address)) }
 
@@ -505,7 +563,9 @@ struct Scripted: FullProvider {
     let (desk, client) = try await desk(
       Scripted(submits: { _, input in
         .malformed(
-          InputProblem(field: "planted secret \(try input.text("x"))", reason: .invalidInput, detail: String(repeating: "long ", count: 100)))
+          InputProblem(
+            field: "planted secret \(try input.text("x"))", reason: .invalidInput,
+            detail: String(repeating: "long ", count: 100)))
       }))
     let refusal = try #require(await submit(desk, try await open(desk, client), client, "hunter2").refusal)
     #expect(refusal.code == .invalidInput && refusal.field == nil && refusal.sentence == "The request cannot be read.")
@@ -515,18 +575,24 @@ struct Scripted: FullProvider {
     let much = [UInt8](repeating: 1, count: 65_537)
     let (first, client) = try await desk(Scripted(begins: { _ in .ask([], state: much) }))
     let id = try await first.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
-    #expect(await first.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .storeUnavailable)
-    let (second, other) = try await desk(Scripted(begins: { _ in .ask([], state: [], showing: [.text(String(repeating: "x", count: 65_537))]) }))
+    #expect(
+      await first.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .storeUnavailable)
+    let (second, other) = try await desk(
+      Scripted(begins: { _ in .ask([], state: [], showing: [.text(String(repeating: "x", count: 65_537))]) }))
     let later = try await second.engine.create("step_up", returnTo: nil, browser: nil, client: other).get().id
-    #expect(await second.engine.begin(later, provider: "toy", fields: [:], client: other).refusal?.code == .storeUnavailable)
+    #expect(
+      await second.engine.begin(later, provider: "toy", fields: [:], client: other).refusal?.code == .storeUnavailable)
   }
 
   // MARK: purposes
 
-  @Test(arguments: [("toy_set", StepPurpose.set), ("toy_change", .change), ("toy_disable", .disable), ("step_up", .prove)])
+  @Test(arguments: [
+    ("toy_set", StepPurpose.set), ("toy_change", .change), ("toy_disable", .disable), ("step_up", .prove),
+  ])
   func theFlowsNameMakesThePurpose(_ flow: String, _ purpose: StepPurpose) async throws {
     let (desk, client) = try await desk(
-      Scripted(outcomes: [Outcome("yes", "Yes.")], begins: { $0.purpose == purpose ? .ask([], state: []) : .refused("yes") }))
+      Scripted(
+        outcomes: [Outcome("yes", "Yes.")], begins: { $0.purpose == purpose ? .ask([], state: []) : .refused("yes") }))
     _ = try await open(desk, client, flow)
     let meant = FlowPurpose(nameOfFlow: flow, steps: [], identifiesPeople: { _ in false })
     #expect(meant.needsSession)
@@ -542,9 +608,14 @@ struct Scripted: FullProvider {
     let id = try await desk.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).get().id
     #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .stepNotOpen)
     desk.clock.advance(by: .seconds(601))
-    #expect(await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: client).refusal?.code == .stepUpRequired)
-    #expect(await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: desk.client()).refusal?.code == .unauthenticated)
-    #expect(await desk.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).refusal?.code == .stepUpRequired)
+    #expect(
+      await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: client).refusal?.code == .stepUpRequired)
+    #expect(
+      await desk.engine.create("toy_set", returnTo: nil, browser: nil, client: desk.client()).refusal?.code
+        == .unauthenticated)
+    #expect(
+      await desk.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).refusal?.code
+        == .stepUpRequired)
   }
 
   // MARK: logs
@@ -554,7 +625,8 @@ struct Scripted: FullProvider {
     let log = CapturedLog()
     let provider = Scripted(submits: { step, input in
       let typed = try input.text("x")
-      step.tools.log.notice("Looking at \(typed) of \(step.account?.identifiers.first?.value ?? "")", ["typed": typed, typed: "key"])
+      step.tools.log.notice(
+        "Looking at \(typed) of \(step.account?.identifiers.first?.value ?? "")", ["typed": typed, typed: "key"])
       throw Quoting(text: typed)
     })
     let generation = TestGeneration.gateway(for: [provider])
@@ -562,10 +634,13 @@ struct Scripted: FullProvider {
     let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
     let store = try SQLiteStore.memory()
     let engine = FlowEngine(
-      store: store, generations: ActiveGeneration(generation, at: clock.now()), providers: try ProviderRegistry([provider]), delivery: ToyDelivery(),
-      clock: clock, random: SystemRandom(), keys: keys, audit: AuditTrail(store: store, logger: log.logger), logger: log.logger)
+      store: store, generations: ActiveGeneration(generation, at: clock.now()),
+      providers: try ProviderRegistry([provider]), delivery: ToyDelivery(),
+      clock: clock, random: SystemRandom(), keys: keys, audit: AuditTrail(store: store, logger: log.logger),
+      logger: log.logger)
     let client = ClientContext(
-      decision: DecisionID(from: SystemRandom()), address: .unspecified, userAgent: nil, browser: nil, session: try await session(store, clock))
+      decision: DecisionID(from: SystemRandom()), address: .unspecified, userAgent: nil, browser: nil,
+      session: try await session(store, clock))
     let id = try await engine.create("login", returnTo: nil, browser: nil, client: client).get().id
     _ = try await engine.begin(id, provider: "toy", fields: [:], client: client).get()
     #expect(await engine.submit(id, fields: ["x": .text("hunter-2-planted")], client: client).refusal?.code == .busy)
@@ -579,11 +654,13 @@ struct Scripted: FullProvider {
     let number = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999")
     let token = SessionToken(from: SystemRandom())
     let session = Session(
-      id: "se_1", token: token.hash, account: "ac_1", createdAt: now, expiresAt: now + .seconds(3600), idle: .seconds(3600), lastSeenAt: now,
+      id: "se_1", token: token.hash, account: "ac_1", createdAt: now, expiresAt: now + .seconds(3600),
+      idle: .seconds(3600), lastSeenAt: now,
       passed: [],
       userAgent: nil)
     let account = Account(
-      id: "ac_1", firstName: nil, lastName: nil, createdAt: now, lastSeenAt: now, identifiers: [HeldIdentifier(identifier: number, verifiedAt: now)])
+      id: "ac_1", firstName: nil, lastName: nil, createdAt: now, lastSeenAt: now,
+      identifiers: [HeldIdentifier(identifier: number, verifiedAt: now)])
     _ = try await store.apply([.createAccount(account), .putSession(session)], at: now)
     return try #require(try await SessionDirectory(store: store, clock: clock).find(token.hash))
   }

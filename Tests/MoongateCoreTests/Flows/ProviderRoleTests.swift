@@ -20,11 +20,15 @@ import Testing
         policy: PolicySource(file: "prover.lua", text: ""), identifierKinds: kinds, role: role)
     }
 
-    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: []) }
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      .ask(descriptor.submitFields, state: [])
+    }
     func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .proved(proof) }
   }
 
-  private static func answer(_ prover: Prover, beside others: [any FullProvider] = []) async throws -> Result<FlowView, Refusal> {
+  private static func answer(_ prover: Prover, beside others: [any FullProvider] = []) async throws -> Result<
+    FlowView, Refusal
+  > {
     let desk = try await TestDesk(others: [prover] + others) { generation in
       generation.flows["by_prover"] = .test("by_prover", account: .any, steps: [.test(prover.name)])
     }
@@ -33,26 +37,35 @@ import Testing
     return await desk.engine.submit(id, fields: ["x": .text("y")], client: desk.client())
   }
 
-  private static func identity(_ value: String) -> Identifier { Identifier(kind: .federated, value: value, display: value) }
+  private static func identity(_ value: String) -> Identifier {
+    Identifier(kind: .federated, value: value, display: value)
+  }
 
-  /// Attack: a provider that is there to prove identities keeps a record, and with it is a factor of every account that it passes.
+  /// Attack: a provider that is there to prove identities keeps a record, and with it is a factor of every account that
+  /// it passes.
   @Test func onlyAProviderThatKeepsAFactorKeepsARecord() async throws {
     let proof = Proof(proved: [Self.identity("https://a.example 1")], record: .replaceOnce([1]))
     #expect(try await Self.answer(Prover(role: .provesIdentifier, proof: proof)).refusal?.code == .busy)
-    #expect(try await Self.answer(Prover(role: [.provesIdentifier, .keepsFactor], proof: proof)).get().status == .complete)
-    #expect(try await Self.answer(Prover(proof: proof)).get().status == .complete, "a provider that declares no role may keep one")
+    #expect(
+      try await Self.answer(Prover(role: [.provesIdentifier, .keepsFactor], proof: proof)).get().status == .complete)
+    #expect(
+      try await Self.answer(Prover(proof: proof)).get().status == .complete,
+      "a provider that declares no role may keep one")
   }
 
-  /// Attack: one provider of a site proves an identity that begins with another's name, and so opens the accounts of that one.
+  /// Attack: one provider of a site proves an identity that begins with another's name, and so opens the accounts of
+  /// that one.
   @Test func anIdentityOfAnotherProviderIsAFault() async throws {
     let other = Prover(name: "work", proof: Proof())
     let stolen = Proof(proved: [Self.identity("work https://b.example 1")])
     #expect(try await Self.answer(Prover(proof: stolen), beside: [other]).refusal?.code == .busy)
-    #expect(try await Self.answer(Prover(proof: Proof(proved: [Self.identity("prover 1")])), beside: [other]).get().status == .complete)
+    #expect(
+      try await Self.answer(Prover(proof: Proof(proved: [Self.identity("prover 1")])), beside: [other]).get().status
+        == .complete)
   }
 
-  /// Attack: whoever registers somebody's address first keeps a secret beside it under an instance's name, and signs in by it when the owner has
-  /// proved the address.
+  /// Attack: whoever registers somebody's address first keeps a secret beside it under an instance's name, and signs in
+  /// by it when the owner has proved the address.
   @Test func theSecretThatGoesWithAnAddressGoesWithTheClaim() async throws {
     let desk = try await TestDesk.full()
     let thief = try #require(try await desk.claim("911111", "mallorys").account)

@@ -6,7 +6,8 @@ import Testing
 
 @testable import MoongateCore
 
-/// A provider whose records have versions: a record of version 1 is the secret, one of version 2 is `v2:` and the secret.
+/// A provider whose records have versions: a record of version 1 is the secret, one of version 2 is `v2:` and the
+/// secret.
 private struct Versioned: FullProvider {
   struct Unreadable: Error {}
 
@@ -35,7 +36,9 @@ private struct Versioned: FullProvider {
       facts: [FactField(name: "made_in", kind: .number, help: "The year.")], recordVersion: version)
   }
 
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask([InputField(name: "x", kind: .text)], state: []) }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .ask([InputField(name: "x", kind: .text)], state: [])
+  }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     if step.purpose == .set { return .proved(Proof(record: .replaceOnce(Array("v\(version):new".utf8)))) }
@@ -57,25 +60,38 @@ private struct Versioned: FullProvider {
 @Suite struct RecordVersionTests {
   private func desk(_ provider: Versioned) async throws -> (TestDesk, ClientContext, account: String) {
     let desk = try await TestDesk(others: [provider]) { generation in
-      for name in ["toy_set", "step_up"] { generation.flows[name] = .test(name, account: .existing, steps: [.test("toy")]) }
-      generation.flows["twice"] = .test("twice", purpose: .stepUp, account: .existing, steps: [.test("toy"), .test(TestDesk.phone)])
+      for name in ["toy_set", "step_up"] {
+        generation.flows[name] = .test(name, account: .existing, steps: [.test("toy")])
+      }
+      generation.flows["twice"] = .test(
+        "twice", purpose: .stepUp, account: .existing, steps: [.test("toy"), .test(TestDesk.phone)])
     }
-    let view = try await desk.engine.submit(try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let view = try await desk.engine.submit(
+      try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
+    ).get()
     let token = try #require(view.session?.token)
-    let session = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    let session = try #require(
+      try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
     return (desk, desk.client(session: session), session.account.id)
   }
 
   private func keep(_ text: String, version: Int, _ desk: TestDesk, _ account: String) async throws {
-    let sealed = try ProviderRecord(bytes: Array(text.utf8), version: version).sealed(for: "toy \(account)", by: desk.keys)
-    #expect(try await desk.store.apply([.putProviderRecord(account: account, "toy", sealed: sealed)], at: desk.clock.now()) == .applied(locks: []))
+    let sealed = try ProviderRecord(bytes: Array(text.utf8), version: version).sealed(
+      for: "toy \(account)", by: desk.keys)
+    #expect(
+      try await desk.store.apply([.putProviderRecord(account: account, "toy", sealed: sealed)], at: desk.clock.now())
+        == .applied(locks: []))
   }
 
   private func kept(_ desk: TestDesk, _ account: String) async throws -> ProviderRecord? {
-    try await desk.store.providerRecord(of: account, for: "toy").map { try ProviderRecord(opening: $0, for: "toy \(account)", by: desk.keys) }
+    try await desk.store.providerRecord(of: account, for: "toy").map {
+      try ProviderRecord(opening: $0, for: "toy \(account)", by: desk.keys)
+    }
   }
 
-  private func prove(_ desk: TestDesk, _ client: ClientContext, _ text: String, in flow: String = "step_up") async throws -> Refusal? {
+  private func prove(_ desk: TestDesk, _ client: ClientContext, _ text: String, in flow: String = "step_up")
+    async throws -> Refusal?
+  {
     let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get()
     return await desk.engine.submit(id, fields: ["x": .text(text)], client: client).refusal
@@ -132,7 +148,8 @@ private struct Versioned: FullProvider {
     try await keep("v3:secret", version: 3, desk, account)
     let before = try await desk.store.providerRecord(of: account, for: "toy")
     let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
-    #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .storeUnavailable)
+    #expect(
+      await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .storeUnavailable)
     #expect(
       desk.log.lines.contains {
         $0.contains("has version 3, and toy of this gateway reads versions up to 2")
@@ -153,14 +170,17 @@ private struct Versioned: FullProvider {
   @Test func aVersionIsPartOfTheSeal() throws {
     let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
     let sealed = try ProviderRecord(bytes: [1, 2], version: 2).sealed(for: "toy ac_1", by: keys)
-    #expect(try ProviderRecord(opening: sealed, for: "toy ac_1", by: keys) == ProviderRecord(bytes: [1, 2], version: 2))
+    #expect(
+      try ProviderRecord(opening: sealed, for: "toy ac_1", by: keys) == ProviderRecord(bytes: [1, 2], version: 2))
     #expect(throws: (any Error).self) { try ProviderRecord(opening: sealed, for: "toy ac_2", by: keys) }
     // A gateway that knows no versions opens it as nothing.
     #expect(throws: (any Error).self) { try keys.open(sealed, for: "toy ac_1") }
     var other = sealed
     other[18] = 3
     #expect(throws: (any Error).self) { try ProviderRecord(opening: other, for: "toy ac_1", by: keys) }
-    #expect(throws: (any Error).self) { try ProviderRecord(opening: Array(sealed.dropFirst(19)), for: "toy ac_1", by: keys) }
+    #expect(throws: (any Error).self) {
+      try ProviderRecord(opening: Array(sealed.dropFirst(19)), for: "toy ac_1", by: keys)
+    }
     // What such a gateway stores is of version 1.
     let old = try keys.seal([3], for: "toy ac_1")
     #expect(try ProviderRecord(opening: old, for: "toy ac_1", by: keys) == ProviderRecord(bytes: [3], version: 1))
@@ -175,7 +195,10 @@ private struct Versioned: FullProvider {
     let now = ManualClock.start
     let sealed = try ProviderRecord(bytes: [1], version: 2).sealed(for: "toy ac_1", by: old)
     _ = try await store.apply(
-      [.createAccount(Account(id: "ac_1", createdAt: now, lastSeenAt: now)), .putProviderRecord(account: "ac_1", "toy", sealed: sealed)], at: now)
+      [
+        .createAccount(Account(id: "ac_1", createdAt: now, lastSeenAt: now)),
+        .putProviderRecord(account: "ac_1", "toy", sealed: sealed),
+      ], at: now)
     #expect(try await KeyCensus(of: store, by: ring).foreign == 0)
     let moved = try await KeyCensus.move(from: old.currentName, in: store, by: ring, dropping: false, at: now)
     #expect(moved.sealed == [ring.currentName: 1])

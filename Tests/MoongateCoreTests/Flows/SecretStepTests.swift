@@ -8,19 +8,30 @@ import Testing
 /// Secrets that are set, changed, reset and forgotten, with the tries that they cost.
 @Suite struct SecretStepTests {
   private func owner(_ desk: TestDesk, pin: String = "1") async throws -> SessionSnapshot {
-    let first = try #require(try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
-    return try #require(try await desk.session(try await desk.secret("pin_set", ["new_secret": pin], by: desk.client(session: first)).get()))
+    let first = try #require(
+      try await desk.session(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())))
+    return try #require(
+      try await desk.session(
+        try await desk.secret("pin_set", ["new_secret": pin], by: desk.client(session: first)).get()))
   }
 
   @Test func wrongOnesLockWhateverTheFlow() async throws {
     let desk = try await TestDesk.full()
     let own = try await owner(desk)
     #expect(await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal?.attemptsLeft == 2)
-    #expect(await desk.secret("pin_change", ["secret": "2", "new_secret": "3"], by: desk.client(session: own)).refusal?.attemptsLeft == 1)
-    #expect(await desk.secret("pin_change", ["secret": "2", "new_secret": "weak"], by: desk.client(session: own)).refusal?.code == .weakPIN)
-    #expect(await desk.secret("pin_disable", ["secret": "2"], by: desk.client(session: own)).refusal?.code == .tooManyAttempts)
-    #expect(await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: own)).refusal?.code == .tooManyAttempts)
-    #expect(await desk.secret("pin_set", ["new_secret": "3"], by: desk.client(session: own)).refusal?.code == .alreadySet)
+    #expect(
+      await desk.secret("pin_change", ["secret": "2", "new_secret": "3"], by: desk.client(session: own)).refusal?
+        .attemptsLeft == 1)
+    #expect(
+      await desk.secret("pin_change", ["secret": "2", "new_secret": "weak"], by: desk.client(session: own)).refusal?
+        .code == .weakPIN)
+    #expect(
+      await desk.secret("pin_disable", ["secret": "2"], by: desk.client(session: own)).refusal?.code == .tooManyAttempts
+    )
+    #expect(
+      await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: own)).refusal?.code == .tooManyAttempts)
+    #expect(
+      await desk.secret("pin_set", ["new_secret": "3"], by: desk.client(session: own)).refusal?.code == .alreadySet)
     await desk.engine.deliveriesEnd()
     #expect(desk.delivery.notices.map(\.text).contains { $0.contains("locked for 15 minutes") })
   }
@@ -30,7 +41,9 @@ import Testing
     let own = try await owner(desk)
     let client = desk.client(session: own)
     let id = try await desk.engine.create("pin_unlock", returnTo: nil, browser: nil, client: client).get().id
-    #expect(await desk.engine.begin(id, provider: "pin", fields: ["secret": .text("2")], client: client).refusal?.attemptsLeft == 2)
+    #expect(
+      await desk.engine.begin(id, provider: "pin", fields: ["secret": .text("2")], client: client).refusal?.attemptsLeft
+        == 2)
     #expect(try await desk.engine.view(id, client: client).get().step?.fields.map(\.name) == ["secret"])
     #expect(try await desk.engine.submit(id, fields: ["secret": .text("1")], client: client).get().status == .complete)
   }
@@ -39,7 +52,9 @@ import Testing
     let desk = try await TestDesk.full()
     let own = try await owner(desk)
     let refusals = try await withThrowingTaskGroup(of: Refusal?.self) { group in
-      for _ in 0..<200 { group.addTask { await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal } }
+      for _ in 0..<200 {
+        group.addTask { await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal }
+      }
       return try await group.reduce(into: [Refusal]()) { if let refusal = $1 { $0.append(refusal) } }
     }
     #expect(refusals.compactMap(\.attemptsLeft).sorted() == [1, 2])
@@ -49,12 +64,22 @@ import Testing
   @Test func whatSaysNothingOfASecretIsGivenBack() async throws {
     let desk = try await TestDesk.full()
     let own = try await owner(desk)
-    for _ in 0..<9 { #expect(await desk.secret("pin_set", ["new_secret": "3"], by: desk.client(session: own)).refusal?.code == .alreadySet) }
-    for _ in 0..<9 { #expect(await desk.secret("pin_unlock", ["secret": "broken"], by: desk.client(session: own)).refusal?.code == .busy) }
+    for _ in 0..<9 {
+      #expect(
+        await desk.secret("pin_set", ["new_secret": "3"], by: desk.client(session: own)).refusal?.code == .alreadySet)
+    }
+    for _ in 0..<9 {
+      #expect(
+        await desk.secret("pin_unlock", ["secret": "broken"], by: desk.client(session: own)).refusal?.code == .busy)
+    }
     #expect(await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal?.attemptsLeft == 2)
-    let off = try #require(try await desk.session(try await desk.secret("pin_disable", ["secret": "1"], by: desk.client(session: own)).get()))
+    let off = try #require(
+      try await desk.session(try await desk.secret("pin_disable", ["secret": "1"], by: desk.client(session: own)).get())
+    )
     #expect(off.account.credentials.isEmpty)
-    for _ in 0..<9 { #expect(await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: off)).refusal?.code == .noPIN) }
+    for _ in 0..<9 {
+      #expect(await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: off)).refusal?.code == .noPIN)
+    }
   }
 
   /// No place to hash in: 503, and nothing was charged.
@@ -62,7 +87,9 @@ import Testing
     let desk = try await TestDesk.full(hashing: CountedPlaces(2), hashes: true)
     let own = try await owner(desk)
     #expect(await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal?.attemptsLeft == 2)
-    for _ in 0..<9 { #expect(await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal?.code == .busy) }
+    for _ in 0..<9 {
+      #expect(await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)).refusal?.code == .busy)
+    }
     let limit = try #require(desk.generations.current.policies[TestDesk.pin]?.limits.first)
     #expect(limit.max == .fixed(3))
     #expect(try await desk.store.locks(at: desk.clock.now()).isEmpty)
@@ -71,7 +98,8 @@ import Testing
   @Test(arguments: [true, false]) func aForgottenPINIsResetByACode(inOneCall: Bool) async throws {
     let desk = try await TestDesk.full()
     let own = try await owner(desk)
-    let other = try #require(try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
+    let other = try #require(
+      try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
     for _ in 0..<3 { _ = await desk.secret("pin_unlock", ["secret": "2"], by: desk.client(session: own)) }
     #expect(try await desk.store.locks(at: desk.clock.now()).count == 1)
     let client = desk.client(session: own)
@@ -80,15 +108,19 @@ import Testing
     let code = desk.code
     // Weak: neither charged nor spent, whether the code is right or not.
     for typed in [code, desk.wrong] {
-      let weak = await desk.engine.submit(id, fields: ["code": .text(typed), "new_secret": .text("weak")], client: client).refusal
+      let weak = await desk.engine.submit(
+        id, fields: ["code": .text(typed), "new_secret": .text("weak")], client: client
+      ).refusal
       #expect(weak?.code == .weakPIN)
     }
     #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 5)
     #expect(
-      await desk.engine.submit(id, fields: ["code": .text(desk.wrong), "new_secret": .text("3")], client: client).refusal?.code == .invalidCode)
+      await desk.engine.submit(id, fields: ["code": .text(desk.wrong), "new_secret": .text("3")], client: client)
+        .refusal?.code == .invalidCode)
     let done: FlowView
     if inOneCall {
-      done = try await desk.engine.submit(id, fields: ["code": .text(code), "new_secret": .text("3")], client: client).get()
+      done = try await desk.engine.submit(id, fields: ["code": .text(code), "new_secret": .text("3")], client: client)
+        .get()
     } else {
       let half = try await desk.engine.submit(id, fields: ["code": .text(code)], client: client).get()
       #expect(half.status == .pending && half.choices == [TestDesk.pin])
@@ -101,73 +133,93 @@ import Testing
     let after = try #require(try await desk.session(done))
     #expect(try await desk.store.sessions(of: own.account.id).map(\.id) == [after.session.id], "the others ended")
     #expect(try await desk.store.session(other.session.token) == nil)
-    #expect(try await desk.secret("pin_unlock", ["secret": "3"], by: desk.client(session: after)).get().status == .complete)
+    #expect(
+      try await desk.secret("pin_unlock", ["secret": "3"], by: desk.client(session: after)).get().status == .complete)
   }
 
   @Test func aForgottenPasswordIsReplacedAndEverySessionEnds() async throws {
     let desk = try await TestDesk.full()
-    let first = try await desk.secret("register_email", ["email": "955555", "new_secret": "old"], provider: "password", by: desk.client()).get()
+    let first = try await desk.secret(
+      "register_email", ["email": "955555", "new_secret": "old"], provider: "password", by: desk.client()
+    ).get()
     _ = try await desk.engine.begin(first.id, provider: "email_code", fields: [:], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
-    let account = try #require(try await desk.engine.submit(first.id, fields: ["code": .text(desk.code)], client: desk.client()).get().account)
+    let account = try #require(
+      try await desk.engine.submit(first.id, fields: ["code": .text(desk.code)], client: desk.client()).get().account)
     #expect(account.isEmailVerified)
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("955555")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
     // Attack: whether "your name is no password" applies tells the name; before the code is proved nothing is told.
-    let done = try await desk.engine.submit(id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()).get()
+    let done = try await desk.engine.submit(
+      id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()
+    ).get()
     #expect(done.account?.id == account.id)
     #expect(try await desk.store.sessions(of: account.id).count == 1)
     let signIn = { (secret: String) in
-      await desk.secret("login_password", ["email": "955555", "secret": secret], provider: "password", by: desk.client())
+      await desk.secret(
+        "login_password", ["email": "955555", "secret": secret], provider: "password", by: desk.client())
     }
     #expect(await signIn("old").refusal?.code == .invalidPIN)
     #expect(try await signIn("new").get().account?.id == account.id)
     await desk.engine.deliveriesEnd()
-    #expect(desk.delivery.notices.contains { $0.text.contains("password of your account was changed") && $0.to == "+955555" })
+    #expect(
+      desk.delivery.notices.contains { $0.text.contains("password of your account was changed") && $0.to == "+955555" })
   }
 
-  /// Attack: a flow that registers people is for `any` account. Whoever reads one code to an address replaces the password of the account that has it,
-  /// whichever of the two is asked for first.
+  /// Attack: a flow that registers people is for `any` account. Whoever reads one code to an address replaces the
+  /// password of the account that has it, whichever of the two is asked for first.
   @Test(arguments: [true, false]) func aRegistrationReplacesNoSecret(isCodeFirst: Bool) async throws {
     let desk = try await TestDesk.full { generation in
       let steps: [StepRule] = [.test(TestDesk.mail), .test("password")]
       generation.flows["sign_up"] = .test(
-        "sign_up", purpose: .register(setting: "password"), account: .any, steps: isCodeFirst ? steps : steps.reversed())
+        "sign_up", purpose: .register(setting: "password"), account: .any, steps: isCodeFirst ? steps : steps.reversed()
+      )
     }
-    let first = try await desk.secret("register_email", ["email": "955555", "new_secret": "old"], provider: "password", by: desk.client()).get()
+    let first = try await desk.secret(
+      "register_email", ["email": "955555", "new_secret": "old"], provider: "password", by: desk.client()
+    ).get()
     _ = try await desk.engine.begin(first.id, provider: "email_code", fields: [:], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
-    let account = try #require(try await desk.engine.submit(first.id, fields: ["code": .text(desk.code)], client: desk.client()).get().account)
+    let account = try #require(
+      try await desk.engine.submit(first.id, fields: ["code": .text(desk.code)], client: desk.client()).get().account)
     let id = try await desk.engine.create("sign_up", returnTo: nil, browser: nil, client: desk.client()).get().id
     var refusal: Refusal?
     for isCode in [isCodeFirst, !isCodeFirst] {
       if isCode {
-        _ = try await desk.engine.begin(id, provider: "email_code", fields: ["phone": .text("955555")], client: desk.client()).get()
+        _ = try await desk.engine.begin(
+          id, provider: "email_code", fields: ["phone": .text("955555")], client: desk.client()
+        ).get()
         await desk.engine.deliveriesEnd()
-        refusal = await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).refusal ?? refusal
+        refusal =
+          await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).refusal ?? refusal
       } else {
         let fields: [String: InputValue] = ["email": .text("955555"), "new_secret": .text("new")]
-        refusal = await desk.engine.begin(id, provider: "password", fields: fields, client: desk.client()).refusal ?? refusal
+        refusal =
+          await desk.engine.begin(id, provider: "password", fields: fields, client: desk.client()).refusal ?? refusal
       }
     }
     #expect(refusal?.code == .alreadyRegistered)
-    let signIn = await desk.secret("login_password", ["email": "955555", "secret": "old"], provider: "password", by: desk.client())
+    let signIn = await desk.secret(
+      "login_password", ["email": "955555", "secret": "old"], provider: "password", by: desk.client())
     #expect(try signIn.get().account?.id == account.id)
   }
 
-  /// What is refused only after the code was proved leaves the next step open: the same call works again with another secret.
+  /// What is refused only after the code was proved leaves the next step open: the same call works again with another
+  /// secret.
   @Test func aSecretThatIsRefusedAfterItsCodeMayBeSentAgain() async throws {
     let desk = try await TestDesk.full()
     let first = try await desk.secret(
-      "register_email", ["email": "955555", "new_secret": "old", "first_name": "Asha"], provider: "password", by: desk.client()
+      "register_email", ["email": "955555", "new_secret": "old", "first_name": "Asha"], provider: "password",
+      by: desk.client()
     ).get()
     _ = try await desk.engine.skip(first.id, client: desk.client()).get()
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("955555")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
     let send = { (secret: String) in
-      await desk.engine.submit(id, fields: ["code": .text(desk.code), "new_secret": .text(secret)], client: desk.client())
+      await desk.engine.submit(
+        id, fields: ["code": .text(desk.code), "new_secret": .text(secret)], client: desk.client())
     }
     #expect(await send("Asha").refusal?.code == .weakPIN)
     #expect(try await desk.engine.view(id, client: desk.client()).get().step?.provider.rawValue == "password")
@@ -183,24 +235,33 @@ import Testing
       $0.policies[TestDesk.phone] = .test(TestDesk.phone, resendAfter: [], limits: [off], unknownAccount: .reveal)
     }
     func signIn(_ secret: String) async -> Result<FlowView, Refusal> {
-      await desk.secret("login_password", ["email": "955555", "secret": secret], provider: "password", by: desk.client())
+      await desk.secret(
+        "login_password", ["email": "955555", "secret": secret], provider: "password", by: desk.client())
     }
-    let first = try await desk.secret("register_email", ["email": "955555", "new_secret": "old"], provider: "password", by: desk.client()).get()
+    let first = try await desk.secret(
+      "register_email", ["email": "955555", "new_secret": "old"], provider: "password", by: desk.client()
+    ).get()
     let own = try #require(try await desk.session(try await desk.engine.skip(first.id, client: desk.client()).get()))
     for _ in 0..<2 { _ = await signIn("x") }
     #expect(await signIn("old").refusal?.code == .invalidPIN, "off, and concealed: as if it were nobody's")
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("955555")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
-    let reset = try await desk.engine.submit(id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()).get()
+    let reset = try await desk.engine.submit(
+      id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()
+    ).get()
     #expect(try await signIn("new").get().status == .complete)
 
     // The same for a number: wrong codes have turned it off, and another one takes its place.
     let now = try #require(try await desk.session(try await signIn("new").get()))
     #expect(now.account.id == own.account.id && reset.status == .complete)
-    let added = try #require(try await desk.session(try await desk.pass("change_phone", TestDesk.phone, "911111", by: desk.client(session: now))))
+    let added = try #require(
+      try await desk.session(
+        try await desk.pass("change_phone", TestDesk.phone, "911111", by: desk.client(session: now))))
     let login = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
-    _ = try await desk.engine.begin(login, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()).get()
+    _ = try await desk.engine.begin(
+      login, provider: "phone_otp", fields: ["phone": .text("911111")], client: desk.client()
+    ).get()
     for _ in 0..<2 { _ = await desk.submit(login, desk.wrong) }
     #expect(await desk.submit(login, desk.code).refusal?.code == .disabled)
     _ = try await desk.pass("change_phone", TestDesk.phone, "922222", by: desk.client(session: added))
@@ -210,7 +271,8 @@ import Testing
   /// Attack: a flow that an operator wrote in the wrong order sets a password for whoever asks.
   @Test func nothingIsSetBeforeSomethingIsProved() async throws {
     let desk = try await TestDesk.full {
-      $0.flows["password_reset"] = .test("password_reset", account: .existing, steps: [.test("password"), .test(TestDesk.mail)])
+      $0.flows["password_reset"] = .test(
+        "password_reset", account: .existing, steps: [.test("password"), .test(TestDesk.mail)])
     }
     let refusal = await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).refusal
     #expect(refusal?.code == .denied)
@@ -218,15 +280,20 @@ import Testing
 
   @Test func unknownAndKnownAddressesAnswerAlike() async throws {
     let desk = try await TestDesk.full()
-    _ = try await desk.secret("register_email", ["email": "955555", "new_secret": "s"], provider: "password", by: desk.client()).get()
+    _ = try await desk.secret(
+      "register_email", ["email": "955555", "new_secret": "s"], provider: "password", by: desk.client()
+    ).get()
     for email in ["955555", "966666"] {
       for left in [2, 1] {
-        let refusal = await desk.secret("login_password", ["email": email, "secret": "x"], provider: "password", by: desk.client()).refusal
+        let refusal = await desk.secret(
+          "login_password", ["email": email, "secret": "x"], provider: "password", by: desk.client()
+        ).refusal
         #expect(refusal?.code == .invalidPIN)
         #expect(refusal?.attemptsLeft == left)
       }
       #expect(
-        await desk.secret("login_password", ["email": email, "secret": "x"], provider: "password", by: desk.client()).refusal?.code
+        await desk.secret("login_password", ["email": email, "secret": "x"], provider: "password", by: desk.client())
+          .refusal?.code
           == .tooManyAttempts)
     }
   }

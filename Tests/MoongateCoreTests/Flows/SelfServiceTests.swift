@@ -24,10 +24,13 @@ import Testing
     try await desk.audit.flush()
     let export = try await desk.engine.exportAccount(client: desk.client(session: session)).get()
     #expect(export.account == session.account)
-    #expect(export.factors == [StoredFactor(provider: TestDesk.pin, addedAt: desk.clock.now(), changedAt: desk.clock.now())])
+    #expect(
+      export.factors == [StoredFactor(provider: TestDesk.pin, addedAt: desk.clock.now(), changedAt: desk.clock.now())])
     #expect(export.sessions.map(\.id) == [session.session.id])
-    #expect(export.events.contains { $0.kind == .accountCreated } && export.events.contains { $0.kind == .sessionStarted })
-    #expect(export.events.allSatisfy { $0.account == session.account.id || $0.identifier == desk.keys.logHash("+911111") })
+    #expect(
+      export.events.contains { $0.kind == .accountCreated } && export.events.contains { $0.kind == .sessionStarted })
+    #expect(
+      export.events.allSatisfy { $0.account == session.account.id || $0.identifier == desk.keys.logHash("+911111") })
   }
 
   @Test func deletingLeavesNothingAndFreesTheAddress() async throws {
@@ -77,7 +80,9 @@ import Testing
     let client = desk.client(session: session)
     try await desk.engine.renameAccount(first: "Asha", last: "Rao", client: client).get()
     #expect(await desk.engine.renameAccount(first: " ", last: nil, client: client).refusal?.code == .invalidInput)
-    #expect(await desk.engine.renameAccount(first: "Mallory", last: nil, client: desk.client()).refusal?.code == .unauthenticated)
+    #expect(
+      await desk.engine.renameAccount(first: "Mallory", last: nil, client: desk.client()).refusal?.code
+        == .unauthenticated)
     let found = try #require(try await desk.store.session(session.session.token))
     try await desk.engine.renameAccount(first: "Asha", last: "Rao", client: desk.client(session: found)).get()
     try await desk.audit.flush()
@@ -86,7 +91,10 @@ import Testing
     let event = try #require(events.first)
     #expect(event.address != nil && event.detail == ["request": client.decision.text])
     #expect(!String(decoding: event.json, as: UTF8.self).contains("Asha"))
-    #expect(try await desk.engine.exportAccount(client: desk.client(session: found)).get().events.contains { $0.kind == .accountRenamed })
+    #expect(
+      try await desk.engine.exportAccount(client: desk.client(session: found)).get().events.contains {
+        $0.kind == .accountRenamed
+      })
   }
 
   /// Attack: a session renames its account without end. Each change is a write and a line of the trail.
@@ -110,10 +118,12 @@ import Testing
 
   // MARK: a site is disconnected
 
-  /// Attack: a session that has passed a site goes on into routes that require it after the account has left it, or a copy of its token does.
+  /// Attack: a session that has passed a site goes on into routes that require it after the account has left it, or a
+  /// copy of its token does.
   @Test func aDisconnectedSiteIsForgottenAndTheTokenIsNew() async throws {
     let desk = try await TestDesk.full()
-    let first = try #require(try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
+    let first = try #require(
+      try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
     let other = try #require(try await desk.session(try await desk.google(sub: "asha", by: desk.client()).get()))
     let own = try #require(
       try await desk.session(try await desk.pass("step_up", TestDesk.mail, nil, by: desk.client(session: other))))
@@ -137,7 +147,8 @@ import Testing
   /// Attack: a stolen session removes the way in that the owner uses, and nobody tells the owner.
   @Test func theOwnerIsToldOfADisconnectedSite() async throws {
     let desk = try await TestDesk.full()
-    let own = try #require(try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
+    let own = try #require(
+      try await desk.session(try await desk.google(sub: "asha", email: "911111", by: desk.client()).get()))
     await desk.engine.deliveriesEnd()
     let before = desk.delivery.notices.count
     _ = try await desk.engine.disconnect("google_oauth", client: desk.client(session: own)).get()
@@ -150,22 +161,28 @@ import Testing
   /// Attack, and mistake: the only way in is removed. Attack: a session that was left open removes one.
   @Test func aSiteIsDisconnectedOnlyAfterAProofAndBesideAnotherWay() async throws {
     let desk = try await TestDesk.full()
-    let only = try #require(try await desk.session(try await desk.google(sub: "asha", email: "911111", verified: false, by: desk.client()).get()))
+    let only = try #require(
+      try await desk.session(
+        try await desk.google(sub: "asha", email: "911111", verified: false, by: desk.client()).get()))
     #expect(await desk.engine.disconnect("google_oauth", client: desk.client(session: only)).refusal?.code == .denied)
-    let ravi = try #require(try await desk.session(try await desk.google(sub: "ravi", email: "922222", by: desk.client()).get()))
+    let ravi = try #require(
+      try await desk.session(try await desk.google(sub: "ravi", email: "922222", by: desk.client()).get()))
     desk.clock.advance(by: .seconds(601))
-    #expect(await desk.engine.disconnect("google_oauth", client: desk.client(session: ravi)).refusal?.code == .stepUpRequired)
+    #expect(
+      await desk.engine.disconnect("google_oauth", client: desk.client(session: ravi)).refusal?.code == .stepUpRequired)
     #expect(try await desk.store.session(ravi.session.token) != nil)
   }
 
-  /// Attack: a session renames its account without end, to flush sign-ins and locks out of the trail or to fill the log.
+  /// Attack: a session renames its account without end, to flush sign-ins and locks out of the trail or to fill the
+  /// log.
   @Test func changedNamesTakeNoRoomOfSecurityEvents() {
     #expect(AuditEvent.Kind.accountRenamed.quota == .activity && !AuditEvent.Kind.accountRenamed.isSecurityEvent)
   }
 
   @Test func signingOutEverywhereElseKeepsThisSession() async throws {
     let (desk, session) = try await own()
-    let other = try #require(try await desk.session(try await desk.pass("login", TestDesk.mail, "911111", by: desk.client())))
+    let other = try #require(
+      try await desk.session(try await desk.pass("login", TestDesk.mail, "911111", by: desk.client())))
     let ending = SessionEnding(store: desk.store, clock: desk.clock, random: SystemRandom())
     try await ending.endAll(of: session.account.id, except: session.session, by: .unspecified)
     #expect(try await desk.store.session(session.session.token) != nil)

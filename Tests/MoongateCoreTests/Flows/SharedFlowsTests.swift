@@ -12,13 +12,17 @@ import Testing
     let one = try await TestDesk(sharesFlows: true)
     try await one.registered()
     let two = FlowEngine(
-      store: one.store, generations: one.generations, providers: try ProviderRegistry([ToyCode(name: TestDesk.phone)]), delivery: one.delivery,
-      clock: one.clock, random: SystemRandom(), keys: one.keys, audit: one.audit, logger: Logger(label: "test"), sharesFlows: true)
+      store: one.store, generations: one.generations, providers: try ProviderRegistry([ToyCode(name: TestDesk.phone)]),
+      delivery: one.delivery,
+      clock: one.clock, random: SystemRandom(), keys: one.keys, audit: one.audit, logger: Logger(label: "test"),
+      sharesFlows: true)
     let id = try await one.flow()
     _ = try await two.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: one.client()).get()
     // What the first remembers of it would be old by now.
     #expect(try await one.submit(id, one.code).get().status == .complete)
-    #expect(await two.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: one.client()).refusal?.code == .stepNotOpen)
+    #expect(
+      await two.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: one.client()).refusal?.code
+        == .stepNotOpen)
   }
 
   /// Attack: flows that are created without end, each a row of the store.
@@ -27,11 +31,16 @@ import Testing
     try await desk.registered()
     let begun = try await desk.begun()
     let first = try await desk.flow()
-    let other = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client([198, 51, 100, 9])).get().id
+    let other = try await desk.engine.create(
+      "login", returnTo: nil, browser: nil, client: desk.client([198, 51, 100, 9])
+    ).get().id
     // As many as there may be after the first.
     for _ in 0..<1_000 { _ = try await desk.flow() }
     #expect(await desk.engine.view(first, client: desk.client()).refusal?.code == .flowNotFound)
-    #expect(await desk.engine.view(begun, client: desk.client()).refusal?.code == .flowNotFound, "what was begun counts like any other")
-    #expect(await desk.engine.view(other, client: desk.client([198, 51, 100, 9])).refusal == nil, "and what is others'")
+    #expect(
+      await desk.engine.view(begun, client: desk.client()).refusal?.code == .flowNotFound,
+      "what was begun counts like any other")
+    #expect(
+      await desk.engine.view(other, client: desk.client([198, 51, 100, 9])).refusal == nil, "and what is others'")
   }
 }

@@ -22,7 +22,8 @@ import Testing
     #expect(back.account?.isNewUser == false)
     #expect(back.next == "/home")
     let token = try #require(back.session?.token)
-    let found = try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8))
+    let found = try await SessionDirectory(store: desk.store, clock: desk.clock).find(
+      TokenHash(of: token.reveal().utf8))
     #expect(found?.account.id == made.account?.id)
   }
 
@@ -91,7 +92,9 @@ import Testing
     let mine = TokenHash(of: "mine".utf8)
     let id = try await desk.engine.create("enter", returnTo: nil, browser: mine, client: desk.client()).get().id
     #expect(await desk.engine.view(id, client: desk.client()).refusal?.code == .flowNotFound)
-    #expect(await desk.engine.view(id, client: desk.client(browser: TokenHash(of: "other".utf8))).refusal?.code == .flowNotFound)
+    #expect(
+      await desk.engine.view(id, client: desk.client(browser: TokenHash(of: "other".utf8))).refusal?.code
+        == .flowNotFound)
     #expect(try await desk.engine.view(id, client: desk.client(browser: mine)).get().choices == [TestDesk.phone])
   }
 
@@ -131,10 +134,13 @@ import Testing
       $0.conditions[when] = { _ in false }
     }
     #expect(await desk.engine.skip(try await desk.flow("skips"), client: desk.client()).refusal?.code == .denied)
-    #expect(await desk.engine.create("never", returnTo: nil, browser: nil, client: desk.client()).refusal?.code == .denied)
+    #expect(
+      await desk.engine.create("never", returnTo: nil, browser: nil, client: desk.client()).refusal?.code == .denied)
     let id = try await desk.flow("login")
     #expect(await desk.engine.submit(id, fields: [:], client: desk.client()).refusal?.code == .stepNotOpen)
-    #expect(await desk.engine.submit(id, fields: ["passed": .flag(true)], client: desk.client()).refusal?.code == .stepNotOpen)
+    #expect(
+      await desk.engine.submit(id, fields: ["passed": .flag(true)], client: desk.client()).refusal?.code == .stepNotOpen
+    )
     #expect(await desk.engine.resend(id, client: desk.client()).refusal?.code == .stepNotOpen)
     #expect(await desk.engine.skip(id, client: desk.client()).refusal?.code == .stepNotOpen)
   }
@@ -159,13 +165,17 @@ import Testing
     let session = try await directory.find(old)
     desk.clock.advance(by: .seconds(1000))
     let id = try await desk.begun()
-    let second = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client(session: session)).get()
+    let second = try await desk.engine.submit(
+      id, fields: ["code": .text(desk.code)], client: desk.client(session: session)
+    ).get()
     #expect(try await directory.find(old) == nil)
     #expect(try await directory.find(TokenHash(of: try #require(second.session?.token).reveal().utf8)) != nil)
   }
 
   @Test func anUnknownFlowIsNamed() async throws {
-    let refusal = await (try await TestDesk()).engine.create("lgin", returnTo: nil, browser: nil, client: try await TestDesk().client()).refusal
+    let refusal = await (try await TestDesk()).engine.create(
+      "lgin", returnTo: nil, browser: nil, client: try await TestDesk().client()
+    ).refusal
     #expect(refusal?.code == .invalidInput)
     #expect(refusal?.field == "flow")
   }

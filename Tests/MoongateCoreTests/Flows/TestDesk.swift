@@ -14,7 +14,8 @@ struct ToyCode: CodeProvider {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: name, beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [InputField(name: "code", kind: .digits)],
+      name: name, beginFields: [InputField(name: "phone", kind: .phone)],
+      submitFields: [InputField(name: "code", kind: .digits)],
       settings: [SettingField(name: "sms", kind: .messages(kind == .phone ? .sms : .mail), isRequired: true, help: "")],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [kind], role: .provesIdentifier)
   }
@@ -22,7 +23,8 @@ struct ToyCode: CodeProvider {
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {
     let digits = try input.text("phone").filter(\.isNumber)
     guard digits.count >= 4 else { throw InputProblem(field: "phone", reason: .invalidPhone, detail: "too short") }
-    return Identifier(kind: kind, value: "+" + digits, display: "+" + digits, attributes: ["country": "IN", "type": "mobile"])
+    return Identifier(
+      kind: kind, value: "+" + digits, display: "+" + digits, attributes: ["country": "IN", "type": "mobile"])
   }
 
   func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
@@ -36,11 +38,14 @@ struct ToyPIN: FullProvider {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: TestDesk.pin, beginFields: [], submitFields: [InputField(name: "pin", kind: .digits, length: 4)], settings: [],
+      name: TestDesk.pin, beginFields: [], submitFields: [InputField(name: "pin", kind: .digits, length: 4)],
+      settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [], outcomes: [Outcome(.invalidPIN, "Wrong.")])
   }
 
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: [7]) }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    .ask(descriptor.submitFields, state: [7])
+  }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     switch try input.text("pin") {
@@ -104,8 +109,10 @@ struct TestDesk: Sendable {
   ///   - others: besides; a toy PIN by default.
   ///   - change: what is not as shipped in this test's policies.
   init(
-    by: ProviderName = Self.phone, others: [any Provider] = [ToyPIN()], hashing: any HashingPermits = UnavailableHashing(),
-    sharesFlows: Bool = false, languages: any MessageLanguages = EnglishMessages(), _ change: (inout TestGeneration) -> Void = { _ in }
+    by: ProviderName = Self.phone, others: [any Provider] = [ToyPIN()],
+    hashing: any HashingPermits = UnavailableHashing(),
+    sharesFlows: Bool = false, languages: any MessageLanguages = EnglishMessages(),
+    _ change: (inout TestGeneration) -> Void = { _ in }
   ) async throws {
     self.by = by
     let settings = ProviderSettings(deliveries: ["sms": .outbox])
@@ -114,39 +121,51 @@ struct TestDesk: Sendable {
       flows: [
         .test("login", account: .existing, steps: [.test(by)]), .test("register", account: .new, steps: [.test(by)]),
         .test("enter", account: .any, steps: [.test(by)]),
-      ], policies: [.test(Self.phone), .test(Self.mail)] + others.map { .test($0.descriptor.name, limits: Self.perAccount) })
+      ],
+      policies: [.test(Self.phone), .test(Self.mail)]
+        + others.map { .test($0.descriptor.name, limits: Self.perAccount) })
     change(&generation)
     generations = ActiveGeneration(generation, at: clock.now())
     let random = SystemRandom()
     keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
     store = try SQLiteStore(path: ":memory:", keyFingerprint: keys.fingerprint)
     audit = AuditTrail(store: store, logger: Logger(label: "test"))
-    shadow = PolicyShadow(generations: generations, keys: keys, random: random) { try SQLiteStore(path: ":memory:", keyFingerprint: []) }
+    shadow = PolicyShadow(generations: generations, keys: keys, random: random) {
+      try SQLiteStore(path: ":memory:", keyFingerprint: [])
+    }
     engine = FlowEngine(
       store: store, generations: generations,
-      providers: try ProviderRegistry([ToyCode(name: Self.phone), ToyCode(name: Self.mail, kind: .email)] + others), delivery: delivery,
+      providers: try ProviderRegistry([ToyCode(name: Self.phone), ToyCode(name: Self.mail, kind: .email)] + others),
+      delivery: delivery,
       hashing: hashing, clock: clock, random: random, keys: keys, audit: audit, logger: log.logger,
       shadow: shadow, languages: languages, sharesFlows: sharesFlows)
   }
 
-  /// The engine of another gateway on the same store. Of two requests at once both have read the flow before either goes on.
+  /// The engine of another gateway on the same store. Of two requests at once both have read the flow before either
+  /// goes on.
   func racingEngine() -> FlowEngine {
     let line = StartingLine(of: 2)
     return FlowEngine(
-      store: MultiNodeStore([store]) { await line.reach() }, generations: generations, providers: engine.providers, delivery: delivery, clock: clock,
-      random: SystemRandom(), keys: keys, audit: audit, logger: log.logger, languages: EnglishMessages(), sharesFlows: true)
+      store: MultiNodeStore([store]) { await line.reach() }, generations: generations, providers: engine.providers,
+      delivery: delivery, clock: clock,
+      random: SystemRandom(), keys: keys, audit: audit, logger: log.logger, languages: EnglishMessages(),
+      sharesFlows: true)
   }
 
   /// Three wrong tries.
-  static let perAccount = [Limit.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])]
+  static let perAccount = [
+    Limit.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])
+  ]
 
   /// A client.
   func client(
-    _ address: [UInt8] = [192, 0, 2, 1], browser: TokenHash? = nil, session: SessionSnapshot? = nil, device: SecretText? = nil,
+    _ address: [UInt8] = [192, 0, 2, 1], browser: TokenHash? = nil, session: SessionSnapshot? = nil,
+    device: SecretText? = nil,
     at entryPoint: ClientContext.EntryPoint = .api
   ) -> ClientContext {
     ClientContext(
-      decision: DecisionID(from: SystemRandom()), address: ClientAddress(bytes: address) ?? .unspecified, userAgent: "test", browser: browser,
+      decision: DecisionID(from: SystemRandom()), address: ClientAddress(bytes: address) ?? .unspecified,
+      userAgent: "test", browser: browser,
       session: session, device: device, entryPoint: entryPoint)
   }
 
@@ -156,7 +175,9 @@ struct TestDesk: Sendable {
   }
 
   /// A new flow with a code sent to the number.
-  func begun(_ name: String = "login", phone: String = "919999999999", address: [UInt8] = [192, 0, 2, 1], returnTo: String? = nil) async throws
+  func begun(
+    _ name: String = "login", phone: String = "919999999999", address: [UInt8] = [192, 0, 2, 1], returnTo: String? = nil
+  ) async throws
     -> FlowID
   {
     let id = try await flow(name, returnTo: returnTo)
@@ -164,7 +185,9 @@ struct TestDesk: Sendable {
     return id
   }
 
-  func begin(_ id: FlowID, phone: String = "919999999999", address: [UInt8] = [192, 0, 2, 1]) async -> Result<FlowView, Refusal> {
+  func begin(_ id: FlowID, phone: String = "919999999999", address: [UInt8] = [192, 0, 2, 1]) async -> Result<
+    FlowView, Refusal
+  > {
     await engine.begin(id, provider: nil, fields: ["phone": .text(phone)], client: client(address))
   }
 

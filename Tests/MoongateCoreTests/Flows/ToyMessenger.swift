@@ -4,7 +4,8 @@ import Synchronization
 
 @testable import MoongateCore
 
-/// A code provider of a messenger that does not reach everybody: it does what a test says, and keeps what it was given to deliver.
+/// A code provider of a messenger that does not reach everybody: it does what a test says, and keeps what it was given
+/// to deliver.
 final class ToyMessenger: CodeProvider {
   static let name = ProviderName(test: "whatsapp_code")
   static let notThere: RefusalReason = "not_on_whatsapp"
@@ -27,12 +28,15 @@ final class ToyMessenger: CodeProvider {
 
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
-      name: Self.name, beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [InputField(name: "code", kind: .digits)], settings: [],
+      name: Self.name, beginFields: [InputField(name: "phone", kind: .phone)],
+      submitFields: [InputField(name: "code", kind: .digits)], settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.phone],
       deliveryReasons: [DeliveryReason(Self.notThere, "This number is not on WhatsApp.", isPermanent: true)])
   }
 
-  func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try ToyCode(name: Self.name).readIdentifier(input) }
+  func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {
+    try ToyCode(name: Self.name).readIdentifier(input)
+  }
 
   func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
     let fault = state.withLock { state in
@@ -46,11 +50,15 @@ final class ToyMessenger: CodeProvider {
 extension TestDesk {
   /// Flows whose step is `fallback { "whatsapp_code", "phone_otp" }`.
   static func withFallback(
-    _ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal, _ change: (inout TestGeneration) -> Void = { _ in }
+    _ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal,
+    _ change: (inout TestGeneration) -> Void = { _ in }
   ) async throws -> TestDesk {
     try await TestDesk(others: [messenger, ToyPIN()]) { generation in
-      for name in [ToyMessenger.name, TestDesk.phone] { generation.policies[name] = .test(name, unknownAccount: unknownAccount) }
-      let step = StepRule(choices: [ToyMessenger.name, TestDesk.phone], isSkippable: false, when: nil, isFallback: true)
+      for name in [ToyMessenger.name, TestDesk.phone] {
+        generation.policies[name] = .test(name, unknownAccount: unknownAccount)
+      }
+      let step = StepRule(
+        choices: [ToyMessenger.name, TestDesk.phone], isSkippable: false, when: nil, isFallback: true)
       for (name, account) in [("login", AccountRule.existing), ("register", .new), ("enter", .any)] {
         generation.flows[name] = .test(name, account: account, steps: [step])
       }

@@ -5,7 +5,8 @@ import Synchronization
 
 @testable import MoongateCore
 
-/// A secret of the tests' own, with everything that a PIN or password may do: `weak` is too weak, `broken` breaks it. Its record is the secret.
+/// A secret of the tests' own, with everything that a PIN or password may do: `weak` is too weak, `broken` breaks it.
+/// Its record is the secret.
 struct ToySecret: FullProvider {
   struct Broken: Error {}
 
@@ -19,15 +20,19 @@ struct ToySecret: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
       name: name, beginFields: [InputField(name: "email", kind: .text, isRequired: false)],
-      submitFields: [Self.old, InputField(name: "new_secret", kind: .text, isRequired: false), Self.firstName], settings: [],
-      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: name.rawValue == "password" ? [.email] : [], hashesSecrets: hashes,
+      submitFields: [Self.old, InputField(name: "new_secret", kind: .text, isRequired: false), Self.firstName],
+      settings: [],
+      policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: name.rawValue == "password" ? [.email] : [],
+      hashesSecrets: hashes,
       outcomes: [
-        Outcome(.invalidPIN, "Wrong."), Outcome(.noPIN, "There is none.", isFailure: false), Outcome(.alreadySet, "There is one.", isFailure: false),
+        Outcome(.invalidPIN, "Wrong."), Outcome(.noPIN, "There is none.", isFailure: false),
+        Outcome(.alreadySet, "There is one.", isFailure: false),
       ],
       words: StepWords(
         title: "Secret",
         notices: name.rawValue == "password"
-          ? [.change: FactorNotice(subject: "Password changed", event: "The password of your account was changed")] : [:]))
+          ? [.change: FactorNotice(subject: "Password changed", event: "The password of your account was changed")]
+          : [:]))
   }
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
@@ -35,7 +40,9 @@ struct ToySecret: FullProvider {
   }
 
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
-    guard step.purpose == .set || step.purpose == .change, let new = try input.optionalText("new_secret") else { return }
+    guard step.purpose == .set || step.purpose == .change, let new = try input.optionalText("new_secret") else {
+      return
+    }
     let isOwn = step.account?.names.contains(new) ?? false
     if new == "weak" || isOwn { throw InputProblem(field: "new_secret", reason: .weakPIN, detail: "too weak") }
   }
@@ -76,23 +83,30 @@ struct ToyGoogle: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
       name: TestDesk.google, beginFields: [],
-      submitFields: ["sub", "email", "verified", "attested"].map { InputField(name: $0, kind: .text, isRequired: false) }, settings: [],
+      submitFields: ["sub", "email", "verified", "attested"].map {
+        InputField(name: $0, kind: .text, isRequired: false)
+      }, settings: [],
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.federated, .email],
       outcomes: [Outcome(.oauthCancelled, "Cancelled.", isFailure: false)])
   }
 
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
-    .redirect(to: "https://google.example/?state=\(step.callback?.state ?? "")&to=\(step.callback?.address ?? "")", state: Array("nonce".utf8))
+    .redirect(
+      to: "https://google.example/?state=\(step.callback?.state ?? "")&to=\(step.callback?.address ?? "")",
+      state: Array("nonce".utf8))
   }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
-    guard step.state == Array("nonce".utf8), let sub = try input.optionalText("sub") else { return .refused(.oauthCancelled) }
+    guard step.state == Array("nonce".utf8), let sub = try input.optionalText("sub") else {
+      return .refused(.oauthCancelled)
+    }
     let email = try input.optionalText("email").map { Identifier(kind: .email, value: "+" + $0, display: $0) }
     let isVerified = input.fields["verified"] == .text("true")
     let isAttested = input.fields["attested"] == .text("true")
     return .proved(
       Proof(
-        proved: [Identifier(kind: .federated, value: "google \(sub)", display: sub)] + (isVerified && !isAttested ? [email].compactMap(\.self) : []),
+        proved: [Identifier(kind: .federated, value: "google \(sub)", display: sub)]
+          + (isVerified && !isAttested ? [email].compactMap(\.self) : []),
         attested: isVerified && isAttested ? [email].compactMap(\.self) : [],
         claimed: isVerified ? [] : [email].compactMap(\.self), firstName: "Asha", lastName: "Rao"))
   }
@@ -121,21 +135,25 @@ final class CountedPlaces: HashingPermits {
 extension TestDesk {
   /// A desk with every flow of the seeds, a PIN, a password and Google.
   static func full(
-    hashing: any HashingPermits = UnavailableHashing(), hashes: Bool = false, languages: any MessageLanguages = EnglishMessages(),
+    hashing: any HashingPermits = UnavailableHashing(), hashes: Bool = false,
+    languages: any MessageLanguages = EnglishMessages(),
     _ change: (inout TestGeneration) -> Void = { _ in }
   )
     async throws
     -> TestDesk
   {
     try await TestDesk(
-      others: [ToySecret(name: pin, hashes: hashes), ToySecret(name: "password", hashes: hashes), ToyGoogle()], hashing: hashing, languages: languages
+      others: [ToySecret(name: pin, hashes: hashes), ToySecret(name: "password", hashes: hashes), ToyGoogle()],
+      hashing: hashing, languages: languages
     ) { generation in
       let any = StepRule.test(phone, mail, pin, google)
       for (name, steps) in [
-        ("verify_email", [StepRule.test(mail, isSkippable: true)]), ("change_email", [.test(mail)]), ("change_phone", [.test(phone)]),
+        ("verify_email", [StepRule.test(mail, isSkippable: true)]), ("change_email", [.test(mail)]),
+        ("change_phone", [.test(phone)]),
         ("join_phone", [.test(phone)]), ("step_up", [any]), ("pin_set", [.test(pin)]), ("pin_change", [.test(pin)]),
         ("pin_unlock", [.test(pin)]), ("pin_disable", [.test(pin)]), ("pin_reset", [.test(mail, phone), .test(pin)]),
-        ("password_reset", [.test(mail), .test("password")]), ("login_password", [.test("password")]), ("backwards", [.test(pin)]),
+        ("password_reset", [.test(mail), .test("password")]), ("login_password", [.test("password")]),
+        ("backwards", [.test(pin)]),
       ] {
         generation.flows[name] = .test(name, account: .existing, steps: steps)
       }
@@ -149,7 +167,9 @@ extension TestDesk {
         generation.policies[name] = .test(
           name, resendAfter: [],
           limits: [
-            .test("verify", on: .verify, per: .identifier, max: 5, window: .seconds(86_400), lock: [.seconds(900), .seconds(3600)]),
+            .test(
+              "verify", on: .verify, per: .identifier, max: 5, window: .seconds(86_400),
+              lock: [.seconds(900), .seconds(3600)]),
             .test("send_ip", on: .send, per: .ip, max: 1000, window: .seconds(3600)),
           ], unknownAccount: name == mail ? .conceal : .reveal)
       }
@@ -165,17 +185,23 @@ extension TestDesk {
   }
 
   /// Runs a flow of one code to its end.
-  func pass(_ flow: String, _ provider: ProviderName, _ typed: String?, by client: ClientContext) async throws -> FlowView {
+  func pass(_ flow: String, _ provider: ProviderName, _ typed: String?, by client: ClientContext) async throws
+    -> FlowView
+  {
     let id = try await engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
-    _ = try await engine.begin(id, provider: provider.rawValue, fields: typed.map { ["phone": .text($0)] } ?? [:], client: client).get()
+    _ = try await engine.begin(
+      id, provider: provider.rawValue, fields: typed.map { ["phone": .text($0)] } ?? [:], client: client
+    ).get()
     await engine.deliveriesEnd()
     return try await engine.submit(id, fields: ["code": .text(code)], client: client).get()
   }
 
   /// Begins a full provider with all that it needs.
-  func secret(_ flow: String, _ fields: [String: String], provider: ProviderName = Self.pin, by client: ClientContext) async -> Result<
-    FlowView, Refusal
-  > {
+  func secret(_ flow: String, _ fields: [String: String], provider: ProviderName = Self.pin, by client: ClientContext)
+    async -> Result<
+      FlowView, Refusal
+    >
+  {
     switch await engine.create(flow, returnTo: nil, browser: nil, client: client) {
     case .failure(let refusal): .failure(refusal)
     case .success(let view):
@@ -186,11 +212,14 @@ extension TestDesk {
   /// Somebody who comes back from Google.
   /// - Parameter attested: whether Google has verified the address and is not authoritative for it.
   func google(
-    _ flow: String = "login", sub: String, email: String? = nil, verified: Bool = true, attested: Bool = false, by client: ClientContext
+    _ flow: String = "login", sub: String, email: String? = nil, verified: Bool = true, attested: Bool = false,
+    by client: ClientContext
   ) async throws -> Result<FlowView, Refusal> {
     let id = try await engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
     _ = try await engine.begin(id, provider: "google_oauth", fields: [:], client: client).get()
-    var fields: [String: InputValue] = ["sub": .text(sub), "verified": .text("\(verified)"), "attested": .text("\(attested)")]
+    var fields: [String: InputValue] = [
+      "sub": .text(sub), "verified": .text("\(verified)"), "attested": .text("\(attested)"),
+    ]
     fields["email"] = email.map { .text($0) }
     return await engine.submit(id, fields: fields, client: client)
   }

@@ -35,7 +35,12 @@ import Testing
   @Test(arguments: TestDesk.codes) func afterTheLockTheUnspentCodeWorks(by: ProviderName) async throws {
     let desk = try await TestDesk(by: by) {
       $0.policies[by] = .test(
-        by, limits: [.test("verify", on: .verify, per: .identifier, max: 2, window: .seconds(86_400), lock: [.seconds(60), .seconds(3600)])])
+        by,
+        limits: [
+          .test(
+            "verify", on: .verify, per: .identifier, max: 2, window: .seconds(86_400),
+            lock: [.seconds(60), .seconds(3600)])
+        ])
     }
     try await desk.registered()
     let id = try await desk.begun()
@@ -69,7 +74,8 @@ import Testing
     try await desk.registered()
     for (number, left) in [4, 3, 2, 1].enumerated() {
       desk.clock.advance(by: .seconds(900))
-      let id = try await desk.begun(phone: ["919999999999", "+91 99999-99999"][number % 2], address: [198, 51, 100, UInt8(number)])
+      let id = try await desk.begun(
+        phone: ["919999999999", "+91 99999-99999"][number % 2], address: [198, 51, 100, UInt8(number)])
       #expect(await desk.submit(id, desk.wrong, address: [203, 0, 113, UInt8(number)]).refusal?.attemptsLeft == left)
     }
   }
@@ -187,7 +193,8 @@ import Testing
     #expect(results.count { $0.refusal == nil } == 1)
     #expect(try await desk.store.sessions(of: account.id).count == 2, "one of registering, one of signing in")
     #expect(
-      try await desk.engine.view(try await desk.begunLater(), client: desk.client()).get().step?.attemptsLeft == 5, "rivals gave their tries back")
+      try await desk.engine.view(try await desk.begunLater(), client: desk.client()).get().step?.attemptsLeft == 5,
+      "rivals gave their tries back")
   }
 
   @Test(arguments: TestDesk.codes) func oneRightAmongTwentyWrongIsAtMostOneSuccess(by: ProviderName) async throws {
@@ -203,7 +210,10 @@ import Testing
   @Test(arguments: TestDesk.codes) func tenParallelSignInsOfOneAccountAllSucceed(by: ProviderName) async throws {
     let desk = try await TestDesk(by: by) {
       $0.policies[by] = .test(
-        by, resendAfter: [], limits: [.test("verify", on: .verify, per: .identifier, max: 5, window: .seconds(86_400), lock: [.seconds(900)])])
+        by, resendAfter: [],
+        limits: [
+          .test("verify", on: .verify, per: .identifier, max: 5, window: .seconds(86_400), lock: [.seconds(900)])
+        ])
     }
     try await desk.registered()
     var flows: [(FlowID, String)] = []
@@ -214,7 +224,9 @@ import Testing
   }
 
   /// Runs so many at once.
-  private func parallel<Answer: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int) async throws -> Answer) async throws -> [Answer] {
+  private func parallel<Answer: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int) async throws -> Answer)
+    async throws -> [Answer]
+  {
     try await withThrowingTaskGroup(of: Answer.self) { group in
       for number in 0..<count { group.addTask { try await body(number) } }
       var answers: [Answer] = []

@@ -5,8 +5,8 @@ import Testing
 
 @testable import MoongateCore
 
-/// Providers in Swift that were written for version 1 of MoongateSDK: they have no presentation, entrance, page, flow, case or role, and no round after a
-/// refusal. They go on working.
+/// Providers in Swift that were written for version 1 of MoongateSDK: they have no presentation, entrance, page, flow,
+/// case or role, and no round after a refusal. They go on working.
 @Suite struct VersionOneProviderTests {
   private static let pigeon: ProviderName = "pigeon"
   private static let post: ProviderName = "post"
@@ -16,10 +16,14 @@ import Testing
     let descriptor = ProviderDescriptor(
       name: pigeon, beginFields: [], submitFields: [InputField(name: "word", kind: .password)], settings: [],
       policy: PolicySource(file: "pigeon.lua", text: ""), identifierKinds: [],
-      outcomes: [Outcome("wrong_word", "That is not the word."), Outcome("no_word", "There is no word.", isFailure: false)],
+      outcomes: [
+        Outcome("wrong_word", "That is not the word."), Outcome("no_word", "There is no word.", isFailure: false),
+      ],
       words: StepWords(title: "Your word", instruction: "Say the word.", labels: ["word": "Word"]), sdk: 1)
 
-    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: [7]) }
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      .ask(descriptor.submitFields, state: [7])
+    }
 
     func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
       let word = Array(try input.text("word").utf8)
@@ -34,7 +38,8 @@ import Testing
   /// Codes by a messenger of its own.
   private struct Post: CodeProvider {
     let descriptor = ProviderDescriptor(
-      name: post, beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [InputField(name: "code", kind: .digits)],
+      name: post, beginFields: [InputField(name: "phone", kind: .phone)],
+      submitFields: [InputField(name: "code", kind: .digits)],
       settings: [], policy: PolicySource(file: "post.lua", text: ""), identifierKinds: [.phone], sdk: 1)
     let delivery: ToyDelivery
 
@@ -62,10 +67,14 @@ import Testing
   private func owner(_ desk: TestDesk) async throws -> ClientContext {
     let view = try await desk.submit(try await desk.begun("enter"), desk.code).get()
     let token = try #require(view.session?.token)
-    return desk.client(session: try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    return desk.client(
+      session: try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8))
+    )
   }
 
-  private func play(_ flow: String, _ word: String, _ desk: TestDesk, _ client: ClientContext) async throws -> Result<FlowView, Refusal> {
+  private func play(_ flow: String, _ word: String, _ desk: TestDesk, _ client: ClientContext) async throws -> Result<
+    FlowView, Refusal
+  > {
     let id = try await desk.engine.create(flow, returnTo: nil, browser: nil, client: client).get().id
     let begun = try await desk.engine.begin(id, provider: "pigeon", fields: [:], client: client).get()
     #expect(begun.step?.fields == [InputField(name: "word", kind: .password)])
@@ -85,13 +94,18 @@ import Testing
     let id = try await desk.begun("login")
     #expect(try await desk.submit(id, desk.code).get().due == Self.pigeon)
     _ = try await desk.engine.begin(id, provider: "pigeon", fields: [:], client: desk.client()).get()
-    let wrong = try #require(await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal)
-    #expect(wrong.code.name == "wrong_word" && wrong.code.status == 401 && wrong.sentence == "That is not the word." && wrong.attemptsLeft == 2)
+    let wrong = try #require(
+      await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal)
+    #expect(
+      wrong.code.name == "wrong_word" && wrong.code.status == 401 && wrong.sentence == "That is not the word."
+        && wrong.attemptsLeft == 2)
     let done = try await desk.engine.submit(id, fields: ["word": .text("coo")], client: desk.client()).get()
     #expect(done.status == .complete && done.session?.token != nil && done.passed.map(\.provider).contains(Self.pigeon))
 
     let token = try #require(done.session?.token)
-    let again = desk.client(session: try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    let again = desk.client(
+      session: try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8))
+    )
     #expect(try await play("pigeon_disable", "coo", desk, again).get().status == .complete)
     #expect(try await desk.store.account(account)?.credentials == [])
   }
@@ -105,16 +119,26 @@ import Testing
     let id = try await desk.begun("login")
     _ = try await desk.submit(id, desk.code).get()
     _ = try await desk.engine.begin(id, provider: "pigeon", fields: [:], client: desk.client()).get()
-    for _ in 0..<2 { #expect(await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal?.code.name == "wrong_word") }
-    #expect(await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal?.code == .tooManyAttempts)
-    #expect(await desk.engine.submit(id, fields: ["word": .text("coo")], client: desk.client()).refusal?.code == .tooManyAttempts)
+    for _ in 0..<2 {
+      #expect(
+        await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal?.code.name
+          == "wrong_word")
+    }
+    #expect(
+      await desk.engine.submit(id, fields: ["word": .text("moo")], client: desk.client()).refusal?.code
+        == .tooManyAttempts)
+    #expect(
+      await desk.engine.submit(id, fields: ["word": .text("coo")], client: desk.client()).refusal?.code
+        == .tooManyAttempts)
   }
 
   @Test func aCodeSignsAPersonIn() async throws {
     let delivery = ToyDelivery()
     let desk = try await desk([Post(delivery: delivery), Pigeon()], sender: Self.post)
     let id = try await desk.flow("enter")
-    _ = try await desk.engine.begin(id, provider: "post", fields: ["phone": .text("919999999999")], client: desk.client()).get()
+    _ = try await desk.engine.begin(
+      id, provider: "post", fields: ["phone": .text("919999999999")], client: desk.client()
+    ).get()
     let code = try #require(delivery.messages.last?.code)
     #expect(await desk.submit(id, code == "000000" ? "000001" : "000000").refusal?.code == .invalidCode)
     #expect(try await desk.submit(id, code).get().session?.token != nil)
@@ -124,7 +148,12 @@ import Testing
     let registry = try ProviderRegistry([Pigeon(), Post(delivery: ToyDelivery())])
     #expect(registry.presentation(of: Self.pigeon) == .form && registry.presentation(of: Self.post) == .codeEntry)
     #expect(registry.ownPage(of: Self.post) == "/auth/step/post" && registry.stepPage(of: Self.pigeon) == "/auth/step")
-    #expect(registry.descriptor(Self.pigeon)?.role == .keepsFactor && registry.descriptor(Self.post)?.role == [.provesIdentifier, .keepsFactor])
-    #expect(registry.all.allSatisfy { $0.descriptor.mistakes.isEmpty && $0.descriptor.flows.isEmpty && $0.descriptor.recordVersion == 1 })
+    #expect(
+      registry.descriptor(Self.pigeon)?.role == .keepsFactor
+        && registry.descriptor(Self.post)?.role == [.provesIdentifier, .keepsFactor])
+    #expect(
+      registry.all.allSatisfy {
+        $0.descriptor.mistakes.isEmpty && $0.descriptor.flows.isEmpty && $0.descriptor.recordVersion == 1
+      })
   }
 }

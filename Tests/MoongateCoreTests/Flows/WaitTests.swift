@@ -26,7 +26,9 @@ import Testing
     }
   }
 
-  private func provider(_ vendor: Vendor, first: StepAnswer = .wait(poll: .seconds(2), state: [1], showing: [.text("17")])) -> Scripted {
+  private func provider(
+    _ vendor: Vendor, first: StepAnswer = .wait(poll: .seconds(2), state: [1], showing: [.text("17")])
+  ) -> Scripted {
     Scripted(
       outcomes: [Outcome("declined", "You declined."), Outcome("timed_out", "Nobody answered.", isFailure: false)],
       begins: { _ in
@@ -36,16 +38,22 @@ import Testing
   }
 
   /// A desk, and the session of somebody who has just proved a number.
-  private func desk(_ provider: Scripted, sharesFlows: Bool = false, _ change: (inout TestGeneration) -> Void = { _ in }) async throws
+  private func desk(
+    _ provider: Scripted, sharesFlows: Bool = false, _ change: (inout TestGeneration) -> Void = { _ in }
+  ) async throws
     -> (TestDesk, ClientContext)
   {
     let desk = try await TestDesk(others: [provider], sharesFlows: sharesFlows) { generation in
-      generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(Self.toy, TestDesk.phone, isSkippable: true)])
+      generation.flows["step_up"] = .test(
+        "step_up", account: .existing, steps: [.test(Self.toy, TestDesk.phone, isSkippable: true)])
       change(&generation)
     }
-    let view = try await desk.engine.submit(try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()).get()
+    let view = try await desk.engine.submit(
+      try await desk.begun("register"), fields: ["code": .text(desk.code)], client: desk.client()
+    ).get()
     let token = try #require(view.session?.token)
-    let session = try #require(try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
+    let session = try #require(
+      try await SessionDirectory(store: desk.store, clock: desk.clock).find(TokenHash(of: token.reveal().utf8)))
     return (desk, desk.client(session: session))
   }
 
@@ -66,7 +74,8 @@ import Testing
     let (desk, client) = try await desk(provider(vendor))
     let id = try await open(desk, client)
     let step = try #require(try await desk.engine.view(id, client: client).get().step)
-    #expect(step.fields == [] && step.retryAfter == .seconds(2) && step.shown == [.text("17")] && step.attemptsLeft == 3)
+    #expect(
+      step.fields == [] && step.retryAfter == .seconds(2) && step.shown == [.text("17")] && step.attemptsLeft == 3)
     desk.clock.advance(by: .milliseconds(1_500))
     #expect(try await poll(desk, id, client).get().step?.retryAfter == .milliseconds(500))
     #expect(vendor.polls == 0, "not due yet")
@@ -74,7 +83,8 @@ import Testing
     #expect(try await desk.engine.view(id, client: client).get().step?.retryAfter == .zero)
     for _ in 0..<5 {
       let waiting = try await poll(desk, id, client).get()
-      #expect(waiting.step?.retryAfter == .seconds(2) && waiting.step?.attemptsLeft == 3, "a further wait is not counted")
+      #expect(
+        waiting.step?.retryAfter == .seconds(2) && waiting.step?.attemptsLeft == 3, "a further wait is not counted")
       desk.clock.advance(by: .seconds(2))
     }
     #expect(vendor.polls == 5)
@@ -103,7 +113,8 @@ import Testing
     }
     let account = try await desk.registered()
     let id = try await desk.flow("push")
-    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: desk.client()).get()
+    _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: desk.client())
+      .get()
     desk.clock.advance(by: .seconds(2))
     vendor.answers(.proved(Proof()))
     let done = try await poll(desk, id, desk.client()).get()
@@ -120,7 +131,8 @@ import Testing
 
   // MARK: what is counted
 
-  @Test(arguments: [("declined", 2), ("timed_out", 3)]) func refusalEndsTheWait(reason: String, left: Int) async throws {
+  @Test(arguments: [("declined", 2), ("timed_out", 3)]) func refusalEndsTheWait(reason: String, left: Int) async throws
+  {
     let vendor = Vendor()
     let (desk, client) = try await desk(provider(vendor))
     let id = try await open(desk, client)
@@ -133,7 +145,8 @@ import Testing
     // A page that is left open polls on: no further failure.
     #expect(await poll(desk, id, client).refusal?.code == .stepNotOpen)
     #expect(vendor.polls == 1)
-    #expect(try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get().step?.attemptsLeft == left)
+    #expect(
+      try await desk.engine.begin(id, provider: "toy", fields: [:], client: client).get().step?.attemptsLeft == left)
   }
 
   @Test func lockedStepIsNotPolled() async throws {
@@ -150,12 +163,14 @@ import Testing
     #expect(vendor.begins == 3 && vendor.polls == 3)
   }
 
-  /// Attack: whoever has the password sends the victim one prompt after the other, until they approve one to have peace.
+  /// Attack: whoever has the password sends the victim one prompt after the other, until they approve one to have
+  /// peace.
   @Test func everyPromptCountsOnBegin() async throws {
     let vendor = Vendor()
     let (desk, client) = try await desk(provider(vendor)) { generation in
       generation.policies[Self.toy] = .test(
-        Self.toy, limits: TestDesk.perAccount + [.test("prompts", on: .begin, per: .account, max: 2, window: .seconds(900))])
+        Self.toy,
+        limits: TestDesk.perAccount + [.test("prompts", on: .begin, per: .account, max: 2, window: .seconds(900))])
     }
     let id = try await open(desk, client)
     #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal == nil)
@@ -204,7 +219,8 @@ import Testing
     #expect(vendor.polls == 1)
   }
 
-  /// Attack: an interval of nothing, for which every client asks without a pause; or of days, for which a flow's row is kept.
+  /// Attack: an interval of nothing, for which every client asks without a pause; or of days, for which a flow's row is
+  /// kept.
   @Test(arguments: [Duration.zero, .milliseconds(999), .milliseconds(60_001), .seconds(-5)])
   func intervalOutOfBoundsIsAFault(_ interval: Duration) async throws {
     let vendor = Vendor()
@@ -231,7 +247,8 @@ import Testing
     #expect(vendor.polls == 0)
   }
 
-  /// Attack: the id of a flow that a browser began, read over a shoulder, and polled from another device until its owner approves.
+  /// Attack: the id of a flow that a browser began, read over a shoulder, and polled from another device until its
+  /// owner approves.
   @Test func anotherBrowserCannotPoll() async throws {
     let vendor = Vendor()
     let desk = try await TestDesk(others: [PhonePush(vendor: provider(vendor))]) { generation in
@@ -283,7 +300,13 @@ private struct PhonePush: FullProvider {
       policy: PolicySource(file: "toy.lua", text: ""), identifierKinds: [.phone])
   }
 
-  func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? { try ToyCode(name: "toy_code").readIdentifier(input) }
-  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await vendor.begin(step, input) }
-  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await vendor.submit(step, input) }
+  func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
+    try ToyCode(name: "toy_code").readIdentifier(input)
+  }
+  func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    try await vendor.begin(step, input)
+  }
+  func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+    try await vendor.submit(step, input)
+  }
 }

@@ -6,10 +6,12 @@ import Testing
 
 @Suite("The hashing threads") struct HashingPoolTests {
   private static func pool(
-    threads: Int = 1, queue: Int = 2, cost: HashCost = .cheap, steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    threads: Int = 1, queue: Int = 2, cost: HashCost = .cheap,
+    steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
   ) throws -> HashingPool {
     HashingPool(
-      keys: try KeyRing(master: [UInt8](repeating: 7, count: 32)), random: SeededRandom(), cost: cost, threads: threads, queue: queue,
+      keys: try KeyRing(master: [UInt8](repeating: 7, count: 32)), random: SeededRandom(), cost: cost, threads: threads,
+      queue: queue,
       steady: steady)
   }
 
@@ -55,7 +57,8 @@ import Testing
     #expect(await Self.all(10, of: pool).count == 10, "every place is back")
   }
 
-  @Test("who is cancelled while waiting leaves the line and gives the place back; what has begun is told") func cancelled() async throws {
+  @Test("who is cancelled while waiting leaves the line and gives the place back; what has begun is told")
+  func cancelled() async throws {
     // The clock is asked by whoever joins the line, and by the thread that takes them out of it.
     let asked = Atomic(0)
     let pool = try Self.pool(queue: 1, cost: Self.slow) {

@@ -9,7 +9,8 @@ import Testing
 @Suite struct HashingShareTests {
   private static func pool(threads: Int = 1, queue: Int = 15) throws -> HashingPool {
     HashingPool(
-      keys: try KeyRing(master: [UInt8](repeating: 7, count: 32)), random: SeededRandom(), cost: .cheap, threads: threads, queue: queue)
+      keys: try KeyRing(master: [UInt8](repeating: 7, count: 32)), random: SeededRandom(), cost: .cheap,
+      threads: threads, queue: queue)
   }
 
   @Test func anAddressHasAQuarterOfThePlaces() {
@@ -51,7 +52,8 @@ import Testing
     #expect(await fifth.value != nil)
   }
 
-  /// Attack: an address has as many secrets in the line as it may at every moment. Somebody else waits for one of them, not for all.
+  /// Attack: an address has as many secrets in the line as it may at every moment. Somebody else waits for one of them,
+  /// not for all.
   @Test func addressesTakeTurns() async throws {
     let pool = try Self.pool(queue: 63)
     let line = HashingQueue(threads: 1, steady: { .now })
@@ -62,7 +64,8 @@ import Testing
     while line.waiting > 0 || !Self.isServed(line) { await Task.yield() }
     var jobs = [first]
     for number in 1...4 {
-      jobs.append(try Self.job("flood \(number)", of: [1], pool, line) { order.withLock { $0.append("flood \(number)") } })
+      jobs.append(
+        try Self.job("flood \(number)", of: [1], pool, line) { order.withLock { $0.append("flood \(number)") } })
       while line.waiting < number { await Task.yield() }
     }
     jobs.append(try Self.job("other", of: [2], pool, line) { order.withLock { $0.append("other") } })
@@ -76,7 +79,8 @@ import Testing
   private static func isServed(_ line: HashingQueue) -> Bool { line.served > 0 }
 
   private static func job(
-    _ name: String, of address: [UInt8], _ pool: HashingPool, _ line: HashingQueue, _ body: @escaping @Sendable () -> Void
+    _ name: String, of address: [UInt8], _ pool: HashingPool, _ line: HashingQueue,
+    _ body: @escaping @Sendable () -> Void
   ) throws -> Task<Void, any Error> {
     try #require(pool.shares.enter(address) == .entered)
     let place = HashingPermit(pool, of: address)

@@ -6,7 +6,10 @@ import Testing
 @Suite("Hashes that are kept or imported") struct StoredHashTests {
   let hashing: SecretHashing
 
-  init() throws { hashing = SecretHashing(keys: try KeyRing(master: [UInt8](repeating: 7, count: 32)), random: SeededRandom(), cost: .cheap) }
+  init() throws {
+    hashing = SecretHashing(
+      keys: try KeyRing(master: [UInt8](repeating: 7, count: 32)), random: SeededRandom(), cost: .cheap)
+  }
 
   @Test(
     "are judged as they were made",
@@ -33,7 +36,10 @@ import Testing
   @Test("a bcrypt hash of a long password was made from its first 72 bytes") func longBcrypt() throws {
     let hash = "$2a$05$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui"
     let secret = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-    guard case .right(let rehashed?) = try hashing.verify(Array((secret + "chars after 72 are ignored").utf8), against: hash) else {
+    guard
+      case .right(let rehashed?) = try hashing.verify(
+        Array((secret + "chars after 72 are ignored").utf8), against: hash)
+    else {
       Issue.record("refused")
       return
     }
@@ -45,7 +51,8 @@ import Testing
     arguments: [
       ("", .unknownKind), ("plain", .unknownKind), ("$1$abc$def", .unknownKind), ("$2x$05$CCCC", .unknownKind),
       ("$argon2d$v=19$m=256,t=2,p=1$a$b", .unknownKind),
-      ("$argon2id$", .illFormed), ("$argon2id$v=18$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", .illFormed),
+      ("$argon2id$", .illFormed),
+      ("$argon2id$v=18$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", .illFormed),
       ("$argon2id$v=19$m=256,t=2$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", .illFormed),
       ("$argon2id$v=19$m=+256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", .illFormed),
       ("$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ=$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4", .illFormed),
@@ -77,15 +84,18 @@ import Testing
     // Without the pepper, or with another installation's, the same secret does not fit.
     let bare = try Argon2Hash(secret, cost: read.cost, pepper: nil, salt: read.salt)
     #expect(bare.digest != read.digest)
-    let others = SecretHashing(keys: try KeyRing(master: [UInt8](repeating: 8, count: 32)), random: SeededRandom(), cost: .cheap)
+    let others = SecretHashing(
+      keys: try KeyRing(master: [UInt8](repeating: 8, count: 32)), random: SeededRandom(), cost: .cheap)
     #expect(throws: HashingFault.unreadable(.illFormed)) { try others.verify(secret, against: first) }
   }
 
-  @Test("the cost that ships is Argon2id at 19 MiB, 2 passes, 1 lane; a cheaper one is raised at the next success") func cost() throws {
+  @Test("the cost that ships is Argon2id at 19 MiB, 2 passes, 1 lane; a cheaper one is raised at the next success")
+  func cost() throws {
     #expect(HashCost.shipped == HashCost(memory: 19_456, passes: 2, lanes: 1))
     let secret = Array("123456".utf8)
     let cheap = try hashing.hash(secret)
-    let shipped = SecretHashing(keys: try KeyRing(master: [UInt8](repeating: 7, count: 32)), random: SeededRandom(), cost: .shipped)
+    let shipped = SecretHashing(
+      keys: try KeyRing(master: [UInt8](repeating: 7, count: 32)), random: SeededRandom(), cost: .shipped)
     guard case .right(let raised?) = try shipped.verify(secret, against: cheap) else {
       Issue.record("not raised")
       return

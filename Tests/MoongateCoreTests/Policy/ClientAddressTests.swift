@@ -22,7 +22,9 @@ import Testing
     #expect(first.networkKey == neighbour.networkKey)
   }
 
-  @Test(arguments: [(8, true), (16, true), (17, false), (32, false)]) func blocksAreMatchedByTheirBits(prefix: Int, isIn: Bool) throws {
+  @Test(arguments: [(8, true), (16, true), (17, false), (32, false)]) func blocksAreMatchedByTheirBits(
+    prefix: Int, isIn: Bool
+  ) throws {
     let address = try #require(ClientAddress(bytes: [10, 1, 128, 1]))
     let network = try #require(ClientAddress(bytes: [10, 1, 0, 0])).masked(to: prefix)
     #expect(address.isIn(AddressBlock(network: network, prefix: prefix)) == isIn)

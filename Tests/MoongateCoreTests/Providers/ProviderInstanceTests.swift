@@ -12,13 +12,17 @@ import Testing
       name: "site", beginFields: [], submitFields: [InputField(name: "subject", kind: .text)], settings: [],
       policy: PolicySource(file: "site.lua", text: ""), identifierKinds: [.federated])
 
-    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask(descriptor.submitFields, state: []) }
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      .ask(descriptor.submitFields, state: [])
+    }
 
     func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
       let known = step.account?.identifiers.filter { $0.kind == .federated }.map(\.value).joined(separator: ",") ?? ""
       let subject = try input.text("subject")
       return .proved(
-        Proof(proved: [Identifier(kind: .federated, value: "https://site.example \(subject)", display: known)], firstName: known, record: .keep))
+        Proof(
+          proved: [Identifier(kind: .federated, value: "https://site.example \(subject)", display: known)],
+          firstName: known, record: .keep))
     }
   }
 
@@ -34,7 +38,9 @@ import Testing
     let step = StepContext(
       flow: "login", purpose: .prove, account: account, identifier: nil, state: [], now: 0, callback: nil,
       tools: StepTools(randomBytes: { [UInt8](repeating: 0, count: $0) }, web: web))
-    guard case .proved(let proof) = try await provider.submit(step, ProviderInput(fields: ["subject": .text("7")], defaultRegion: "IN")),
+    guard
+      case .proved(let proof) = try await provider.submit(
+        step, ProviderInput(fields: ["subject": .text("7")], defaultRegion: "IN")),
       let identity = proof.proved.first
     else { throw Wrong() }
     return identity
@@ -42,7 +48,9 @@ import Testing
 
   private struct Wrong: Error {}
   private struct NoWeb: WebClient {
-    func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer { throw WebFault(reason: "there is no web here") }
+    func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer {
+      throw WebFault(reason: "there is no web here")
+    }
   }
 
   /// Attack: the same subject at two sites, each behind an instance of one provider, is one person.
@@ -50,7 +58,9 @@ import Testing
     let own = try await Self.proved(Site())
     let work = try await Self.proved(try Self.renamed("work"))
     let club = try await Self.proved(try Self.renamed("club"))
-    #expect(own.value == "https://site.example 7" && work.value == "work https://site.example 7" && club.value == "club https://site.example 7")
+    #expect(
+      own.value == "https://site.example 7" && work.value == "work https://site.example 7"
+        && club.value == "club https://site.example 7")
   }
 
   /// Nothing of a proof is lost between an instance and the gateway.
@@ -61,8 +71,12 @@ import Testing
     let step = StepContext(
       flow: "login", purpose: .prove, account: nil, identifier: nil, state: [], now: 0, callback: nil,
       tools: StepTools(randomBytes: { [UInt8](repeating: 0, count: $0) }, web: NoWeb()))
-    guard case .proved(let proof) = try await work.submit(step, ProviderInput(fields: [:], defaultRegion: "IN")) else { throw Wrong() }
-    #expect(proof.proved.map(\.value) == ["work p"] && proof.attested.map(\.value) == ["work a"] && proof.claimed.map(\.value) == ["work c"])
+    guard case .proved(let proof) = try await work.submit(step, ProviderInput(fields: [:], defaultRegion: "IN")) else {
+      throw Wrong()
+    }
+    #expect(
+      proof.proved.map(\.value) == ["work p"] && proof.attested.map(\.value) == ["work a"]
+        && proof.claimed.map(\.value) == ["work c"])
     #expect(proof.firstName == "Asha" && proof.lastName == "Rao" && proof.facts == ["plan": "gold"])
     guard case .replaceOnce([7]) = proof.record else { throw Wrong() }
   }
@@ -70,7 +84,8 @@ import Testing
   /// Proves something in every field.
   private struct Teller: FullProvider {
     let descriptor = ProviderDescriptor(
-      name: "teller", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "", text: ""), identifierKinds: [.federated])
+      name: "teller", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "", text: ""),
+      identifierKinds: [.federated])
 
     func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .ask([], state: []) }
 
@@ -78,7 +93,8 @@ import Testing
       let named = { (value: String) in [Identifier(kind: .federated, value: value, display: value)] }
       return .proved(
         Proof(
-          proved: named("p"), attested: named("a"), claimed: named("c"), firstName: "Asha", lastName: "Rao", facts: ["plan": "gold"],
+          proved: named("p"), attested: named("a"), claimed: named("c"), firstName: "Asha", lastName: "Rao",
+          facts: ["plan": "gold"],
           record: .replaceOnce([7])))
     }
   }
@@ -103,22 +119,30 @@ import Testing
   @Test func anIdentityIsOfTheProviderThatItBeginsWith() throws {
     let registry = try ProviderRegistry([Site(), try Self.renamed("work")])
     let issuer = { (value: String) in registry.issuer(of: Identifier(kind: .federated, value: value, display: "")) }
-    #expect(issuer("work https://site.example 7") == "work" && issuer("https://site.example 7") == nil && issuer("club 7") == nil)
+    #expect(
+      issuer("work https://site.example 7") == "work" && issuer("https://site.example 7") == nil
+        && issuer("club 7") == nil)
     #expect(registry.issuer(of: Identifier(kind: .email, value: "work 7", display: "")) == nil)
   }
 
-  /// Whatever the SDK asks of a provider, an instance hands on. A requirement with a default would be answered by the default.
+  /// Whatever the SDK asks of a provider, an instance hands on. A requirement with a default would be answered by the
+  /// default.
   @Test func instancesForwardEachRequirementOfTheSDK() throws {
-    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
-    let instance = try String(contentsOf: root.appending(path: "Sources/MoongateCore/Providers/ProviderInstance.swift"), encoding: .utf8)
-    let sources = try FileManager.default.contentsOfDirectory(at: root.appending(path: "Sources/MoongateSDK"), includingPropertiesForKeys: nil)
+      .deletingLastPathComponent()
+    let instance = try String(
+      contentsOf: root.appending(path: "Sources/MoongateCore/Providers/ProviderInstance.swift"), encoding: .utf8)
+    let sources = try FileManager.default.contentsOfDirectory(
+      at: root.appending(path: "Sources/MoongateSDK"), includingPropertiesForKeys: nil)
     var seen: Set<String> = []
     for file in sources where file.pathExtension == "swift" {
       let text = try String(contentsOf: file, encoding: .utf8)
       for match in text.matches(of: /(?m)^public protocol (\w+): (?:\w*Provider|Sendable) \{\n((?:.*\n)*?)\}/) {
         let name = String(match.1)
-        let isForProviders = text.contains("public protocol \(name): Provider") || name == "IdentifierFormatting" || name.hasSuffix("Provider")
+        let isForProviders =
+          text.contains("public protocol \(name): Provider") || name == "IdentifierFormatting"
+          || name.hasSuffix("Provider")
         guard isForProviders, name != "Provider" else { continue }
         seen.insert(name)
         #expect(instance.contains("extension ProviderInstance: \(name) where Base: \(name)"), "\(name)")
@@ -127,19 +151,30 @@ import Testing
         }
       }
     }
-    #expect(seen.isSuperset(of: ["CodeProvider", "FullProvider", "IdentifierFormatting", "RehearsableProvider", "SecretImporting"]), "\(seen)")
+    #expect(
+      seen.isSuperset(of: [
+        "CodeProvider", "FullProvider", "IdentifierFormatting", "RehearsableProvider", "SecretImporting",
+      ]), "\(seen)")
   }
 
-  /// Attack: a provider that is there to prove numbers keeps a record, and so makes itself a factor that authorises changes of the account.
+  /// Attack: a provider that is there to prove numbers keeps a record, and so makes itself a factor that authorises
+  /// changes of the account.
   @Test func aRoleWithoutAFactorKeepsNoRecord() throws {
     let descriptor = { (kinds: [IdentifierKind], role: ProviderRole?) in
       ProviderDescriptor(
-        name: "x", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "x.lua", text: ""), identifierKinds: kinds, role: role)
+        name: "x", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "x.lua", text: ""),
+        identifierKinds: kinds, role: role)
     }
-    #expect(descriptor([], nil).role == .keepsFactor && descriptor([.email], nil).role == [.provesIdentifier, .keepsFactor])
-    #expect(descriptor([], nil).isSecondFactor && !descriptor([.email], nil).isSecondFactor)
-    #expect(descriptor([], .provesIdentifier).mistakes == ["its role says that it proves an identifier, and it declares no kind of identifier"])
     #expect(
-      descriptor([.email], .keepsFactor).mistakes == ["it declares kinds of identifier, and its role does not say that it proves one"])
+      descriptor([], nil).role == .keepsFactor && descriptor([.email], nil).role == [.provesIdentifier, .keepsFactor])
+    #expect(descriptor([], nil).isSecondFactor && !descriptor([.email], nil).isSecondFactor)
+    #expect(
+      descriptor([], .provesIdentifier).mistakes == [
+        "its role says that it proves an identifier, and it declares no kind of identifier"
+      ])
+    #expect(
+      descriptor([.email], .keepsFactor).mistakes == [
+        "it declares kinds of identifier, and its role does not say that it proves one"
+      ])
   }
 }

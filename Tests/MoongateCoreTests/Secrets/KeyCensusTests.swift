@@ -21,7 +21,8 @@ import Testing
   private func keep(_ account: String, _ records: [(ProviderName, [UInt8], KeyRing)]) async throws {
     var changes: [Change] = [.createAccount(Account(id: account, createdAt: now, lastSeenAt: now))]
     for (provider, record, keys) in records {
-      changes.append(.putProviderRecord(account: account, provider, sealed: try keys.seal(record, for: "\(provider) \(account)")))
+      changes.append(
+        .putProviderRecord(account: account, provider, sealed: try keys.seal(record, for: "\(provider) \(account)")))
     }
     guard case .applied = try await store.apply(changes, at: now) else {
       Issue.record("not stored")

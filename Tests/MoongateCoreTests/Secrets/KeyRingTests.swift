@@ -11,10 +11,12 @@ import Testing
 
   @Test func aCodeIsBoundToAllThatItIsGoodFor() throws {
     let flow = TokenHash(of: "f".utf8)
-    let mac = try keys().codeMAC("012345", flow: flow, provider: "phone_otp", identifier: "+919999999999", purpose: "login")
+    let mac = try keys().codeMAC(
+      "012345", flow: flow, provider: "phone_otp", identifier: "+919999999999", purpose: "login")
     let others = try [
       keys().codeMAC("012346", flow: flow, provider: "phone_otp", identifier: "+919999999999", purpose: "login"),
-      keys().codeMAC("012345", flow: TokenHash(of: "g".utf8), provider: "phone_otp", identifier: "+919999999999", purpose: "login"),
+      keys().codeMAC(
+        "012345", flow: TokenHash(of: "g".utf8), provider: "phone_otp", identifier: "+919999999999", purpose: "login"),
       keys().codeMAC("012345", flow: flow, provider: "email_code", identifier: "+919999999999", purpose: "login"),
       keys().codeMAC("012345", flow: flow, provider: "phone_otp", identifier: "+919999999998", purpose: "login"),
       keys().codeMAC("012345", flow: flow, provider: "phone_otp", identifier: "+919999999999", purpose: "register"),
@@ -23,7 +25,9 @@ import Testing
       keys(2).codeMAC("012345", flow: flow, provider: "phone_otp", identifier: "+919999999999", purpose: "login"),
     ]
     #expect(others.allSatisfy { $0 != mac })
-    #expect(try keys().codeMAC("012345", flow: flow, provider: "phone_otp", identifier: "+919999999999", purpose: "login") == mac)
+    #expect(
+      try keys().codeMAC("012345", flow: flow, provider: "phone_otp", identifier: "+919999999999", purpose: "login")
+        == mac)
   }
 
   @Test func aSealedRecordOpensForItsOwnerAlone() throws {
@@ -33,7 +37,9 @@ import Testing
     #expect(throws: (any Error).self) { try keys(2).open(sealed, for: "pin ac_1") }
   }
 
-  @Test func aShortKeyIsRefused() { #expect(throws: KeyRingError.self) { try KeyRing(master: [UInt8](repeating: 1, count: 31)) } }
+  @Test func aShortKeyIsRefused() {
+    #expect(throws: KeyRingError.self) { try KeyRing(master: [UInt8](repeating: 1, count: 31)) }
+  }
 
   @Test func theAssertionKeyIsTheSameAfterARestart() throws {
     #expect(try keys().assertionKey(period: 7).rawRepresentation == keys().assertionKey(period: 7).rawRepresentation)
@@ -48,7 +54,8 @@ import Testing
     let ready = KeyRing(try one.adding([UInt8](repeating: 2, count: 32)))
     let after = KeyRing(try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated()))
     let flow = TokenHash(of: "f".utf8)
-    let mac = { (keys: KeyRing) in keys.codeMAC("012345", flow: flow, provider: "pin", identifier: "", purpose: "login") }
+    let mac = { (keys: KeyRing) in keys.codeMAC("012345", flow: flow, provider: "pin", identifier: "", purpose: "login")
+    }
     let isGood = { (keys: KeyRing, mac: [UInt8], code: String) in
       keys.isMAC(mac, of: code, flow: flow, provider: "pin", identifier: "", purpose: "login")
     }
@@ -67,12 +74,14 @@ import Testing
     }
     #expect(after.pepperName != before.pepperName && after.currentName != before.currentName)
     #expect(try after.opening(before.seal([1], for: "x"), for: "x").key == before.currentName)
-    #expect(after.peppering(Array("$argon2id$v=19$m=8,t=1,p=1,keyid=\(before.pepperName)$x$y".utf8)) == [before.currentName])
+    #expect(
+      after.peppering(Array("$argon2id$v=19$m=8,t=1,p=1,keyid=\(before.pepperName)$x$y".utf8)) == [before.currentName])
     // A node that knows one key alone refuses what it cannot know.
     #expect(!isGood(before, mac(after), "012345") && before.peppered([3], by: after.pepperName) == nil)
   }
 
-  /// All parts of a gateway hold one ring: when its keys are exchanged, each makes things with the new one at once and still takes those of the old.
+  /// All parts of a gateway hold one ring: when its keys are exchanged, each makes things with the new one at once and
+  /// still takes those of the old.
   @Test func aRingIsExchangedUnderAllWhoHoldIt() throws {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
     let both = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
@@ -131,12 +140,18 @@ import Testing
     #expect(!after.isMAC(mac, of: "012345", flow: flow, provider: "pin", identifier: "", purpose: "login"))
     #expect(throws: (any Error).self) { try after.open(retired.seal([1], for: "device"), for: "device") }
     #expect(after.peppered([1], by: retired.pepperName) == nil)
-    #expect(!after.assertionKeys(period: 7).map(\.rawRepresentation).contains(retired.assertionKey(period: 7).rawRepresentation))
-    #expect(after.fingerprint != retired.fingerprint && after.fingerprint == DerivedKeys(both.current.master).counting.fingerprint)
+    #expect(
+      !after.assertionKeys(period: 7).map(\.rawRepresentation).contains(
+        retired.assertionKey(period: 7).rawRepresentation))
+    #expect(
+      after.fingerprint != retired.fingerprint
+        && after.fingerprint == DerivedKeys(both.current.master).counting.fingerprint)
   }
 
   @Test(arguments: [([1, 2], [1, 2], true), ([1, 2], [1, 3], false), ([1, 2], [1, 2, 3], false), ([], [], true)])
-  func comparingIsByValue(left: [UInt8], right: [UInt8], same: Bool) { #expect(constantTimeEquals(left, right) == same) }
+  func comparingIsByValue(left: [UInt8], right: [UInt8], same: Bool) {
+    #expect(constantTimeEquals(left, right) == same)
+  }
 
   @Test func secretsDoNotPrint() {
     let secret = SecretText("hunter2")
@@ -154,18 +169,23 @@ import Testing
   @Test(arguments: [([], ""), ([0], "AA"), ([255, 255], "__8"), ([1, 2, 3], "AQID"), ([0xfb, 0xff], "-_8")])
   func base64urlIsAsInTheRFC(bytes: [UInt8], text: String) { #expect(Base64URL.encode(bytes) == text) }
 
-  private func retired(recognising: Bool = true, at now: Timestamp) throws -> (before: KeyRing, after: KeyRing, text: String) {
+  private func retired(recognising: Bool = true, at now: Timestamp) throws -> (
+    before: KeyRing, after: KeyRing, text: String
+  ) {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
     let two = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
     let left = try #require(two.retiring(one.current.name, recognising: recognising, at: now))
     return (KeyRing(one), KeyRing(try MasterKeys(reading: Array(left.text.utf8))), left.text)
   }
 
-  /// Attack: somebody who has used up the attempts at a code waits until the oldest key is retired, and has them all again.
+  /// Attack: somebody who has used up the attempts at a code waits until the oldest key is retired, and has them all
+  /// again.
   @Test func aRetiredKeyStillNamesCountersAndOpensNothing() throws {
     let (before, after, text) = try retired(at: ManualClock.start)
     #expect(after.counterKey([[1], [2]]) == before.counterKey([[1], [2]]))
-    #expect(after.logHash("a") == before.logHash("a") && after.fingerprint == before.fingerprint && after.oldestName == before.oldestName)
+    #expect(
+      after.logHash("a") == before.logHash("a") && after.fingerprint == before.fingerprint
+        && after.oldestName == before.oldestName)
     #expect(after.holder(of: before.fingerprint) == before.currentName)
     #expect(!text.contains(Base64URL.encode([UInt8](repeating: 1, count: 32))) && after.names == [after.currentName])
     let flow = TokenHash(of: "f".utf8)
@@ -178,15 +198,18 @@ import Testing
     #expect(before.replace(by: ring) && before.currentName == after.currentName)
   }
 
-  /// Attack on ourselves: without the mark of a retired key the owner's device would be a stranger's, which strangers lock out.
+  /// Attack on ourselves: without the mark of a retired key the owner's device would be a stranger's, which strangers
+  /// lock out.
   @Test func devicesOfARetiredKeyAreKnownUntilTheirMarksAgeOut() throws {
     let now = ManualClock.start
     let (before, after, _) = try retired(at: now)
-    let text = try before.deviceToken(from: SeededRandom(seed: 1), for: "ac_1", passed: [ProviderName(test: "pin")], at: now)
+    let text = try before.deviceToken(
+      from: SeededRandom(seed: 1), for: "ac_1", passed: [ProviderName(test: "pin")], at: now)
     let device = after.device(text, at: now)
     #expect(after.knows(device, "ac_1", by: ProviderName(test: "pin")) && !after.knows(device, "ac_2", by: nil))
     #expect(after.device(text, at: now + DeviceToken.lifetime) == nil)
-    // Attack: who has stolen the key makes marks of devices for a year, each with attempts of its own. `--leaked` keeps nothing that opens them.
+    // Attack: who has stolen the key makes marks of devices for a year, each with attempts of its own. `--leaked` keeps
+    // nothing that opens them.
     let leaked = try retired(recognising: false, at: now)
     #expect(leaked.after.device(text, at: now) == nil && leaked.after.counterKey([[1]]) == before.counterKey([[1]]))
   }
@@ -202,11 +225,13 @@ import Testing
 
   @Test func whatIsLeftOfAKeyGoesWhenItIsOfNoUse() throws {
     let now = ManualClock.start
-    let ring = try (2...4 as ClosedRange<UInt8>).reduce(try MasterKeys(only: [UInt8](repeating: 1, count: 32))) { ring, byte in
+    let ring = try (2...4 as ClosedRange<UInt8>).reduce(try MasterKeys(only: [UInt8](repeating: 1, count: 32))) {
+      ring, byte in
       try #require(try ring.adding([UInt8](repeating: byte, count: 32)).rotated())
     }
     let names = ring.members.map(\.name)
-    let one = try #require(ring.retiring(names[1], recognising: true, at: now)?.retiring(names[0], recognising: true, at: now))
+    let one = try #require(
+      ring.retiring(names[1], recognising: true, at: now)?.retiring(names[0], recognising: true, at: now))
     #expect(one.members.map(\.role) == [.retired, .retired, .former, .current])
     // A year later: the oldest one still counts, the other recognises nobody any more.
     let later = try #require(one.retiring(names[2], recognising: true, at: now + DeviceToken.lifetime))

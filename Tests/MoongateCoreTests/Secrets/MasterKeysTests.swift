@@ -26,7 +26,10 @@ import Testing
 
   @Test func oneKeyIsItsBytes() throws {
     // Whatever they are: a final newline is a part of it, as it always was.
-    for bytes in [Self.master(0), Self.master(255), Array("0123456789abcdef0123456789abcdef\n".utf8), Array("current".utf8) + Self.master(9)] {
+    for bytes in [
+      Self.master(0), Self.master(255), Array("0123456789abcdef0123456789abcdef\n".utf8),
+      Array("current".utf8) + Self.master(9),
+    ] {
       let masters = try MasterKeys(reading: bytes)
       #expect(masters.members.count == 1 && masters.current.master == bytes && masters.oldest.role == .current)
       #expect(KeyRing(masters).fingerprint == (try KeyRing(master: bytes)).fingerprint)
@@ -37,7 +40,9 @@ import Testing
   }
 
   @Test func aRingIsReadAsItIsWritten() throws {
-    let ring = try read([Self.line("former", 1), Self.line("former", 2), Self.line("current", 3), Self.line("coming", 4)])
+    let ring = try read([
+      Self.line("former", 1), Self.line("former", 2), Self.line("current", 3), Self.line("coming", 4),
+    ])
     #expect(ring.members.map(\.role) == [.former, .former, .current, .coming])
     #expect(ring.current.master == Self.master(3) && ring.oldest.master == Self.master(1))
     #expect(try MasterKeys(reading: Array(ring.text.utf8)).text == ring.text)
@@ -68,7 +73,10 @@ import Testing
     for length in 0..<(whole.utf8.count - 1) {
       let cut = String(whole.prefix(length))
       #expect(problem(cut) != nil, "\(length)")
-      if length > 33 { #expect(problem(cut).map { if case .malformed = $0 { true } else { false } } == true, "\(length): taken for one key") }
+      if length > 33 {
+        #expect(
+          problem(cut).map { if case .malformed = $0 { true } else { false } } == true, "\(length): taken for one key")
+      }
     }
     let name = DerivedKeys.name(of: Self.master(2))
     for (lines, line, words) in [
@@ -77,7 +85,10 @@ import Testing
       ([Self.line("current", 1), Self.line("former", 2)], 2, "former keys stand before"),
       ([Self.line("former", 1), Self.line("coming", 2), Self.line("current", 3)], 2, "before there is a current one"),
       ([Self.line("former", 1), Self.line("current", 1)], 2, "same key as line 1"),
-      ([Self.line("former", 1), "", "current \(name) \(Base64URL.encode(Self.master(3)))"], 3, "does not go with its name"),
+      (
+        [Self.line("former", 1), "", "current \(name) \(Base64URL.encode(Self.master(3)))"], 3,
+        "does not go with its name"
+      ),
       ([Self.line("current", 1), "currant \(name) x"], 2, "a line of a ring is"),
       ([Self.line("former", 1), "-----", Self.line("current", 2)], 2, "a line of a ring is"),
       (["\u{feff}" + Self.line("former", 1), Self.line("current", 2)], 1, "a line of a ring is"),

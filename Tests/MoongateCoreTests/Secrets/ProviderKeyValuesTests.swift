@@ -39,11 +39,15 @@ import Testing
       #expect(try await store.value(for: "a") == nil)
       #expect(try await store.setOnce([3], for: "a", expiresIn: .seconds(30 * 86_400)))
       await #expect(throws: KeyValueFault.invalidKey(bytes: 0)) { try await store.value(for: "") }
-      await #expect(throws: KeyValueFault.invalidKey(bytes: 258)) { try await store.take(String(repeating: "é", count: 129)) }
+      await #expect(throws: KeyValueFault.invalidKey(bytes: 258)) {
+        try await store.take(String(repeating: "é", count: 129))
+      }
       await #expect(throws: KeyValueFault.valueTooLong(bytes: 16_385)) {
         try await store.set([UInt8](repeating: 0, count: 16_385), for: "c", expiresIn: .seconds(1))
       }
-      await #expect(throws: KeyValueFault.invalidLifetime(.milliseconds(999))) { try await store.set([], for: "c", expiresIn: .milliseconds(999)) }
+      await #expect(throws: KeyValueFault.invalidLifetime(.milliseconds(999))) {
+        try await store.set([], for: "c", expiresIn: .milliseconds(999))
+      }
       await #expect(throws: KeyValueFault.invalidLifetime(.seconds(2_592_001))) {
         try await store.setOnce([], for: "c", expiresIn: .seconds(2_592_001))
       }
@@ -61,14 +65,16 @@ import Testing
     #expect(try await values().value(for: "handle") == [1])
   }
 
-  /// Attack: somebody who reads the database learns handles; somebody who writes to it puts one approval in the place of another.
+  /// Attack: somebody who reads the database learns handles; somebody who writes to it puts one approval in the place
+  /// of another.
   @Test func theDatabaseTellsNothingAndAcceptsNothing() async throws {
     try await values().set(Array("approved".utf8), for: "handle-of-mallory", expiresIn: .seconds(60))
     let row = try #require(try await store.providerValues(after: nil, limit: 1).first)
     let text = String(decoding: row.sealed + row.place.key, as: UTF8.self)
     #expect(!text.contains("handle") && !text.contains("approved"))
     let victim = SealedProviderValue.place(of: "handle-of-asha", for: "push", by: keys)
-    try await store.replaceProviderValue(row, by: ProviderValue(place: victim, sealed: row.sealed, expiresAt: row.expiresAt), at: clock.now())
+    try await store.replaceProviderValue(
+      row, by: ProviderValue(place: victim, sealed: row.sealed, expiresAt: row.expiresAt), at: clock.now())
     await #expect(throws: KeyValueFault.unavailable) { try await values().value(for: "handle-of-asha") }
     #expect(log.lines.contains { $0.contains("a value cannot be opened") })
   }
@@ -77,7 +83,8 @@ import Testing
     for number in 0..<KeyValueLimits.entries {
       let place = SealedProviderValue.place(of: "\(number)", for: "push", by: keys)
       _ = try await store.putProviderValue(
-        ProviderValue(place: place, sealed: [1], expiresAt: clock.now() + .seconds(60)), ProviderValueRule(), at: clock.now())
+        ProviderValue(place: place, sealed: [1], expiresAt: clock.now() + .seconds(60)), ProviderValueRule(),
+        at: clock.now())
     }
     await #expect(throws: KeyValueFault.full) { try await values().set([1], for: "one more", expiresIn: .seconds(60)) }
     try await values().set([1], for: "0", expiresIn: .seconds(60))

@@ -5,10 +5,13 @@ import Testing
 /// What providers write about a step has nothing of the step in it.
 @Suite struct RedactionTests {
   @Test(arguments: [
-    ("the code 532917 was wrong", "the code [redacted] was wrong"), ("532917532917", "[redacted]"), ("code=\"532917\"", "code=\"[redacted]\""),
-    ("asha@example.com", "[redacted]"), ("ASHA@Example.COM is new", "[redacted] is new"), ("to=asha%40example.com&x", "to=[redacted]&x"),
+    ("the code 532917 was wrong", "the code [redacted] was wrong"), ("532917532917", "[redacted]"),
+    ("code=\"532917\"", "code=\"[redacted]\""),
+    ("asha@example.com", "[redacted]"), ("ASHA@Example.COM is new", "[redacted] is new"),
+    ("to=asha%40example.com&x", "to=[redacted]&x"),
     // Two letters are hidden where they stand alone.
-    ("IN is valid IN india", "[redacted] is valid [redacted] india"), ("s3cret/+ ä and more", "[redacted] and more"), ("nothing", "nothing"),
+    ("IN is valid IN india", "[redacted] is valid [redacted] india"), ("s3cret/+ ä and more", "[redacted] and more"),
+    ("nothing", "nothing"),
     ("typed 53 29 17", "typed [redacted]"), ("typed 53-29-17", "typed 53-29-17"), ("", ""),
   ]) func hides(_ text: String, _ expected: String) {
     #expect(Redaction(["53 29 17", " asha@example.com ", "IN", "s3cret/+ ä", ""])(text) == expected)
@@ -21,6 +24,8 @@ import Testing
 
   /// Attack: a text that is not well formed, or that a mark would be part of.
   @Test func anythingMaySend() {
-    #expect(Redaction(["[redacted]", "\u{0}", "\u{1F468}\u{200D}\u{1F469}"])("a \u{1F468}\u{200D}\u{1F469} b") == "a [redacted] b")
+    #expect(
+      Redaction(["[redacted]", "\u{0}", "\u{1F468}\u{200D}\u{1F469}"])("a \u{1F468}\u{200D}\u{1F469} b")
+        == "a [redacted] b")
   }
 }

@@ -42,14 +42,20 @@ import Testing
     SessionChanges(latest: latest, tokens: [], accounts: [], isIncomplete: true)
   }
 
-  /// Attack: a sign-out between a cache's question and the first look is told by none. What was remembered before that look is forgotten.
+  /// Attack: a sign-out between a cache's question and the first look is told by none. What was remembered before that
+  /// look is forgotten.
   @Test func whatHappensIsToldAndNothingElse() async {
     #expect(
-      await told([Self.changes(4, ["before"]), Self.changes(4), Self.changes(5, ["ac_1"])]) == [Self.everything(4), Self.changes(5, ["ac_1"])])
+      await told([Self.changes(4, ["before"]), Self.changes(4), Self.changes(5, ["ac_1"])]) == [
+        Self.everything(4), Self.changes(5, ["ac_1"]),
+      ])
   }
 
   /// Attack: a sign-out on the server that took over, under a number that this gateway has seen on the one before.
   @Test func afterAnOutageNothingThatIsRememberedIsBelieved() async {
-    #expect(await told([Self.changes(5), nil, nil, Self.changes(5), Self.changes(5)]) == [Self.everything(5), Self.everything(5)])
+    #expect(
+      await told([Self.changes(5), nil, nil, Self.changes(5), Self.changes(5)]) == [
+        Self.everything(5), Self.everything(5),
+      ])
   }
 }

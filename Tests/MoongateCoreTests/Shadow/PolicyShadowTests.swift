@@ -5,7 +5,8 @@ import Testing
 
 @testable import MoongateCore
 
-/// A candidate that looks on: it reports each decision that it would make otherwise, by its cause, and does nothing else.
+/// A candidate that looks on: it reports each decision that it would make otherwise, by its cause, and does nothing
+/// else.
 @Suite struct PolicyShadowTests {
   private static let phone = TestDesk.phone
   private static let send = FunctionName("policies/phone_otp.send")
@@ -15,14 +16,18 @@ import Testing
 
   /// What a test's policies are: no timer, so that each act is its own.
   private static func policy(
-    verify: Limit = .test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)]), sends: Int = 9,
+    verify: Limit = .test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)]),
+    sends: Int = 9,
     more: [Limit] = [], resendAfter: [Duration] = [], send: FunctionName? = nil, judge: FunctionName? = nil
   ) -> ProviderPolicy {
     let plain = ProviderPolicy.test(
-      phone, resendAfter: resendAfter, limits: [verify, .test("send", on: .send, per: .phone, max: sends, window: .seconds(3600))] + more)
+      phone, resendAfter: resendAfter,
+      limits: [verify, .test("send", on: .send, per: .phone, max: sends, window: .seconds(3600))] + more)
     return ProviderPolicy(
-      provider: plain.provider, code: plain.code, resendAfter: plain.resendAfter, limits: plain.limits, unknownAccount: plain.unknownAccount,
-      message: plain.message, send: send, verify: judge, locations: ["timers.resend_after": SourceLocation(file: "policies/test.lua", line: 3)])
+      provider: plain.provider, code: plain.code, resendAfter: plain.resendAfter, limits: plain.limits,
+      unknownAccount: plain.unknownAccount,
+      message: plain.message, send: send, verify: judge,
+      locations: ["timers.resend_after": SourceLocation(file: "policies/test.lua", line: 3)])
   }
 
   private func desk(_ change: (inout TestGeneration) -> Void = { _ in }) async throws -> TestDesk {
@@ -50,7 +55,8 @@ import Testing
     #expect(status.failure == nil)
     return status.tally.differences.map { cause, difference in
       #expect(!difference.decisions.isEmpty && difference.decisions.count <= 5 && difference.first <= difference.last)
-      return "\(difference.count) × \(cause.about): \(cause.active) → \(cause.candidate)" + (cause.rule.map { " by \($0)" } ?? "")
+      return "\(difference.count) × \(cause.about): \(cause.active) → \(cause.candidate)"
+        + (cause.rule.map { " by \($0)" } ?? "")
     }
   }
 
@@ -83,19 +89,26 @@ import Testing
   private static let injected = [
     Injected(
       testDescription: "fewer tries",
-      change: { $0.policies[phone] = policy(verify: .test("verify", on: .verify, per: .phone, max: 2, window: .seconds(900))) },
+      change: {
+        $0.policies[phone] = policy(verify: .test("verify", on: .verify, per: .phone, max: 2, window: .seconds(900)))
+      },
       mistakes: 3, seen: ["2 × verify phone_otp: ok → too_many_attempts by policies/test.lua:1"]),
     Injected(
       testDescription: "more tries",
-      before: { $0.policies[phone] = policy(verify: .test("verify", on: .verify, per: .phone, max: 2, window: .seconds(900))) },
+      before: {
+        $0.policies[phone] = policy(verify: .test("verify", on: .verify, per: .phone, max: 2, window: .seconds(900)))
+      },
       change: { $0.policies[phone] = policy() }, mistakes: 3,
       seen: ["2 × verify phone_otp: too_many_attempts → ok by policies/test.lua:1"]),
     Injected(
-      testDescription: "no sends", change: { $0.policies[phone] = policy(more: [.test("few", on: .send, per: .ip, max: 1, window: .seconds(900))]) },
+      testDescription: "no sends",
+      change: { $0.policies[phone] = policy(more: [.test("few", on: .send, per: .ip, max: 1, window: .seconds(900))]) },
       signIns: 2, seen: ["1 × send phone_otp: ok → rate_limited by policies/test.lua:1"]),
     Injected(
       testDescription: "a limit on begins",
-      change: { $0.policies[phone] = policy(more: [.test("begins", on: .begin, per: .ip, max: 1, window: .seconds(900))]) },
+      change: {
+        $0.policies[phone] = policy(more: [.test("begins", on: .begin, per: .ip, max: 1, window: .seconds(900))])
+      },
       signIns: 2, seen: ["1 × begin phone_otp: ok → rate_limited by policies/test.lua:1"]),
     Injected(
       testDescription: "send denies",
@@ -113,7 +126,10 @@ import Testing
       testDescription: "verify fails",
       change: {
         $0.policies[phone] = policy(judge: verify)
-        $0.verdicts[verify] = { _ in .fault(PolicyFault(kind: .error, location: SourceLocation(file: "policies/test.lua", line: 8), message: "nil")) }
+        $0.verdicts[verify] = { _ in
+          .fault(
+            PolicyFault(kind: .error, location: SourceLocation(file: "policies/test.lua", line: 8), message: "nil"))
+        }
       }, seen: ["1 × verify phone_otp: ok → policy_error by policies/test.lua:8"]),
     Injected(
       testDescription: "a number that varies",
@@ -121,7 +137,8 @@ import Testing
         let plain = Limit.test("verify", on: .verify, per: .phone, max: 1, window: .seconds(900))
         $0.policies[phone] = policy(
           verify: Limit(
-            name: "verify", action: .verify, key: .phone, max: .varying(lowest: 1, highest: 9, most), window: plain.window, counts: plain.counts,
+            name: "verify", action: .verify, key: .phone, max: .varying(lowest: 1, highest: 9, most),
+            window: plain.window, counts: plain.counts,
             lock: [],
             disables: false, location: plain.location))
         $0.values[most] = { _ in 1 }
@@ -129,7 +146,8 @@ import Testing
     Injected(
       testDescription: "no such provider", change: { $0.policies[phone] = nil },
       seen: [
-        "1 × begin phone_otp: ok → not_configured by gateway.lua", "1 × send phone_otp: ok → not_configured by gateway.lua",
+        "1 × begin phone_otp: ok → not_configured by gateway.lua",
+        "1 × send phone_otp: ok → not_configured by gateway.lua",
         "1 × verify phone_otp: ok → not_configured by gateway.lua",
       ]),
     Injected(
@@ -137,7 +155,10 @@ import Testing
       seen: ["1 × flow login: existing: phone_otp → no such flow by flows/login.lua:1"]),
     Injected(
       testDescription: "other steps",
-      change: { $0.flows["login"] = .test("login", account: .existing, steps: [.test(phone), .test(TestDesk.pin, isSkippable: true)]) },
+      change: {
+        $0.flows["login"] = .test(
+          "login", account: .existing, steps: [.test(phone), .test(TestDesk.pin, isSkippable: true)])
+      },
       seen: ["1 × flow login: existing: phone_otp → existing: phone_otp, pin (may be skipped) by flows/login.lua:1"]),
     Injected(
       testDescription: "a condition",
@@ -179,8 +200,15 @@ import Testing
   }
 
   @Test func aLimitOnRegistrationsIsSeen() async throws {
-    let desk = try await desk { $0.policies[Self.phone] = Self.policy(more: [.test("new", on: .register, per: .ip, max: 9, window: .seconds(900))]) }
-    try watch(desk) { $0.policies[Self.phone] = Self.policy(more: [.test("new", on: .register, per: .ip, max: 1, window: .seconds(9_000))]) }
+    let desk = try await desk {
+      $0.policies[Self.phone] = Self.policy(more: [.test("new", on: .register, per: .ip, max: 9, window: .seconds(900))]
+      )
+    }
+    try watch(desk) {
+      $0.policies[Self.phone] = Self.policy(more: [
+        .test("new", on: .register, per: .ip, max: 1, window: .seconds(9_000))
+      ])
+    }
     for number in ["918888888888", "917777777777"] { try await desk.registered(number) }
     let told = try await seen(desk)
     #expect(told == ["1 × register phone_otp: ok → rate_limited by policies/test.lua:1"])
@@ -188,11 +216,14 @@ import Testing
 
   // MARK: requests
 
-  private func route(_ path: String, groups: [String]? = nil, open: Bool = false, decide: FunctionName? = nil, line: Int) throws -> Route {
+  private func route(
+    _ path: String, groups: [String]? = nil, open: Bool = false, decide: FunctionName? = nil, line: Int
+  ) throws -> Route {
     let parts = path.split(separator: "/")
     let pattern = PathPattern(text: path, segments: parts.map { $0 == "**" ? .anySegments : .glob(Array($0.utf8)) })
     return Route(
-      host: nil, path: pattern, methods: nil, upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 1)], isOpen: open, flow: "login",
+      host: nil, path: pattern, methods: nil, upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 1)],
+      isOpen: open, flow: "login",
       requirement: nil, decide: decide, timeout: .seconds(1), allowsUpgrade: false, headers: [], bodyLimit: nil,
       groups: groups.map { GroupRequirement(anyOf: $0.compactMap { GroupName(rawValue: $0) }) },
       location: SourceLocation(file: "routes.lua", line: line))
@@ -200,8 +231,14 @@ import Testing
 
   @Test func whoGetsWhereIsSeen() async throws {
     let decide = FunctionName("routes[1].decide")
-    let before = [try route("/a/**", line: 1), try route("/b/**", line: 2), try route("/c/**", line: 3), try route("/d/**", open: true, line: 4)]
-    let after = [try route("/a/**", groups: ["ops"], line: 11), try route("/c/**", decide: decide, line: 12), try route("/d/**", line: 13)]
+    let before = [
+      try route("/a/**", line: 1), try route("/b/**", line: 2), try route("/c/**", line: 3),
+      try route("/d/**", open: true, line: 4),
+    ]
+    let after = [
+      try route("/a/**", groups: ["ops"], line: 11), try route("/c/**", decide: decide, line: 12),
+      try route("/d/**", line: 13),
+    ]
     let desk = try await desk { $0.routes = RouteTable(routes: before) }
     try watch(desk) {
       $0.routes = RouteTable(routes: after)
@@ -211,20 +248,24 @@ import Testing
     let now = desk.clock.now()
     let session = SessionSnapshot(
       session: Session(
-        id: "se_1", token: SessionToken(from: SystemRandom()).hash, account: account.id, createdAt: now, expiresAt: now + .seconds(900),
+        id: "se_1", token: SessionToken(from: SystemRandom()).hash, account: account.id, createdAt: now,
+        expiresAt: now + .seconds(900),
         idle: .seconds(900),
         lastSeenAt: now, passed: [], userAgent: nil), account: account)
     for (path, query, snapshot) in [
-      ("/a/1", "", session), ("/b/%31", "", session), ("/c/1", "x=1", session), ("/c/1", "", session), ("/d/1", "", nil),
+      ("/a/1", "", session), ("/b/%31", "", session), ("/c/1", "x=1", session), ("/c/1", "", session),
+      ("/d/1", "", nil),
     ] {
       desk.shadow.take(
         WatchedRequest(
-          facts: RequestFacts(method: "GET", host: "localhost", path: path, query: query), address: .unspecified, userAgent: nil, session: snapshot),
+          facts: RequestFacts(method: "GET", host: "localhost", path: path, query: query), address: .unspecified,
+          userAgent: nil, session: snapshot),
         DecisionID(from: SystemRandom()), at: now)
     }
     #expect(
       try await seen(desk) == [
-        "1 × request: pass → closed by routes.lua:12", "1 × request: pass → forbidden by routes.lua:11", "1 × request: pass → no_route by routes.lua",
+        "1 × request: pass → closed by routes.lua:12", "1 × request: pass → forbidden by routes.lua:11",
+        "1 × request: pass → no_route by routes.lua",
         "1 × request: pass → unauthenticated by routes.lua:13",
       ])
     #expect(desk.shadow.status?.tally.judged == ["request": 5])
@@ -237,7 +278,9 @@ import Testing
     let desk = try await desk()
     try watch(desk) {
       $0.policies[Self.phone] = Self.policy(
-        verify: .test("verify", on: .verify, per: .phone, max: 1, window: .seconds(86_400), lock: [.seconds(86_400)], disables: true))
+        verify: .test(
+          "verify", on: .verify, per: .phone, max: 1, window: .seconds(86_400), lock: [.seconds(86_400)], disables: true
+        ))
     }
     let messages = desk.delivery.messages.count
     try await signIn(desk, mistakes: 3)
@@ -255,7 +298,8 @@ import Testing
     #expect(desk.shadow.status == nil)
   }
 
-  /// Attack: reasons that a function makes up, one for each visitor, and requests faster than anybody can compare them, until the memory is full.
+  /// Attack: reasons that a function makes up, one for each visitor, and requests faster than anybody can compare them,
+  /// until the memory is full.
   @Test func nothingGrowsWithoutBound() async throws {
     let desk = try await desk { $0.routes = RouteTable(routes: []) }
     let decide = FunctionName("routes[1].decide")
@@ -267,7 +311,8 @@ import Testing
       $0.verdicts[decide] = { _ in .allow }
     }
     let subject = StepSubject(
-      provider: Self.phone, identifier: nil, account: nil, conceals: false, flow: TokenHash(bytes: []), challenge: nil, address: .unspecified)
+      provider: Self.phone, identifier: nil, account: nil, conceals: false, flow: TokenHash(bytes: []), challenge: nil,
+      address: .unspecified)
     var judge: ShadowJudge?
     for round in 0..<2 {
       for number in 0..<3_000 {
@@ -279,7 +324,8 @@ import Testing
         guard desk.shadow.hasRoom() else { continue }
         desk.shadow.take(
           WatchedRequest(
-            facts: RequestFacts(method: "GET", host: "h", path: "/", query: ""), address: .unspecified, userAgent: nil, session: nil),
+            facts: RequestFacts(method: "GET", host: "h", path: "/", query: ""), address: .unspecified, userAgent: nil,
+            session: nil),
           DecisionID(from: SystemRandom()), at: at)
       }
       while await desk.shadow.look(nil, &judge) {}
@@ -287,16 +333,20 @@ import Testing
     let status = try #require(desk.shadow.status)
     #expect(status.tally.differences.count == ShadowTally.mostCauses)
     #expect(status.tally.judged == ["step": 2 * PolicyShadow.mostActs, "request": 2 * PolicyShadow.mostRequests])
-    #expect(status.dropped == ["step": 6_000 - 2 * PolicyShadow.mostActs, "request": 6_000 - 2 * PolicyShadow.mostRequests])
     #expect(
-      status.tally.others == 2 * PolicyShadow.mostActs + 2 * PolicyShadow.mostRequests - status.tally.differences.map(\.difference.count).reduce(0, +)
+      status.dropped == ["step": 6_000 - 2 * PolicyShadow.mostActs, "request": 6_000 - 2 * PolicyShadow.mostRequests])
+    #expect(
+      status.tally.others == 2 * PolicyShadow.mostActs + 2 * PolicyShadow.mostRequests
+        - status.tally.differences.map(\.difference.count).reduce(0, +)
     )
-    let families = Dictionary(uniqueKeysWithValues: desk.shadow.families.map { ($0.name, $0.samples.map(\.value).reduce(0, +)) })
+    let families = Dictionary(
+      uniqueKeysWithValues: desk.shadow.families.map { ($0.name, $0.samples.map(\.value).reduce(0, +)) })
     #expect(families["moongate_shadow"] == 1 && families["moongate_shadow_dropped_total"] == Double(12_000 - 4 * 1_536))
     // A path that is too long to be kept is not looked at.
     desk.shadow.take(
       WatchedRequest(
-        facts: RequestFacts(method: "GET", host: "h", path: "/" + String(repeating: "x", count: 9_000), query: ""), address: .unspecified,
+        facts: RequestFacts(method: "GET", host: "h", path: "/" + String(repeating: "x", count: 9_000), query: ""),
+        address: .unspecified,
         userAgent: nil,
         session: nil), DecisionID(from: SystemRandom()), at: desk.clock.now())
     #expect(await desk.shadow.look(nil, &judge) == false)
@@ -317,8 +367,12 @@ import Testing
   @Test func countersThatFailEndItWithWords() async throws {
     struct NoMemory: Error {}
     let desk = try await desk()
-    let shadow = PolicyShadow(generations: desk.generations, keys: desk.keys, random: SystemRandom()) { throw NoMemory() }
-    shadow.begin(TestGeneration(id: "candidate", gateway: .test(), flows: [], policies: []), folder: "/candidate", by: nil, at: desk.clock.now())
+    let shadow = PolicyShadow(generations: desk.generations, keys: desk.keys, random: SystemRandom()) {
+      throw NoMemory()
+    }
+    shadow.begin(
+      TestGeneration(id: "candidate", gateway: .test(), flows: [], policies: []), folder: "/candidate", by: nil,
+      at: desk.clock.now())
     var judge: ShadowJudge?
     #expect(await shadow.look(nil, &judge) == false)
     #expect(shadow.status?.failure == "its functions or counters cannot be made: NoMemory()" && !shadow.isOn)
@@ -347,13 +401,15 @@ import Testing
       try SQLiteStore(path: ":memory:", keyFingerprint: [])
     }
     let subject = StepSubject(
-      provider: Self.phone, identifier: Identifier(kind: .phone, value: "+1", display: "+1"), account: nil, conceals: false,
+      provider: Self.phone, identifier: Identifier(kind: .phone, value: "+1", display: "+1"), account: nil,
+      conceals: false,
       flow: TokenHash(bytes: []),
       challenge: nil, address: .unspecified)
     let facts = Facts(now: desk.clock.now(), client: ClientFacts(address: .unspecified))
     for _ in 0...ShadowSide.mostCharges {
       _ = try await side.answer(
-        .step(WatchedStep(action: .verify, subject: subject, facts: facts, expiredAt: nil, outcome: .success)), at: desk.clock.now())
+        .step(WatchedStep(action: .verify, subject: subject, facts: facts, expiredAt: nil, outcome: .success)),
+        at: desk.clock.now())
     }
     #expect(side.restarts == 1)
   }

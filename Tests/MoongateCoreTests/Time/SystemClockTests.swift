@@ -11,7 +11,9 @@ import Testing
     private let state = Mutex((wall: ManualClock.start, steady: ContinuousClock.now))
     func move(wall: Duration, steady: Duration) { state.withLock { $0 = ($0.wall + wall, $0.steady + steady) } }
     func clock(floor: Timestamp) -> SystemClock {
-      SystemClock(floor: floor, wall: { [self] in state.withLock { $0.wall } }, steady: { [self] in state.withLock { $0.steady } })
+      SystemClock(
+        floor: floor, wall: { [self] in state.withLock { $0.wall } }, steady: { [self] in state.withLock { $0.steady } }
+      )
     }
   }
 
@@ -46,12 +48,15 @@ import Testing
     #expect(clock.now() == ManualClock.start + .seconds(3610))
   }
 
-  @Test(arguments: [(1, 1), (1000, 1), (1001, 2), (0, 1), (900_000, 900)]) func retryAfterIsRoundedUpAndAtLeastOne(milliseconds: Int, seconds: Int) {
+  @Test(arguments: [(1, 1), (1000, 1), (1001, 2), (0, 1), (900_000, 900)]) func retryAfterIsRoundedUpAndAtLeastOne(
+    milliseconds: Int, seconds: Int
+  ) {
     #expect(Duration.milliseconds(milliseconds).retryAfterSeconds == seconds)
   }
 
   @Test(arguments: [
-    (1, "1 second"), (45, "45 seconds"), (60, "1 minute"), (899, "15 minutes"), (900, "15 minutes"), (3600, "1 hour"), (21_600, "6 hours"),
+    (1, "1 second"), (45, "45 seconds"), (60, "1 minute"), (899, "15 minutes"), (900, "15 minutes"), (3600, "1 hour"),
+    (21_600, "6 hours"),
   ])
   func waitsAreSaidInWords(seconds: Int, words: String) { #expect(Duration.seconds(seconds).spokenLength == words) }
 

@@ -23,27 +23,40 @@ import Testing
     directory = Self.directory(store, generations, keys, clock)
   }
 
-  private static func directory(_ store: any Store, _ generations: ActiveGeneration, _ keys: KeyRing, _ clock: ManualClock) -> AccessTokenDirectory {
-    AccessTokenDirectory(store: store, generations: generations, keys: keys, clock: clock, random: SystemRandom(), logger: CapturedLog().logger)
+  private static func directory(
+    _ store: any Store, _ generations: ActiveGeneration, _ keys: KeyRing, _ clock: ManualClock
+  ) -> AccessTokenDirectory {
+    AccessTokenDirectory(
+      store: store, generations: generations, keys: keys, clock: clock, random: SystemRandom(),
+      logger: CapturedLog().logger)
   }
 
   private func create(_ name: String = "ci", expires: String? = nil) async throws -> MadeAccessToken {
-    try await tokens.create(ServiceTokens.Wanted(name: name, groups: [], expires: expires, networks: [], rules: .standard))
+    try await tokens.create(
+      ServiceTokens.Wanted(name: name, groups: [], expires: expires, networks: [], rules: .standard))
   }
 
   private func finds(_ secret: SecretText, by directory: AccessTokenDirectory? = nil) async throws -> String? {
-    guard case .live(let snapshot) = try await (directory ?? self.directory).find(secret, from: here) else { return nil }
+    guard case .live(let snapshot) = try await (directory ?? self.directory).find(secret, from: here) else {
+      return nil
+    }
     return snapshot.account.id
   }
 
   @Test func aTokenIsFoundByItsSecretOfWhichTheStoreHasAHashAlone() async throws {
     let made = try await create()
     let text = made.secret.reveal()
-    #expect(text.hasPrefix("mgt_") && text.utf8.count == AccessTokenSecret.length && text.wholeMatch(of: /mgt_[A-Za-z0-9_-]{43}/) != nil)
+    #expect(
+      text.hasPrefix("mgt_") && text.utf8.count == AccessTokenSecret.length
+        && text.wholeMatch(of: /mgt_[A-Za-z0-9_-]{43}/) != nil)
     #expect(try await finds(made.secret) == "token:ci")
-    #expect(made.token.hash.bytes != TokenHash(of: text.utf8).bytes, "an HMAC, which a copy of the database cannot be tried against")
+    #expect(
+      made.token.hash.bytes != TokenHash(of: text.utf8).bytes,
+      "an HMAC, which a copy of the database cannot be tried against")
     let other = try KeyRing(master: [UInt8](repeating: 8, count: 32))
-    #expect(try await finds(made.secret, by: Self.directory(store, generations, other, clock)) == nil, "another gateway's token")
+    #expect(
+      try await finds(made.secret, by: Self.directory(store, generations, other, clock)) == nil,
+      "another gateway's token")
     #expect("\(made.secret)" == "•••")
   }
 
@@ -133,7 +146,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("ci", true), ("a", true), ("ci-2.prod_x", true), ("7zip", true), ("", false), ("CI", false), ("-ci", false), (".ci", false), ("c i", false),
+    ("ci", true), ("a", true), ("ci-2.prod_x", true), ("7zip", true), ("", false), ("CI", false), ("-ci", false),
+    (".ci", false), ("c i", false),
     ("c/i", false), ("ci\n", false), ("ci\r\nX: y", false), (String(repeating: "a", count: 49), false), ("ç", false),
   ]) func names(_ text: String, _ isName: Bool) {
     #expect((ServiceTokenName(text) != nil) == isName)
@@ -141,7 +155,8 @@ import Testing
 
   @Test(
     arguments: [
-      ("90d", 7_776_000_000), ("1h30m", 5_400_000), ("0s", 0), ("250ms", 250), ("1m", 60_000), ("", nil), ("90", nil), ("d", nil), ("-1d", nil),
+      ("90d", 7_776_000_000), ("1h30m", 5_400_000), ("0s", 0), ("250ms", 250), ("1m", 60_000), ("", nil), ("90", nil),
+      ("d", nil), ("-1d", nil),
       ("1.5h", nil), ("30m1h", nil), ("1h1h", nil), ("99999d", nil), ("1d ", nil),
     ] as [(String, Int64?)]) func durations(_ text: String, _ milliseconds: Int64?)
   {
@@ -150,16 +165,20 @@ import Testing
 
   @Test(
     arguments: [
-      ("10.0.0.0/8", "10.0.0.0/8"), ("10.1.2.3/8", "10.0.0.0/8"), ("192.0.2.7", "192.0.2.7/32"), ("2001:db8::/32", "2001:db8::/32"),
+      ("10.0.0.0/8", "10.0.0.0/8"), ("10.1.2.3/8", "10.0.0.0/8"), ("192.0.2.7", "192.0.2.7/32"),
+      ("2001:db8::/32", "2001:db8::/32"),
       ("::1", "::1/128"),
-      ("", nil), ("10.0.0.0/33", nil), ("10.0.0.0/", nil), ("10.0.0.0/8/8", nil), ("10.0.0/8", nil), ("host", nil), ("10.0.0.0/-1", nil),
+      ("", nil), ("10.0.0.0/33", nil), ("10.0.0.0/", nil), ("10.0.0.0/8/8", nil), ("10.0.0/8", nil), ("host", nil),
+      ("10.0.0.0/-1", nil),
     ] as [(String, String?)]) func networks(_ text: String, _ meaning: String?)
   {
     #expect(AddressBlock(text)?.description == meaning)
   }
 
   @Test func whatIsWrongIsTold() throws {
-    func problem(_ name: String = "ci", groups: [String] = [], expires: String? = nil, networks: [String] = []) -> TokenInputProblem? {
+    func problem(_ name: String = "ci", groups: [String] = [], expires: String? = nil, networks: [String] = [])
+      -> TokenInputProblem?
+    {
       do throws(TokenInputProblem) {
         _ = try ServiceTokens.Wanted(name: name, groups: groups, expires: expires, networks: networks, rules: .standard)
         return nil
@@ -177,6 +196,8 @@ import Testing
 
   @Test func theShippedPolicyIsTheBuiltInOne() {
     let limit = ProviderPolicy.tokens.limits[0]
-    #expect(limit.key == .ip && limit.max == .fixed(60) && limit.window == .fixed(.seconds(3600)) && limit.lock == [.fixed(.seconds(900))])
+    #expect(
+      limit.key == .ip && limit.max == .fixed(60) && limit.window == .fixed(.seconds(3600))
+        && limit.lock == [.fixed(.seconds(900))])
   }
 }

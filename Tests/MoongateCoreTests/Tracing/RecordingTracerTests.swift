@@ -24,7 +24,9 @@ import Tracing
     let place = try #require(self.place(Self.recorded))
     #expect(place.trace == "4bf92f3577b34da6a3ce929d0e0e4736" && TracePlace.hex(place.span) == "00f067aa0ba902b7")
     #expect(self.place("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00") == nil, "its trace is not recorded")
-    for malformed in ["", "00", "00-4bf9-00f0-01", "00-zbf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Self.recorded + "-1"] {
+    for malformed in [
+      "", "00", "00-4bf9-00f0-01", "00-zbf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Self.recorded + "-1",
+    ] {
       #expect(self.place(malformed) == nil, "\(malformed)")
     }
   }
@@ -43,8 +45,11 @@ import Tracing
     span.end()
     span.end()
     let ended = spans.take(10)
-    #expect(ended.count == 1 && ended[0].name == "store write" && ended[0].kind == .client && ended[0].parent == context.place?.span)
-    #expect(ended[0].place.span != ended[0].parent && ended[0].place.trace == context.place?.trace && ended[0].fault == nil)
+    #expect(
+      ended.count == 1 && ended[0].name == "store write" && ended[0].kind == .client
+        && ended[0].parent == context.place?.span)
+    #expect(
+      ended[0].place.span != ended[0].parent && ended[0].place.trace == context.place?.trace && ended[0].fault == nil)
     #expect(ended[0].attributes.map(\.key) == ["moongate.provider"] && ended[0].attributes[0].value == .text("pin"))
   }
 

@@ -30,7 +30,8 @@ import Testing
     #expect(mode == 0o600)
   }
 
-  /// The gateway was killed in the middle of a line: that event comes again, and the line that was begun spoils nothing.
+  /// The gateway was killed in the middle of a line: that event comes again, and the line that was begun spoils
+  /// nothing.
   @Test(arguments: ["{\"a\":1}\n{\"b", "{\"b", ""]) func aLineThatWasBegunGoes(_ before: String) async throws {
     let folder = try ScratchFolder()
     try Data(before.utf8).write(to: URL(fileURLWithPath: folder.path("audit.log")))
@@ -87,7 +88,9 @@ import Testing
 
   @Test(arguments: [301, 400, 500]) func anAnswerThatIsNo2xxIsAFault(_ status: Int) async throws {
     let settings = AuditWebhookSettings(url: "https://siem.example.com/in", secret: SecretText("key"))
-    await #expect(throws: AuditSinkFault.self) { try await AuditWebhook(settings, web: Site(status: status)).take(lines("{}"), at: Self.now) }
+    await #expect(throws: AuditSinkFault.self) {
+      try await AuditWebhook(settings, web: Site(status: status)).take(lines("{}"), at: Self.now)
+    }
   }
 
   @Test func aSyslogOfThisMachineGetsADatagramForEachEvent() async throws {
@@ -99,7 +102,9 @@ import Testing
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
     let isBound = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(server, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0 }
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(server, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+      }
     }
     #expect(isBound)
     let sink = SyslogServer(SyslogSettings(address: .local(path: path), facility: .authpriv))
@@ -108,7 +113,9 @@ import Testing
       var buffer = [UInt8](repeating: 0, count: 512)
       let count = recv(server, &buffer, buffer.count, Int32(MSG_DONTWAIT))
       let text = String(decoding: buffer[..<max(0, count)], as: UTF8.self)
-      #expect(text.wholeMatch(of: /<85>[A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d moongate\[\d+\]: \{"a":(\d)\}/)?.1 == "\(number)", "\(text)")
+      #expect(
+        text.wholeMatch(of: /<85>[A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d moongate\[\d+\]: \{"a":(\d)\}/)?.1
+          == "\(number)", "\(text)")
     }
     let nobody = SyslogServer(SyslogSettings(address: .local(path: folder.path("none")), facility: .auth))
     await #expect(throws: AuditSinkFault.self) { try await nobody.take(lines("{}"), at: Self.now) }

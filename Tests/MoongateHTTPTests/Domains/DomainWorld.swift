@@ -13,7 +13,8 @@ enum DomainWorld {
   static let handoff = "/auth/handoff"
 
   static func settings(isSecure: Bool = true) -> GatewaySettings {
-    var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: isSecure, host: "auth.example.com", port: isSecure ? 443 : 80))
+    var settings = GatewaySettings.test(
+      publicURL: PublicURL(isSecure: isSecure, host: "auth.example.com", port: isSecure ? 443 : 80))
     settings.domains = ["example.com", "example.org", "example.net"]
     settings.cookieDomain = "example.com"
     // Hosts without a route, and other ports: people may be led there after a sign-in, and no code goes there.
@@ -26,7 +27,8 @@ enum DomainWorld {
   static let routes = ["app.example.com", "app.example.org", "shop.example.org", "app.example.net"].map { host in
     Route(
       host: host, path: PathPattern(text: "/**", segments: [.anySegments]), methods: nil,
-      upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 1)], isOpen: false, flow: "login", requirement: nil, decide: nil,
+      upstreams: [Upstream(isSecure: false, host: "127.0.0.1", port: 1)], isOpen: false, flow: "login",
+      requirement: nil, decide: nil,
       timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil, bodyRate: BodyRate.standard,
       location: SourceLocation(file: "routes.lua", line: 1))
   }
@@ -58,22 +60,27 @@ final class DomainBrowser {
     return browser
   }
 
-  func value(_ name: String, _ scope: String) -> String? { cookies.first { $0.name == name && $0.scope == scope }?.value }
+  func value(_ name: String, _ scope: String) -> String? {
+    cookies.first { $0.name == name && $0.scope == scope }?.value
+  }
 
   private func header(_ host: String) -> [(String, String)] {
     let sent = cookies.filter {
-      $0.scope == host || $0.scope.hasPrefix(".") && "." + host == $0.scope || $0.scope.hasPrefix(".") && host.hasSuffix($0.scope)
+      $0.scope == host || $0.scope.hasPrefix(".") && "." + host == $0.scope
+        || $0.scope.hasPrefix(".") && host.hasSuffix($0.scope)
     }
     return sent.isEmpty ? [] : [("Cookie", sent.map { "\($0.name)=\($0.value)" }.joined(separator: "; "))]
   }
 
   @discardableResult
   func send(
-    _ method: HTTPRequest.Method, _ address: String, _ more: [(String, String)] = [], body: String? = nil, at host: String? = nil
+    _ method: HTTPRequest.Method, _ address: String, _ more: [(String, String)] = [], body: String? = nil,
+    at host: String? = nil
   ) async throws -> Answer {
     let url = try #require(address.wholeMatch(of: /(https?):\/\/([^\/?]+)(.*)/))
     let (scheme, named, target) = (String(url.1), host ?? String(url.2), String(url.3))
-    let headers = [("X-Forwarded-Proto", scheme), ("X-Forwarded-Host", named), ("Accept", "text/html")] + header(named) + more
+    let headers =
+      [("X-Forwarded-Proto", scheme), ("X-Forwarded-Host", named), ("Accept", "text/html")] + header(named) + more
     let answer = try await client.send(method, target.isEmpty ? "/" : target, headers: headers, body: body)
     for line in answer.setCookies { keep(line, named) }
     return answer
@@ -85,7 +92,8 @@ final class DomainBrowser {
   @discardableResult
   func post(_ address: String, _ fields: [String: String]) async throws -> Answer {
     let origin = String(try #require(address.firstMatch(of: /https?:\/\/[^\/?]+/)).0)
-    let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
+    let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\(PercentEncoding.encode($0.value))" }.joined(
+      separator: "&")
     return try await send(
       .post, address, [("Origin", origin), ("Content-Type", "application/x-www-form-urlencoded")], body: body)
   }
@@ -104,7 +112,8 @@ final class DomainBrowser {
   /// Begins a handoff and fetches its code, which is not redeemed.
   /// - Returns: the address that has the code.
   func fetchCode(_ origin: String = DomainWorld.app, target: String = "/x") async throws -> String {
-    let begun = try #require(try await visit("\(origin)\(DomainWorld.handoff)?return_to=\(PercentEncoding.encode(target))").header("Location"))
+    let begun = try #require(
+      try await visit("\(origin)\(DomainWorld.handoff)?return_to=\(PercentEncoding.encode(target))").header("Location"))
     return try #require(try await visit(begun).header("Location"))
   }
 

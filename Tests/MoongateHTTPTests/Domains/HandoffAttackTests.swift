@@ -11,10 +11,13 @@ import Testing
 @Suite struct HandoffAttackTests {
   /// Refused: no cookie, no way on, and the operator reads why.
   private func expectRefused(
-    _ answer: Answer, _ why: HandoffRefusal?, _ client: Client, status: Int = 403, _ location: Testing.SourceLocation = #_sourceLocation
+    _ answer: Answer, _ why: HandoffRefusal?, _ client: Client, status: Int = 403,
+    _ location: Testing.SourceLocation = #_sourceLocation
   ) async throws {
     #expect(answer.status == status && answer.header("Location") == nil, sourceLocation: location)
-    #expect(!answer.setCookies.contains { $0.contains("__Secure-moongate=") && !$0.contains("Max-Age=0") }, sourceLocation: location)
+    #expect(
+      !answer.setCookies.contains { $0.contains("__Secure-moongate=") && !$0.contains("Max-Age=0") },
+      sourceLocation: location)
     guard let why else { return }
     let id = try #require(answer.text.firstMatch(of: /dc_[A-Za-z0-9_-]+/), sourceLocation: location)
     let event = try await client.gateway.audit.event(DecisionID(text: String(id.0)))
@@ -44,7 +47,8 @@ import Testing
     }
   }
 
-  /// Attack: a stolen code in the thief's browser, with no nonce, with one of its own, and with two. Whoever tries spends it.
+  /// Attack: a stolen code in the thief's browser, with no nonce, with one of its own, and with two. Whoever tries
+  /// spends it.
   @Test func aCodeIsGoodInTheBrowserThatAsked() async throws {
     try await DomainWorld.run { client in
       let owner = try await DomainBrowser.owner(client)
@@ -54,7 +58,8 @@ import Testing
         let right = try #require(owner.value("__Host-moongate-flow", "app.example.org"))
         let thief = DomainBrowser(client)
         thief.cookies = nonces.map {
-          DomainBrowser.Cookie(name: "__Host-moongate-flow", value: $0 == "right" ? right : $0, scope: "app.example.org")
+          DomainBrowser.Cookie(
+            name: "__Host-moongate-flow", value: $0 == "right" ? right : $0, scope: "app.example.org")
         }
         try await expectRefused(try await thief.visit(code), .otherBrowser, client)
         try await expectRefused(try await owner.visit(code), .spent, client)
@@ -63,7 +68,8 @@ import Testing
     }
   }
 
-  /// Attack: login CSRF. The victim is led to a link with the attacker's code, and enters what is secret into the attacker's account.
+  /// Attack: login CSRF. The victim is led to a link with the attacker's code, and enters what is secret into the
+  /// attacker's account.
   @Test func anAttackersCodeSignsNoVictimIn() async throws {
     try await DomainWorld.run { client in
       let attacker = try await DomainBrowser.owner(client, "+919999999991")
@@ -77,15 +83,18 @@ import Testing
       _ = try await victim.follow("\(DomainWorld.app)/auth/handoff?return_to=%2Fx")
       let before = victim.value("__Secure-moongate", ".example.org")
       try await expectRefused(try await victim.visit(try await attacker.fetchCode()), .otherBrowser, client)
-      #expect(try await victim.isSignedIn(DomainWorld.app) && victim.value("__Secure-moongate", ".example.org") == before)
+      #expect(
+        try await victim.isSignedIn(DomainWorld.app) && victim.value("__Secure-moongate", ".example.org") == before)
     }
   }
 
-  /// Attack: an attacker's challenge in the victim's browser: the code comes to the right host, in a browser whose nonce it does not fit.
+  /// Attack: an attacker's challenge in the victim's browser: the code comes to the right host, in a browser whose
+  /// nonce it does not fit.
   @Test func anAttackersChallengeGivesNoUsableCode() async throws {
     try await DomainWorld.run { client in
       let attacker = DomainBrowser(client)
-      let begun = try #require(try await attacker.visit("\(DomainWorld.app)/auth/handoff?return_to=%2Fx").header("Location"))
+      let begun = try #require(
+        try await attacker.visit("\(DomainWorld.app)/auth/handoff?return_to=%2Fx").header("Location"))
       let victim = try await DomainBrowser.owner(client)
       let code = try #require(try await victim.visit(begun).header("Location"))
       try await expectRefused(try await victim.visit(code), .otherBrowser, client)
@@ -103,7 +112,9 @@ import Testing
         browser.cookies.append(DomainBrowser.Cookie(name: "__Host-moongate-flow", value: nonce, scope: host))
         try await expectRefused(try await browser.send(.get, code, at: host), .otherOrigin, client)
       }
-      for (host, status) in [("auth.example.com", 400), ("unknown.example.org", 404), ("evil.example", 400), ("app.example.org:8443", 403)] {
+      for (host, status) in [
+        ("auth.example.com", 400), ("unknown.example.org", 404), ("evil.example", 400), ("app.example.org:8443", 403),
+      ] {
         let code = try await browser.fetchCode()
         try await expectRefused(try await browser.send(.get, code, at: host), nil, client, status: status)
         #expect(try await browser.visit(code).status == 303, "it was not looked at, \(host)")
@@ -139,7 +150,8 @@ import Testing
         case "lock": _ = try await client.gateway.store.apply([.setLocked(account: session.account, true)], at: now)
         case "expiry":
           let brief = Session(
-            id: session.id, token: hash, account: session.account, createdAt: session.createdAt, expiresAt: now + .seconds(10), idle: session.idle,
+            id: session.id, token: hash, account: session.account, createdAt: session.createdAt,
+            expiresAt: now + .seconds(10), idle: session.idle,
             lastSeenAt: session.lastSeenAt, passed: session.passed, userAgent: nil)
           _ = try await client.gateway.store.apply([.putSession(brief)], at: now)
           client.gateway.clock.advance(by: .seconds(10))
@@ -160,24 +172,29 @@ import Testing
       let code = try #require(whole.components(separatedBy: "code=").last)
       let flipped = (code.first == "A" ? "B" : "A") + code.dropFirst()
       let texts = [
-        String(code.dropLast()), String(code.dropLast(8)), code + "A", code + code, flipped, String(code.reversed()), "x",
-        String(repeating: "A", count: 43), String(repeating: "A", count: 5000), String(repeating: "A", count: 20_000), "%00", "..%2f", "é",
+        String(code.dropLast()), String(code.dropLast(8)), code + "A", code + code, flipped, String(code.reversed()),
+        "x",
+        String(repeating: "A", count: 43), String(repeating: "A", count: 5000), String(repeating: "A", count: 20_000),
+        "%00", "..%2f", "é",
       ]
       for text in texts {
         let answer = try await browser.visit("\(DomainWorld.app)/auth/handoff?code=\(text)")
         #expect([400, 403].contains(answer.status) && answer.header("Location") == nil, "\(text.prefix(60))")
       }
       for query in ["code=\(code)&code=\(code)", "code=\(code)&code=", "code=%zz"] {
-        #expect(try await browser.visit("\(DomainWorld.app)/auth/handoff?\(query)").status == 400, "\(query.prefix(20))")
+        #expect(
+          try await browser.visit("\(DomainWorld.app)/auth/handoff?\(query)").status == 400, "\(query.prefix(20))")
       }
       // Another installation's, which knows the session's hash.
       let hash = TokenHash(of: try #require(browser.value("__Secure-moongate", ".example.com")).utf8)
       let session = try #require(try await client.gateway.store.session(hash)?.session)
       let stranger = HandoffService(
-        keys: try KeyRing(master: Array(repeating: 8, count: 32)), store: client.gateway.store, clock: client.gateway.clock,
+        keys: try KeyRing(master: Array(repeating: 8, count: 32)), store: client.gateway.store,
+        clock: client.gateway.clock,
         random: client.gateway.random)
       let forged = try #require(try stranger.issue(for: session, to: DomainWorld.app, target: "/x", challenge: hash))
-      try await expectRefused(try await browser.visit("\(DomainWorld.app)/auth/handoff?code=\(forged.reveal())"), .malformed, client)
+      try await expectRefused(
+        try await browser.visit("\(DomainWorld.app)/auth/handoff?code=\(forged.reveal())"), .malformed, client)
       for method in [HTTPRequest.Method.post, .put, .delete, .head] {
         let answer = try await browser.send(
           method, whole, [("Origin", DomainWorld.app), ("Content-Type", "application/x-www-form-urlencoded")],
@@ -195,16 +212,19 @@ import Testing
       for wanted in [
         "https://evil.example/", "//evil.example", "/\\evil.example", "/%5cevil.example", "http:evil.example",
         "https://app.example.org@evil.example/",
-        "javascript:alert(1)", "/x\r\nSet-Cookie: a=b", "https://app.example.net/x", "https://auth.example.com/auth/logout", "", "x",
+        "javascript:alert(1)", "/x\r\nSet-Cookie: a=b", "https://app.example.net/x",
+        "https://auth.example.com/auth/logout", "", "x",
         "/" + String(repeating: "a", count: 3000), "/../x", "/%2f%2fevil.example",
       ] {
-        let answer = try await browser.visit("\(DomainWorld.app)/auth/handoff?return_to=\(PercentEncoding.encode(wanted))")
+        let answer = try await browser.visit(
+          "\(DomainWorld.app)/auth/handoff?return_to=\(PercentEncoding.encode(wanted))")
         guard let begun = answer.header("Location") else {
           #expect(answer.status == 400, "\(wanted.prefix(40))")
           continue
         }
         #expect(
-          begun.hasPrefix("https://auth.example.com/auth/handoff?return_to=https%3A%2F%2Fapp.example.org%2F&challenge="),
+          begun.hasPrefix(
+            "https://auth.example.com/auth/handoff?return_to=https%3A%2F%2Fapp.example.org%2F&challenge="),
           "\(wanted.prefix(40)): \(begun)")
       }
       let challenge = Base64URL.encode(TokenHash(of: "nonce".utf8).bytes)
@@ -213,28 +233,37 @@ import Testing
         "https://app.example.org:8443/x",
         "https://app.example.org@evil.example/", "https://evil.example/app.example.org", "https://unknown.example.org/",
         "https://example.org.evil.example/",
-        "https://evil-example.org/", "//app.example.org/x", "/x", "https://app.example.org./x", "https://app.example.org/../x",
+        "https://evil-example.org/", "//app.example.org/x", "/x", "https://app.example.org./x",
+        "https://app.example.org/../x",
         "https://app.example.org//evil.example", "https:app.example.org", "", "https://app.example.org\\@evil.example/",
       ] {
-        let address = "\(DomainWorld.home)/auth/handoff?return_to=\(PercentEncoding.encode(wanted))&challenge=\(challenge)"
+        let address =
+          "\(DomainWorld.home)/auth/handoff?return_to=\(PercentEncoding.encode(wanted))&challenge=\(challenge)"
         for person in [browser, DomainBrowser(client)] {
           let answer = try await person.visit(address)
           #expect(answer.status == 400 && answer.header("Location") == nil, "\(wanted)")
         }
       }
       let back = PercentEncoding.encode("https://app.example.org/x")
-      for wrong in ["", "x", String(repeating: "A", count: 42), String(repeating: "A", count: 44), String(repeating: "!", count: 43)] {
-        #expect(try await browser.visit("\(DomainWorld.home)/auth/handoff?return_to=\(back)&challenge=\(wrong)").status == 400)
+      for wrong in [
+        "", "x", String(repeating: "A", count: 42), String(repeating: "A", count: 44),
+        String(repeating: "!", count: 43),
+      ] {
+        #expect(
+          try await browser.visit("\(DomainWorld.home)/auth/handoff?return_to=\(back)&challenge=\(wrong)").status == 400
+        )
       }
     }
   }
 
-  /// Attack: cookie tossing. A neighbour of the domain sets a nonce that it knows, beside ours or before there is one: without https only, where no prefix
-  /// protects the name. Two of one name are none, and a new handoff removes the planted one.
+  /// Attack: cookie tossing. A neighbour of the domain sets a nonce that it knows, beside ours or before there is one:
+  /// without https only, where no prefix protects the name. Two of one name are none, and a new handoff removes the
+  /// planted one.
   @Test func aTossedNonceIsNone() async throws {
     try await DomainWorld.run(isSecure: false) { client in
       let attacker = DomainBrowser(client)
-      attacker.cookies.append(DomainBrowser.Cookie(name: "moongate", value: try await client.register().token, scope: ".example.com"))
+      attacker.cookies.append(
+        DomainBrowser.Cookie(name: "moongate", value: try await client.register().token, scope: ".example.com"))
       let app = "http://app.example.org"
       let code = try await attacker.fetchCode(app)
       let known = try #require(attacker.value("moongate-flow", "app.example.org"))
@@ -243,12 +272,16 @@ import Testing
       victim.cookies.append(DomainBrowser.Cookie(name: "moongate-flow", value: known, scope: ".example.org"))
       try await expectRefused(try await victim.visit(code), .otherBrowser, client)
       let begun = try await victim.visit("\(app)/auth/handoff?return_to=%2Fx")
-      #expect(begun.setCookies.contains("moongate-flow=; Path=/; HttpOnly; SameSite=Lax; Domain=example.org; Max-Age=0"))
+      #expect(
+        begun.setCookies.contains("moongate-flow=; Path=/; HttpOnly; SameSite=Lax; Domain=example.org; Max-Age=0"))
       #expect(victim.cookies.filter { $0.name == "moongate-flow" }.count == 1)
       // The session's own name, planted twice, is no session, and the handoff removes it.
       let owner = DomainBrowser(client)
-      owner.cookies.append(DomainBrowser.Cookie(name: "moongate", value: try await client.register("+919999999998").token, scope: ".example.com"))
-      owner.cookies.append(DomainBrowser.Cookie(name: "moongate", value: String(repeating: "E", count: 43), scope: "app.example.org"))
+      owner.cookies.append(
+        DomainBrowser.Cookie(
+          name: "moongate", value: try await client.register("+919999999998").token, scope: ".example.com"))
+      owner.cookies.append(
+        DomainBrowser.Cookie(name: "moongate", value: String(repeating: "E", count: 43), scope: "app.example.org"))
       #expect(try await owner.follow("\(app)/auth/handoff?return_to=%2Fx").last == "\(app)/x")
       #expect(try await owner.isSignedIn(app))
     }

@@ -13,22 +13,31 @@ import Testing
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       #expect(try await !browser.isSignedIn(DomainWorld.app))
-      let begun = try await browser.visit("\(DomainWorld.app)/auth/handoff?return_to=\(PercentEncoding.encode("/x?a=1&b=%2F"))")
+      let begun = try await browser.visit(
+        "\(DomainWorld.app)/auth/handoff?return_to=\(PercentEncoding.encode("/x?a=1&b=%2F"))")
       let nonce = try #require(browser.value("__Host-moongate-flow", "app.example.org"))
       #expect(begun.setCookies == ["__Host-moongate-flow=\(nonce); Path=/; HttpOnly; SameSite=Lax; Secure"])
       let challenge = Base64URL.encode(TokenHash(of: nonce.utf8).bytes)
       let back = "https://app.example.org/x?a=1&b=%2F"
-      #expect(begun.header("Location") == "https://auth.example.com/auth/handoff?return_to=\(PercentEncoding.encode(back))&challenge=\(challenge)")
+      #expect(
+        begun.header("Location")
+          == "https://auth.example.com/auth/handoff?return_to=\(PercentEncoding.encode(back))&challenge=\(challenge)")
       let issued = try await browser.visit(try #require(begun.header("Location")))
       let code = try #require(issued.header("Location"))
       #expect(code.hasPrefix("https://app.example.org/auth/handoff?code=") && issued.setCookies.isEmpty)
       let redeemed = try await browser.visit(code)
       #expect(redeemed.header("Location") == back)
       let token = try #require(browser.value("__Secure-moongate", ".example.org"))
-      #expect(redeemed.setCookies.last == "__Secure-moongate=\(token); Path=/; HttpOnly; SameSite=Lax; Secure; Domain=example.org")
+      #expect(
+        redeemed.setCookies.last
+          == "__Secure-moongate=\(token); Path=/; HttpOnly; SameSite=Lax; Secure; Domain=example.org")
       for answer in [begun, issued, redeemed] {
-        #expect(answer.status == 303 && answer.header("Cache-Control") == "no-store" && answer.header("Referrer-Policy") == "no-referrer")
-        #expect(answer.header("Content-Security-Policy")?.contains("default-src 'none'") == true && answer.header("X-Frame-Options") == "DENY")
+        #expect(
+          answer.status == 303 && answer.header("Cache-Control") == "no-store"
+            && answer.header("Referrer-Policy") == "no-referrer")
+        #expect(
+          answer.header("Content-Security-Policy")?.contains("default-src 'none'") == true
+            && answer.header("X-Frame-Options") == "DENY")
       }
       #expect(try await browser.isSignedIn(DomainWorld.app))
       #expect(try await browser.isSignedIn("https://shop.example.org"))
@@ -42,13 +51,16 @@ import Testing
       _ = try await client.register()
       client.gateway.clock.advance(by: .seconds(900))
       let browser = DomainBrowser(client)
-      let begun = try #require(try await browser.visit("\(DomainWorld.app)/auth/handoff?return_to=%2Fx").header("Location"))
+      let begun = try #require(
+        try await browser.visit("\(DomainWorld.app)/auth/handoff?return_to=%2Fx").header("Location"))
       let login = try #require(try await browser.visit(begun).header("Location"))
       #expect(login.hasPrefix("/auth/login?return_to=%2Fauth%2Fhandoff%3F"))
       let returnTo = try #require(URLComponents(string: login)?.queryItems?.first { $0.name == "return_to" }?.value)
-      let sent = try await browser.post("\(DomainWorld.home)/auth/login", ["phone": "9999999999", "return_to": returnTo])
+      let sent = try await browser.post(
+        "\(DomainWorld.home)/auth/login", ["phone": "9999999999", "return_to": returnTo])
       let page = try #require(sent.header("Location"))
-      let done = try await browser.post(DomainWorld.home + page, ["code": try #require(client.gateway.code(for: "+919999999999"))])
+      let done = try await browser.post(
+        DomainWorld.home + page, ["code": try #require(client.gateway.code(for: "+919999999999"))])
       #expect(done.header("Location") == returnTo)
       #expect(try await browser.follow(DomainWorld.home + returnTo).last == "https://app.example.org/x")
       #expect(try await browser.isSignedIn(DomainWorld.app))
@@ -59,7 +71,8 @@ import Testing
   @Test func aBrowserWithoutCookiesIsToldSo() async throws {
     try await DomainWorld.run { client in
       let browser = DomainBrowser(client)
-      let begun = try #require(try await browser.visit("\(DomainWorld.app)/auth/handoff?return_to=%2Fx").header("Location"))
+      let begun = try #require(
+        try await browser.visit("\(DomainWorld.app)/auth/handoff?return_to=%2Fx").header("Location"))
       browser.cookies = []
       let page = try await browser.visit(begun + "&signed_in=true")
       #expect(page.status == 403 && page.header("Location") == nil && page.text.contains("Allow cookies for this site"))
@@ -67,7 +80,9 @@ import Testing
       let code = try await owner.fetchCode()
       owner.cookies.removeAll { $0.name.hasSuffix("flow") }
       let refused = try await owner.visit(code)
-      #expect(refused.status == 403 && refused.text.contains("Allow cookies for this site") && refused.header("Referrer-Policy") == "no-referrer")
+      #expect(
+        refused.status == 403 && refused.text.contains("Allow cookies for this site")
+          && refused.header("Referrer-Policy") == "no-referrer")
     }
   }
 
@@ -81,17 +96,21 @@ import Testing
     }
   }
 
-  /// Attack: a stolen cookie of one domain, sent to another one, as a cookie or as Bearer; a domain's token that makes others.
+  /// Attack: a stolen cookie of one domain, sent to another one, as a cookie or as Bearer; a domain's token that makes
+  /// others.
   @Test func aTokenIsGoodOnItsOwnDomain() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
       _ = try await browser.follow("\(DomainWorld.app)/auth/handoff?return_to=%2Fx")
       let (own, other) = (
-        try #require(browser.value("__Secure-moongate", ".example.com")), try #require(browser.value("__Secure-moongate", ".example.org"))
+        try #require(browser.value("__Secure-moongate", ".example.com")),
+        try #require(browser.value("__Secure-moongate", ".example.org"))
       )
       for (token, host, isGood) in [
-        (own, "auth.example.com", true), (own, "app.example.com", true), (own, "app.example.org", false), (own, "app.example.net", false),
-        (other, "app.example.org", true), (other, "shop.example.org", true), (other, "auth.example.com", false), (other, "app.example.com", false),
+        (own, "auth.example.com", true), (own, "app.example.com", true), (own, "app.example.org", false),
+        (own, "app.example.net", false),
+        (other, "app.example.org", true), (other, "shop.example.org", true), (other, "auth.example.com", false),
+        (other, "app.example.com", false),
         (other, "app.example.net", false), (other, "evil-example.org", false),
       ] {
         let place = [("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", host)]
@@ -102,9 +121,11 @@ import Testing
       }
       let thief = DomainBrowser(client)
       thief.cookies = [DomainBrowser.Cookie(name: "__Secure-moongate", value: other, scope: ".example.com")]
-      #expect(try await thief.fetchCode("https://app.example.net").hasPrefix("/auth/login"), "it is nobody's at public_url")
+      #expect(
+        try await thief.fetchCode("https://app.example.net").hasPrefix("/auth/login"), "it is nobody's at public_url")
       let found = try #require(try await client.gateway.store.session(TokenHash(of: other.utf8))?.session)
-      let code = try client.gateway.engine.handoffs.issue(for: found, to: "https://app.example.net", target: "/", challenge: found.token)
+      let code = try client.gateway.engine.handoffs.issue(
+        for: found, to: "https://app.example.net", target: "/", challenge: found.token)
       #expect(code == nil)
     }
   }
@@ -113,7 +134,9 @@ import Testing
     try await DomainWorld.run { client in
       for place in ["https://app.example.org", "https://auth.example.com"] {
         let browser = try await DomainBrowser.owner(client, place.contains("org") ? "+919999999991" : "+919999999992")
-        for origin in [DomainWorld.app, "https://app.example.net"] { _ = try await browser.follow("\(origin)/auth/handoff?return_to=%2Fx") }
+        for origin in [DomainWorld.app, "https://app.example.net"] {
+          _ = try await browser.follow("\(origin)/auth/handoff?return_to=%2Fx")
+        }
         let everywhere = [DomainWorld.home, DomainWorld.app, "https://app.example.net"]
         for origin in everywhere { #expect(try await browser.isSignedIn(origin)) }
         let kept = browser.cookies
@@ -121,7 +144,9 @@ import Testing
         #expect(browser.value("__Secure-moongate", place.contains("org") ? ".example.org" : ".example.com") == nil)
         // Attack: copies of the cookies, on every domain.
         browser.cookies = kept
-        for origin in everywhere { #expect(try await !browser.isSignedIn(origin), "\(origin) after a sign-out at \(place)") }
+        for origin in everywhere {
+          #expect(try await !browser.isSignedIn(origin), "\(origin) after a sign-out at \(place)")
+        }
       }
     }
   }
@@ -134,14 +159,21 @@ import Testing
         // Attack: another site's page.
         let method = call.0 == "POST" ? HTTPRequest.Method.post : .delete
         let json = [("Content-Type", "application/json")]
-        #expect(try await browser.send(method, DomainWorld.app + call.1, json + [("Origin", "https://evil.example")], body: "{}").status == 403)
-        #expect(try await browser.send(method, DomainWorld.app + call.1, json + [("Origin", DomainWorld.app)], body: "{}").status == 204)
-        #expect(try await !browser.isSignedIn(DomainWorld.home) && browser.value("__Secure-moongate", ".example.org") == nil)
+        #expect(
+          try await browser.send(
+            method, DomainWorld.app + call.1, json + [("Origin", "https://evil.example")], body: "{}"
+          ).status == 403)
+        #expect(
+          try await browser.send(method, DomainWorld.app + call.1, json + [("Origin", DomainWorld.app)], body: "{}")
+            .status == 204)
+        #expect(
+          try await !browser.isSignedIn(DomainWorld.home) && browser.value("__Secure-moongate", ".example.org") == nil)
       }
     }
   }
 
-  /// Attack: a page or a call of a further domain that changes the account, or begins a step-up with that domain's token.
+  /// Attack: a page or a call of a further domain that changes the account, or begins a step-up with that domain's
+  /// token.
   @Test func pagesAndAccountCallsAreThoseOfPublicURL() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
@@ -152,12 +184,16 @@ import Testing
       }
       #expect(try await browser.post("\(DomainWorld.app)/auth/login", ["phone": "9999999999"]).status == 404)
       for (method, path) in [
-        (HTTPRequest.Method.post, "/api/auth/flows"), (.delete, "/api/auth/account"), (.get, "/api/auth/account/export"),
+        (HTTPRequest.Method.post, "/api/auth/flows"), (.delete, "/api/auth/account"),
+        (.get, "/api/auth/account/export"),
         (.delete, "/api/auth/sessions"),
       ] {
         let answer = try await browser.send(
-          method, DomainWorld.app + path, [("Origin", DomainWorld.app), ("Content-Type", "application/json")], body: "{}")
-        #expect(answer.status == 404 && answer.problem() == "not_found" && answer.detail?.contains(DomainWorld.home) == true, "\(path)")
+          method, DomainWorld.app + path, [("Origin", DomainWorld.app), ("Content-Type", "application/json")],
+          body: "{}")
+        #expect(
+          answer.status == 404 && answer.problem() == "not_found" && answer.detail?.contains(DomainWorld.home) == true,
+          "\(path)")
       }
     }
   }
@@ -165,11 +201,15 @@ import Testing
   @Test func theAccountListsOneDeviceOnce() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
-      for origin in [DomainWorld.app, "https://app.example.net"] { _ = try await browser.follow("\(origin)/auth/handoff?return_to=%2Fx") }
+      for origin in [DomainWorld.app, "https://app.example.net"] {
+        _ = try await browser.follow("\(origin)/auth/handoff?return_to=%2Fx")
+      }
       let list = try await browser.visit("\(DomainWorld.home)/api/auth/sessions")
       #expect(list.text.components(separatedBy: #""id":""#).count == 2)
       #expect(
-        try await client.gateway.store.events(limit: 100).filter { $0.kind == .sessionExtended }.map { $0.detail["domain"] } == [
+        try await client.gateway.store.events(limit: 100).filter { $0.kind == .sessionExtended }.map {
+          $0.detail["domain"]
+        } == [
           "example.net", "example.org",
         ])
     }

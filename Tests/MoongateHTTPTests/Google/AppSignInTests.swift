@@ -38,13 +38,15 @@ import Testing
   /// An ID token that the app gets from Google by itself, with the nonce that it was told.
   private func idToken(nonce: String) async throws -> String {
     let own =
-      GoogleWorld.issuer + "/authorize?response_type=code&client_id=client&scope=openid%20email&code_challenge_method=S256"
+      GoogleWorld.issuer
+      + "/authorize?response_type=code&client_id=client&scope=openid%20email&code_challenge_method=S256"
       + "&code_challenge=\(Self.challenge)&redirect_uri=\(PercentEncoding.encode(GoogleWorld.callback))&nonce=\(nonce)&state=x"
     let back = try await world.google.choose(own, ["account": GoogleWorld.asha])
     let answer = await world.google.post(
       "/token",
       [
-        "grant_type": "authorization_code", "code": try #require(field("code", of: back)), "redirect_uri": GoogleWorld.callback,
+        "grant_type": "authorization_code", "code": try #require(field("code", of: back)),
+        "redirect_uri": GoogleWorld.callback,
         "code_verifier": Self.verifier, "client_id": "client", "client_secret": "s3cret",
       ])
     let json = try JSONSerialization.jsonObject(with: Data(answer.1)) as? [String: Any]
@@ -73,12 +75,15 @@ import Testing
     try await world.run { client in
       let (_, away) = try await begun(client)
       let victim = Browser(client)
-      #expect(try await victim.returns(try await world.google.choose(away, ["account": GoogleWorld.asha])).status == 404)
+      #expect(
+        try await victim.returns(try await world.google.choose(away, ["account": GoogleWorld.asha])).status == 404)
       #expect(!victim.isSignedIn)
     }
   }
 
-  @Test("a one-time code goes to the app's address, and is redeemed once, by who made the challenge") func code() async throws {
+  @Test("a one-time code goes to the app's address, and is redeemed once, by who made the challenge") func code()
+    async throws
+  {
     try await world.run { client in
       let (id, away) = try await begun(client, app)
       let browser = Browser(client)
@@ -94,13 +99,15 @@ import Testing
       #expect(!seen.text.contains("asha@example.com"))
       #expect(seen["session"] is NSNull)
 
-      #expect(try await submit(client, id, ["code": code, "code_verifier": String(repeating: "w", count: 43)]).status == 401)
+      #expect(
+        try await submit(client, id, ["code": code, "code_verifier": String(repeating: "w", count: 43)]).status == 401)
       #expect(try await submit(client, id, ["code": "other", "code_verifier": Self.verifier]).status == 401)
       #expect(try await submit(client, id, ["code": code]).status == 409)
       let done = try await submit(client, id, ["code": code, "code_verifier": Self.verifier])
       #expect(done.status == 200, "\(done.text)")
       let token = try #require((done["session"] as? [String: Any])?["token"] as? String)
-      #expect(try await client.call(.get, "/api/auth/session", headers: [("Authorization", "Bearer \(token)")]).status == 200)
+      #expect(
+        try await client.call(.get, "/api/auth/session", headers: [("Authorization", "Bearer \(token)")]).status == 200)
       #expect(try await submit(client, id, ["code": code, "code_verifier": Self.verifier]).status == 409)
     }
   }
@@ -140,10 +147,14 @@ import Testing
       (#","redirect_to":"//app.example.com/","code_challenge":"CHALLENGE""#, "redirect_to"),
       (#","redirect_to":"/home","code_challenge":"CHALLENGE""#, "redirect_to"),
       (#","redirect_to":"http://localhost:8080/home","code_challenge":"CHALLENGE""#, "redirect_to"),
-      (#","redirect_to":"javascript:alert(1)","code_challenge":"CHALLENGE""#, "redirect_to"), (#","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","redirect_to":"javascript:alert(1)","code_challenge":"CHALLENGE""#, "redirect_to"),
+      (#","code_challenge":"CHALLENGE""#, "redirect_to"),
       (#","redirect_to":"https://app.example.com/""#, "code_challenge"),
       (#","redirect_to":"https://app.example.com/","code_challenge":"short""#, "code_challenge"),
-      (#","redirect_to":"https://app.example.com/","code_challenge":"CHALLENGE","code_challenge_method":"plain""#, "code_challenge_method"),
+      (
+        #","redirect_to":"https://app.example.com/","code_challenge":"CHALLENGE","code_challenge_method":"plain""#,
+        "code_challenge_method"
+      ),
       (#","redirect_to":1,"code_challenge":"CHALLENGE""#, "redirect_to"),
     ])
   func wrong(fields: String, name: String) async throws {

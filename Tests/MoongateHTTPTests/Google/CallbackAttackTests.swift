@@ -22,14 +22,18 @@ import Testing
     ("a cut state", { changing("state", to: String((field("state", of: $0) ?? "").dropLast(4)), in: $0) }),
     ("a changed state", { changing("state", to: flipped(field("state", of: $0) ?? ""), in: $0) }),
     ("a huge state", { changing("state", to: String(repeating: "A", count: 4000), in: $0) }),
-    ("two states", { $0 + "&state=x" }), ("another issuer", { changing("iss", to: "https://evil.example.com", in: $0) }),
-    ("no issuer where Google names itself", { changing("iss", to: nil, in: $0) }), ("no code", { changing("code", to: nil, in: $0) }),
+    ("two states", { $0 + "&state=x" }),
+    ("another issuer", { changing("iss", to: "https://evil.example.com", in: $0) }),
+    ("no issuer where Google names itself", { changing("iss", to: nil, in: $0) }),
+    ("no code", { changing("code", to: nil, in: $0) }),
     ("a made-up code", { changing("code", to: "abc", in: $0) }), ("two codes", { $0 + "&code=x" }),
     ("another provider", { $0.replacing("callback/google_oauth", with: "callback/phone_otp") }),
     ("a provider that is none", { $0.replacing("callback/google_oauth", with: "callback/..%2fgoogle_oauth") }),
   ]
 
-  @Test("what was changed on its way signs nobody in", arguments: changes.map(\.0)) func changed(what: String) async throws {
+  @Test("what was changed on its way signs nobody in", arguments: changes.map(\.0)) func changed(what: String)
+    async throws
+  {
     let change = try #require(Self.changes.first { $0.0 == what }?.1)
     try await world.run { client in
       let browser = Browser(client)
@@ -64,8 +68,10 @@ import Testing
     try await world.run { client in
       let attacker = Browser(client)
       let victim = Browser(client)
-      let theirs = try await world.google.choose(try await attacker.continuesWithGoogle(), ["account": GoogleWorld.asha])
-      let own = try await world.google.choose(try await victim.continuesWithGoogle(), ["account": "100000000000000000002"])
+      let theirs = try await world.google.choose(
+        try await attacker.continuesWithGoogle(), ["account": GoogleWorld.asha])
+      let own = try await world.google.choose(
+        try await victim.continuesWithGoogle(), ["account": "100000000000000000002"])
       let mixed = changing("code", to: field("code", of: theirs), in: own)
       #expect(try await victim.returns(mixed).header("Location") == "/auth/login?refused=oauth_failed")
       #expect(!victim.isSignedIn)
@@ -103,13 +109,17 @@ import Testing
 
   @Test(
     "nothing in the address says where to go on to",
-    arguments: ["//evil.example.com", "/\\evil.example.com", "https://evil.example.com", "javascript:alert(1)", "https:evil.example.com"])
+    arguments: [
+      "//evil.example.com", "/\\evil.example.com", "https://evil.example.com", "javascript:alert(1)",
+      "https:evil.example.com",
+    ])
   func openRedirect(target: String) async throws {
     try await world.run { client in
       let browser = Browser(client)
       let away = try await browser.continuesWithGoogle(returnTo: target)
       let back = try await world.google.choose(away, ["account": GoogleWorld.asha])
-      let more = ["return_to", "next", "redirect_uri", "redirect_to"].map { "&\($0)=\(PercentEncoding.encode(target))" }.joined()
+      let more = ["return_to", "next", "redirect_uri", "redirect_to"].map { "&\($0)=\(PercentEncoding.encode(target))" }
+        .joined()
       #expect(try await browser.returns(back + more).header("Location") == "/profile-setup")
     }
   }
@@ -130,7 +140,8 @@ import Testing
       let away = try await browser.continuesWithGoogle()
       let back = try await world.google.choose(away, ["account": GoogleWorld.asha])
       _ = try await browser.returns(changing("code", to: "abc", in: back))
-      let secrets = [field("state", of: away), field("nonce", of: away), field("code", of: back), "s3cret"].compactMap(\.self)
+      let secrets = [field("state", of: away), field("nonce", of: away), field("code", of: back), "s3cret"].compactMap(
+        \.self)
       #expect(secrets.count == 4)
       let log = world.gateway.log.lines.joined()
       for secret in secrets { #expect(!log.contains(secret)) }

@@ -32,7 +32,9 @@ import Testing
 
   private func identities(_ browser: Browser) async throws -> [String] {
     let id = try #require(try await browser.account()?["id"] as? String)
-    return try #require(try await world.gateway.store.account(id)).identifiers.filter { $0.identifier.kind == .federated }.map(\.identifier.value)
+    return try #require(try await world.gateway.store.account(id)).identifiers.filter {
+      $0.identifier.kind == .federated
+    }.map(\.identifier.value)
   }
 
   @Test("it signs in from then on, and the address that came with it is nobody's") func connects() async throws {
@@ -47,11 +49,14 @@ import Testing
       #expect(back.header("Location") == "/auth/account?done=google_oauth_join")
       #expect(browser.cookies["moongate"] != before, "a new token")
       let done = try await browser.visit("/auth/account?done=google_oauth_join")
-      #expect(done.text.contains("Google is connected. You can sign in with it from now on.") && done.text.contains("Disconnect: Google"))
+      #expect(
+        done.text.contains("Google is connected. You can sign in with it from now on.")
+          && done.text.contains("Disconnect: Google"))
       let account = try #require(try await browser.account())
       #expect(account["email"] is NSNull && account["first_name"] is NSNull)
       let other = Browser(client)
-      _ = try await other.returns(try await world.google.choose(try await other.continuesWithGoogle(), ["account": GoogleWorld.asha]))
+      _ = try await other.returns(
+        try await world.google.choose(try await other.continuesWithGoogle(), ["account": GoogleWorld.asha]))
       #expect(try await other.account()?["id"] as? String == account["id"] as? String)
     }
   }
@@ -59,9 +64,11 @@ import Testing
   @Test("an identity of another account is refused in words of its own") func taken() async throws {
     try await world.run { client in
       let victim = Browser(client)
-      _ = try await victim.returns(try await world.google.choose(try await victim.continuesWithGoogle(), ["account": GoogleWorld.asha]))
+      _ = try await victim.returns(
+        try await world.google.choose(try await victim.continuesWithGoogle(), ["account": GoogleWorld.asha]))
       let thief = try await owner(client)
-      let back = try await thief.returns(try await world.google.choose(try await thief.connectsGoogle(), ["account": GoogleWorld.asha]))
+      let back = try await thief.returns(
+        try await world.google.choose(try await thief.connectsGoogle(), ["account": GoogleWorld.asha]))
       #expect(back.header("Location") == "/auth/account?refused=already_registered&by=google_oauth")
       let page = try await thief.visit("/auth/account?refused=already_registered&by=google_oauth")
       #expect(page.text.contains("This Google account already belongs to another account here. Nothing was changed."))
@@ -70,7 +77,8 @@ import Testing
     }
   }
 
-  /// Attack: the thief's flow, finished by the victim's identity at Google: the next sign-in by Google would open the thief's account to the victim.
+  /// Attack: the thief's flow, finished by the victim's identity at Google: the next sign-in by Google would open the
+  /// thief's account to the victim.
   @Test("the link of somebody else's connection works in their browser only") func anotherBrowser() async throws {
     try await world.run { client in
       let thief = try await owner(client)
@@ -82,8 +90,10 @@ import Testing
     }
   }
 
-  /// Attack (RFC 9700 section 4.5): the thief's code in the answer to the victim's flow connects the thief's identity with the victim's account.
-  @Test("a code of another flow under one's own state connects nothing", arguments: ["connect", "sign in"]) func injected(from: String) async throws {
+  /// Attack (RFC 9700 section 4.5): the thief's code in the answer to the victim's flow connects the thief's identity
+  /// with the victim's account.
+  @Test("a code of another flow under one's own state connects nothing", arguments: ["connect", "sign in"])
+  func injected(from: String) async throws {
     try await world.run { client in
       let thief = from == "connect" ? try await owner(client) : Browser(client)
       let away = from == "connect" ? try await thief.connectsGoogle() : try await thief.continuesWithGoogle()
@@ -93,11 +103,15 @@ import Testing
       let answer = try await victim.returns(changing("code", to: field("code", of: theirs), in: own))
       #expect(answer.header("Location") == "/auth/account?refused=oauth_failed&by=google_oauth")
       #expect(try await identities(victim).isEmpty)
-      #expect(try await victim.visit("/auth/account?refused=oauth_failed&by=google_oauth").text.contains("Google sign-in failed. Try again."))
+      #expect(
+        try await victim.visit("/auth/account?refused=oauth_failed&by=google_oauth").text.contains(
+          "Google sign-in failed. Try again."))
     }
   }
 
-  @Test("a state that is forged, or was used, connects nothing", arguments: ["", "st_abc", "cut", "of a sign-in", "used"]) func state(what: String)
+  @Test(
+    "a state that is forged, or was used, connects nothing", arguments: ["", "st_abc", "cut", "of a sign-in", "used"])
+  func state(what: String)
     async throws
   {
     try await world.run { client in
@@ -107,7 +121,8 @@ import Testing
       var forged: String
       switch what {
       case "cut": forged = changing("state", to: String(state.dropLast(4)), in: back)
-      case "of a sign-in": forged = changing("state", to: field("state", of: try await Browser(client).continuesWithGoogle()), in: back)
+      case "of a sign-in":
+        forged = changing("state", to: field("state", of: try await Browser(client).continuesWithGoogle()), in: back)
       case "used":
         // Cancelled once, the state is spent.
         _ = try await browser.returns(changing("code", to: nil, in: back) + "&error=access_denied")
@@ -120,7 +135,8 @@ import Testing
   }
 
   /// Attack: on a shared computer the next person's account is connected with the identity of the one before.
-  @Test("who has signed out, or is somebody else since, is connected with nothing", arguments: [true, false]) func sessionChanged(isSomebody: Bool)
+  @Test("who has signed out, or is somebody else since, is connected with nothing", arguments: [true, false])
+  func sessionChanged(isSomebody: Bool)
     async throws
   {
     try await world.run { client in
@@ -143,7 +159,10 @@ import Testing
   @Test("another site begins nothing here") func crossSite() async throws {
     try await world.run { client in
       let browser = try await owner(client)
-      let headers = [("Accept", "text/html"), ("Origin", "https://evil.example.com"), ("Content-Type", "application/x-www-form-urlencoded")]
+      let headers = [
+        ("Accept", "text/html"), ("Origin", "https://evil.example.com"),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+      ]
       let answer = try await client.send(
         .post, "/auth/account", headers: headers + browser.cookieHeader, body: "action=connect&provider=google_oauth")
       #expect(answer.status == 403)
@@ -157,17 +176,25 @@ import Testing
       try await browser.visit("/auth/account")
       let answer = try await browser.submit(["provider": "google_oauth"])
       #expect(answer.status == 303)
-      #expect(answer.header("Location")?.hasPrefix("/auth/step?flow=step_up&return_to=%2Fauth%2Faccount%3Fdone%3Dconfirmed&for=change") == true)
+      #expect(
+        answer.header("Location")?.hasPrefix(
+          "/auth/step?flow=step_up&return_to=%2Fauth%2Faccount%3Fdone%3Dconfirmed&for=change") == true)
     }
   }
 
   @Test("cancelled leads back and says so; no sentence but ours is shown") func cancelled() async throws {
     try await world.run { client in
       let browser = try await owner(client)
-      let back = try await browser.returns(try await world.google.choose(try await browser.connectsGoogle(), ["action": "cancel"]))
+      let back = try await browser.returns(
+        try await world.google.choose(try await browser.connectsGoogle(), ["action": "cancel"]))
       #expect(back.header("Location") == "/auth/account?refused=oauth_cancelled&by=google_oauth")
-      #expect(try await browser.visit("/auth/account?refused=oauth_cancelled&by=google_oauth").text.contains("Sign-in cancelled"))
-      for query in ["refused=denied%20now&by=google_oauth", "refused=%3Cb%3E&by=google_oauth", "refused=already_registered&by=nobody"] {
+      #expect(
+        try await browser.visit("/auth/account?refused=oauth_cancelled&by=google_oauth").text.contains(
+          "Sign-in cancelled"))
+      for query in [
+        "refused=denied%20now&by=google_oauth", "refused=%3Cb%3E&by=google_oauth",
+        "refused=already_registered&by=nobody",
+      ] {
         #expect(!(try await browser.visit("/auth/account?" + query).text.contains("class=\"problem")))
       }
       #expect(try await browser.visit("/auth/login?flow=google_oauth_join").header("Location") == "/auth/account")
@@ -178,13 +205,16 @@ import Testing
   @Test("when Google does not answer, the account page says so") func down() async throws {
     let world = try GoogleWorld {
       $0.gateway.providers["google_oauth"]?.texts["issuer"] = "https://other.test"
-      $0.flows["google_oauth_join"] = .test("google_oauth_join", purpose: .join(.federated), account: .existing, steps: [.test("google_oauth")])
+      $0.flows["google_oauth_join"] = .test(
+        "google_oauth_join", purpose: .join(.federated), account: .existing, steps: [.test("google_oauth")])
     }
     try await world.run { client in
       let browser = try await owner(client)
       try await browser.visit("/auth/account")
       let answer = try await browser.submit(["provider": "google_oauth"])
-      #expect(answer.status == 503 && answer.text.contains("Google sign-in failed. Try again.") && answer.text.contains("Connect: Google"))
+      #expect(
+        answer.status == 503 && answer.text.contains("Google sign-in failed. Try again.")
+          && answer.text.contains("Connect: Google"))
     }
   }
 }

@@ -12,7 +12,8 @@ import Testing
   init() throws { world = try GoogleWorld() }
 
   @Test(
-    "a new person gets an account, and the same one the next time, whatever the flow's account says", arguments: ["/auth/login", "/auth/register"])
+    "a new person gets an account, and the same one the next time, whatever the flow's account says",
+    arguments: ["/auth/login", "/auth/register"])
   func newAndKnown(path: String) async throws {
     try await world.run { client in
       let browser = Browser(client)
@@ -29,14 +30,19 @@ import Testing
 
       let other = Browser(client)
       let again = try await other.continuesWithGoogle(path, returnTo: "/pay/now?x=1")
-      #expect(try await other.returns(try await world.google.choose(again, ["account": GoogleWorld.asha])).header("Location") == "/pay/now?x=1")
+      #expect(
+        try await other.returns(try await world.google.choose(again, ["account": GoogleWorld.asha])).header("Location")
+          == "/pay/now?x=1")
       #expect(try await other.account()?["id"] as? String == account["id"] as? String)
     }
   }
 
   @Test(
     "cancelled and failed lead back with their sentences",
-    arguments: [("cancel", "Sign-in cancelled", "oauth_cancelled"), ("error", "Google sign-in failed. Try again.", "oauth_failed")])
+    arguments: [
+      ("cancel", "Sign-in cancelled", "oauth_cancelled"),
+      ("error", "Google sign-in failed. Try again.", "oauth_failed"),
+    ])
   func refused(action: String, sentence: String, code: String) async throws {
     try await world.run { client in
       let browser = Browser(client)
@@ -58,7 +64,8 @@ import Testing
     }
   }
 
-  @Test("the page shows no sentence but its own", arguments: ["denied%20now", "<b>", "flow_expired", "store_unavailable"])
+  @Test(
+    "the page shows no sentence but its own", arguments: ["denied%20now", "<b>", "flow_expired", "store_unavailable"])
   func sentences(code: String) async throws {
     try await world.run { client in
       let page = try await Browser(client).visit("/auth/login?refused=" + PercentEncoding.encode(code))
@@ -67,7 +74,8 @@ import Testing
     }
   }
 
-  @Test("an address that Google vouches for joins the account that has it verified; an unverified one joins nothing") func joining() async throws {
+  @Test("an address that Google vouches for joins the account that has it verified; an unverified one joins nothing")
+  func joining() async throws {
     try await world.run { client in
       let first = Browser(client)
       _ = try await first.returns(
@@ -90,7 +98,8 @@ import Testing
       #expect(other["is_email_verified"] as? Bool == false)
       // And the victim's own next sign-in is still the victim's.
       let fourth = Browser(client)
-      _ = try await fourth.returns(try await world.google.choose(try await fourth.continuesWithGoogle(), ["account": GoogleWorld.asha]))
+      _ = try await fourth.returns(
+        try await world.google.choose(try await fourth.continuesWithGoogle(), ["account": GoogleWorld.asha]))
       #expect(try await fourth.account()?["id"] as? String == account)
     }
   }

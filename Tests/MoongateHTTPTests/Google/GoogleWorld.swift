@@ -41,8 +41,10 @@ struct GoogleWorld: Sendable {
     google.use(gateway.clock)
     application =
       PublicApplication(
-        engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers, clock: gateway.clock,
-        random: gateway.random, audit: gateway.audit, keySet: { "{}" }, pages: try PageRenderer(logger: gateway.log.logger),
+        engine: gateway.engine, store: gateway.store, generations: gateway.generations, providers: gateway.providers,
+        clock: gateway.clock,
+        random: gateway.random, audit: gateway.audit, keySet: { "{}" },
+        pages: try PageRenderer(logger: gateway.log.logger),
         eventLoops: MultiThreadedEventLoopGroup.singleton, logger: gateway.log.logger
       ).application
   }
@@ -62,7 +64,8 @@ final class MockWeb: WebClient {
     let client = MockGoogle.Client(id: "client", secret: "s3cret", redirects: [GoogleWorld.callback])
     let clock = clock
     provider = MockGoogle(
-      issuer: GoogleWorld.issuer, clients: { [client] }, now: { clock.now }, random: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
+      issuer: GoogleWorld.issuer, clients: { [client] }, now: { clock.now },
+      random: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } },
       sleep: { _ in })
     site = MockGoogleSite(provider)
   }
@@ -93,7 +96,9 @@ final class MockWeb: WebClient {
     return await ask(.post, path, [.contentType: "application/x-www-form-urlencoded"], Array(body.utf8))
   }
 
-  private func ask(_ method: HTTPRequest.Method, _ path: String, _ headers: HTTPFields = [:], _ body: [UInt8] = []) async -> (Response, [UInt8]) {
+  private func ask(_ method: HTTPRequest.Method, _ path: String, _ headers: HTTPFields = [:], _ body: [UInt8] = [])
+    async -> (Response, [UInt8])
+  {
     let head = HTTPRequest(method: method, scheme: "https", authority: "google.test", path: path, headerFields: headers)
     let response = await site.respond(to: Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: body))))
     let writer = BodyCollector()
@@ -131,7 +136,9 @@ extension Browser {
   /// Where the page between the sites leads by itself.
   static func address(on answer: Answer) -> String? {
     answer.text.firstRange(of: "content=\"0; url=").map { start in
-      String(answer.text[start.upperBound...].prefix { $0 != "\"" }).replacing("&amp;", with: "&").replacing("&#x3D;", with: "=").replacing(
+      String(answer.text[start.upperBound...].prefix { $0 != "\"" }).replacing("&amp;", with: "&").replacing(
+        "&#x3D;", with: "="
+      ).replacing(
         "&#61;", with: "=")
     }
   }
@@ -152,7 +159,9 @@ extension Browser {
 }
 
 /// A field of an address's query.
-func field(_ name: String, of address: String) -> String? { URLComponents(string: address)?.queryItems?.first { $0.name == name }?.value }
+func field(_ name: String, of address: String) -> String? {
+  URLComponents(string: address)?.queryItems?.first { $0.name == name }?.value
+}
 
 /// The same address with a field changed; nil takes it out.
 func changing(_ name: String, to value: String?, in address: String) -> String {

@@ -11,10 +11,15 @@ import Testing
 @Suite struct CaseCircumstancesTests {
   private func report(_ cases: String, _ files: [String: String?] = [:]) async throws -> CaseReport {
     let folder = try TestFolder(
-      files.merging(["tests/a.lua": "return tests {\n\(cases)\n}", "flows/enter.lua": CaseRunnerTests.enter]) { first, _ in first })
-    switch ConfigurationLoader(providers: TestFolder.providers.map(DescribedProvider.init), environment: [:]).read(folder: folder.scratch.path) {
+      files.merging(["tests/a.lua": "return tests {\n\(cases)\n}", "flows/enter.lua": CaseRunnerTests.enter]) {
+        first, _ in first
+      })
+    switch ConfigurationLoader(providers: TestFolder.providers.map(DescribedProvider.init), environment: [:]).read(
+      folder: folder.scratch.path)
+    {
     case .success(let loaded):
-      let runner = CaseRunner(loaded.generation, providers: try ProviderRegistry([PhoneOTP()]), makeStore: { try SQLiteStore.memory() })
+      let runner = CaseRunner(
+        loaded.generation, providers: try ProviderRegistry([PhoneOTP()]), makeStore: { try SQLiteStore.memory() })
       return try await runner.run(loaded.cases)
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
@@ -30,7 +35,8 @@ import Testing
   }
 
   @Test func theClockDecidesANightRule() async throws {
-    let night = Self.policy("function(f) if hour(f.now, \"Asia/Kolkata\") >= 23 then return deny \"closed_at_night\" end return allow end")
+    let night = Self.policy(
+      "function(f) if hour(f.now, \"Asia/Kolkata\") >= 23 then return deny \"closed_at_night\" end return allow end")
     let report = try await report(
       """
       case "closed at half past eleven" {
@@ -49,11 +55,14 @@ import Testing
         flow "enter", phone "+919999999999", send(), expect { status = 200 }, clock "2026-01-01T23:30+05:30", expect { status = 200 },
       },
       """)
-    #expect(report.outcomes.first?.failure?.summary.contains("its clock goes only forward") == true, "\(report.text(colour: false))")
+    #expect(
+      report.outcomes.first?.failure?.summary.contains("its clock goes only forward") == true,
+      "\(report.text(colour: false))")
   }
 
   @Test(arguments: [
-    "", "23:30", "2026-01-01", "2026-01-01T23:30", "2026-01-01 23:30+05:30", "2026-02-30T00:00Z", "2026-01-01T24:00Z", "2026-01-01T23:60Z",
+    "", "23:30", "2026-01-01", "2026-01-01T23:30", "2026-01-01 23:30+05:30", "2026-02-30T00:00Z", "2026-01-01T24:00Z",
+    "2026-01-01T23:60Z",
     "2026-01-01T23:30+5:30", "2026-01-01T23:30+25:00", "2026-01-01T23:30:61Z", "tomorrow", "1767290400",
   ]) func aWrongMomentIsRefused(_ text: String) throws {
     #expect(CaseReader.moment(text) == nil)
@@ -126,7 +135,8 @@ import Testing
   }
 
   @Test func anUnknownStatementIsRefused() throws {
-    let problems = try TestFolder(["tests/a.lua": "return tests { case \"a\" { flow \"login\", guarantee \"none\" } }"]).problems()
+    let problems = try TestFolder(["tests/a.lua": "return tests { case \"a\" { flow \"login\", guarantee \"none\" } }"])
+      .problems()
     #expect(problems.count == 1 && problems[0].contains("guarantees.lua has no statement"), "\(problems)")
   }
 }
@@ -136,21 +146,29 @@ import Testing
   @Test(arguments: [
     ("3min", "3m"), ("2 hours", "2h"), ("1w", "7d"), ("90 Sec", "90s"), ("1day", "1d"),
   ]) func aDurationInOtherWordsIsSuggested(_ text: String, _ meant: String) throws {
-    let problems = try TestFolder(["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  code = { ttl = \"\(text)\" },\n}"]).problems()
-    #expect(problems == ["policies/phone_otp.lua:2: code.ttl: \"\(text)\" is no duration; did you mean \"\(meant)\"?"], "\(problems)")
+    let problems = try TestFolder([
+      "policies/phone_otp.lua": "return policy \"phone_otp\" {\n  code = { ttl = \"\(text)\" },\n}"
+    ]).problems()
+    #expect(
+      problems == ["policies/phone_otp.lua:2: code.ttl: \"\(text)\" is no duration; did you mean \"\(meant)\"?"],
+      "\(problems)")
   }
 
   @Test(arguments: [
     ("  code = { length = 6 }\n  message = \"{code}\",", 2), ("  message = \"{code}\"\n\n  code = { length = 6 },", 2),
-    ("  send = function(f)\n    return allow\n  end\n  message = \"{code}\",", 4), ("  code = {\n    length = 6\n    ttl = \"10m\",\n  },", 3),
+    ("  send = function(f)\n    return allow\n  end\n  message = \"{code}\",", 4),
+    ("  code = {\n    length = 6\n    ttl = \"10m\",\n  },", 3),
   ]) func aMissingCommaIsToldWhereItIsMissing(_ body: String, _ line: Int) throws {
     let problems = try TestFolder(["policies/phone_otp.lua": "return policy \"phone_otp\" {\n\(body)\n}"]).problems()
     #expect(
-      problems.count == 1 && problems[0].hasPrefix("policies/phone_otp.lua:\(line): a comma is missing after this field?"), "\(problems)")
+      problems.count == 1
+        && problems[0].hasPrefix("policies/phone_otp.lua:\(line): a comma is missing after this field?"), "\(problems)")
   }
 
   @Test func anotherSyntaxErrorStaysAsLuaTellsIt() throws {
-    let problems = try TestFolder(["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return allow\n}"]).problems()
+    let problems = try TestFolder([
+      "policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return allow\n}"
+    ]).problems()
     #expect(problems.count == 1 && !problems[0].contains("comma"), "\(problems)")
   }
 }

@@ -31,7 +31,9 @@ import Testing
       """)
     let one = try #require(cases.first)
     #expect(cases.count == 1)
-    #expect(one.name == "five wrong codes lock for 15 minutes" && one.location == SourceLocation(file: "tests/a.lua", line: 2))
+    #expect(
+      one.name == "five wrong codes lock for 15 minutes" && one.location == SourceLocation(file: "tests/a.lua", line: 2)
+    )
     var locked = PolicyCase.Expectation()
     locked.status = .http(429)
     locked.code = "too_many_attempts"
@@ -40,8 +42,10 @@ import Testing
     complete.status = .flow(.complete)
     #expect(
       one.acts.map(\.kind) == [
-        .flow("login"), .identifier(.phone, "+919999999999"), .account(PolicyCase.AccountSetup()), .send(untilSent: false), .wrong(.times(1)),
-        .wrong(.times(1)), .wrong(.times(1)), .wrong(.times(1)), .wrong(.times(1)), .expect(locked), .wait(.duration(.seconds(900))), .flow("login"),
+        .flow("login"), .identifier(.phone, "+919999999999"), .account(PolicyCase.AccountSetup()),
+        .send(untilSent: false), .wrong(.times(1)),
+        .wrong(.times(1)), .wrong(.times(1)), .wrong(.times(1)), .wrong(.times(1)), .expect(locked),
+        .wait(.duration(.seconds(900))), .flow("login"),
         .identifier(.phone, "+919999999999"), .send(untilSent: false), .right, .expect(complete),
       ])
     #expect(one.acts.map(\.location.line) == [3, 3, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 6, 6, 6])
@@ -70,7 +74,10 @@ import Testing
     account.isLocked = true
     #expect(one.acts.count == 15)
     #expect(one.acts[3].kind == .account(account))
-    #expect(one.acts[5...8].map(\.kind) == [.send(untilSent: true), .resend(untilSent: false), .resend(untilSent: true), .wrong(.untilLocked)])
+    #expect(
+      one.acts[5...8].map(\.kind) == [
+        .send(untilSent: true), .resend(untilSent: false), .resend(untilSent: true), .wrong(.untilLocked),
+      ])
     #expect(one.acts[11...].map(\.kind).first == .wait(.untilUnlocked))
   }
 
@@ -100,7 +107,10 @@ import Testing
       "return tests { case \"x\" {\n send(), flow \"login\", expect { status = 404 } } }",
       "tests/a.lua:2: comes before any flow: begin with flow \"login\""
     ),
-    ("return tests { case \"x\" { flow \"login\",\n wait(5) } }", "tests/a.lua:2: wait takes a string or a table, as in wait \"…\""),
+    (
+      "return tests { case \"x\" { flow \"login\",\n wait(5) } }",
+      "tests/a.lua:2: wait takes a string or a table, as in wait \"…\""
+    ),
     (
       "return tests { case \"x\" { flow \"login\",\n wait \"5\", expect { status = 404 } } }",
       "\"5\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""
@@ -132,7 +142,10 @@ import Testing
       "return tests { case \"x\" { flow \"login\", expect { status = 404 } },\n case \"x\" { flow \"login\", expect { status = 404 } } }",
       "tests/a.lua:2: case \"x\" is there already, at line 1"
     ),
-    ("return tests { case \"x\" { flow \"login\", outbox(),\n expect { status = 404 } } }", "tests/a.lua:1: `outbox` does not belong in a case"),
+    (
+      "return tests { case \"x\" { flow \"login\", outbox(),\n expect { status = 404 } } }",
+      "tests/a.lua:1: `outbox` does not belong in a case"
+    ),
     (
       "return tests { case \"x\" { provider \"pn\", flow \"login\", expect { status = 404 } } }",
       "tests/a.lua:1: provider: no provider is called \"pn\"; did you mean `pin`?"
@@ -156,7 +169,8 @@ import Testing
   ])
   func aCaseOfAProviderThatIsNotConfiguredIsLeftOut(_ acts: String, _ why: String) throws {
     let folder = try TestFolder([
-      "tests/a.lua": "return tests {\n case \"x\" { \(acts), expect { status = 404 } },\n case \"y\" { flow \"login\", expect { status = 200 } } }",
+      "tests/a.lua":
+        "return tests {\n case \"x\" { \(acts), expect { status = 404 } },\n case \"y\" { flow \"login\", expect { status = 200 } } }",
       "flows/forgotten.lua":
         "return flow \"forgotten\" { purpose = \"set\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } } }",
     ])
@@ -174,7 +188,9 @@ import Testing
 
   /// Who is named nowhere gets codes by what the account holds: such a case is played as before.
   @Test func aCaseThatNamesNobodyIsPlayed() throws {
-    let cases = try cases("return tests { case \"x\" { account { phone = \"+919999999999\" }, flow \"login\", send(), expect { status = 404 } } }")
+    let cases = try cases(
+      "return tests { case \"x\" { account { phone = \"+919999999999\" }, flow \"login\", send(), expect { status = 404 } } }"
+    )
     #expect(cases.map(\.name) == ["x"])
   }
 }

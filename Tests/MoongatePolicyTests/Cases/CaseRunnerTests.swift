@@ -13,17 +13,23 @@ import Testing
   private func report(
     _ cases: String, _ files: [String: String?] = [:], patience: Duration? = nil, watchesBranches: Bool = false
   ) async throws -> CaseReport {
-    let all = files.merging(["tests/a.lua": "return tests {\n\(cases)\n}", "flows/enter.lua": Self.enter]) { first, _ in first }
+    let all = files.merging(["tests/a.lua": "return tests {\n\(cases)\n}", "flows/enter.lua": Self.enter]) { first, _ in
+      first
+    }
     let folder = try TestFolder(all)
-    switch ConfigurationLoader(providers: TestFolder.providers.map(DescribedProvider.init), environment: [:]).read(folder: folder.scratch.path) {
+    switch ConfigurationLoader(providers: TestFolder.providers.map(DescribedProvider.init), environment: [:]).read(
+      folder: folder.scratch.path)
+    {
     case .success(let loaded):
-      let runner = CaseRunner(loaded.generation, providers: try ProviderRegistry([PhoneOTP()]), makeStore: { try SQLiteStore.memory() })
+      let runner = CaseRunner(
+        loaded.generation, providers: try ProviderRegistry([PhoneOTP()]), makeStore: { try SQLiteStore.memory() })
       return try await runner.run(loaded.cases, patience: patience, watchesBranches: watchesBranches)
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
   }
 
-  static let enter = "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" } }, next = { new = \"/new\", returning = \"/home\" } }"
+  static let enter =
+    "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" } }, next = { new = \"/new\", returning = \"/home\" } }"
 
   @Test func theExampleOfTheDesignHolds() async throws {
     let report = try await report(
@@ -39,7 +45,9 @@ import Testing
     let holds = report.holds
     #expect(holds, "\(text)")
     #expect(report.text(colour: false) == "The one case holds.")
-    #expect(report.text(colour: false, isVerbose: true) == "tests/a.lua\n✓ five wrong codes lock for 15 minutes\n\nThe one case holds.")
+    #expect(
+      report.text(colour: false, isVerbose: true)
+        == "tests/a.lua\n✓ five wrong codes lock for 15 minutes\n\nThe one case holds.")
   }
 
   /// Attack: messages pumped over many numbers, networks and prefixes.
@@ -80,7 +88,8 @@ import Testing
     let holds = report.holds
     #expect(holds, "\(text)")
     let lines = report.coverage.limits
-    #expect(lines.filter { $0.limit != "verify" && $0.limit != "send" }.allSatisfy { $0.charged && $0.refused }, "\(lines)")
+    #expect(
+      lines.filter { $0.limit != "verify" && $0.limit != "send" }.allSatisfy { $0.charged && $0.refused }, "\(lines)")
   }
 
   @Test func everyExpectationIsOfTheAnswerBefore() async throws {
@@ -174,7 +183,10 @@ import Testing
     #expect(report.failures.isEmpty)
     let none = try await self.report(
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), wrong { until_locked = true }, expect { locked = true } },",
-      ["policies/phone_otp.lua": "return policy \"phone_otp\" { limits = { send = { on = \"send\", per = \"phone\", max = 4, window = \"15m\" } } }"],
+      [
+        "policies/phone_otp.lua":
+          "return policy \"phone_otp\" { limits = { send = { on = \"send\", per = \"phone\", max = 4, window = \"15m\" } } }"
+      ],
       patience: .seconds(1))
     #expect(none.problems(after: .seconds(1)).map(\.description).joined().contains("no lock") || none.unreached != nil)
   }
@@ -224,7 +236,9 @@ import Testing
         """)
     #expect(report.coverage.limits.filter { $0.provider == "phone_otp" }.map(\.charged) == [false, true, true])
     #expect(
-      report.coverage.functions.map(\.function) == ["flows/login.steps[2].when", "policies/phone_otp.limits.verify.max", "policies/phone_otp.send"])
+      report.coverage.functions.map(\.function) == [
+        "flows/login.steps[2].when", "policies/phone_otp.limits.verify.max", "policies/phone_otp.send",
+      ])
     #expect(report.coverage.functions.map(\.answers) == [[], ["5"], ["allow"]])
   }
 
@@ -325,7 +339,8 @@ import Testing
     #expect(report.failures.map(\.name) == ["shown"], "\(report.text(colour: false))")
   }
 
-  /// A function that fails is told once and first, however many cases meet it, and a case that wants it to fail is not to blame.
+  /// A function that fails is told once and first, however many cases meet it, and a case that wants it to fail is not
+  /// to blame.
   @Test func aFunctionThatFailsIsToldOnce() async throws {
     let sends = "flow \"enter\", phone \"+919999999999\", send()"
     let report = try await report(
@@ -334,7 +349,11 @@ import Testing
       case "two" { \(sends), expect { status = 200 } },
       case "wanted" { \(sends), expect { status = 503, code = "policy_error" }, expect { messages = 1 } },
       case "three" { \(sends), request { path = "/x" }, expect { status = 200 } },
-      """, ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return nil .. f.phone.country end }"])
+      """,
+      [
+        "policies/phone_otp.lua":
+          "return policy \"phone_otp\" {\n  send = function(f) return nil .. f.phone.country end }"
+      ])
     let fault =
       "policies/phone_otp.lua:2: attempt to concatenate a nil value; look first whether it is there, as in "
       + "`f.account.exists and f.account.age > 60`"
@@ -371,7 +390,8 @@ import Testing
       } }
       """
     let report = try await report(
-      "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), wrong(), expect { status = 401 } },", ["policies/phone_otp.lua": policy])
+      "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), wrong(), expect { status = 401 } },",
+      ["policies/phone_otp.lua": policy])
     #expect(
       Set(report.warnings.map(\.description)) == [
         "policies/phone_otp.lua:2: limits.send.max: the function of vary returned the number 9, outside of the bounds that stand before it, and 4 is "
@@ -385,7 +405,8 @@ import Testing
   @Test func aPolicyThatFailsSaysWhere() async throws {
     let report = try await report(
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), request { path = \"/x\" }, expect { status = 200 } },",
-      ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.phone[\"contry\"] end }"])
+      ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.phone[\"contry\"] end }"]
+    )
     #expect(
       report.outcomes.first?.trace.map(\.outcome).contains(
         "503 policy_error, policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?") ?? false,
@@ -397,7 +418,8 @@ import Testing
       ])
     let sent = try await self.report(
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), right(), expect { status = 200 } },",
-      ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.phone[\"contry\"] end }"])
+      ["policies/phone_otp.lua": "return policy \"phone_otp\" {\n  send = function(f) return f.phone[\"contry\"] end }"]
+    )
     #expect(
       sent.outcomes.first?.problem?.message == """
         case "x" fails: policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?; so no code has been sent to +919999999999, so \
@@ -405,15 +427,19 @@ import Testing
         """)
   }
 
-  /// Whoever runs a case looks into its flow, and a flow that is looked into asks its functions: that is no call of the case.
+  /// Whoever runs a case looks into its flow, and a flow that is looked into asks its functions: that is no call of the
+  /// case.
   @Test func whoRunsACaseIsNotCounted() async throws {
     let files = [
       "flows/enter.lua":
         "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" }, { \"email_code\", when = function(f) return false end } } }"
     ]
     var calls: [Int] = []
-    for acts in ["send(), right()", "send(), wait { until_resend = true }, wait { until_expired = true }, resend(), right()"] {
-      let report = try await report("case \"x\" { flow \"enter\", phone \"+919999999999\", \(acts), expect { status = \"complete\" } },", files)
+    for acts in [
+      "send(), right()", "send(), wait { until_resend = true }, wait { until_expired = true }, resend(), right()",
+    ] {
+      let report = try await report(
+        "case \"x\" { flow \"enter\", phone \"+919999999999\", \(acts), expect { status = \"complete\" } },", files)
       #expect(report.holds, "\(report.text(colour: false))")
       calls.append(report.coverage.functions.map(\.calls).reduce(0, +))
     }

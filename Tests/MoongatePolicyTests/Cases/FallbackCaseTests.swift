@@ -10,12 +10,18 @@ import Testing
 /// A code provider that declares why it may not reach a number.
 private struct Messenger: CodeProvider {
   let descriptor = ProviderDescriptor(
-    name: ProviderName(test: "whatsapp_code"), beginFields: PhoneOTP().descriptor.beginFields, submitFields: PhoneOTP().descriptor.submitFields,
+    name: ProviderName(test: "whatsapp_code"), beginFields: PhoneOTP().descriptor.beginFields,
+    submitFields: PhoneOTP().descriptor.submitFields,
     settings: [SettingField(name: "chat", kind: .messages(.sms), isRequired: true, help: "how messages leave")],
-    policy: FallbackReadingTests.messenger(ProviderName(test: "whatsapp_code"), more: "\n  unknown_account = \"reveal\",").policy,
-    identifierKinds: [.phone], deliveryReasons: [DeliveryReason("not_on_whatsapp", "This number is not on WhatsApp.", isPermanent: true)])
+    policy: FallbackReadingTests.messenger(
+      ProviderName(test: "whatsapp_code"), more: "\n  unknown_account = \"reveal\","
+    ).policy,
+    identifierKinds: [.phone],
+    deliveryReasons: [DeliveryReason("not_on_whatsapp", "This number is not on WhatsApp.", isPermanent: true)])
 
-  func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try PhoneOTP().readIdentifier(input) }
+  func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {
+    try PhoneOTP().readIdentifier(input)
+  }
 
   func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
     try await tools.send(Message(channel: .sms, to: identifier.value, text: code.text, code: code.code))
@@ -25,8 +31,10 @@ private struct Messenger: CodeProvider {
 /// Cases and simulations play a fallback as the engine does.
 @Suite struct FallbackCaseTests {
   private static let files: [String: String?] = [
-    "gateway.lua": TestFolder.gateway.replacing("email_code = {", with: "whatsapp_code = { chat = outbox() }, email_code = {"),
-    "flows/login.lua": "return flow \"login\" { account = \"existing\", steps = { { fallback { \"whatsapp_code\", \"phone_otp\" } } } }",
+    "gateway.lua": TestFolder.gateway.replacing(
+      "email_code = {", with: "whatsapp_code = { chat = outbox() }, email_code = {"),
+    "flows/login.lua":
+      "return flow \"login\" { account = \"existing\", steps = { { fallback { \"whatsapp_code\", \"phone_otp\" } } } }",
     "policies/whatsapp_code.lua": "return policy \"whatsapp_code\" {}",
   ]
 
@@ -71,7 +79,8 @@ private struct Messenger: CodeProvider {
     #expect(holds, "\(text)")
   }
 
-  /// Attack: whoever attacks the second provider of a fallback makes it send, and finds the attempts that are left of the one budget.
+  /// Attack: whoever attacks the second provider of a fallback makes it send, and finds the attempts that are left of
+  /// the one budget.
   @Test func simulatedAttackOnTheSecondProviderStaysInItsBudget() async throws {
     let generation = try load().generation
     let target = try Target(generation, ProviderName(test: "phone_otp"), of: try registry, wantsNew: false)
@@ -80,7 +89,9 @@ private struct Messenger: CodeProvider {
     _ = try await gateway.makeAccount(holding: [try target.identifier(0)])
     let client = gateway.client()
     let flow = try await gateway.create("login", by: client).get()
-    let begun = try await gateway.begin(flow.id, providers: target.senders(in: "login"), fields: target.fields(0), by: client).get()
+    let begun = try await gateway.begin(
+      flow.id, providers: target.senders(in: "login"), fields: target.fields(0), by: client
+    ).get()
     #expect(begun.step?.provider == ProviderName(test: "phone_otp") && begun.step?.attemptsLeft == 5)
   }
 }

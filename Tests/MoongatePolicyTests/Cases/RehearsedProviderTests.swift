@@ -7,8 +7,10 @@ import Testing
 /// Codes by a vendor whose servers call, and a document that the provider publishes.
 private struct Receipts: CodeProvider, WebhookReceiver, WellKnownPublisher, RehearsableProvider {
   let descriptor = ProviderDescriptor(
-    name: "receipts", beginFields: [InputField(name: "phone", kind: .phone)], submitFields: [InputField(name: "code", kind: .digits)], settings: [],
-    policy: PolicySource(file: "receipts.lua", text: ""), identifierKinds: [.phone], receivesWebhooks: true, wellKnown: ["receipts"])
+    name: "receipts", beginFields: [InputField(name: "phone", kind: .phone)],
+    submitFields: [InputField(name: "code", kind: .digits)], settings: [],
+    policy: PolicySource(file: "receipts.lua", text: ""), identifierKinds: [.phone], receivesWebhooks: true,
+    wellKnown: ["receipts"])
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {
     Identifier(kind: .phone, value: try input.text("phone"), display: try input.text("phone"))

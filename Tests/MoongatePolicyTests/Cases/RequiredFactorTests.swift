@@ -26,7 +26,8 @@ import Testing
       send = function(f) if f.flow.name == "ladder" and not f.flow.passed.pin then return require_also "pin" end return allow end,
     }
     """,
-    "flows/ladder.lua": "return flow \"ladder\" { account = \"existing\", steps = { { \"phone_otp\" }, { \"email_code\" } } }",
+    "flows/ladder.lua":
+      "return flow \"ladder\" { account = \"existing\", steps = { { \"phone_otp\" }, { \"email_code\" } } }",
   ]
 
   @Test(arguments: [
@@ -55,7 +56,9 @@ import Testing
   ]) func isAskedOrDenied(_ acts: String) async throws {
     let folder = try TestFolder(
       Self.files.merging(["tests/a.lua": "return tests { case \"x\" { phone \"+919999999999\", \(acts) } }"]) { $1 })
-    let loaded = try ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).read(folder: folder.scratch.path).get()
+    let loaded = try ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).read(
+      folder: folder.scratch.path
+    ).get()
     let report = try await CaseRunner(
       loaded.generation, providers: ProviderRegistry(ShippedProviders.all), makeStore: { try SQLiteStore.memory() }
     ).run(loaded.cases)

@@ -7,12 +7,15 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// config/tests and the cases that come with providers: they hold for the shipped policy, and for any numbers that an operator puts in their place.
+/// config/tests and the cases that come with providers: they hold for the shipped policy, and for any numbers that an
+/// operator puts in their place.
 @Suite struct ShippedCasesTests {
   private func run(_ folder: String) async throws -> CaseReport {
     switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).read(folder: folder) {
     case .success(let loaded):
-      return try await CaseRunner(loaded.generation, providers: ProviderRegistry(ShippedProviders.all), makeStore: { try SQLiteStore.memory() }).run(
+      return try await CaseRunner(
+        loaded.generation, providers: ProviderRegistry(ShippedProviders.all), makeStore: { try SQLiteStore.memory() }
+      ).run(
         loaded.cases + loaded.providerCases)
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
@@ -48,7 +51,9 @@ import Testing
         }
         """
       let folder = try ScratchFolder()
-      let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map { "flows/" + $0 }
+      let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map {
+        "flows/" + $0
+      }
       for name in ["gateway.lua", "routes.lua", "tests/\(cases).lua"] + flows {
         try folder.write(try String(contentsOfFile: TestFolder.root + "/config/" + name, encoding: .utf8), to: name)
       }
@@ -76,7 +81,9 @@ import Testing
         }
         """
       let folder = try ScratchFolder()
-      let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map { "flows/" + $0 }
+      let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map {
+        "flows/" + $0
+      }
       for name in ["gateway.lua", "routes.lua", "tests/\(cases).lua"] + flows {
         try folder.write(try String(contentsOfFile: TestFolder.root + "/config/" + name, encoding: .utf8), to: name)
       }
@@ -91,12 +98,15 @@ import Testing
   /// Who takes a way in out of `login` is told which step the cases miss, and not that some other site is busy.
   @Test func aCaseWhoseStepIsGoneIsNotSentElsewhere() async throws {
     let folder = try ScratchFolder()
-    let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map { "flows/" + $0 }
+    let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map {
+      "flows/" + $0
+    }
     for name in ["gateway.lua", "routes.lua", "tests/by_email.lua"] + flows {
       try folder.write(try String(contentsOfFile: TestFolder.root + "/config/" + name, encoding: .utf8), to: name)
     }
     try folder.write(
-      "return flow \"login\" { account = \"existing\", steps = { any_of { \"phone_otp\", \"google_oauth\" } } }", to: "flows/login.lua")
+      "return flow \"login\" { account = \"existing\", steps = { any_of { \"phone_otp\", \"google_oauth\" } } }",
+      to: "flows/login.lua")
     let report = try await run(folder.path)
     let text = report.text(colour: false)
     #expect(!report.holds)

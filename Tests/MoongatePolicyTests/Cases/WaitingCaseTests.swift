@@ -30,7 +30,9 @@ import Testing
       return Identifier(kind: .phone, value: phone, display: phone)
     }
 
-    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { .wait(poll: .seconds(2), state: []) }
+    func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
+      .wait(poll: .seconds(2), state: [])
+    }
 
     func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
       switch decision.withLock({ $0 }) {
@@ -58,7 +60,8 @@ import Testing
     let providers = ShippedProviders.all + [Approval()]
     let folder = try TestFolder(
       Self.files.merging([
-        "tests/a.lua": "return tests { case \"x\" { phone \"+919999999999\", account { exists = true }, flow \"approve\", \(acts) } }"
+        "tests/a.lua":
+          "return tests { case \"x\" { phone \"+919999999999\", account { exists = true }, flow \"approve\", \(acts) } }"
       ]) { $1 })
     let loaded = try ConfigurationLoader(providers: providers, environment: [:]).read(folder: folder.scratch.path).get()
     let report = try await CaseRunner(

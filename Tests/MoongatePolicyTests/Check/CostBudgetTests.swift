@@ -14,22 +14,28 @@ import Testing
 
   @Test func theShippedPoliciesBoundEverything() throws {
     let policies = try ShippedProviders.generation().policies
-    let costs = ["phone_otp", "email_code", "password"].compactMap { ProviderName(rawValue: $0).flatMap { policies[$0] } }.map(CostBudget.init)
+    let costs = ["phone_otp", "email_code", "password"].compactMap {
+      ProviderName(rawValue: $0).flatMap { policies[$0] }
+    }.map(CostBudget.init)
     #expect(costs.map(\.messagesToOnePerDay) == [20, 20, nil])
     #expect(costs.map(\.messagesPerHour) == [5_000, 20_000, nil])
     #expect(costs.map(\.accountsPerHour) == [nil, nil, 5_000])
   }
 
   @Test func limitsPerAddressNetworkPrefixAndCountryBoundNobodyWithMeans() {
-    let limits = [LimitKey.ip, .network, .prefix, .country, .device, .flow].map { Limit.test("\($0)", on: .send, per: $0, max: 1, window: Self.hour) }
+    let limits = [LimitKey.ip, .network, .prefix, .country, .device, .flow].map {
+      Limit.test("\($0)", on: .send, per: $0, max: 1, window: Self.hour)
+    }
     #expect(CostBudget(.test(Self.phone, limits: limits)).messagesPerHour == nil)
     #expect(cost(.test("ip", on: .register, per: .ip, max: 1, window: Self.hour)).accountsPerHour == nil)
   }
 
   @Test func theSmallestBoundHoldsAndWindowsAreCounted() {
     let both = cost(
-      .test("a", on: .send, per: .phone, max: 4, window: .seconds(900)), .test("b", on: .send, per: .phone, max: 10, window: .seconds(86_400)),
-      .test("c", on: .send, per: .global, max: 100, window: .seconds(1800)), .test("d", on: .register, per: .provider, max: 7, window: Self.hour * 24)
+      .test("a", on: .send, per: .phone, max: 4, window: .seconds(900)),
+      .test("b", on: .send, per: .phone, max: 10, window: .seconds(86_400)),
+      .test("c", on: .send, per: .global, max: 100, window: .seconds(1800)),
+      .test("d", on: .register, per: .provider, max: 7, window: Self.hour * 24)
     )
     #expect(both.messagesToOnePerDay == 20)
     #expect(both.messagesPerHour == 200)
@@ -38,7 +44,8 @@ import Testing
 
   @Test func theTableSaysWhatHasNoEnd() {
     #expect(
-      CostBudget.table([cost(.test("a", on: .send, per: .phone, max: 10, window: .seconds(86_400)))], colour: false) == """
+      CostBudget.table([cost(.test("a", on: .send, per: .phone, max: 10, window: .seconds(86_400)))], colour: false)
+        == """
         cost budget    to one a day   messages an hour   accounts an hour
         phone_otp                20             no end             no end
         of attackers with any number of addresses; limits per address bound those with few

@@ -19,16 +19,32 @@ import Testing
   }
 
   @Test(arguments: [
-    ("if f.phone.country == 'IR' then error('x') end return allow", "policies/phone_otp.lua:2: x, where f.phone.country is \"IR\""),
-    ("if hour(f.now, 'UTC') == 3 then return nil end return allow", "policies/phone_otp.lua:1: must return allow"),
-    ("if f.clock.suspect and f.client.new_device and f.account.exists then return 1 end return allow", "policies/phone_otp.lua:1: must return allow"),
-    ("if f.limits.send.used >= f.limits.send.max then return deny(f.account.id) end return allow", "policies/phone_otp.lua:2: deny takes a string"),
     (
-      "if f.limits.send.locked_until then return f.limits.send.locked_until.x end return allow", "policies/phone_otp.lua:2: attempt to index a number"
+      "if f.phone.country == 'IR' then error('x') end return allow",
+      "policies/phone_otp.lua:2: x, where f.phone.country is \"IR\""
     ),
-    ("local served = { IN = 1, US = 2 } if served[f.phone.country] == 1 then return 'x' end return allow", "policies/phone_otp.lua:1: must return"),
+    ("if hour(f.now, 'UTC') == 3 then return nil end return allow", "policies/phone_otp.lua:1: must return allow"),
+    (
+      "if f.clock.suspect and f.client.new_device and f.account.exists then return 1 end return allow",
+      "policies/phone_otp.lua:1: must return allow"
+    ),
+    (
+      "if f.limits.send.used >= f.limits.send.max then return deny(f.account.id) end return allow",
+      "policies/phone_otp.lua:2: deny takes a string"
+    ),
+    (
+      "if f.limits.send.locked_until then return f.limits.send.locked_until.x end return allow",
+      "policies/phone_otp.lua:2: attempt to index a number"
+    ),
+    (
+      "local served = { IN = 1, US = 2 } if served[f.phone.country] == 1 then return 'x' end return allow",
+      "policies/phone_otp.lua:1: must return"
+    ),
     ("if cidr('10.0.0.0/8', f.client.ip) then return {} end return allow", "policies/phone_otp.lua:1: must return"),
-    ("if f.client.user_agent:find('x') then return deny 'x' end return allow", "policies/phone_otp.lua:2: attempt to index a nil value"),
+    (
+      "if f.client.user_agent:find('x') then return deny 'x' end return allow",
+      "policies/phone_otp.lua:2: attempt to index a nil value"
+    ),
     ("if f.client.network_changed then while true do end end return allow", "policies/phone_otp.lua:2: "),
   ]) func whatWouldFailIsFound(_ body: String, _ problem: String) throws {
     let faults = try faults(send: body)
@@ -40,7 +56,8 @@ import Testing
     "if f.account.exists and f.account.age < 60 then return deny 'x' end return allow",
     "if f.account.age and f.account.age < 60 then return deny 'x' end return allow",
     "if not f.client.new_device and f.account.age < 60 then return deny 'x' end return allow",
-    "if f.phone.country:lower() == 'in' then return deny 'x' end return allow", "if f.limits.send.used > 3 then return deny 'x' end return allow",
+    "if f.phone.country:lower() == 'in' then return deny 'x' end return allow",
+    "if f.limits.send.used > 3 then return deny 'x' end return allow",
     "if f.client.user_agent and f.client.user_agent:find('curl') then return deny 'x' end return allow",
   ]) func whatCannotBeIsNotTried(_ body: String) throws { #expect(try faults(send: body) == []) }
 
@@ -71,16 +88,20 @@ import Testing
     ])
     #expect(
       faults.map { String($0.prefix(60)) } == [
-        "accounts.lua:2: argument 1 must be a string, not nil, where ", "accounts.lua:3: must return a text, a number, true or false,",
-        "flows/login.lua:5: must return true or false, and returned t", "routes.lua:3: must return allow, deny \"reason\" or require_al",
+        "accounts.lua:2: argument 1 must be a string, not nil, where ",
+        "accounts.lua:3: must return a text, a number, true or false,",
+        "flows/login.lua:5: must return true or false, and returned t",
+        "routes.lua:3: must return allow, deny \"reason\" or require_al",
         "routes.lua:4: argument 1 must be a string, not nil, where f.",
       ], "\(faults)")
   }
 
-  /// Attack on the loader: functions that run until they are stopped would hold a reload for minutes, since each is tried with many facts.
+  /// Attack on the loader: functions that run until they are stopped would hold a reload for minutes, since each is
+  /// tried with many facts.
   @Test func functionsThatNeverEndAreLeftAfterTheFirstTime() throws {
     let reads = [
-      "client.new_device", "client.network_changed", "clock.suspect", "account.has_pin", "account.has_email", "account.email_verified",
+      "client.new_device", "client.network_changed", "clock.suspect", "account.has_pin", "account.has_email",
+      "account.email_verified",
       "account.phone_verified", "account.age", "client.user_agent", "client.ip", "now", "phone.country", "phone.type",
     ]
     let loop = reads.map { "local _ = f.\($0)" }.joined(separator: " ") + " while true do end return 'x'"
@@ -88,8 +109,10 @@ import Testing
     let policy = "return policy \"phone_otp\" {\n timers = { resend_after = {\n\(resends) } } }"
     let began = ContinuousClock.now
     let faults = try faults(["policies/phone_otp.lua": policy])
-    #expect(faults.count == 12 && faults.allSatisfy { $0.contains("steps") || $0.contains("instructions") }, "\(faults)")
-    // It takes some milliseconds. Without the defence it takes the patience of ten seconds, which is for functions that are slow and end.
+    #expect(
+      faults.count == 12 && faults.allSatisfy { $0.contains("steps") || $0.contains("instructions") }, "\(faults)")
+    // It takes some milliseconds. Without the defence it takes the patience of ten seconds, which is for functions that
+    // are slow and end.
     #expect(ContinuousClock.now - began < .seconds(4))
   }
 
@@ -103,8 +126,10 @@ import Testing
       } }
       """
     ])
-    let swept = try #require(FunctionSweep(try folder.generation(), providers: try ProviderRegistry([PhoneOTP()]))).run()
+    let swept = try #require(FunctionSweep(try folder.generation(), providers: try ProviderRegistry([PhoneOTP()])))
+      .run()
     #expect(swept.warnings.map(\.path) == ["limits.send.max"])
-    #expect(swept.faults.map { "\($0.location): \($0.facts)" } == ["policies/phone_otp.lua:3: f.account.exists is false"])
+    #expect(
+      swept.faults.map { "\($0.location): \($0.facts)" } == ["policies/phone_otp.lua:3: f.account.exists is false"])
   }
 }

@@ -19,14 +19,16 @@ import Testing
     #expect(abs((budget.probability30Days ?? 0) - 0.000447) < 0.000001)
   }
 
-  /// What `check` shows an operator of the shipped files, at 80 columns; the last row is of those that open an account alone.
+  /// What `check` shows an operator of the shipped files, at 80 columns; the last row is of those that open an account
+  /// alone.
   @Test func theTableOfTheShippedFiles() throws {
     let generation = try ShippedProviders.generation()
     let budgets = try ShippedProviders.all.map { provider in
       GuessBudget(of: provider, try #require(generation.policies[provider.descriptor.name]))
     }
     let table = { (colour: Bool) in
-      GuessBudget.table(budgets, accepted: generation.gateway.riskBudget, alone: generation.providersThatOpenAlone, colour: colour)
+      GuessBudget.table(
+        budgets, accepted: generation.gateway.riskBudget, alone: generation.providersThatOpenAlone, colour: colour)
     }
     #expect(
       table(false) == """
@@ -47,19 +49,28 @@ import Testing
 
   @Test func whatBoundsNothing() {
     for key in [LimitKey.ip, .network, .device, .flow, .challenge] {
-      #expect(GuessBudget(codesOf: .test(phone, limits: [.test("v", on: .verify, per: key, max: 5, window: .seconds(60))])).per30Days == nil)
+      #expect(
+        GuessBudget(codesOf: .test(phone, limits: [.test("v", on: .verify, per: key, max: 5, window: .seconds(60))]))
+          .per30Days == nil)
     }
-    let consecutive = Limit.test("v", on: .verify, per: .account, max: 100, counts: .consecutiveFailures, disables: true)
+    let consecutive = Limit.test(
+      "v", on: .verify, per: .account, max: 100, counts: .consecutiveFailures, disables: true)
     #expect(GuessBudget(codesOf: .test(phone, limits: [consecutive])).probability30Days == 1)
-    #expect(GuessBudget(codesOf: .test(phone, limits: [.test("s", on: .send, per: .phone, max: 1, window: Self.day)])).per30Days == nil)
+    #expect(
+      GuessBudget(codesOf: .test(phone, limits: [.test("s", on: .send, per: .phone, max: 1, window: Self.day)]))
+        .per30Days == nil)
   }
 
   @Test(
     arguments: [
-      (10, 86_400, [Int](), 10, 300), (10, 3600, [], 240, 7200), (1, 86_400, [86_400], 1, 30), (3, 86_400, [900], 288, 8640),
-    ] as [(Int, Int, [Int], Int, Int)]) func simpleLimits(max: Int, window: Int, lock: [Int], perDay: Int, per30Days: Int)
+      (10, 86_400, [Int](), 10, 300), (10, 3600, [], 240, 7200), (1, 86_400, [86_400], 1, 30),
+      (3, 86_400, [900], 288, 8640),
+    ] as [(Int, Int, [Int], Int, Int)]) func simpleLimits(
+      max: Int, window: Int, lock: [Int], perDay: Int, per30Days: Int
+    )
   {
-    let limit = Limit.test("v", on: .verify, per: .phone, max: max, window: .seconds(window), lock: lock.map { .seconds($0) })
+    let limit = Limit.test(
+      "v", on: .verify, per: .phone, max: max, window: .seconds(window), lock: lock.map { .seconds($0) })
     let budget = GuessBudget(codesOf: .test(phone, limits: [limit]))
     #expect(budget.perDay == perDay)
     #expect(budget.per30Days == per30Days)
@@ -72,7 +83,8 @@ import Testing
 
   @Test func theSmallestOfSeveralHolds() {
     let limits: [Limit] = [
-      .test("a", on: .verify, per: .phone, max: 5, window: .seconds(60)), .test("b", on: .verify, per: .account, max: 50, window: Self.day * 30),
+      .test("a", on: .verify, per: .phone, max: 5, window: .seconds(60)),
+      .test("b", on: .verify, per: .account, max: 50, window: Self.day * 30),
     ]
     #expect(GuessBudget(codesOf: .test(phone, limits: limits)).per30Days == 50)
   }
@@ -81,7 +93,8 @@ import Testing
     let function = FunctionName("f")
     let limit = Limit(
       name: "v", action: .verify, key: .phone, max: .varying(lowest: 2, highest: 7, function),
-      window: .varying(lowest: .seconds(3600), highest: Self.day, function), counts: .failures, lock: [], disables: false,
+      window: .varying(lowest: .seconds(3600), highest: Self.day, function), counts: .failures, lock: [],
+      disables: false,
       location: SourceLocation(file: "f", line: 1))
     #expect(GuessBudget(codesOf: .test(phone, limits: [limit])).perDay == 7 * 24)
   }
@@ -92,17 +105,21 @@ import Testing
     #expect(most >= 5 * 30 * 86_400_000 / milliseconds)
   }
 
-  /// Every strategy over a small grid of times, played against `CounterState`, never beats the bound; the best one meets it.
+  /// Every strategy over a small grid of times, played against `CounterState`, never beats the bound; the best one
+  /// meets it.
   @Test(arguments: 1...60) func theBoundIsTheBestStrategy(seed: Int) throws {
     let random = SeededRandom(seed: UInt64(seed))
     let number = { (below: UInt32) in Int(random.uniform(below: below)) }
     let span = 8 + number(8)
     let limit = Limit.test(
-      "v", on: .verify, per: .phone, max: 1 + number(3), window: .seconds(1 + number(8)), lock: (0..<number(4)).map { _ in .seconds(1 + number(6)) },
+      "v", on: .verify, per: .phone, max: 1 + number(3), window: .seconds(1 + number(8)),
+      lock: (0..<number(4)).map { _ in .seconds(1 + number(6)) },
       disables: number(6) == 0)
     var search = StrategySearch(limit, span: span)
     let best = search.best()
-    #expect(try #require(GuessBound(limit)).most(in: .seconds(span)) == best, "max \(limit.max) window \(limit.window as Any) lock \(limit.lock)")
+    #expect(
+      try #require(GuessBound(limit)).most(in: .seconds(span)) == best,
+      "max \(limit.max) window \(limit.window as Any) lock \(limit.lock)")
   }
 }
 
@@ -128,7 +145,8 @@ private struct StrategySearch {
   init(_ limit: Limit, span: Int) {
     windowSeconds = Int(limit.window?.lowest.components.seconds ?? 1)
     self.limit = ResolvedLimit(
-      provider: ProviderName(test: "phone_otp"), name: "v", key: .phone, counter: [], max: limit.max.highest, window: limit.window?.lowest,
+      provider: ProviderName(test: "phone_otp"), name: "v", key: .phone, counter: [], max: limit.max.highest,
+      window: limit.window?.lowest,
       counts: .failures, lock: limit.lock.map(\.lowest), disables: limit.disables)
     self.span = span
   }
@@ -169,6 +187,7 @@ private struct StrategySearch {
   private func state(_ counter: Counter) -> CounterState {
     CounterState(
       settled: counter.events.count, oldest: counter.events.first.map { Timestamp(milliseconds: Int64($0) * 1000) },
-      lockedUntil: counter.lockedUntil.map { Timestamp(milliseconds: Int64($0) * 1000) }, lockLevel: counter.level, isDisabled: counter.isDisabled)
+      lockedUntil: counter.lockedUntil.map { Timestamp(milliseconds: Int64($0) * 1000) }, lockLevel: counter.level,
+      isDisabled: counter.isDisabled)
   }
 }

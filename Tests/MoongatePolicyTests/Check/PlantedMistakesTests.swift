@@ -3,8 +3,8 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Ten mistakes that operators make, in one folder: `check` prints ten lines, each with its file and line, and says what was
-/// meant wherever that can be told.
+/// Ten mistakes that operators make, in one folder: `check` prints ten lines, each with its file and line, and says
+/// what was meant wherever that can be told.
 @Suite struct PlantedMistakesTests {
   private static let files = [
     "gateway.lua": """
@@ -103,10 +103,12 @@ import Testing
   }
 
   @Test(arguments: [
-    ("http://localhost:8080", false), ("http://gate.localhost", false), ("http://127.9.9.9", false), ("http://[::1]:80", false),
+    ("http://localhost:8080", false), ("http://gate.localhost", false), ("http://127.9.9.9", false),
+    ("http://[::1]:80", false),
     ("http://127.example.com", true), ("http://10.0.0.1", true), ("https://10.0.0.1", false),
   ]) func plainHTTPIsForThisMachine(_ url: String, _ isWarned: Bool) throws {
-    let gateway = TestFolder.gateway.replacing("http://localhost:8080", with: url).replacing("outbox()", with: "outbox { allow_public = true }")
+    let gateway = TestFolder.gateway.replacing("http://localhost:8080", with: url).replacing(
+      "outbox()", with: "outbox { allow_public = true }")
     let folder = try TestFolder(["gateway.lua": gateway])
     #expect(try folder.generation().warnings.contains { $0.path == "public_url" } == isWarned)
   }

@@ -15,33 +15,73 @@ import Testing
 
   static let mistakes: [(body: String, problem: String)] = [
     ("return alow", "unknown name `alow`; did you mean `allow`?"),
-    ("if f.phone.contry ~= 'IN' then return deny 'x' end return allow", "unknown fact `f.phone.contry`; did you mean `country`?"),
-    ("if false then return strats_with('a', 'b') end return allow", "unknown name `strats_with`; did you mean `starts_with`?"),
+    (
+      "if f.phone.contry ~= 'IN' then return deny 'x' end return allow",
+      "unknown fact `f.phone.contry`; did you mean `country`?"
+    ),
+    (
+      "if false then return strats_with('a', 'b') end return allow",
+      "unknown name `strats_with`; did you mean `starts_with`?"
+    ),
     ("return f.acount.exists and allow or deny 'x'", "unknown fact `f.acount`; did you mean `account`?"),
     ("return f.limits.sned.used > 1 and deny 'x' or allow", "unknown fact `f.limits.sned`; did you mean `send`?"),
-    ("return f.flow.passed.pinn and allow or deny 'x'", "`f.flow.passed.pinn`: no provider is called `pinn`; did you mean `pin`?"),
+    (
+      "return f.flow.passed.pinn and allow or deny 'x'",
+      "`f.flow.passed.pinn`: no provider is called `pinn`; did you mean `pin`?"
+    ),
     ("return f.request.method == 'GET' and allow or deny 'x'", "unknown fact `f.request`"),
-    ("return deny 'Not Served'", "`Not Served` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"),
-    ("return deny(\"policy_error\")", "`policy_error` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own"),
-    ("return require_also 'email_cod'", "require_also names `email_cod`, which gateway.lua does not configure; did you mean `email_code`?"),
-    ("return hour(f.now, 'Asia/Kolkatta') < 6 and allow or deny 'x'", "hour: there is no time zone `Asia/Kolkatta`, such as `Asia/Kolkata` or `UTC`"),
-    ("return f.account.age > duration '15' and allow or deny 'x'", "`15` is no duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""),
-    ("return cidr('10.0.0.0/99', f.client.ip) and allow or deny 'x'", "cidr: `10.0.0.0/99` is no address block such as 10.0.0.0/8"),
+    (
+      "return deny 'Not Served'",
+      "`Not Served` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
+    ),
+    (
+      "return deny(\"policy_error\")",
+      "`policy_error` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own"
+    ),
+    (
+      "return require_also 'email_cod'",
+      "require_also names `email_cod`, which gateway.lua does not configure; did you mean `email_code`?"
+    ),
+    (
+      "return hour(f.now, 'Asia/Kolkatta') < 6 and allow or deny 'x'",
+      "hour: there is no time zone `Asia/Kolkatta`, such as `Asia/Kolkata` or `UTC`"
+    ),
+    (
+      "return f.account.age > duration '15' and allow or deny 'x'",
+      "`15` is no duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""
+    ),
+    (
+      "return cidr('10.0.0.0/99', f.client.ip) and allow or deny 'x'",
+      "cidr: `10.0.0.0/99` is no address block such as 10.0.0.0/8"
+    ),
     ("return os.time() > 0 and allow or deny 'x'", "`os` is not offered: a policy has no clock of its own; use f.now"),
-    ("return math.random() > 0 and allow or deny 'x'", "`random` is not offered: the same facts give the same decision"),
+    (
+      "return math.random() > 0 and allow or deny 'x'", "`random` is not offered: the same facts give the same decision"
+    ),
     ("return string.strat('x') and allow or deny 'x'", "`string.strat` is not offered"),
     ("seen = true return allow", "globals are read-only: write `local seen = …`"),
     ("allow = nil return deny 'x'", "globals are read-only: write `local allow = …`"),
     ("_ENV = { allow = allow } return allow", "`_ENV` is not offered: name the global itself"),
     ("local _ENV = {} return allow", "`_ENV` is not offered: name the global itself"),
-    ("local c = f.client return c.new_devic and deny 'x' or allow", "unknown fact `f.client.new_devic`; did you mean `new_device`?"),
-    ("local g = f local a = g.account return a.has_pinn and allow or deny 'x'", "unknown fact `f.account.has_pinn`; did you mean `has_pin`?"),
+    (
+      "local c = f.client return c.new_devic and deny 'x' or allow",
+      "unknown fact `f.client.new_devic`; did you mean `new_device`?"
+    ),
+    (
+      "local g = f local a = g.account return a.has_pinn and allow or deny 'x'",
+      "unknown fact `f.account.has_pinn`; did you mean `has_pin`?"
+    ),
     ("for i = 1, 3 do if i > 2 then return f.nw end end return allow", "unknown fact `f.nw`; did you mean `now`?"),
     ("return (f.phone.e164 == one) and allow or deny 'x'", "unknown name `one`"),
     ("return pcall(function() return f.phon.e164 end) and allow", "unknown fact `f.phon`; did you mean `phone`?"),
     ("do local x = 1 end return x and allow or deny 'x'", "unknown name `x`"),
-    ("local function walk(c) return c.netwrok end return walk(f.client) and allow", "unknown fact `f.client.netwrok`; did you mean `network`?"),
-    ("return f .phone\n.contry == 'IN' and allow or deny 'x'", "unknown fact `f.phone.contry`; did you mean `country`?"),
+    (
+      "local function walk(c) return c.netwrok end return walk(f.client) and allow",
+      "unknown fact `f.client.netwrok`; did you mean `network`?"
+    ),
+    (
+      "return f .phone\n.contry == 'IN' and allow or deny 'x'", "unknown fact `f.phone.contry`; did you mean `country`?"
+    ),
   ]
 
   @Test(arguments: mistakes) func isToldWithItsLine(_ body: String, _ problem: String) throws {
@@ -59,7 +99,8 @@ import Testing
     ("local function is(n) return function(x) return x == n end end", "return is(1)(1) and allow or deny 'x'"),
     ("local limits = { IN = 1 }", "return limits[f.phone.country or 'IN'] and allow or deny 'x'"),
     ("local a <const>, b = 1, 2", "local a, c = b, a return c and allow or deny 'x'"),
-    ("", "local f = { phone = { contry = 1 } } return f.phone.contry and allow"), ("", "f = { any = 1 } return f.any and allow"),
+    ("", "local f = { phone = { contry = 1 } } return f.phone.contry and allow"),
+    ("", "f = { any = 1 } return f.any and allow"),
     ("", "local function g(...) local a, b = ... return a, select('#', ...) end return g(f) and allow"),
     ("", "local t = {} function t.x(f) return f.y end function t:z() return self.y end return t.x { y = 1 } and allow"),
     ("", "repeat local done = true until done return allow"), ("", "goto out do local x = 1 end ::out:: return allow"),
@@ -117,7 +158,10 @@ import Testing
         { "phone_otp" }, { "email_code", when = function(f) return f.account.has_emial end },
       } }
       """
-    #expect(try Self.problems("flows/login.lua", flow) == ["flows/login.lua:2: unknown fact `f.account.has_emial`; did you mean `has_email`?"])
+    #expect(
+      try Self.problems("flows/login.lua", flow) == [
+        "flows/login.lua:2: unknown fact `f.account.has_emial`; did you mean `has_email`?"
+      ])
   }
 
   /// A misspelled constructor stops its file, and hides nothing else in it.
@@ -133,9 +177,11 @@ import Testing
       try Self.problems("gateway.lua", gateway) == [
         "gateway.lua:2: public_ulr: unknown field; did you mean `public_url`? (how people reach the gateway, such as \"https://auth.example.com\")",
         "gateway.lua:3: region: \"in\" is no country in two capital letters (ISO 3166-1); did you mean `IN`?",
-        "gateway.lua:4: unknown name `otubox`; did you mean `outbox`?", "gateway.lua:4: unknown name `outbx`; did you mean `outbox`?",
+        "gateway.lua:4: unknown name `otubox`; did you mean `outbox`?",
+        "gateway.lua:4: unknown name `outbx`; did you mean `outbox`?",
       ])
-    #expect(try Self.problems("routes.lua", "return rutes_of_mine { }") == ["routes.lua:1: unknown name `rutes_of_mine`"])
+    #expect(
+      try Self.problems("routes.lua", "return rutes_of_mine { }") == ["routes.lua:1: unknown name `rutes_of_mine`"])
   }
 
   /// Nesting as deep as Lua allows, and deeper: no crash, no hang, and no word about it.
@@ -148,7 +194,8 @@ import Testing
 
   /// A megabyte of whatever is slow to follow is followed no longer than files may take to load.
   @Test func longTextsAreReadInTime() throws {
-    let chain = (1..<10_000).map { "do local function g\($0)(f) return f.nwo end g\($0)(f) end" }.joined(separator: "\n")
+    let chain = (1..<10_000).map { "do local function g\($0)(f) return f.nwo end g\($0)(f) end" }.joined(
+      separator: "\n")
     let texts = (1..<10_000).map { "local _ = duration(\"\($0)s\")" }.map { "do \($0) end" }.joined(separator: "\n")
     for text in [Self.policy("\(chain) return allow"), Self.policy("\(texts) return allow")] {
       let start = ContinuousClock.now

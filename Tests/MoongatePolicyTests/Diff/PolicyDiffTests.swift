@@ -20,12 +20,15 @@ import Testing
       policies: [
         .test(
           Self.phone, code: CodeRule(length: code, alphabet: .digits, lifetime: .seconds(600)),
-          limits: [.test("verify", on: .verify, per: .phone, max: max, window: .seconds(86_400), lock: [.seconds(900)])])
+          limits: [.test("verify", on: .verify, per: .phone, max: max, window: .seconds(86_400), lock: [.seconds(900)])]
+        )
       ])
   }
 
   private func diff(_ old: TestGeneration, _ new: TestGeneration, _ traffic: Traffic) async throws -> PolicyDiff {
-    try await PolicyDiff(old: old, new: new, provider: Self.phone, traffic: traffic, providers: ProviderRegistry([PhoneOTP()])) {
+    try await PolicyDiff(
+      old: old, new: new, provider: Self.phone, traffic: traffic, providers: ProviderRegistry([PhoneOTP()])
+    ) {
       try SQLiteStore(path: ":memory:", keyFingerprint: [1])
     }
   }
@@ -103,20 +106,32 @@ import Testing
     let wrong = (1...4).map {
       #"{"at":"2026-11-20T12:00:0\#($0).000Z","kind":"refused","code":"invalid_pin","provider":"pin","account":"ac_1"}"#
     }
-    let events = wrong.joined(separator: "\n") + "\n" + #"{"at":"2026-11-20T12:00:09.000Z","kind":"code_verified","provider":"pin","account":"ac_1"}"#
+    let events =
+      wrong.joined(separator: "\n") + "\n"
+      + #"{"at":"2026-11-20T12:00:09.000Z","kind":"code_verified","provider":"pin","account":"ac_1"}"#
     let pin = ProviderName(test: "pin")
     let traffic = try Traffic(recorded: Data(events.utf8), of: PIN().descriptor)
     #expect(traffic.acts.map(\.kind) == [.wrong, .wrong, .wrong, .wrong, .right] && traffic.people == 1)
     let generation = { (max: Int) in
       TestGeneration(
-        gateway: .test(providers: [pin: ProviderSettings()]), flows: [.test("pin_unlock", account: .existing, steps: [.test(pin)])],
-        policies: [.test(pin, limits: [.test("verify", on: .verify, per: .account, max: max, window: .seconds(86_400), lock: [.seconds(900)])])])
+        gateway: .test(providers: [pin: ProviderSettings()]),
+        flows: [.test("pin_unlock", account: .existing, steps: [.test(pin)])],
+        policies: [
+          .test(
+            pin,
+            limits: [
+              .test("verify", on: .verify, per: .account, max: max, window: .seconds(86_400), lock: [.seconds(900)])
+            ])
+        ])
     }
     let report = try await PolicyDiff(
-      old: generation(5), new: generation(3), provider: pin, traffic: traffic, providers: ProviderRegistry(ShippedProviders.all)
+      old: generation(5), new: generation(3), provider: pin, traffic: traffic,
+      providers: ProviderRegistry(ShippedProviders.all)
     ) { try SQLiteStore.memory() }
     let flips = report.flips.map { "\($0.count) \($0.act): \($0.old), \($0.new)" }
-    #expect(flips == ["2 wrong: invalid_pin, too_many_attempts", "1 right: ok, too_many_attempts"], "\(report.text(colour: false))")
+    #expect(
+      flips == ["2 wrong: invalid_pin, too_many_attempts", "1 right: ok, too_many_attempts"],
+      "\(report.text(colour: false))")
   }
 
   /// Who is in step again and differs anew is another root; what follows stays with its root.
@@ -129,13 +144,16 @@ import Testing
     let wrong = #""kind":"refused","code":"invalid_code""#
     let right = #""kind":"code_verified""#
     let events = [
-      act(0, "a", sent), act(1, "a", wrong), act(2, "a", wrong), act(3, "a", right), act(4, "b", sent), act(5, "b", wrong), act(6, "b", right),
+      act(0, "a", sent), act(1, "a", wrong), act(2, "a", wrong), act(3, "a", right), act(4, "b", sent),
+      act(5, "b", wrong), act(6, "b", right),
       act(1000, "a", sent), act(1001, "a", right),
       act(1300, "b", sent), act(1301, "b", wrong), act(1302, "b", wrong), act(1303, "b", right),
     ]
     let traffic = try Traffic(recorded: Data(events.joined(separator: "\n").utf8), of: PhoneOTP().descriptor)
     let report = try await diff(generation(max: 5), generation(max: 2), traffic)
-    let causes = report.causes.map { "\($0.count) \($0.act) \($0.new), \($0.people) people, \($0.followUps.values.reduce(0, +)) follow" }
+    let causes = report.causes.map {
+      "\($0.count) \($0.act) \($0.new), \($0.people) people, \($0.followUps.values.reduce(0, +)) follow"
+    }
     #expect(causes == ["2 wrong too_many_attempts, 2 people, 3 follow"], "\(causes) \(report.text(colour: false))")
     #expect(report.causes.map(\.size).reduce(0, +) == report.flips.map(\.count).reduce(0, +))
   }
@@ -171,11 +189,15 @@ import Testing
       }
       """
     let generation = { (policy: String, flow: String) in
-      try TestFolder(["policies/phone_otp.lua": policy, "flows/login.lua": "return flow \"login\" { account = \"existing\", \(flow) }"]).generation()
+      try TestFolder([
+        "policies/phone_otp.lua": policy,
+        "flows/login.lua": "return flow \"login\" { account = \"existing\", \(flow) }",
+      ]).generation()
     }
     let report = try await PolicyDiff(
       old: generation(old, "steps = { { \"phone_otp\" } }"),
-      new: generation(new, "steps = { any_of { \"phone_otp\", \"email_code\" } }, session = { lifetime = \"1h\", idle = \"30m\" }"),
+      new: generation(
+        new, "steps = { any_of { \"phone_otp\", \"email_code\" } }, session = { lifetime = \"1h\", idle = \"30m\" }"),
       provider: Self.phone, traffic: Traffic(seed: 1, people: 2, days: 1), providers: ProviderRegistry([PhoneOTP()])
     ) { try SQLiteStore.memory() }
     let listed = report.settings.map { "\($0.place) \($0.path): \($0.old ?? "nothing") → \($0.new ?? "nothing")" }
@@ -193,24 +215,34 @@ import Testing
       ], "\(listed.joined(separator: "\n"))")
     let effects = Dictionary(report.settings.map { ($0.path, $0.effect) }) { first, _ in first }
     #expect(effects["code.length"]?.probability != nil && effects["code.length"]?.guesses == nil)
-    #expect(effects["limits.send.max"]?.messagesToOne?.old == 768 && effects["limits.send.max"]?.messagesToOne?.new == 384)
+    #expect(
+      effects["limits.send.max"]?.messagesToOne?.old == 768 && effects["limits.send.max"]?.messagesToOne?.new == 384)
     #expect(effects["limits.all"]?.messages == .init(old: nil, new: 100))
-    #expect(effects["limits.verify.lock"]?.locks == .init(old: "after 5 in 24h for 15m, 1h", new: "after 5 in 24h for 24h"))
+    #expect(
+      effects["limits.verify.lock"]?.locks == .init(old: "after 5 in 24h for 15m, 1h", new: "after 5 in 24h for 24h"))
     #expect(effects["limits.verify.lock"]?.guesses?.new == 150)
     #expect(effects["send"]?.isEmpty == true)
     let text = (report.settings.text(colour: false) ?? "").replacing(#/ +/#, with: " ")
-    #expect(text.contains("policies/phone_otp.lua:5 limits.send.max 4 → 2\n messages to one a day 768 → 384\n"), "\(text)")
+    #expect(
+      text.contains("policies/phone_otp.lua:5 limits.send.max 4 → 2\n messages to one a day 768 → 384\n"), "\(text)")
   }
 
   @Test func aFunctionThatIsWrittenOtherwiseIsTheSame() throws {
-    let generation = { (policy: String) in try #require(try TestFolder(["policies/phone_otp.lua": policy]).generation() as? Generation) }
+    let generation = { (policy: String) in
+      try #require(try TestFolder(["policies/phone_otp.lua": policy]).generation() as? Generation)
+    }
     let name = FunctionName("policies/phone_otp.send")
-    let first = FunctionText(try generation("return policy \"phone_otp\" { send = function(f) return allow end }"), name)
+    let first = FunctionText(
+      try generation("return policy \"phone_otp\" { send = function(f) return allow end }"), name)
     let second = FunctionText(
-      try generation("-- why\nreturn policy \"phone_otp\" {\n  code = { length = 8 },\n  send = function( f ) -- all\n    return allow\n  end }"),
+      try generation(
+        "-- why\nreturn policy \"phone_otp\" {\n  code = { length = 8 },\n  send = function( f ) -- all\n    return allow\n  end }"
+      ),
       name)
-    let third = FunctionText(try generation("return policy \"phone_otp\" { send = function(f) return deny \"x\" end }"), name)
-    let fourth = FunctionText(try generation("local x = 1\nreturn policy \"phone_otp\" { send = function(f) return allow end }"), name)
+    let third = FunctionText(
+      try generation("return policy \"phone_otp\" { send = function(f) return deny \"x\" end }"), name)
+    let fourth = FunctionText(
+      try generation("local x = 1\nreturn policy \"phone_otp\" { send = function(f) return allow end }"), name)
     #expect(first != nil && first == second && first != third && first != fourth)
   }
 
@@ -219,13 +251,18 @@ import Testing
     let report = try await diff(generation(max: 5), generation(max: 3), Traffic(seed: 1, people: 10, days: 2))
     let text = report.text(colour: false)
     #expect(text.split(separator: "\n").allSatisfy { $0.count <= 80 }, "\(text)")
-    #expect(report.flips.contains { $0.act == "wrong" && $0.old == "invalid_code" && $0.new == "too_many_attempts" }, "\(text)")
+    #expect(
+      report.flips.contains { $0.act == "wrong" && $0.old == "invalid_code" && $0.new == "too_many_attempts" },
+      "\(text)")
     #expect(report.flips.allSatisfy { $0.rule != nil }, "\(text)")
   }
 
   @Test func aLogThatIsNoneNamesItsLine() {
-    #expect(throws: TrafficProblem.self) { try Traffic(recorded: Data("{}\nnot json\n".utf8), of: PhoneOTP().descriptor) }
+    #expect(throws: TrafficProblem.self) {
+      try Traffic(recorded: Data("{}\nnot json\n".utf8), of: PhoneOTP().descriptor)
+    }
     #expect(
-      performing: { try Traffic(recorded: Data("{}\nnot json\n".utf8), of: PhoneOTP().descriptor) }, throws: { ($0 as? TrafficProblem)?.line == 2 })
+      performing: { try Traffic(recorded: Data("{}\nnot json\n".utf8), of: PhoneOTP().descriptor) },
+      throws: { ($0 as? TrafficProblem)?.line == 2 })
   }
 }

@@ -14,9 +14,11 @@ import Testing
 
   private func gateway(_ policy: String) throws -> VirtualGateway {
     let folder = try TestFolder([
-      "policies/phone_otp.lua": policy, "flows/enter.lua": "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" } } }",
+      "policies/phone_otp.lua": policy,
+      "flows/enter.lua": "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\" } } }",
     ])
-    return try VirtualGateway(folder.generation(), providers: ProviderRegistry([PhoneOTP()]), store: SQLiteStore.memory())
+    return try VirtualGateway(
+      folder.generation(), providers: ProviderRegistry([PhoneOTP()]), store: SQLiteStore.memory())
   }
 
   private func decision(_ result: Result<FlowView, Refusal>, _ gateway: VirtualGateway) async throws -> Decision {
@@ -50,7 +52,8 @@ import Testing
     #expect(text.hasPrefix("503 delivery_failed"))
     #expect(
       text.contains(
-        "  fault      undeliverable in this case\n             of `phone_otp`, in deliver, 2 times since \(gateway.clock.now().exactText)\n"),
+        "  fault      undeliverable in this case\n             of `phone_otp`, in deliver, 2 times since \(gateway.clock.now().exactText)\n"
+      ),
       "\(text)")
   }
 
@@ -59,7 +62,8 @@ import Testing
     let id = try await opened(gateway)
     let code = gateway.mailbox.latest(to: Self.number)?.code == "000000" ? "000001" : "000000"
     _ = await gateway.submit(id, fields: ["code": .text(code)], by: gateway.client())
-    let last = try await decision(await gateway.submit(id, fields: ["code": .text(code)], by: gateway.client()), gateway)
+    let last = try await decision(
+      await gateway.submit(id, fields: ["code": .text(code)], by: gateway.client()), gateway)
     let identifier = try #require(last.identifier)
     #expect(!identifier.contains("9999"))
     let text = last.text(colour: false).replacing(last.id, with: "dc_x").replacing(identifier, with: "HASH")
@@ -76,7 +80,8 @@ import Testing
           counters   verify  1 → 2 of 2
           generation G
         """, "\(text)")
-    let again = try await decision(await gateway.submit(id, fields: ["code": .text(code)], by: gateway.client()), gateway)
+    let again = try await decision(
+      await gateway.submit(id, fields: ["code": .text(code)], by: gateway.client()), gateway)
     #expect(again.detail["at"] == "policies/phone_otp.lua:4" && again.detail["locked_until"] == "2026-11-20T12:15:00Z")
     #expect(again.detail["counter.verify"].map { $0.hasSuffix(" of 2") } ?? false)
   }
@@ -85,7 +90,9 @@ import Testing
     let gateway = try gateway(Self.limits + "}")
     let id = try await opened(gateway)
     let soon = try await decision(await gateway.resend(id, by: gateway.client()), gateway)
-    #expect(soon.code == "resend_too_soon" && soon.detail["rule"] == "timers.resend_after" && soon.detail["at"] == "Plugins/PhoneOTP/policy.lua:5")
+    #expect(
+      soon.code == "resend_too_soon" && soon.detail["rule"] == "timers.resend_after"
+        && soon.detail["at"] == "Plugins/PhoneOTP/policy.lua:5")
     gateway.clock.advance(by: .seconds(61))
     _ = try await gateway.resend(id, by: gateway.client()).get()
     gateway.clock.advance(by: .seconds(121))
@@ -106,7 +113,9 @@ import Testing
     let id = try await gateway.create("enter", by: gateway.client()).get().id
     let refused = try await decision(
       await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
-    #expect(refused.code == "not_here" && refused.detail["rule"] == "policies/phone_otp.send" && refused.detail["at"] == "policies/phone_otp.lua:5")
+    #expect(
+      refused.code == "not_here" && refused.detail["rule"] == "policies/phone_otp.send"
+        && refused.detail["at"] == "policies/phone_otp.lua:5")
     #expect(
       refused.detail["verdict"] == "deny \"not_here\"" && refused.detail["fact.phone.country"] == "IN"
         && refused.detail["fact.limits.send.used"] == "0")
@@ -133,22 +142,32 @@ import Testing
       } }
       """,
     ])
-    let gateway = try VirtualGateway(folder.generation(), providers: ProviderRegistry([PhoneOTP()]), store: SQLiteStore.memory())
+    let gateway = try VirtualGateway(
+      folder.generation(), providers: ProviderRegistry([PhoneOTP()]), store: SQLiteStore.memory())
     let id = try await opened(gateway)
     gateway.clock.advance(by: .seconds(61))
     let full = try await decision(await gateway.resend(id, by: gateway.client()), gateway)
-    #expect(full.code == "send_limit" && full.detail["at"] == "policies/phone_otp.lua:3" && full.detail["counter.send"] == "1 -> 1 of 1")
+    #expect(
+      full.code == "send_limit" && full.detail["at"] == "policies/phone_otp.lua:3"
+        && full.detail["counter.send"] == "1 -> 1 of 1")
     #expect(full.detail["asked.policies/phone_otp.limits.send.max"] == "1  policies/phone_otp.lua:4")
     #expect(full.detail["fact.phone.country"] == "IN")
     let text = full.text(colour: false)
-    #expect(text.contains("  counters   send  1 → 1 of 1\n  asked      policies/phone_otp.limits.send.max  1  policies/phone_otp.lua:4\n"), "\(text)")
+    #expect(
+      text.contains(
+        "  counters   send  1 → 1 of 1\n  asked      policies/phone_otp.limits.send.max  1  policies/phone_otp.lua:4\n"),
+      "\(text)")
     // A step's `when`, where it breaks.
     let broken = try TestFolder([
-      "flows/enter.lua": "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\", when = function(f)\n return f.client.ip > 5 end } } }"
+      "flows/enter.lua":
+        "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\", when = function(f)\n return f.client.ip > 5 end } } }"
     ])
-    let second = try VirtualGateway(broken.generation(), providers: ProviderRegistry([PhoneOTP()]), store: SQLiteStore.memory())
+    let second = try VirtualGateway(
+      broken.generation(), providers: ProviderRegistry([PhoneOTP()]), store: SQLiteStore.memory())
     let refused = try await decision(await second.create("enter", by: second.client()), second)
-    #expect(refused.code == "policy_error" && refused.detail["rule"] == "flows/enter.steps[1].when" && refused.detail["fact.client.ip"] == "0.0.0.0")
+    #expect(
+      refused.code == "policy_error" && refused.detail["rule"] == "flows/enter.steps[1].when"
+        && refused.detail["fact.client.ip"] == "0.0.0.0")
   }
 
   @Test func aFaultNamesItsLine() async throws {
@@ -156,7 +175,9 @@ import Testing
     let id = try await gateway.create("enter", by: gateway.client()).get().id
     let refused = try await decision(
       await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
-    #expect(refused.code == "policy_error" && refused.detail["fault"]?.contains("policies/phone_otp.lua:7: unknown fact") ?? false)
+    #expect(
+      refused.code == "policy_error"
+        && refused.detail["fault"]?.contains("policies/phone_otp.lua:7: unknown fact") ?? false)
   }
 
   @Test func anUnknownNumberNamesTheRuleThatRevealsIt() async throws {
@@ -165,6 +186,7 @@ import Testing
     let refused = try await decision(
       await gateway.begin(id, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()), gateway)
     #expect(
-      refused.code == "account_not_found" && refused.detail["rule"] == "unknown_account" && refused.detail["at"] == "Plugins/PhoneOTP/policy.lua:17")
+      refused.code == "account_not_found" && refused.detail["rule"] == "unknown_account"
+        && refused.detail["at"] == "Plugins/PhoneOTP/policy.lua:17")
   }
 }

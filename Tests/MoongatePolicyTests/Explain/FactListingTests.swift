@@ -40,19 +40,27 @@ import Testing
       let facts = try await asked.facts(of: try person(), account, from: nil, in: gateway.store)
       let listing = FactListing(facts, of: policy, in: generation, knowsAddress: false)
       let seen = Dictionary(listing.facts.map { ($0.fact, $0.value) }) { first, _ in first }
-      #expect(listing.account == account.id && seen["f.phone.e164"] == .text(Self.number) && seen["f.phone.country"] == .text("US"))
-      #expect(seen["f.account.exists"] == .flag(true) && seen["f.account.phone_verified"] == .flag(true) && seen["f.account.factors"] == .set([]))
+      #expect(
+        listing.account == account.id && seen["f.phone.e164"] == .text(Self.number)
+          && seen["f.phone.country"] == .text("US"))
+      #expect(
+        seen["f.account.exists"] == .flag(true) && seen["f.account.phone_verified"] == .flag(true)
+          && seen["f.account.factors"] == .set([]))
       #expect(seen["f.limits.send.used"] == .integer(1) && seen["f.limits.send.max"] == .integer(3))
       #expect(seen["f.limits.verify.locked_until"] == .integer((gateway.clock.now() + .seconds(900)).seconds))
       // What counts by a request that is not there, and facts of it, are left out.
-      #expect(seen["f.limits.ip.used"] == nil && seen["f.limits.flow.used"] == nil && seen["f.client.ip"] == nil && seen["f.flow.name"] == nil)
+      #expect(
+        seen["f.limits.ip.used"] == nil && seen["f.limits.flow.used"] == nil && seen["f.client.ip"] == nil
+          && seen["f.flow.name"] == nil)
     }
-    let facts = try await asked.facts(of: try person(), nil, from: ClientAddress(bytes: [192, 0, 2, 1]), in: gateway.store)
+    let facts = try await asked.facts(
+      of: try person(), nil, from: ClientAddress(bytes: [192, 0, 2, 1]), in: gateway.store)
     let listing = FactListing(facts, of: policy, in: generation, knowsAddress: true)
     let text = listing.text(colour: false).replacing(#/ +/#, with: " ")
     #expect(text.contains("f.account.exists false whether there is an account\n"), "\(text)")
     #expect(
-      text.contains("f.client.ip \"192.0.2.1\"") && text.contains("f.limits.ip.used") && text.contains("f.limits.send.max 2"))
+      text.contains("f.client.ip \"192.0.2.1\"") && text.contains("f.limits.ip.used")
+        && text.contains("f.limits.send.max 2"))
     let json = String(decoding: try JSONEncoder().encode(listing), as: UTF8.self)
     #expect(json.contains("\"account\":null") && json.contains("\"provider\":\"phone_otp\""), "\(json)")
   }

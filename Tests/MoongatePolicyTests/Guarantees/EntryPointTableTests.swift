@@ -7,7 +7,8 @@ import Testing
 /// The table of doors: for each flow that opens a session, the least that gets in.
 @Suite struct EntryPointTableTests {
   private static func doors(_ files: [String: String?]) throws -> [String] {
-    let table = EntryPointTable(try GuaranteeFolder(files).generation(), providers: try ProviderRegistry(ShippedProviders.all))
+    let table = EntryPointTable(
+      try GuaranteeFolder(files).generation(), providers: try ProviderRegistry(ShippedProviders.all))
     return table.doors.map { "\($0.flow) \($0.account.rawValue) \($0.factors.joined(separator: "+"))" }
   }
 
@@ -15,36 +16,44 @@ import Testing
 
   @Test func extraFactorInOneFlowLeavesTheOthersAsTheyWere() throws {
     let files: [String: String?] = [
-      "flows/login.lua": Make.flow("login", "existing", "{ \"phone_otp\" }", "{ \"totp\", when = function(f) return f.account.factors.totp end }"),
+      "flows/login.lua": Make.flow(
+        "login", "existing", "{ \"phone_otp\" }", "{ \"totp\", when = function(f) return f.account.factors.totp end }"),
       "flows/enter.lua": Make.flow("enter", "any", "any_of { \"phone_otp\", \"google_oauth\" }"),
       "flows/step_up.lua": Make.flow("step_up", "existing", "{ \"totp\" }"),
     ]
     #expect(
       try Self.doors(files) == [
-        "enter everything phone_otp", "enter registered phone_otp", "login everything phone_otp+totp", "login registered phone_otp",
+        "enter everything phone_otp", "enter registered phone_otp", "login everything phone_otp+totp",
+        "login registered phone_otp",
       ])
   }
 
   @Test func accountRequirementStandsAtEveryDoor() throws {
     let files: [String: String?] = [
-      "accounts.lua": "return accounts { sign_in = { { \"totp\", when = function(f) return f.account.factors.totp end } } }",
+      "accounts.lua":
+        "return accounts { sign_in = { { \"totp\", when = function(f) return f.account.factors.totp end } } }",
       "flows/enter.lua": Make.flow("enter", "any", "any_of { \"phone_otp\", \"google_oauth\" }"),
       "flows/login_password.lua": Make.flow("login_password", "existing", "{ \"password\" }"),
-      "flows/register_email.lua": Make.flow("register_email", "new", "{ \"password\" }", "{ \"email_code\", skippable = true }"),
+      "flows/register_email.lua": Make.flow(
+        "register_email", "new", "{ \"password\" }", "{ \"email_code\", skippable = true }"),
       "flows/password_reset.lua": Make.flow("password_reset", "existing", "{ \"email_code\" }", "{ \"password\" }"),
     ]
     let found = try Self.doors(files)
     #expect(
       found == [
-        "enter everything google_oauth+totp", "enter registered phone_otp", "login everything phone_otp+totp", "login registered phone_otp",
-        "login_password everything password+totp", "login_password registered password", "password_reset everything email_code+totp",
+        "enter everything google_oauth+totp", "enter registered phone_otp", "login everything phone_otp+totp",
+        "login registered phone_otp",
+        "login_password everything password+totp", "login_password registered password",
+        "password_reset everything email_code+totp",
         "password_reset registered email_code", "register_email registered password",
       ], "\(found)")
   }
 
   @Test func googleOpensAccountsWhereTheyAreRegistered() throws {
     let files: [String: String?] = [
-      "flows/login.lua": nil, "flows/register.lua": Make.flow("register", "new", "any_of { \"phone_otp\", \"google_oauth\" }"), "routes.lua": nil,
+      "flows/login.lua": nil,
+      "flows/register.lua": Make.flow("register", "new", "any_of { \"phone_otp\", \"google_oauth\" }"),
+      "routes.lua": nil,
     ]
     #expect(try Self.doors(files) == ["register everything google_oauth", "register registered phone_otp"])
   }
@@ -52,7 +61,8 @@ import Testing
   @Test func tableNamesEverySetThatIsAsSmall() throws {
     let table = EntryPointTable(
       try GuaranteeFolder([
-        "flows/login.lua": Make.flow("login", "existing", "any_of { \"phone_otp\", \"email_code\" }", "any_of { \"pin\", \"totp\" }")
+        "flows/login.lua": Make.flow(
+          "login", "existing", "any_of { \"phone_otp\", \"email_code\" }", "any_of { \"pin\", \"totp\" }")
       ])
       .generation(), providers: try ProviderRegistry(ShippedProviders.all))
     #expect(

@@ -1,7 +1,8 @@
 import ExhaustivePlay
 import Testing
 
-/// The prover against the real engine: what it says of random configurations is what happens when each of them is played to every end.
+/// The prover against the real engine: what it says of random configurations is what happens when each of them is
+/// played to every end.
 ///
 /// `make prove` plays ten thousand.
 @Suite struct ExhaustivePlayTests {

@@ -13,9 +13,11 @@ import Testing
     "flows/enter.lua": Make.flow("enter", "any", "any_of { \"phone_otp\", \"google_oauth\" }"),
     "flows/login_password.lua": Make.flow("login_password", "existing", "{ \"password\" }"),
     "flows/password_reset.lua": Make.flow("password_reset", "existing", "{ \"email_code\" }", "{ \"password\" }"),
-    "flows/register_email.lua": Make.flow("register_email", "new", "{ \"password\" }", "{ \"email_code\", skippable = true }"),
+    "flows/register_email.lua": Make.flow(
+      "register_email", "new", "{ \"password\" }", "{ \"email_code\", skippable = true }"),
     "flows/join_phone.lua": Make.flow("join_phone", "existing", "{ \"phone_otp\" }"),
-    "flows/step_up.lua": Make.flow("step_up", "existing", "any_of { \"phone_otp\", \"email_code\", \"pin\", \"totp\", \"password\" }"),
+    "flows/step_up.lua": Make.flow(
+      "step_up", "existing", "any_of { \"phone_otp\", \"email_code\", \"pin\", \"totp\", \"password\" }"),
     "flows/totp_set.lua": Make.flow("totp_set", "existing", "{ \"totp\" }"),
   ]
 
@@ -25,9 +27,11 @@ import Testing
 
   @Test func accountRequirementProtectsEveryDoor() throws {
     let files: [String: String?] = [
-      "accounts.lua": "return accounts { sign_in = { { \"totp\", when = function(f) return f.account.factors.totp end } } }",
+      "accounts.lua":
+        "return accounts { sign_in = { { \"totp\", when = function(f) return f.account.factors.totp end } } }",
       "guarantees.lua": Make.guarantee(
-        "the app protects the account", "account = { factors = { totp = true } }, session = { passed = \"totp\", factors = 2 }"),
+        "the app protects the account",
+        "account = { factors = { totp = true } }, session = { passed = \"totp\", factors = 2 }"),
     ]
     #expect(try Self.refutations(files) == [])
     // Without it, each of them opens the account.
@@ -43,7 +47,8 @@ import Testing
         }
         """,
         "routes.lua": Make.routes(
-          "path = \"/admin/**\", require = { passed = \"totp\" }", "path = \"/pay/**\", require = { passed = \"phone_otp\", within = \"5m\" }",
+          "path = \"/admin/**\", require = { passed = \"totp\" }",
+          "path = \"/pay/**\", require = { passed = \"phone_otp\", within = \"5m\" }",
           "path = \"/**\""),
         "guarantees.lua": """
         return guarantees {
@@ -56,7 +61,8 @@ import Testing
   }
 
   @Test func whoeverHasNoAccountIsMeantByExistsFalse() throws {
-    let statement = Make.guarantee("registration proves a number", "account = { exists = false }, session = { passed = \"phone_otp\" }")
+    let statement = Make.guarantee(
+      "registration proves a number", "account = { exists = false }, session = { passed = \"phone_otp\" }")
     let phone = Make.flow("enter", "any", "{ \"phone_otp\" }")
     let files: [String: String?] = ["guarantees.lua": statement, "flows/enter.lua": phone]
     #expect(try GuaranteeFolder(files).refutations() == [])
@@ -74,7 +80,8 @@ import Testing
               return a.has_pin and not (a.has_email and a.email_verified and a.factors.totp and a.factors.password and not f.client.new_device)
             end }
         """),
-      "guarantees.lua": Make.guarantee("a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
+      "guarantees.lua": Make.guarantee(
+        "a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
     ]
     let refutation = try #require(try GuaranteeFolder(files).refutations().first)
     #expect(
@@ -102,10 +109,13 @@ import Testing
         send = function(f) if f.account.has_pin and f.email.domain == "example.com" then return require_also "pin" end return allow end,
       }
       """,
-      "guarantees.lua": Make.guarantee("the app", "account = { factors = { totp = true } }, session = { passed = \"totp\" }"),
+      "guarantees.lua": Make.guarantee(
+        "the app", "account = { factors = { totp = true } }, session = { passed = \"totp\" }"),
     ]
     let refutation = try #require(try GuaranteeFolder(files).refutations().first)
-    #expect(refutation.contains("phone_otp is passed (flows/login.lua:4), then pin is passed (policies/email_code.lua:2)"), "\(refutation)")
+    #expect(
+      refutation.contains("phone_otp is passed (flows/login.lua:4), then pin is passed (policies/email_code.lua:2)"),
+      "\(refutation)")
   }
 
   @Test func tooMuchWorkIsRefusedWithTheBound() throws {
@@ -117,7 +127,8 @@ import Testing
     ]
     for index in 0..<10 {
       let steps = ["{ \"phone_otp\" }"] + Array(repeating: step, count: 8)
-      files["flows/door\(index).lua"] = "return flow \"door\(index)\" { account = \"any\", steps = { \(steps.joined(separator: ", ")) } }"
+      files["flows/door\(index).lua"] =
+        "return flow \"door\(index)\" { account = \"any\", steps = { \(steps.joined(separator: ", ")) } }"
     }
     let start = ContinuousClock.now
     let refutations = try GuaranteeFolder(files).refutations()

@@ -18,7 +18,9 @@ import Testing
     }
   }
 
-  private static func one(_ body: String) -> String { "return guarantees {\n  guarantee \"it holds\" {\n\(body)\n  },\n}" }
+  private static func one(_ body: String) -> String {
+    "return guarantees {\n  guarantee \"it holds\" {\n\(body)\n  },\n}"
+  }
 
   static let mistakes: [Mistake] = [
     Mistake("return routes {}", " must return guarantees { … }, and returns `routes`"),
@@ -30,49 +32,70 @@ import Testing
       "2: must be guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }, not a table"),
     Mistake(
       "return guarantees {\n  \"administration takes two factors\",\n}",
-      "2: must be guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }, not \"administration takes two factors\""),
+      "2: must be guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }, not \"administration takes two factors\""
+    ),
     Mistake(
       "return guarantees {\n  guarantee \"administration takes two factors\",\n}",
       "2: a guarantee says what it guarantees in a table after its words, as in guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"
     ),
     Mistake(
       "return guarantees {\n  guarantee \" \" { route = \"/**\", factors = 1 },\n}",
-      "2: a guarantee says in words what it guarantees, as in guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"),
+      "2: a guarantee says in words what it guarantees, as in guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"
+    ),
     Mistake(
       "return guarantees {\n  guarantee \"a\" { route = \"/**\", factors = 1 },\n  guarantee \"a\" { route = \"/x\", factors = 1 },\n}",
       "3: says \"a\" again, first in line 2: give each its own words"),
     Mistake(
       "return guarantees {\n  first = guarantee \"a\" { route = \"/**\", factors = 1 },\n}",
-      "1: guarantees takes a list: guarantees { guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }, … }"),
-    Mistake("return guarantees {\n  guarante \"a\" { route = \"/**\", factors = 1 },\n}", "2: unknown name `guarante`; did you mean `guarantee`?"),
-    Mistake(one(""), "2: guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about"),
+      "1: guarantees takes a list: guarantees { guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }, … }"
+    ),
+    Mistake(
+      "return guarantees {\n  guarante \"a\" { route = \"/**\", factors = 1 },\n}",
+      "2: unknown name `guarante`; did you mean `guarantee`?"),
+    Mistake(
+      one(""),
+      "2: guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about"
+    ),
     Mistake(
       one("account = { has_pin = true },"),
-      "2: guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about"),
+      "2: guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about"
+    ),
     Mistake(
       one("rout = \"/admin/**\", factors = 2,"),
       "3: factors: belongs to a guarantee about a route, and there is no `route`; for sessions as they begin, write session = { factors = … }",
       "3: rout: unknown field; did you mean `route`? (a pattern of paths, such as \"/admin/**\")"),
     Mistake(one("route = \"admin\",\nfactors = 2,"), "3: route: \"admin\" must begin with /"),
-    Mistake(one("route = \"/a**\",\nfactors = 2,"), "3: route: \"/a**\" has ** within a segment; ** stands alone between slashes"),
+    Mistake(
+      one("route = \"/a**\",\nfactors = 2,"),
+      "3: route: \"/a**\" has ** within a segment; ** stands alone between slashes"),
     Mistake(one("route = 5,\nfactors = 2,"), "3: route: must be a text in quotes, not the number 5"),
     Mistake(
       one("route = \"/**\", host = \"Admin.example.com\",\nfactors = 2,"),
-      "3: host: \"Admin.example.com\" is no exact host in lower case, without port or trailing dot; did you mean `admin.example.com`?"),
-    Mistake(one("route = \"/**\","), "2: guarantees nothing: write passed = \"pin\" or factors = 2, or group = \"ops\""),
+      "3: host: \"Admin.example.com\" is no exact host in lower case, without port or trailing dot; did you mean `admin.example.com`?"
+    ),
+    Mistake(
+      one("route = \"/**\","), "2: guarantees nothing: write passed = \"pin\" or factors = 2, or group = \"ops\""),
     Mistake(one("route = \"/**\",\nfactors = 0,"), "4: factors: must be a whole number from 1 to 9, not the number 0"),
     Mistake(one("route = \"/**\",\nfactors = \"two\","), "4: factors: must be a whole number from 1 to 9, not \"two\""),
-    Mistake(one("route = \"/**\",\nfactors = 1.5,"), "4: factors: must be a whole number from 1 to 9, not the number 1.5"),
-    Mistake(one("route = \"/**\",\npassed = \"pni\","), "4: passed: no provider is called \"pni\"; did you mean `pin`?"),
+    Mistake(
+      one("route = \"/**\",\nfactors = 1.5,"), "4: factors: must be a whole number from 1 to 9, not the number 1.5"),
+    Mistake(
+      one("route = \"/**\",\npassed = \"pni\","), "4: passed: no provider is called \"pni\"; did you mean `pin`?"),
     Mistake(
       one("route = \"/**\",\npassed = 7,"),
       "4: passed: must name a provider in quotes, or several, as in any_of { \"pin\", \"totp\" }, not the number 7"),
     Mistake(
       one("route = \"/**\",\npassed = { \"pin\" },"),
       "4: passed: must name a provider in quotes, or several, as in any_of { \"pin\", \"totp\" }, not a table"),
-    Mistake(one("route = \"/**\",\npassed = any_of {},"), "4: passed: any_of takes a list of providers, as in any_of { \"pin\", \"totp\" }"),
-    Mistake(one("route = \"/**\",\npassed = any_of { \"pin\", \"topt\" },"), "4: passed: no provider is called \"topt\"; did you mean `totp`?"),
-    Mistake(one("route = \"/**\",\nfactors = 2, within = \"5m\","), "4: within: counts from when a provider was passed: say which, with `passed`"),
+    Mistake(
+      one("route = \"/**\",\npassed = any_of {},"),
+      "4: passed: any_of takes a list of providers, as in any_of { \"pin\", \"totp\" }"),
+    Mistake(
+      one("route = \"/**\",\npassed = any_of { \"pin\", \"topt\" },"),
+      "4: passed: no provider is called \"topt\"; did you mean `totp`?"),
+    Mistake(
+      one("route = \"/**\",\nfactors = 2, within = \"5m\","),
+      "4: within: counts from when a provider was passed: say which, with `passed`"),
     Mistake(
       one("route = \"/**\", passed = \"pin\",\nwithin = 5,"),
       "4: within: a bare number is no duration; write \"5s\" for seconds or \"5m\" for minutes"),
@@ -80,14 +103,18 @@ import Testing
       one("route = \"/**\", passed = \"pin\",\nwithin = \"5 minutes\","),
       "4: within: \"5 minutes\" is no duration; did you mean \"5m\"?"),
     Mistake(
-      one("route = \"/**\", factors = 2,\naccount = { has_pin = true },\nclient = { new_device = true },\nsession = { passed = \"pin\" },"),
+      one(
+        "route = \"/**\", factors = 2,\naccount = { has_pin = true },\nclient = { new_device = true },\nsession = { passed = \"pin\" },"
+      ),
       "4: account: a guarantee about a route is about every session that passes it: remove this",
       "5: client: a guarantee about a route is about every session that passes it: remove this",
-      "6: session: a guarantee about a route is about every session that passes it: remove this; write `passed` or `factors` beside `route`"),
+      "6: session: a guarantee about a route is about every session that passes it: remove this; write `passed` or `factors` beside `route`"
+    ),
     Mistake(
       one("account = { has_pin = true },\npassed = \"pin\","),
       "2: guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about",
-      "4: passed: belongs to a guarantee about a route, and there is no `route`; for sessions as they begin, write session = { passed = … }"),
+      "4: passed: belongs to a guarantee about a route, and there is no `route`; for sessions as they begin, write session = { passed = … }"
+    ),
     Mistake(
       one("session = { passed = \"pin\" },\nhost = \"a.example.com\",\nwithin = \"5m\","),
       "4: host: belongs to a guarantee about a route, and there is no `route`",
@@ -97,14 +124,20 @@ import Testing
     Mistake(
       one("session = {\npassd = \"pin\" },"), "3: session: guarantees nothing: write passed = \"pin\" or factors = 2",
       "4: session.passd: unknown field; did you mean `passed`? (the name of a provider, or any_of { … })"),
-    Mistake(one("session = { passed = \"pin\",\nwithin = \"5m\" },"), "4: session.within: unknown field; there are `factors` and `passed`"),
+    Mistake(
+      one("session = { passed = \"pin\",\nwithin = \"5m\" },"),
+      "4: session.within: unknown field; there are `factors` and `passed`"),
     Mistake(one("account = true,\nsession = { factors = 2 },"), "3: account: must be a table, as in `{ … }`, not true"),
     Mistake(
-      one("account = { has_pni = true },\nsession = { factors = 2 },"), "3: account.has_pni: unknown field; did you mean `has_pin`? (true or false)"),
-    Mistake(one("account = { has_pin = \"yes\" },\nsession = { factors = 2 },"), "3: account.has_pin: must be true or false, not \"yes\""),
+      one("account = { has_pni = true },\nsession = { factors = 2 },"),
+      "3: account.has_pni: unknown field; did you mean `has_pin`? (true or false)"),
+    Mistake(
+      one("account = { has_pin = \"yes\" },\nsession = { factors = 2 },"),
+      "3: account.has_pin: must be true or false, not \"yes\""),
     Mistake(
       one("account = { age = 5 },\nsession = { factors = 2 },"),
-      "3: account.age: unknown field; there are `email_verified`, `exists`, `factors`, `has_email`, `has_pin` and `phone_verified`"),
+      "3: account.age: unknown field; there are `email_verified`, `exists`, `factors`, `has_email`, `has_pin` and `phone_verified`"
+    ),
     Mistake(
       one("account = { factors = { topt = true } },\nsession = { factors = 2 },"),
       "3: account.factors.topt: no provider is called \"topt\"; did you mean `totp`?"),
@@ -112,17 +145,22 @@ import Testing
       one("account = { factors = { \"totp\" } },\nsession = { factors = 2 },"),
       "3: account.factors: \"totp\" has no name here; fields are written `name = value`"),
     Mistake(
-      one("account = { has_pin = true,\nfactors = { pin = false } },\nsession = { factors = 2 },"), "4: account.factors.pin: contradicts `has_pin`"),
+      one("account = { has_pin = true,\nfactors = { pin = false } },\nsession = { factors = 2 },"),
+      "4: account.factors.pin: contradicts `has_pin`"),
     Mistake(
       one("account = { email_verified = true, has_email = false },\nsession = { factors = 2 },"),
-      "3: account: no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has"),
+      "3: account: no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has"
+    ),
     Mistake(
       one("account = { exists = false, has_pin = true },\nsession = { factors = 2 },"),
-      "3: account: no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has"),
+      "3: account: no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has"
+    ),
     Mistake(
       one("client = { new_devce = true },\nsession = { factors = 2 },"),
       "3: client.new_devce: unknown field; did you mean `new_device`? (true or false)"),
-    Mistake(one("client = { new_device = 1 },\nsession = { factors = 2 },"), "3: client.new_device: must be true or false, not the number 1"),
+    Mistake(
+      one("client = { new_device = 1 },\nsession = { factors = 2 },"),
+      "3: client.new_device: must be true or false, not the number 1"),
     Mistake(
       one("session = { factors = 2 },\nsession = { factors = 1 },"),
       "4: session: is said twice in one table, first in line 3: call one of them something else, or remove it"),
@@ -135,13 +173,18 @@ import Testing
 
   @Test func unconfiguredProviderIsRefused() throws {
     let folder = try GuaranteeFolder([
-      "gateway.lua": TestFolder.gateway, "guarantees.lua": "return guarantees { guarantee \"a\" { route = \"/**\", passed = \"pin\" } }",
+      "gateway.lua": TestFolder.gateway,
+      "guarantees.lua": "return guarantees { guarantee \"a\" { route = \"/**\", passed = \"pin\" } }",
     ])
-    #expect(folder.problems() == ["guarantees.lua:1: passed: gateway.lua configures no provider `pin`, so nobody could ever pass it"])
+    #expect(
+      folder.problems() == [
+        "guarantees.lua:1: passed: gateway.lua configures no provider `pin`, so nobody could ever pass it"
+      ])
   }
 
   /// Facts are told only of what is configured, so such a guarantee would be about nobody.
-  @Test(arguments: ["has_pin = true", "has_pin = false", "factors = { pin = true }"]) func factOfAnUnconfiguredProviderIsRefused(_ fact: String)
+  @Test(arguments: ["has_pin = true", "has_pin = false", "factors = { pin = true }"])
+  func factOfAnUnconfiguredProviderIsRefused(_ fact: String)
     throws
   {
     let folder = try GuaranteeFolder([
@@ -186,7 +229,8 @@ import Testing
       Issue.record("\(guarantees)")
       return
     }
-    #expect(facts[.keeps(pin)] == true && facts[.newDevice] == true && facts[.exists] == true && facts[.keeps(totp)] == nil)
+    #expect(
+      facts[.keeps(pin)] == true && facts[.newDevice] == true && facts[.exists] == true && facts[.keeps(totp)] == nil)
     #expect(pattern.text == "/admin/**")
   }
 }

@@ -31,7 +31,8 @@ import Testing
     "return routes {\n" + routes.map { "  { \($0), to = \"http://127.0.0.1:3000\" },\n" }.joined() + "}"
   }
 
-  private static let totp = guarantee("the app protects the account", "account = { factors = { totp = true } }, session = { passed = \"totp\" }")
+  private static let totp = guarantee(
+    "the app protects the account", "account = { factors = { totp = true } }, session = { passed = \"totp\" }")
   private static let admin = guarantee("administration takes two factors", "route = \"/admin/**\", factors = 2")
 
   static let broken: [Broken] = [
@@ -46,10 +47,14 @@ import Testing
         + "f.account.phone_verified = true, f.account.factors.totp = true"),
     Broken(
       "the step may be skipped",
-      ["guarantees.lua": totp, "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "{ \"totp\", skippable = true }")],
+      [
+        "guarantees.lua": totp,
+        "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "{ \"totp\", skippable = true }"),
+      ],
       "guarantees.lua:2: guarantee \"the app protects the account\" does not hold. In flow \"login\", phone_otp is passed "
         + "(flows/login.lua:4), then totp is skipped (flows/login.lua:5, `skippable`). A session begins that has passed phone_otp: it "
-        + "has not passed totp. Facts: f.account.exists = true, f.account.phone_verified = true, f.account.factors.totp = true"),
+        + "has not passed totp. Facts: f.account.exists = true, f.account.phone_verified = true, f.account.factors.totp = true"
+    ),
     Broken(
       "the step has a condition that does not always hold",
       [
@@ -63,7 +68,10 @@ import Testing
         + "f.account.factors.totp = true, f.client.new_device = false"),
     Broken(
       "the step has another choice",
-      ["guarantees.lua": totp, "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "any_of { \"totp\", \"email_code\" }")],
+      [
+        "guarantees.lua": totp,
+        "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "any_of { \"totp\", \"email_code\" }"),
+      ],
       "guarantees.lua:2: guarantee \"the app protects the account\" does not hold. In flow \"login\", phone_otp is passed "
         + "(flows/login.lua:4), then email_code is passed (flows/login.lua:5). A session begins that has passed phone_otp and "
         + "email_code: it has not passed totp. Facts: f.account.exists = true, f.account.phone_verified = true, f.account.has_email = "
@@ -76,11 +84,13 @@ import Testing
         "flows/register.lua": flow("register", "new", "{ \"phone_otp\" }"),
       ],
       "guarantees.lua:2: guarantee \"every session has two factors\" does not hold. In flow \"register\", phone_otp is passed "
-        + "(flows/register.lua:4). A session begins that has passed phone_otp: that is 1 of 2 factors. Facts: f.account.exists = false"),
+        + "(flows/register.lua:4). A session begins that has passed phone_otp: that is 1 of 2 factors. Facts: f.account.exists = false"
+    ),
     Broken(
       "Google signs in where accounts are registered",
       [
-        "guarantees.lua": guarantee("people prove their number", "account = { phone_verified = true }, session = { passed = \"phone_otp\" }"),
+        "guarantees.lua": guarantee(
+          "people prove their number", "account = { phone_verified = true }, session = { passed = \"phone_otp\" }"),
         "flows/register.lua": flow("register", "new", "any_of { \"phone_otp\", \"google_oauth\" }"),
       ],
       "guarantees.lua:2: guarantee \"people prove their number\" does not hold. In flow \"register\", google_oauth is passed "
@@ -99,7 +109,8 @@ import Testing
     Broken(
       "a policy asks for a factor only sometimes",
       [
-        "guarantees.lua": guarantee("a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
+        "guarantees.lua": guarantee(
+          "a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
         "policies/phone_otp.lua": """
         return policy "phone_otp" {
           verify = function(f)
@@ -115,7 +126,8 @@ import Testing
     Broken(
       "accounts.lua takes another factor instead",
       [
-        "guarantees.lua": guarantee("a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
+        "guarantees.lua": guarantee(
+          "a passcode is asked for", "account = { has_pin = true }, session = { passed = \"pin\" }"),
         "accounts.lua": """
         return accounts {
           sign_in = {
@@ -155,7 +167,8 @@ import Testing
         "guarantees.lua": admin,
         "flows/step_up.lua": flow("step_up", "existing", "any_of { \"phone_otp\", \"totp\" }"),
         "routes.lua": routes(
-          "path = \"/*/help\", methods = { \"POST\" }", "path = \"/admin/**\", require = { passed = \"totp\" }", "path = \"/**\""),
+          "path = \"/*/help\", methods = { \"POST\" }", "path = \"/admin/**\", require = { passed = \"totp\" }",
+          "path = \"/**\""),
       ],
       "guarantees.lua:2: guarantee \"administration takes two factors\" does not hold. In flow \"login\", phone_otp is passed "
         + "(flows/login.lua:3). The session has passed phone_otp. It passes the route at routes.lua:2 (POST /admin/help), which requires "
@@ -163,7 +176,8 @@ import Testing
     Broken(
       "the route requires the factor by which people sign in",
       [
-        "guarantees.lua": admin, "flows/login.lua": flow("login", "existing", "any_of { \"phone_otp\", \"email_code\" }"),
+        "guarantees.lua": admin,
+        "flows/login.lua": flow("login", "existing", "any_of { \"phone_otp\", \"email_code\" }"),
         "routes.lua": routes("path = \"/admin/**\", require = { passed = \"phone_otp\" }"),
       ],
       "guarantees.lua:2: guarantee \"administration takes two factors\" does not hold. In flow \"login\", phone_otp is passed "
@@ -172,7 +186,9 @@ import Testing
     Broken(
       "the route is open",
       [
-        "guarantees.lua": admin, "routes.lua": routes("path = \"/admin/style.css\", allow = true", "path = \"/**\", require = { passed = \"totp\" }"),
+        "guarantees.lua": admin,
+        "routes.lua": routes(
+          "path = \"/admin/style.css\", allow = true", "path = \"/**\", require = { passed = \"totp\" }"),
       ],
       "guarantees.lua:2: guarantee \"administration takes two factors\" does not hold. The route at routes.lua:2 is open to everyone "
         + "(`allow = true`), and takes GET /admin/style.css without a session"),
@@ -182,7 +198,8 @@ import Testing
         "guarantees.lua": guarantee("administration takes the app", "route = \"/admin/**\", passed = \"totp\""),
         "flows/step_up.lua": flow("step_up", "existing", "any_of { \"phone_otp\", \"pin\", \"totp\" }"),
         "routes.lua": routes(
-          "path = \"/admin/**\", decide = function(f) if f.session.aal >= 2 then return allow end return require_also \"totp\" end"),
+          "path = \"/admin/**\", decide = function(f) if f.session.aal >= 2 then return allow end return require_also \"totp\" end"
+        ),
       ],
       "guarantees.lua:2: guarantee \"administration takes the app\" does not hold. In flow \"login\", phone_otp is passed "
         + "(flows/login.lua:3). In flow \"step_up\", pin is passed (flows/step_up.lua:4). The session has passed phone_otp and pin. It "
@@ -191,7 +208,8 @@ import Testing
     Broken(
       "the route requires it less freshly",
       [
-        "guarantees.lua": guarantee("nobody pays without a fresh code", "route = \"/pay/**\", passed = \"phone_otp\", within = \"5m\""),
+        "guarantees.lua": guarantee(
+          "nobody pays without a fresh code", "route = \"/pay/**\", passed = \"phone_otp\", within = \"5m\""),
         "routes.lua": routes("path = \"/pay/**\", require = { passed = \"phone_otp\", within = \"10m\" }"),
       ],
       "guarantees.lua:2: guarantee \"nobody pays without a fresh code\" does not hold. In flow \"login\", phone_otp is passed "
@@ -201,12 +219,14 @@ import Testing
     Broken(
       "the route does not say how fresh",
       [
-        "guarantees.lua": guarantee("nobody pays without a fresh code", "route = \"/pay/**\", passed = \"phone_otp\", within = \"5m\""),
+        "guarantees.lua": guarantee(
+          "nobody pays without a fresh code", "route = \"/pay/**\", passed = \"phone_otp\", within = \"5m\""),
         "routes.lua": routes("path = \"/pay/**\""),
       ],
       "guarantees.lua:2: guarantee \"nobody pays without a fresh code\" does not hold. In flow \"login\", phone_otp is passed "
         + "(flows/login.lua:3). The session has passed phone_otp. It passes the route at routes.lua:2 (GET /pay), which requires nothing "
-        + "more: it can have passed phone_otp up to 12h16m ago. Facts: f.account.exists = true, f.account.phone_verified = true"),
+        + "more: it can have passed phone_otp up to 12h16m ago. Facts: f.account.exists = true, f.account.phone_verified = true"
+    ),
     Broken(
       "no route takes such a path",
       [

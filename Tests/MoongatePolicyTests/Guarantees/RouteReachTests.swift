@@ -10,17 +10,23 @@ import Testing
     let problems = Problems()
     let catalog = ProviderCatalog(compiledIn: [])
     let node = LuaNode(value: .text(text), location: SourceLocation(file: "routes.lua", line: 1))
-    return try #require(RouteReader(catalog: catalog, flows: nil, gateway: nil, groups: nil, problems: problems).readPattern(node, "path"))
+    return try #require(
+      RouteReader(catalog: catalog, flows: nil, gateway: nil, groups: nil, problems: problems).readPattern(node, "path")
+    )
   }
 
   private static func route(_ path: String, host: String? = nil, methods: Set<String>? = nil) throws -> Route {
     Route(
-      host: host, path: try pattern(path), methods: methods, upstreams: [], isOpen: false, flow: "login", requirement: nil, decide: nil,
-      timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil, location: SourceLocation(file: "routes.lua", line: 1))
+      host: host, path: try pattern(path), methods: methods, upstreams: [], isOpen: false, flow: "login",
+      requirement: nil, decide: nil,
+      timeout: .seconds(30), allowsUpgrade: false, headers: [], bodyLimit: nil,
+      location: SourceLocation(file: "routes.lua", line: 1))
   }
 
   private static func reach(_ routes: [Route], _ text: String, host: String? = nil) throws -> [String] {
-    try RouteReach(routes: routes, budget: ProofBudget()).routes(for: try pattern(text), host: host).map { "\($0.route) \($0.request.text)" }
+    try RouteReach(routes: routes, budget: ProofBudget()).routes(for: try pattern(text), host: host).map {
+      "\($0.route) \($0.request.text)"
+    }
   }
 
   @Test func routeIsReachedByItsShortestPath() throws {
@@ -32,10 +38,13 @@ import Testing
 
   @Test func earlierRouteHidesLaterOne() throws {
     #expect(try Self.reach([Self.route("/admin/**"), Self.route("/**")], "/admin/**") == ["0 GET /admin"])
-    #expect(try Self.reach([Self.route("/admin"), Self.route("/**")], "/admin/**") == ["0 GET /admin", "1 GET /admin/"])
+    #expect(
+      try Self.reach([Self.route("/admin"), Self.route("/**")], "/admin/**") == ["0 GET /admin", "1 GET /admin/"])
     // No one of them covers it, both together do.
     #expect(
-      try Self.reach([Self.route("/a"), Self.route("/a/**/"), Self.route("/a/*"), Self.route("/a/**")], "/a/*").map { $0.prefix(1) } == ["1", "2"])
+      try Self.reach([Self.route("/a"), Self.route("/a/**/"), Self.route("/a/*"), Self.route("/a/**")], "/a/*").map {
+        $0.prefix(1)
+      } == ["1", "2"])
   }
 
   @Test func methodsAndHostsAreToldApart() throws {
@@ -53,12 +62,15 @@ import Testing
     #expect(try Self.reach([Self.route("/*/")], "/**") == ["0 GET /x/"])
   }
 
-  /// Against the matcher that serves requests: its first match of random paths is always among the routes, and each example is matched so.
+  /// Against the matcher that serves requests: its first match of random paths is always among the routes, and each
+  /// example is matched so.
   @Test func agreesWithTheMatcher() throws {
     let random = SeededRandom(seed: 5)
     let parts = ["a", "b", "*", "a*", "*b", "**", "a*b"]
     func text() throws -> String {
-      "/" + (try (0..<Int(random.uniform(below: 3)) + 1).map { _ in try #require(random.pick(parts)) }).joined(separator: "/")
+      "/"
+        + (try (0..<Int(random.uniform(below: 3)) + 1).map { _ in try #require(random.pick(parts)) }).joined(
+          separator: "/")
     }
     var found = 0
     for _ in 0..<330 {

@@ -9,7 +9,8 @@ import Testing
 /// Instances of one provider side by side: each with its own limits, locks, messages and records.
 @Suite struct InstanceCasesTests {
   @Test(arguments: [
-    // Attack: whoever locks one instance's step locks the other's, or the lock of one is passed by guessing at the other under the first's counter.
+    // Attack: whoever locks one instance's step locks the other's, or the lock of one is passed by guessing at the
+    // other under the first's counter.
     """
     account {}, flow "login", provider "sms_in", send(), wrong { until_locked = true }, expect { locked = true },
     flow "login", provider "sms_us", send(), right(), expect { status = "complete" },
@@ -40,7 +41,9 @@ import Testing
     flow "pin_unlock", right(), expect { status = "complete" },
     """,
   ]) func areApart(_ acts: String) async throws {
-    let loaded = try InstanceFolder.loaded(["tests/a.lua": "return tests { case \"x\" { phone \"+919999999999\", \(acts) } }"])
+    let loaded = try InstanceFolder.loaded([
+      "tests/a.lua": "return tests { case \"x\" { phone \"+919999999999\", \(acts) } }"
+    ])
     let report = try await InstanceFolder.run(loaded.cases, of: loaded)
     let text = report.text(colour: false)
     #expect(report.holds, "\(text)")
@@ -79,7 +82,11 @@ import Testing
     // The step of the first flow is begun anew by the other instance: the first code is dead.
     _ = try await gateway.begin(first.id, provider: "sms_us", fields: phone, by: client).get()
     let again = await gateway.submit(first.id, fields: ["code": .text(code)], by: client)
-    if case .failure(let refusal) = again { #expect(refusal.code == .invalidCode) } else { Issue.record("the code of sms_in passed sms_us") }
+    if case .failure(let refusal) = again {
+      #expect(refusal.code == .invalidCode)
+    } else {
+      Issue.record("the code of sms_in passed sms_us")
+    }
   }
 
   @Test func guaranteesKnowInstances() throws {

@@ -25,7 +25,8 @@ enum InstanceFolder {
         },
       }
       """,
-      "flows/login.lua": "return flow \"login\" { account = \"existing\", steps = { any_of { \"sms_in\", \"sms_us\" } } }",
+      "flows/login.lua":
+        "return flow \"login\" { account = \"existing\", steps = { any_of { \"sms_in\", \"sms_us\" } } }",
       "policies/sms_in.lua": "return policy \"sms_in\" { message = \"{code} from India\" }",
       "policies/sms_us.lua": "return policy \"sms_us\" { message = \"{code} from the USA\", code = { length = 8 } }",
       "policies/pin.lua": "return policy \"pin\" {}", "policies/door_pin.lua": "return policy \"door_pin\" {}",
@@ -34,7 +35,8 @@ enum InstanceFolder {
     return files.merging(more) { $1 }
   }
 
-  static func loaded(_ more: [String: String?] = [:], providers: String = Self.providers) throws -> LoadedConfiguration {
+  static func loaded(_ more: [String: String?] = [:], providers: String = Self.providers) throws -> LoadedConfiguration
+  {
     let folder = try TestFolder(files(more, providers: providers))
     switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).read(folder: folder.scratch.path) {
     case .success(let loaded): return loaded

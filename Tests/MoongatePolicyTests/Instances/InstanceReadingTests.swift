@@ -12,20 +12,27 @@ import Testing
     #expect(generation.policies["sms_in"]?.code.length == 6 && generation.policies["sms_us"]?.code.length == 8)
     #expect(generation.policies["sms_in"]?.message == "{code} from India")
     let flows = Set(generation.flows.keys)
-    #expect(flows.isSuperset(of: ["pin_set", "door_pin_set", "door_pin_unlock", "sms_in_change_phone", "sms_us_change_phone"]))
+    #expect(
+      flows.isSuperset(of: ["pin_set", "door_pin_set", "door_pin_unlock", "sms_in_change_phone", "sms_us_change_phone"])
+    )
     #expect(!flows.contains("change_phone"), "phone_otp itself is not configured")
     #expect(generation.flows["door_pin_set"]?.purpose == .factor("door_pin", .set))
     #expect(generation.flow(for: .factor("door_pin", .unlock))?.name == "door_pin_unlock")
     #expect(generation.pads == ["pin", "door_pin"])
     let registry = try #require(generation.registry)
-    #expect(registry.descriptor("sms_us")?.words?.name == "SMS (USA)" && registry.descriptor("phone_otp")?.words?.name == "Code by SMS")
-    #expect(registry.ownPage(of: "sms_us") == "/auth/step/sms_us" && registry.ownPage(of: "door_pin") == "/auth/step/door_pin")
+    #expect(
+      registry.descriptor("sms_us")?.words?.name == "SMS (USA)"
+        && registry.descriptor("phone_otp")?.words?.name == "Code by SMS")
+    #expect(
+      registry.ownPage(of: "sms_us") == "/auth/step/sms_us" && registry.ownPage(of: "door_pin") == "/auth/step/door_pin"
+    )
     #expect(registry.ownPage(of: "pin") == "/auth/pin")
     #expect(registry["sms_us"] is any CodeProvider && registry["door_pin"] is any FullProvider)
     #expect(registry["sms_us"] is any IdentifierFormatting && registry["door_pin"] is any SecretImporting)
   }
 
-  /// A flow that comes with a provider and offers another one offers the instances of that one, where it is not configured itself.
+  /// A flow that comes with a provider and offers another one offers the instances of that one, where it is not
+  /// configured itself.
   @Test func aFlowOfOneProviderOffersTheInstancesOfAnother() throws {
     let generation = try InstanceFolder.loaded().generation
     #expect(generation.flows["pin_reset"]?.steps.first?.choices == ["sms_in", "sms_us"])
@@ -34,22 +41,30 @@ import Testing
 
   @Test func anEntryUnderTheProvidersOwnNameIsTheProvider() throws {
     let policies = [
-      "policies/phone_otp.lua": "return policy \"phone_otp\" {}", "policies/sms_in.lua": nil, "policies/sms_us.lua": nil,
+      "policies/phone_otp.lua": "return policy \"phone_otp\" {}", "policies/sms_in.lua": nil,
+      "policies/sms_us.lua": nil,
       "flows/login.lua": TestFolder.flow, "policies/door_pin.lua": nil, "policies/pin.lua": nil,
     ]
     let plain = try InstanceFolder.loaded(policies, providers: "phone_otp = { sms = outbox() }").generation
     let called = try InstanceFolder.loaded(policies, providers: "phone_otp = phone_otp { sms = outbox() }").generation
     #expect(plain.registry == nil && called.registry == nil)
     #expect(Set(plain.flows.keys) == Set(called.flows.keys) && called.flows["change_phone"] != nil)
-    let titled = try InstanceFolder.loaded(policies, providers: "phone_otp = { sms = outbox(), title = \"Mobile\" }").generation
-    #expect(titled.registry?.descriptor("phone_otp")?.words?.name == "Mobile" && titled.registry?.ownPage(of: "phone_otp") == "/auth/verify")
+    let titled = try InstanceFolder.loaded(policies, providers: "phone_otp = { sms = outbox(), title = \"Mobile\" }")
+      .generation
+    #expect(
+      titled.registry?.descriptor("phone_otp")?.words?.name == "Mobile"
+        && titled.registry?.ownPage(of: "phone_otp") == "/auth/verify")
   }
 
   @Test func itsFilesSayItsName() {
     let instance = ShippedProviders.all[2].descriptor.instance(named: "door_pin")
-    #expect(instance.policy.text.contains("return policy \"door_pin\" {") && instance.policy.file == "Plugins/PIN/policy.lua (door_pin)")
+    #expect(
+      instance.policy.text.contains("return policy \"door_pin\" {")
+        && instance.policy.file == "Plugins/PIN/policy.lua (door_pin)")
     let set = instance.flows.first { $0.name == "door_pin_set" }
-    #expect(set?.text.contains("return flow \"door_pin_set\" {") == true && set?.text.contains("provider = \"door_pin\"") == true)
+    #expect(
+      set?.text.contains("return flow \"door_pin_set\" {") == true
+        && set?.text.contains("provider = \"door_pin\"") == true)
     #expect(set?.text.contains("{ \"door_pin\" }") == true)
     // Fields keep their names.
     #expect(instance.cases?.text.contains("enter { pin = \"739154\", new_pin = \"402917\" }") == true)
@@ -57,8 +72,12 @@ import Testing
   }
 
   @Test(arguments: [
-    ("return f.account.factors.pin and f.flow.passed.pin", "return f.account.factors.door_pin and f.flow.passed.door_pin"),
-    ("f.account.factors [ 'pin' ]", "f.account.factors [ \"door_pin\" ]"), ("{ pin = 1, x.pin, factors..pin }", "{ pin = 1, x.pin, factors..pin }"),
+    (
+      "return f.account.factors.pin and f.flow.passed.pin",
+      "return f.account.factors.door_pin and f.flow.passed.door_pin"
+    ),
+    ("f.account.factors [ 'pin' ]", "f.account.factors [ \"door_pin\" ]"),
+    ("{ pin = 1, x.pin, factors..pin }", "{ pin = 1, x.pin, factors..pin }"),
     ("-- \"pin\"\nflow \"pin_set\" [[pin]]", "-- \"pin\"\nflow \"door_pin_set\" \"door_pin\""),
     ("\"a pin\" \"pin_other\"", "\"a pin\" \"pin_other\""),
     ("expect { field = \"pin\", step = \"pin\" }", "expect { field = \"pin\", step = \"door_pin\" }"),
@@ -92,7 +111,10 @@ import Testing
       InstanceFolder.providers + "\nsms_de = phone_otp { smss = outbox() },",
       "gateway.lua:9: providers.sms_de.smss: unknown field; did you mean `sms`? (How SMS leave: outbox() keeps them for the demo.)"
     ),
-    (InstanceFolder.providers + "\nsms_de = phone_otp \"x\",", "gateway.lua:9: phone_otp takes a table, as in phone_otp { … }"),
+    (
+      InstanceFolder.providers + "\nsms_de = phone_otp \"x\",",
+      "gateway.lua:9: phone_otp takes a table, as in phone_otp { … }"
+    ),
     (
       InstanceFolder.providers + "\ntotp = { issuer = \"x\", title = \"\" },",
       "gateway.lua:9: providers.totp.title: must be one line of plain text of 1 to 60 bytes, such as \"SMS (USA)\""
@@ -122,20 +144,34 @@ import Testing
 
   /// What one provider or a route says of an instance by a name that there is not.
   @Test func namesAreSuggested() throws {
-    let problems = try InstanceFolder.problems(["flows/login.lua": "return flow \"login\" { account = \"existing\", steps = { { \"sms_inn\" } } }"])
-    #expect(problems == ["flows/login.lua:1: steps[1]: no provider is called \"sms_inn\"; did you mean `sms_in`?"], "\(problems)")
+    let problems = try InstanceFolder.problems([
+      "flows/login.lua": "return flow \"login\" { account = \"existing\", steps = { { \"sms_inn\" } } }"
+    ])
+    #expect(
+      problems == ["flows/login.lua:1: steps[1]: no provider is called \"sms_inn\"; did you mean `sms_in`?"],
+      "\(problems)")
     let policies = try InstanceFolder.problems(["policies/sms_uk.lua": "return policy \"sms_uk\" {}"])
-    #expect(policies.count == 1 && policies[0].contains("this program has no provider `sms_uk`; did you mean `sms_us`?"), "\(policies)")
+    #expect(
+      policies.count == 1 && policies[0].contains("this program has no provider `sms_uk`; did you mean `sms_us`?"),
+      "\(policies)")
   }
 
   @Test func problemsInItsPolicyNameTheInstance() throws {
     let problems = try InstanceFolder.problems(["policies/sms_us.lua": "return policy \"sms_in\" {}"])
-    #expect(problems == ["policies/sms_us.lua:1: says policy \"sms_in\", and its file is called sms_us.lua: give both one name"], "\(problems)")
+    #expect(
+      problems == [
+        "policies/sms_us.lua:1: says policy \"sms_in\", and its file is called sms_us.lua: give both one name"
+      ], "\(problems)")
   }
 
   @Test func editorsKnowTheConstructorsAndTheTitle() {
-    let text = EditorTypes(providers: ShippedProviders.all.map(\.descriptor) + [ShippedProviders.all[2].descriptor.instance(named: "door_pin")]).text
-    #expect(text.contains("---@return moongate.Instance\nfunction pin(settings) end") && !text.contains("function door_pin("))
+    let text = EditorTypes(
+      providers: ShippedProviders.all.map(\.descriptor) + [
+        ShippedProviders.all[2].descriptor.instance(named: "door_pin")
+      ]
+    ).text
+    #expect(
+      text.contains("---@return moongate.Instance\nfunction pin(settings) end") && !text.contains("function door_pin("))
     #expect(text.contains("---@field title? string what people read as its name"))
   }
 }

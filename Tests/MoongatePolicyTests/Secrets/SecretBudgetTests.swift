@@ -8,7 +8,9 @@ import Testing
 /// What `check` says of secrets that people choose.
 @Suite struct SecretBudgetTests {
   private func shipped() throws -> any PolicyGeneration {
-    switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).load(folder: TestFolder.root + "/config") {
+    switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).load(
+      folder: TestFolder.root + "/config")
+    {
     case .success(let generation): return generation
     case .failure(let refused): throw TestFolder.Refused(problems: refused.problems.map(\.description))
     }
@@ -35,7 +37,8 @@ import Testing
     let generation = try shipped()
     #expect(generation.providersThatOpenAlone.isSuperset(of: ["phone_otp", "email_code", "password"]))
     #expect(!generation.providersThatOpenAlone.contains("pin"), "a PIN's flows begin with a session")
-    let sum = ["phone_otp", "email_code"].compactMap { generation.policies[$0] }.map(GuessBudget.init(codesOf:)).compactMap(\.probability30Days)
+    let sum = ["phone_otp", "email_code"].compactMap { generation.policies[$0] }.map(GuessBudget.init(codesOf:))
+      .compactMap(\.probability30Days)
       .reduce(0, +)
     #expect(sum > 0 && sum < generation.gateway.riskBudget ?? 0)
   }

@@ -13,7 +13,8 @@ import Testing
     let bench = try SecretsBench(cost: .shipped)
     try await bench.person(pin: nil, password: nil)
     let session = try await bench.session()
-    #expect(await bench.enter("pin_set", "pin", ["new_pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
+    #expect(
+      await bench.enter("pin_set", "pin", ["new_pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
     let kept = try #require(try await bench.record("pin"))
     #expect(kept.hasPrefix("$argon2id$v=19$m=19456,t=2,p=1,keyid="))
     guard case .argon2(let hash) = try StoredHash(kept) else {
@@ -32,7 +33,8 @@ import Testing
     try await old.person()
     let bench = try SecretsBench(store: old.store, cost: .shipped)
     let session = try await bench.session()
-    #expect(await bench.enter("pin_unlock", "pin", ["pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
+    #expect(
+      await bench.enter("pin_unlock", "pin", ["pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
     #expect(await bench.login(SecretsBench.password).told == "complete")
     for provider in ["pin", "password"] as [ProviderName] {
       #expect(try await bench.record(provider)?.hasPrefix("$argon2id$v=19$m=19456,t=2,p=1,keyid=") == true)
@@ -46,11 +48,14 @@ import Testing
     let bench = try SecretsBench()
     let address = try #require(EmailAddress("old@example.com"))
     let desk = AccountAdministration(
-      store: bench.store, providers: try ProviderRegistry(ShippedProviders.all), keys: bench.keys, clock: bench.clock, random: bench.random)
+      store: bench.store, providers: try ProviderRegistry(ShippedProviders.all), keys: bench.keys, clock: bench.clock,
+      random: bench.random)
     let imported = ImportedAccount(
       identifiers: [ImportedAccount.Name(identifier: Identifier(address), isVerified: true)], firstName: "Old",
       records: [
-        "password": ProviderRecord(bytes: Password().record(importing: "$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"), version: 1)
+        "password": ProviderRecord(
+          bytes: Password().record(importing: "$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"),
+          version: 1)
       ])
     #expect(try await desk.add([imported]) == nil)
     #expect(try await desk.add([imported]) == 0, "someone holds the address now")
@@ -69,14 +74,22 @@ import Testing
     try await bench.person(pin: nil, password: nil)
     let session = try await bench.session()
     var refusals: [Refusal?] = []
-    #expect(await bench.enter("pin_set", "pin", ["new_pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
+    #expect(
+      await bench.enter("pin_set", "pin", ["new_pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
     let next = try await bench.session()
-    refusals.append(await bench.enter("pin_change", "pin", ["pin": "860493", "new_pin": "597382"], by: bench.client(next)).refusal)
-    refusals.append(await bench.enter("pin_change", "pin", ["pin": SecretsBench.pin, "new_pin": "111111"], by: bench.client(next)).refusal)
+    refusals.append(
+      await bench.enter("pin_change", "pin", ["pin": "860493", "new_pin": "597382"], by: bench.client(next)).refusal)
+    refusals.append(
+      await bench.enter("pin_change", "pin", ["pin": SecretsBench.pin, "new_pin": "111111"], by: bench.client(next))
+        .refusal)
     refusals.append(await bench.enter("pin_unlock", "pin", ["pin": "86049"], by: bench.client(next)).refusal)
     let names = ["first_name": "Asha", "last_name": "Rao", "email": "new@example.com"]
-    _ = await bench.enter("register_email", "password", names.merging(["password": SecretsBench.password]) { $1 }, by: bench.client())
-    refusals.append(await bench.enter("register_email", "password", names.merging(["password": "asha-rao-1"]) { $1 }, by: bench.client()).refusal)
+    _ = await bench.enter(
+      "register_email", "password", names.merging(["password": SecretsBench.password]) { $1 }, by: bench.client())
+    refusals.append(
+      await bench.enter(
+        "register_email", "password", names.merging(["password": "asha-rao-1"]) { $1 }, by: bench.client()
+      ).refusal)
     refusals.append(await bench.login("a wrong password of mine").refusal)
     #expect(refusals.count == 5 && refusals.allSatisfy { $0 != nil })
     try await bench.audit.flush()
@@ -84,7 +97,10 @@ import Testing
     #expect(!events.isEmpty)
     let pepper = bench.keys.peppered([]).secret
     try store.close()
-    let secrets = [SecretsBench.pin, "860493", "597382", SecretsBench.password, "asha-rao-1", "a wrong password of mine", "$argon2id$"]
+    let secrets = [
+      SecretsBench.pin, "860493", "597382", SecretsBench.password, "asha-rao-1", "a wrong password of mine",
+      "$argon2id$",
+    ]
     for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
       let bytes = try Data(contentsOf: URL(fileURLWithPath: folder.path(name)))
       for secret in secrets { #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(secret) is in \(name)") }
@@ -96,7 +112,8 @@ import Testing
 
   /// 14, counted: the same work whoever it is.
   @Test func unknownPeopleCostTheSameWork() async throws {
-    let places = CountedPlaces(SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap))
+    let places = CountedPlaces(
+      SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap))
     let bench = try SecretsBench(places: places)
     try await bench.person()
     let known = await bench.login("wrong one")
@@ -112,8 +129,8 @@ import Testing
     #expect(await bench.login("wrong one", as: "nobody@example.com").refusal?.retryAfter == .seconds(900))
   }
 
-  /// 14, measured, at the cost that ships: the processor's time, which does not depend on what else the machine does. Pairs are taken in turn;
-  /// of several rounds one has to show no difference, which no round would if there were one.
+  /// 14, measured, at the cost that ships: the processor's time, which does not depend on what else the machine does.
+  /// Pairs are taken in turn; of several rounds one has to show no difference, which no round would if there were one.
   @Test func unknownPeopleTakeTheSameTime() async throws {
     var differences: [Double] = []
     for _ in 0..<5 {

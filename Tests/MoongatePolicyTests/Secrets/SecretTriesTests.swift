@@ -4,7 +4,8 @@ import MoongateTesting
 import Synchronization
 import Testing
 
-/// security.md, "Tries and races", for PINs and passwords under the shipped policies: five wrong ones, then a quarter of an hour.
+/// security.md, "Tries and races", for PINs and passwords under the shipped policies: five wrong ones, then a quarter
+/// of an hour.
 @Suite struct SecretTriesTests {
   private static func counted(gate: (@Sendable () async -> Void)? = nil) throws -> (SecretsBench, CountedPlaces) {
     let hashing = SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap)
@@ -12,7 +13,9 @@ import Testing
     return (try SecretsBench(places: places), places)
   }
 
-  private static func all(_ count: Int, _ body: @escaping @Sendable (Int) async throws -> String) async throws -> [String: Int] {
+  private static func all(_ count: Int, _ body: @escaping @Sendable (Int) async throws -> String) async throws
+    -> [String: Int]
+  {
     try await withThrowingTaskGroup(of: String.self) { group in
       for index in 0..<count { group.addTask { try await body(index) } }
       return try await group.reduce(into: [:]) { $0[$1, default: 0] += 1 }
@@ -32,14 +35,18 @@ import Testing
     }
     #expect(places.verified == 5)
     #expect(told == ["invalid_pin": 4, "too_many_attempts": 196])
-    #expect(await bench.enter("pin_unlock", "pin", ["pin": SecretsBench.pin], by: bench.client(session)).told == "too_many_attempts")
+    #expect(
+      await bench.enter("pin_unlock", "pin", ["pin": SecretsBench.pin], by: bench.client(session)).told
+        == "too_many_attempts")
     #expect(places.verified == 5, "the right one is not looked at either")
   }
 
   @Test func twoHundredWrongPasswordsAtOnceAreFiveComparisons() async throws {
     let (bench, places) = try Self.counted()
     try await bench.person()
-    let told = try await Self.all(200) { index in await bench.login("guess number \(index)", from: Self.address(index)).told }
+    let told = try await Self.all(200) { index in
+      await bench.login("guess number \(index)", from: Self.address(index)).told
+    }
     #expect(places.verified == 5)
     #expect(told == ["invalid_password": 4, "too_many_attempts": 196])
   }
@@ -49,14 +56,17 @@ import Testing
     let (bench, _) = try Self.counted()
     try await bench.person()
     let client = bench.client()
-    guard case .success(let flow) = await bench.engine.create("login_password", returnTo: nil, browser: nil, client: client),
-      case .success = await bench.engine.begin(flow.id, provider: "password", fields: ["email": .text(SecretsBench.address)], client: client)
+    guard
+      case .success(let flow) = await bench.engine.create("login_password", returnTo: nil, browser: nil, client: client),
+      case .success = await bench.engine.begin(
+        flow.id, provider: "password", fields: ["email": .text(SecretsBench.address)], client: client)
     else {
       Issue.record("not begun")
       return
     }
     let one = try await Self.all(50) { _ in
-      await bench.engine.submit(flow.id, fields: ["password": .text(SecretsBench.password)], client: bench.client()).told
+      await bench.engine.submit(flow.id, fields: ["password": .text(SecretsBench.password)], client: bench.client())
+        .told
     }
     #expect(one["complete"] == 1, "\(one)")
     #expect(try await bench.store.sessions(of: "ac_1").count == 1)
@@ -64,7 +74,9 @@ import Testing
     #expect(ten == ["complete": 10], "ten sign-ins of one account: \(ten)")
     let session = try await bench.session()
     let pins = try await Self.all(20) { index in
-      await bench.enter("pin_unlock", "pin", ["pin": index == 7 ? SecretsBench.pin : "40291\(index % 10)"], by: bench.client(session)).told
+      await bench.enter(
+        "pin_unlock", "pin", ["pin": index == 7 ? SecretsBench.pin : "40291\(index % 10)"], by: bench.client(session)
+      ).told
     }
     #expect(pins["complete", default: 0] <= 1 && pins["invalid_pin", default: 0] <= 5, "\(pins)")
   }
@@ -73,10 +85,15 @@ import Testing
   @Test func nothingGivesAFreshBudget() async throws {
     let (bench, places) = try Self.counted()
     try await bench.person()
-    let spellings = ["asha@example.com", "ASHA@example.com", " asha@EXAMPLE.com", "Asha@Example.Com\t", "asha@ｅｘａｍｐｌｅ.com", "asha@exam\u{AD}ple.com"]
+    let spellings = [
+      "asha@example.com", "ASHA@example.com", " asha@EXAMPLE.com", "Asha@Example.Com\t", "asha@ｅｘａｍｐｌｅ.com",
+      "asha@exam\u{AD}ple.com",
+    ]
     for (index, spelling) in spellings.enumerated() {
       let client = bench.client(from: [198, 51, 100, UInt8(index)])
-      let told = await bench.enter("login_password", "password", ["email": spelling, "password": "wrong one"], by: client).told
+      let told = await bench.enter(
+        "login_password", "password", ["email": spelling, "password": "wrong one"], by: client
+      ).told
       #expect(told == (index < 4 ? "invalid_password" : "too_many_attempts"), "\(spelling)")
     }
     #expect(places.verified == 5)
@@ -88,7 +105,8 @@ import Testing
       #expect(told == (index < 4 ? "invalid_pin" : "too_many_attempts"))
     }
     let session = try await bench.session()
-    let change = await bench.enter("pin_change", "pin", ["pin": SecretsBench.pin, "new_pin": "402917"], by: bench.client(session))
+    let change = await bench.enter(
+      "pin_change", "pin", ["pin": SecretsBench.pin, "new_pin": "402917"], by: bench.client(session))
     #expect(change.told == "too_many_attempts")
     #expect(places.verified == 10)
   }
@@ -99,7 +117,8 @@ import Testing
     try await bench.person()
     for left in [4, 3, 2, 1] { #expect(await bench.login("wrong one").refusal?.attemptsLeft == left) }
     #expect(await bench.login(SecretsBench.password).told == "complete")
-    #expect(await bench.login("wrong one").refusal?.retryAfter == .seconds(900), "failures stay counted after a success")
+    #expect(
+      await bench.login("wrong one").refusal?.retryAfter == .seconds(900), "failures stay counted after a success")
     #expect(await bench.login(SecretsBench.password).told == "too_many_attempts")
     bench.clock.advance(by: .seconds(900))
     #expect(await bench.login(SecretsBench.password).told == "complete")
@@ -116,12 +135,15 @@ import Testing
       #expect(await bench.enter("pin_unlock", "pin", ["pin": typed], by: bench.client(session)).told == "invalid_input")
     }
     for pin in [SecretsBench.pin, "402917"] {
-      #expect(await bench.enter("pin_change", "pin", ["pin": pin, "new_pin": "111111"], by: bench.client(session)).told == "weak_pin")
+      #expect(
+        await bench.enter("pin_change", "pin", ["pin": pin, "new_pin": "111111"], by: bench.client(session)).told
+          == "weak_pin")
     }
     #expect(await bench.login(String(repeating: "a", count: 1025)).told == "invalid_input")
     #expect(await bench.login("").told == "invalid_input")
     #expect(places.verified == 0)
-    #expect(await bench.enter("pin_unlock", "pin", ["pin": "402917"], by: bench.client(session)).refusal?.attemptsLeft == 4)
+    #expect(
+      await bench.enter("pin_unlock", "pin", ["pin": "402917"], by: bench.client(session)).refusal?.attemptsLeft == 4)
     #expect(await bench.login("wrong one").refusal?.attemptsLeft == 4)
   }
 
@@ -150,7 +172,8 @@ import Testing
     try await bench.person()
     let session = try await bench.session()
     for _ in 1...4 { _ = await bench.login("wrong one") }
-    #expect(await bench.enter("pin_unlock", "pin", ["pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
+    #expect(
+      await bench.enter("pin_unlock", "pin", ["pin": SecretsBench.pin], by: bench.client(session)).told == "complete")
     #expect(await bench.login("wrong one").told == "too_many_attempts")
   }
 
@@ -159,18 +182,22 @@ import Testing
     let busy = try SecretsBench(places: NoPlaces())
     try await busy.person()
     let session = try await busy.session()
-    let pins = try await Self.all(100) { _ in await busy.enter("pin_unlock", "pin", ["pin": "402917"], by: busy.client(session)).told }
+    let pins = try await Self.all(100) { _ in
+      await busy.enter("pin_unlock", "pin", ["pin": "402917"], by: busy.client(session)).told
+    }
     let passwords = try await Self.all(100) { index in await busy.login("wrong one", from: Self.address(index)).told }
     #expect(pins == ["busy": 100] && passwords == ["busy": 100])
     #expect(try await busy.store.locks(at: busy.clock.now()).isEmpty)
     let free = try SecretsBench(store: busy.store)
     #expect(await free.login("wrong one").refusal?.attemptsLeft == 4)
-    #expect(await free.enter("pin_unlock", "pin", ["pin": "402917"], by: free.client(session)).refusal?.attemptsLeft == 4)
+    #expect(
+      await free.enter("pin_unlock", "pin", ["pin": "402917"], by: free.client(session)).refusal?.attemptsLeft == 4)
   }
 
   /// The pool itself under a flood: what it takes is judged, the rest is busy, and the counters agree with that.
   @Test func aFloodOfTheRealThreads() async throws {
-    let pool = HashingPool(keys: try SecretsBench.keys(), random: SeededRandom(seed: 3), cost: .cheap, threads: 1, queue: 1)
+    let pool = HashingPool(
+      keys: try SecretsBench.keys(), random: SeededRandom(seed: 3), cost: .cheap, threads: 1, queue: 1)
     let bench = try SecretsBench(places: pool)
     try await bench.person()
     let told = try await Self.all(300) { index in await bench.login("wrong one", from: Self.address(index)).told }

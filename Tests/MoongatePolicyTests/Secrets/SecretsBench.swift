@@ -30,7 +30,8 @@ final class SecretsBench: Sendable {
     self.store = try store ?? SQLiteStore.memory()
     keys = try Self.keys()
     hashing = SecretHashing(keys: keys, random: random, cost: cost)
-    let loaded = ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).load(folder: TestFolder.root + "/config")
+    let loaded = ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).load(
+      folder: TestFolder.root + "/config")
     let generation: any PolicyGeneration
     switch loaded {
     case .success(let good): generation = good
@@ -38,8 +39,10 @@ final class SecretsBench: Sendable {
     }
     audit = AuditTrail(store: self.store, logger: log.logger)
     engine = FlowEngine(
-      store: self.store, generations: ActiveGeneration(generation, at: clock.now()), providers: try ProviderRegistry(ShippedProviders.all),
-      delivery: mailbox, hashing: places ?? HashingInPlace(hashing), clock: clock, random: random, keys: keys, audit: audit, logger: log.logger)
+      store: self.store, generations: ActiveGeneration(generation, at: clock.now()),
+      providers: try ProviderRegistry(ShippedProviders.all),
+      delivery: mailbox, hashing: places ?? HashingInPlace(hashing), clock: clock, random: random, keys: keys,
+      audit: audit, logger: log.logger)
   }
 
   static func keys() throws -> KeyRing { try KeyRing(master: [UInt8](repeating: 7, count: 32)) }
@@ -47,7 +50,8 @@ final class SecretsBench: Sendable {
   /// Someone with an address, a PIN and a password.
   @discardableResult
   func person(
-    _ id: String = "ac_1", address: String = SecretsBench.address, pin: String? = SecretsBench.pin, password: String? = SecretsBench.password
+    _ id: String = "ac_1", address: String = SecretsBench.address, pin: String? = SecretsBench.pin,
+    password: String? = SecretsBench.password
   )
     async throws -> String
   {
@@ -77,7 +81,8 @@ final class SecretsBench: Sendable {
 
   func client(_ session: SessionSnapshot? = nil, from address: [UInt8] = [203, 0, 113, 1]) -> ClientContext {
     ClientContext(
-      decision: DecisionID(from: random), address: ClientAddress(bytes: address) ?? .unspecified, userAgent: nil, browser: nil, session: session)
+      decision: DecisionID(from: random), address: ClientAddress(bytes: address) ?? .unspecified, userAgent: nil,
+      browser: nil, session: session)
   }
 
   /// A session of the account, as a sign-in just now would have made it.
@@ -86,8 +91,10 @@ final class SecretsBench: Sendable {
     let token = SessionToken(from: random).hash
     let proved = try await store.account(account)?.identifiers.first.map { keys.proofHash(of: $0.identifier) }
     let session = Session(
-      id: "se_" + Base64URL.encode(random.bytes(12)), token: token, account: account, createdAt: now, expiresAt: now + .seconds(43_200),
-      idle: .seconds(43_200), lastSeenAt: now, passed: [PassedStep(provider: "email_code", at: now, identifier: proved)], userAgent: nil)
+      id: "se_" + Base64URL.encode(random.bytes(12)), token: token, account: account, createdAt: now,
+      expiresAt: now + .seconds(43_200),
+      idle: .seconds(43_200), lastSeenAt: now,
+      passed: [PassedStep(provider: "email_code", at: now, identifier: proved)], userAgent: nil)
     _ = try await store.apply([.putSession(session)], at: now)
     guard let found = try await store.session(token) else { throw TestFolder.Refused(problems: ["no session"]) }
     return found

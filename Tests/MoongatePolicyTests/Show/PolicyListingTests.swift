@@ -48,6 +48,10 @@ import Testing
         """, "\(text)")
   }
 
-  @Test(arguments: [(Int64(0), "0s"), (90, "1m30s"), (86_400, "24h"), (172_800, "2d"), (5_400, "1h30m"), (2_592_061, "30d1m1s")])
-  func durationsAreWrittenAsFilesDo(_ seconds: Int64, _ text: String) { #expect(Duration.seconds(seconds).asWritten == text) }
+  @Test(arguments: [
+    (Int64(0), "0s"), (90, "1m30s"), (86_400, "24h"), (172_800, "2d"), (5_400, "1h30m"), (2_592_061, "30d1m1s"),
+  ])
+  func durationsAreWrittenAsFilesDo(_ seconds: Int64, _ text: String) {
+    #expect(Duration.seconds(seconds).asWritten == text)
+  }
 }

@@ -25,12 +25,14 @@ import Testing
       let isFinal = number(8) == 0
       let locks = isFinal ? [] : (0..<number(4)).map { _ in Duration.seconds(60 * (5 + number(235))) }
       return Limit(
-        name: "verify_\(place)", action: .verify, key: keys[number(4)], max: .fixed(2 + number(6)), window: .fixed(window),
+        name: "verify_\(place)", action: .verify, key: keys[number(4)], max: .fixed(2 + number(6)),
+        window: .fixed(window),
         counts: number(4) == 0 ? .all : .failures, lock: locks.map { .fixed($0) }, disables: isFinal,
         location: SourceLocation(file: "policies/phone_otp.lua", line: 2 + place))
     }
     return verify + [
-      .test("ip", on: .verify, per: .ip, max: 50, window: .seconds(3600)), .test("send", on: .send, per: .ip, max: 10_000, window: .seconds(3600)),
+      .test("ip", on: .verify, per: .ip, max: 50, window: .seconds(3600)),
+      .test("send", on: .send, per: .ip, max: 10_000, window: .seconds(3600)),
     ]
   }
 
@@ -48,9 +50,12 @@ import Testing
     // What `check` says is the most is never exceeded.
     #expect(report.guesses <= budget, "\(limits)")
     let bounding = limits.filter { $0.action == .verify }
-    // A single limit is used up but for what honest sign-ins take of it. Several limits hold each other's best plan back.
+    // A single limit is used up but for what honest sign-ins take of it. Several limits hold each other's best plan
+    // back.
     guard bounding.count == 1 else { return }
-    let slack = max(bounding[0].max.highest, budget / 10) + (bounding[0].counts == .all ? report.ownerSignIns + report.otherSignIns : 0)
+    let slack =
+      max(bounding[0].max.highest, budget / 10)
+      + (bounding[0].counts == .all ? report.ownerSignIns + report.otherSignIns : 0)
     #expect(report.guesses >= budget - slack, "\(report.guesses) of \(budget): \(limits)")
   }
 }

@@ -13,18 +13,24 @@ import Testing
   private static let phone = ProviderName(test: "phone_otp")
 
   private func run(
-    _ attacker: Simulation.Attacker, limits: [Limit]? = nil, resendAfter: [Duration] = [.seconds(60), .seconds(120)], span: Duration,
+    _ attacker: Simulation.Attacker, limits: [Limit]? = nil, resendAfter: [Duration] = [.seconds(60), .seconds(120)],
+    span: Duration,
     addresses: Int = 50, accounts: Int = 20
   ) async throws -> SimulationReport {
-    let policy: ProviderPolicy = limits.map { .test(Self.phone, resendAfter: resendAfter, limits: $0) } ?? .test(Self.phone)
+    let policy: ProviderPolicy =
+      limits.map { .test(Self.phone, resendAfter: resendAfter, limits: $0) } ?? .test(Self.phone)
     let generation = TestGeneration(
       gateway: .test(providers: [Self.phone: ProviderSettings(deliveries: ["sms": .outbox])]),
       flows: [
-        .test("login", account: .existing, steps: [.test(Self.phone)]), .test("register", account: .new, steps: [.test(Self.phone)]),
+        .test("login", account: .existing, steps: [.test(Self.phone)]),
+        .test("register", account: .new, steps: [.test(Self.phone)]),
       ], policies: [policy])
     return try await Simulation(
-      attacker: attacker, provider: Self.phone, span: span, addresses: addresses, accounts: accounts, patience: .seconds(600)
-    ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore(path: ":memory:", keyFingerprint: [1]) }
+      attacker: attacker, provider: Self.phone, span: span, addresses: addresses, accounts: accounts,
+      patience: .seconds(600)
+    ).run(generation, providers: ProviderRegistry([PhoneOTP()])) {
+      try SQLiteStore(path: ":memory:", keyFingerprint: [1])
+    }
   }
 
   @Test func aMonthOfGuessingAtTheShippedPolicyMeetsTheBound() async throws {
@@ -46,8 +52,11 @@ import Testing
     let number = { (below: UInt32) in Int(random.uniform(below: below)) }
     let minutes = { (from: Int, below: UInt32) in Duration.seconds(60 * (from + number(below))) }
     let limits: [Limit] = [
-      .test("verify", on: .verify, per: .phone, max: 2 + number(4), window: minutes(60, 1_380), lock: (0..<number(4)).map { _ in minutes(5, 240) }),
-      .test("ip", on: .verify, per: .ip, max: 50, window: .seconds(3600)), .test("send", on: .send, per: .ip, max: 1_000, window: .seconds(3600)),
+      .test(
+        "verify", on: .verify, per: .phone, max: 2 + number(4), window: minutes(60, 1_380),
+        lock: (0..<number(4)).map { _ in minutes(5, 240) }),
+      .test("ip", on: .verify, per: .ip, max: 50, window: .seconds(3600)),
+      .test("send", on: .send, per: .ip, max: 1_000, window: .seconds(3600)),
     ]
     let report = try await run(.guess, limits: limits, resendAfter: [], span: .seconds(3 * 86_400))
     let bound = try #require(report.bound)
@@ -78,16 +87,25 @@ import Testing
 
   private func registering(span: Duration, addresses: Int, networks: Int) async throws -> SimulationReport {
     try await Simulation(
-      attacker: .register, provider: ProviderName(test: "password"), span: span, addresses: addresses, networks: networks, patience: .seconds(600)
-    ).run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) { try SQLiteStore.memory() }
+      attacker: .register, provider: ProviderName(test: "password"), span: span, addresses: addresses,
+      networks: networks, patience: .seconds(600)
+    ).run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) {
+      try SQLiteStore.memory()
+    }
   }
 
   /// Without the limits that ship, as a month ago: as many accounts as there is time for.
   @Test func withoutLimitsRegistrationsHaveNoEnd() async throws {
     let generation = TestGeneration(
       gateway: .test(providers: [Self.phone: ProviderSettings(deliveries: ["sms": .outbox])]),
-      flows: [.test("login", account: .existing, steps: [.test(Self.phone)]), .test("register", account: .new, steps: [.test(Self.phone)])],
-      policies: [.test(Self.phone, resendAfter: [], limits: [.test("ip", on: .send, per: .ip, max: 100_000, window: .seconds(3600))])])
+      flows: [
+        .test("login", account: .existing, steps: [.test(Self.phone)]),
+        .test("register", account: .new, steps: [.test(Self.phone)]),
+      ],
+      policies: [
+        .test(
+          Self.phone, resendAfter: [], limits: [.test("ip", on: .send, per: .ip, max: 100_000, window: .seconds(3600))])
+      ])
     let report = try await Simulation(
       attacker: .register, provider: Self.phone, span: .seconds(3600), addresses: 1, patience: .milliseconds(300)
     ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore.memory() }
@@ -95,10 +113,12 @@ import Testing
     #expect(report.messages >= report.registrations ?? 0)
   }
 
-  /// Attack: messages pumped over networks and prefixes until the ceiling is full. Devices that have passed before go on; new ones do not.
+  /// Attack: messages pumped over networks and prefixes until the ceiling is full. Devices that have passed before go
+  /// on; new ones do not.
   @Test func aFloodThatFillsTheCeilingStopsNewDevicesOnly() async throws {
     let limits: [Limit] = [
-      .test("send", on: .send, per: .phone, max: 4, window: .seconds(900)), .test("all", on: .send, per: .global, max: 50, window: .seconds(3600)),
+      .test("send", on: .send, per: .phone, max: 4, window: .seconds(900)),
+      .test("all", on: .send, per: .global, max: 50, window: .seconds(3600)),
       .test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)]),
     ]
     let report = try await run(.flood, limits: limits, span: .seconds(2 * 86_400), addresses: 50)
@@ -109,9 +129,12 @@ import Testing
 
   @Test func theReportOfRegistrationsIsATable() {
     let report = SimulationReport(
-      attacker: "register", provider: "password", seconds: 86_400, askedSeconds: 86_400, addresses: 100, networks: 10, guesses: 0, probability: nil,
-      messages: 0, ownerSignIns: 3, ownerRefused: 0, ownerLockedOutSeconds: 0, otherSignIns: 5, otherRefused: 2, otherRefusedOnNewDevices: 2,
-      registrations: 2_000, hashes: 2_000, otherRegistrations: 8, otherRegistrationsRefused: 1, bound: nil, accepted: nil)
+      attacker: "register", provider: "password", seconds: 86_400, askedSeconds: 86_400, addresses: 100, networks: 10,
+      guesses: 0, probability: nil,
+      messages: 0, ownerSignIns: 3, ownerRefused: 0, ownerLockedOutSeconds: 0, otherSignIns: 5, otherRefused: 2,
+      otherRefusedOnNewDevices: 2,
+      registrations: 2_000, hashes: 2_000, otherRegistrations: 8, otherRegistrationsRefused: 1, bound: nil,
+      accepted: nil)
     #expect(
       report.text(colour: false) == """
         register against password, 1d, 100 addresses in 10 networks
@@ -137,8 +160,10 @@ import Testing
   /// What a person reads, at 80 columns.
   @Test func theReportIsATable() {
     var report = SimulationReport(
-      attacker: "guess", provider: "phone_otp", seconds: 2_592_000, askedSeconds: 2_592_000, addresses: 100, guesses: 441, probability: 0.00044,
-      messages: 175, ownerSignIns: 90, ownerRefused: 61, ownerLockedOutSeconds: 2_000_000, otherSignIns: 150, otherRefused: 0, bound: 447,
+      attacker: "guess", provider: "phone_otp", seconds: 2_592_000, askedSeconds: 2_592_000, addresses: 100,
+      guesses: 441, probability: 0.00044,
+      messages: 175, ownerSignIns: 90, ownerRefused: 61, ownerLockedOutSeconds: 2_000_000, otherSignIns: 150,
+      otherRefused: 0, bound: 447,
       accepted: 0.001)
     #expect(
       report.text(colour: false) == """
@@ -153,8 +178,10 @@ import Testing
         """, "\(report.text(colour: false))")
     #expect(!report.isTooLikely && report.text(colour: true).contains("\u{1b}[32m████████░"))
     report = SimulationReport(
-      attacker: "flood", provider: "phone_otp", seconds: 3_600, askedSeconds: 86_400, addresses: 1, guesses: 0, probability: 0, messages: 30,
-      ownerSignIns: 0, ownerRefused: 0, ownerLockedOutSeconds: 0, otherSignIns: 2, otherRefused: 1, bound: nil, accepted: nil,
+      attacker: "flood", provider: "phone_otp", seconds: 3_600, askedSeconds: 86_400, addresses: 1, guesses: 0,
+      probability: 0, messages: 30,
+      ownerSignIns: 0, ownerRefused: 0, ownerLockedOutSeconds: 0, otherSignIns: 2, otherRefused: 1, bound: nil,
+      accepted: nil,
       // The burst at the end of the hour belongs to the next one.
       settled: (0, 20))
     #expect(
@@ -181,15 +208,20 @@ import Testing
   @Test func anAccountThatIsTurnedOffIsToldOf() async throws {
     let limits: [Limit] = [
       Limit(
-        name: "hard", action: .verify, key: .phone, max: .fixed(4), window: .fixed(.seconds(86_400)), counts: .failures, lock: [], disables: true,
+        name: "hard", action: .verify, key: .phone, max: .fixed(4), window: .fixed(.seconds(86_400)), counts: .failures,
+        lock: [], disables: true,
         location: SourceLocation(file: "policies/phone_otp.lua", line: 7)),
       .test("send", on: .send, per: .ip, max: 1_000, window: .seconds(3600)),
     ]
     let report = try await run(.guess, limits: limits, resendAfter: [], span: .seconds(2 * 86_400))
     #expect(report.isComplete && report.guesses == report.bound, "\(report)")
-    #expect(report.ended?.code == "disabled" && report.ended?.rule == "limits.hard" && report.ended?.location == "policies/phone_otp.lua:7")
+    #expect(
+      report.ended?.code == "disabled" && report.ended?.rule == "limits.hard"
+        && report.ended?.location == "policies/phone_otp.lua:7")
     let text = report.text(colour: false).split(whereSeparator: \.isWhitespace).joined(separator: " ")
-    #expect(!text.contains("ran out") && text.contains("the credential was turned off by limits.hard (policies/phone_otp.lua:7)"), "\(text)")
+    #expect(
+      !text.contains("ran out")
+        && text.contains("the credential was turned off by limits.hard (policies/phone_otp.lua:7)"), "\(text)")
     let sprayed = try await run(.spray, limits: limits, resendAfter: [], span: .seconds(86_400), accounts: 2)
     #expect(sprayed.isComplete && sprayed.guesses > 0)
   }
@@ -202,29 +234,38 @@ import Testing
     let generation = try folder.generation()
     for attacker in [Simulation.Attacker.flood, .guess, .spray] {
       let report = try await Simulation(
-        attacker: attacker, provider: Self.phone, span: .seconds(2 * 86_400), addresses: 5, accounts: 3, patience: .seconds(600)
+        attacker: attacker, provider: Self.phone, span: .seconds(2 * 86_400), addresses: 5, accounts: 3,
+        patience: .seconds(600)
       ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore.memory() }
       #expect(report.isComplete && report.guesses == 0 && report.messages == 0)
       #expect(
-        report.ended?.code == "closed" && report.ended?.location == "policies/phone_otp.lua:2", "\(attacker): \(String(describing: report.ended))")
+        report.ended?.code == "closed" && report.ended?.location == "policies/phone_otp.lua:2",
+        "\(attacker): \(String(describing: report.ended))")
     }
   }
 
   @Test func aPictureShowsGuessesMessagesAndLocks() async throws {
     let limits: [Limit] = [
-      .test("verify", on: .verify, per: .phone, max: 3, window: .seconds(86_400), lock: [.seconds(900), .seconds(3600)]),
+      .test(
+        "verify", on: .verify, per: .phone, max: 3, window: .seconds(86_400), lock: [.seconds(900), .seconds(3600)]),
       .test("send", on: .send, per: .ip, max: 1_000, window: .seconds(3600)),
     ]
     let report = try await run(.guess, limits: limits, resendAfter: [], span: .seconds(86_400))
     let timeline = try #require(report.timeline)
     #expect(timeline.points.last?.guesses == report.guesses && timeline.points.last?.messages == report.messages)
-    #expect(zip(timeline.points, timeline.points.dropFirst()).allSatisfy { $0.seconds <= $1.seconds && $0.guesses <= $1.guesses })
+    #expect(
+      zip(timeline.points, timeline.points.dropFirst()).allSatisfy {
+        $0.seconds <= $1.seconds && $0.guesses <= $1.guesses
+      })
     #expect(timeline.points.count <= 722 && timeline.locks.allSatisfy { $0.from < $0.to && $0.to <= timeline.span })
     #expect(Int64(timeline.locks.map { $0.to - $0.from }.reduce(0, +)) <= report.ownerLockedOutSeconds + 1)
     let svg = SimulationPicture(report, timeline).svg
-    #expect(svg.hasPrefix("<svg xmlns=") && svg.hasSuffix("</svg>\n") && !svg.contains("<script") && !svg.contains("href"))
+    #expect(
+      svg.hasPrefix("<svg xmlns=") && svg.hasSuffix("</svg>\n") && !svg.contains("<script") && !svg.contains("href"))
     #expect(svg.components(separatedBy: "class=\"lock\"").count == 1 + 2 * timeline.locks.count)
-    #expect(svg.contains("class=\"guesses\"") && svg.contains("class=\"messages\"") && svg.contains("check allows \(report.bound ?? 0)"))
+    #expect(
+      svg.contains("class=\"guesses\"") && svg.contains("class=\"messages\"")
+        && svg.contains("check allows \(report.bound ?? 0)"))
     #expect(svg.contains(">hour 24<"))
   }
 
@@ -232,7 +273,9 @@ import Testing
     let simulation = Simulation(attacker: .guess, provider: "email_code", span: .seconds(60), addresses: 1, price: 0.05)
     await #expect(
       performing: {
-        _ = try await simulation.run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) {
+        _ = try await simulation.run(
+          try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)
+        ) {
           try SQLiteStore.memory()
         }
       }, throws: { "\($0)" == "email_code sends no SMS, so there is no price of one" })
@@ -257,8 +300,11 @@ import Testing
 
   @Test func sprayingSecretsLocksNobodyOut() async throws {
     let report = try await Simulation(
-      attacker: .spray, provider: ProviderName(test: "password"), span: .seconds(2 * 86_400), addresses: 50, accounts: 20, patience: .seconds(600)
-    ).run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) { try SQLiteStore.memory() }
+      attacker: .spray, provider: ProviderName(test: "password"), span: .seconds(2 * 86_400), addresses: 50,
+      accounts: 20, patience: .seconds(600)
+    ).run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) {
+      try SQLiteStore.memory()
+    }
     #expect(report.guesses == 2 * 4 * 20)
     #expect(report.ownerRefused == 0 && report.ownerLockedOutSeconds == 0)
   }
@@ -267,10 +313,13 @@ import Testing
     ("pin", Simulation.Attacker.flood, "pin sends no codes, so there is no flood of them"),
     ("google_oauth", .guess, "google_oauth has neither codes nor secrets here, so there is nothing to guess"),
   ]) func whatThereIsNothingToGuessOf(name: String, attacker: Simulation.Attacker, sentence: String) async throws {
-    let simulation = Simulation(attacker: attacker, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)
+    let simulation = Simulation(
+      attacker: attacker, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)
     await #expect(
       performing: {
-        _ = try await simulation.run(try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)) {
+        _ = try await simulation.run(
+          try ShippedProviders.generation(), providers: try ProviderRegistry(ShippedProviders.all)
+        ) {
           try SQLiteStore.memory()
         }
       }, throws: { "\($0)" == sentence })
@@ -283,10 +332,13 @@ import Testing
       ("phone_otp", "no flow begins with phone_otp, so nobody can be attacked through it"),
       ("pin", "gateway.lua configures no provider pin; it has phone_otp"),
     ] {
-      let simulation = Simulation(attacker: .guess, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)
+      let simulation = Simulation(
+        attacker: .guess, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)
       await #expect(
         performing: {
-          _ = try await simulation.run(generation, providers: providers) { try SQLiteStore(path: ":memory:", keyFingerprint: [1]) }
+          _ = try await simulation.run(generation, providers: providers) {
+            try SQLiteStore(path: ":memory:", keyFingerprint: [1])
+          }
         }, throws: { "\($0)" == sentence })
     }
   }

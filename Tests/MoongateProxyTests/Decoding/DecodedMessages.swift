@@ -12,7 +12,9 @@ struct DecodedMessage: Equatable, CustomStringConvertible {
   var body: [UInt8] = []
   var isComplete = false
 
-  var description: String { "\(method) \(target) 1.\(minorVersion) \(fields) body \(body.count) \(isComplete ? "complete" : "cut")" }
+  var description: String {
+    "\(method) \(target) 1.\(minorVersion) \(fields) body \(body.count) \(isComplete ? "complete" : "cut")"
+  }
 }
 
 /// What a stream of bytes was understood as: the messages, and what stopped the reading.
@@ -73,7 +75,8 @@ func readTheirs(_ bytes: [UInt8]) -> Understanding {
     case .head(let head):
       understood.messages.append(
         DecodedMessage(
-          method: head.method.rawValue, target: head.uri, minorVersion: head.version.minor, fields: head.headers.map { "\($0.name): \($0.value)" }))
+          method: head.method.rawValue, target: head.uri, minorVersion: head.version.minor,
+          fields: head.headers.map { "\($0.name): \($0.value)" }))
     case .body(let data): understood.messages[understood.messages.count - 1].body += Array(data.readableBytesView)
     case .end: understood.messages[understood.messages.count - 1].isComplete = true
     }

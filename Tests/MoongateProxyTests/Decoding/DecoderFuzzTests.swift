@@ -29,14 +29,18 @@ struct SeededGenerator: RandomNumberGenerator {
     "DELETE /d;p=1/e HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nExpect: 100-continue\r\nX-Forwarded-For: 1.2.3.4, 5.6.7.8\r\n\r\n",
   ]
   static let pieces: [String] = [
-    "\r\n", "\n", "\r", "\0", " ", "\t", ":", ";", ",", "\r\n ", "\r\n\r\n", "0", "5", "a", "Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n",
-    "Transfer-Encoding:\tchunked\r\n", "transfer-encoding: x\r\n", "Host: y\r\n", "HTTP/1.1", "GET ", "\u{7f}", "é", "=", "\"", "\\", "%", "#",
+    "\r\n", "\n", "\r", "\0", " ", "\t", ":", ";", ",", "\r\n ", "\r\n\r\n", "0", "5", "a", "Content-Length: 5\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Transfer-Encoding:\tchunked\r\n", "transfer-encoding: x\r\n", "Host: y\r\n", "HTTP/1.1", "GET ", "\u{7f}", "é",
+    "=", "\"", "\\", "%", "#",
     "0\r\n\r\n",
-    "Connection: close\r\n", "Content-Length : 1\r\n", "X: y\r\n z\r\n", "+", "-", "0x", "HTTP/1.0", "Content-length:5\r\n", "A: b\r\n",
+    "Connection: close\r\n", "Content-Length : 1\r\n", "X: y\r\n z\r\n", "+", "-", "0x", "HTTP/1.0",
+    "Content-length:5\r\n", "A: b\r\n",
     "1;e\r\nq\r\n",
   ]
   static let known: Set<String> = [
-    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "COPY", "LOCK", "MKCOL", "MOVE", "PROPFIND", "SEARCH", "UNLOCK", "BIND", "REPORT",
+    "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "COPY", "LOCK", "MKCOL", "MOVE", "PROPFIND", "SEARCH",
+    "UNLOCK", "BIND", "REPORT",
     "PURGE",
     "LINK", "UNLINK",
   ]
@@ -92,11 +96,17 @@ struct SeededGenerator: RandomNumberGenerator {
 
   private func compare(_ ours: Understanding, _ bytes: [UInt8]) {
     // llhttp knows a closed list of methods and stops at an upgrade: there it has no opinion.
-    var judged = ours.messages.prefix { Self.known.contains($0.method) && !$0.fields.contains { $0.lowercased().hasPrefix("upgrade:") } }
+    var judged = ours.messages.prefix {
+      Self.known.contains($0.method) && !$0.fields.contains { $0.lowercased().hasPrefix("upgrade:") }
+    }
     // The authority of an absolute target is judged with the Host, behind the decoder.
-    judged = judged.prefix { $0.target.hasPrefix("/") || $0.fields.contains("Host: x") && $0.target.hasPrefix("http://x/") }
+    judged = judged.prefix {
+      $0.target.hasPrefix("/") || $0.fields.contains("Host: x") && $0.target.hasPrefix("http://x/")
+    }
     // After `close` it reads no further, and of a message that is cut only the head is sure.
-    if let closing = judged.firstIndex(where: { $0.fields.contains { $0.lowercased().hasPrefix("connection:") } || $0.minorVersion == 0 }) {
+    if let closing = judged.firstIndex(where: {
+      $0.fields.contains { $0.lowercased().hasPrefix("connection:") } || $0.minorVersion == 0
+    }) {
       judged = judged[...closing]
     }
     guard !judged.isEmpty else { return }
@@ -107,7 +117,8 @@ struct SeededGenerator: RandomNumberGenerator {
         if "\(String(describing: theirs.fault))".contains("character in content-length") { return }
         if message.isComplete {
           Issue.record(
-            "llhttp refuses what we accept: \(String(decoding: bytes, as: UTF8.self).debugDescription) \(String(describing: theirs.fault))")
+            "llhttp refuses what we accept: \(String(decoding: bytes, as: UTF8.self).debugDescription) \(String(describing: theirs.fault))"
+          )
         }
         return
       }

@@ -15,7 +15,8 @@ import Testing
     #expect(
       read.messages == [
         DecodedMessage(
-          method: "POST", target: "/a/b?c=d", minorVersion: 1, fields: ["Host: example.com", "X-Empty: ", "X-Space: a b", "Content-Length: 3"],
+          method: "POST", target: "/a/b?c=d", minorVersion: 1,
+          fields: ["Host: example.com", "X-Empty: ", "X-Space: a b", "Content-Length: 3"],
           body: Array("abc".utf8), isComplete: true),
         DecodedMessage(method: "GET", target: "/", minorVersion: 0, fields: ["host: x"], body: [], isComplete: true),
       ])
@@ -26,8 +27,10 @@ import Testing
     let text =
       "\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\n\r\nPOST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab\r\nGET /c HTTP/1.1\r\nHost: x\r\n\r\n"
     let bytes = Array(text.utf8)
-    let read = readOurs(stride(from: 0, to: bytes.count, by: piece).map { Array(bytes[$0..<min($0 + piece, bytes.count)]) })
-    #expect(read.fault == nil && read.messages.map(\.target) == ["/a", "/b", "/c"] && read.messages.allSatisfy(\.isComplete))
+    let read = readOurs(
+      stride(from: 0, to: bytes.count, by: piece).map { Array(bytes[$0..<min($0 + piece, bytes.count)]) })
+    #expect(
+      read.fault == nil && read.messages.map(\.target) == ["/a", "/b", "/c"] && read.messages.allSatisfy(\.isComplete))
     #expect(read.messages.map(\.body) == [[], Array("ab".utf8), []])
   }
 
@@ -36,17 +39,25 @@ import Testing
     arguments: [
       // Request line.
       "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /  HTTP/1.1\r\nHost: x\r\n\r\n", " GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-      "\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", "\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", "\rGET / HTTP/1.1\r\nHost: x\r\n\r\n",
-      "\r\n\rGET / HTTP/1.1\r\nHost: x\r\n\r\n", "\r\n GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET\t/ HTTP/1.1\r\nHost: x\r\n\r\n",
+      "\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", "\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+      "\rGET / HTTP/1.1\r\nHost: x\r\n\r\n",
+      "\r\n\rGET / HTTP/1.1\r\nHost: x\r\n\r\n", "\r\n GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET\t/ HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET / HTTP/1.1 \r\nHost: x\r\n\r\n",
-      "GET / http/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.10\r\nHost: x\r\n\r\n", "GET / HTTP/11\r\nHost: x\r\n\r\n", "GET /\r\nHost: x\r\n\r\n",
-      "GET / RTSP/1.0\r\nHost: x\r\n\r\n", "G(T / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /\u{7f} HTTP/1.1\r\nHost: x\r\n\r\n",
-      "GET /é HTTP/1.1\r\nHost: x\r\n\r\n", "GET * HTTP/1.1\r\nHost: x\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
-      "GET x:80 HTTP/1.1\r\nHost: x\r\n\r\n", "GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n", "GET /?a#b HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET / http/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.10\r\nHost: x\r\n\r\n", "GET / HTTP/11\r\nHost: x\r\n\r\n",
+      "GET /\r\nHost: x\r\n\r\n",
+      "GET / RTSP/1.0\r\nHost: x\r\n\r\n", "G(T / HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET /\u{7f} HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET /é HTTP/1.1\r\nHost: x\r\n\r\n", "GET * HTTP/1.1\r\nHost: x\r\n\r\n",
+      "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET x:80 HTTP/1.1\r\nHost: x\r\n\r\n", "GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n",
+      "GET /?a#b HTTP/1.1\r\nHost: x\r\n\r\n",
       "GET / HTTP/1.1\nHost: x\r\n\r\n", "GET / HTTP/1.1\rHost: x\r\n\r\n",
       // Fields.
-      "GET / HTTP/1.1\r\nHost : x\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", "GET / HTTP/1.1\r\n Host: x\r\n\r\n",
-      "GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\rA: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\n",
+      "GET / HTTP/1.1\r\nHost : x\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n",
+      "GET / HTTP/1.1\r\n Host: x\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\rA: b\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: x\r\n\n",
       "GET / HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA: b\u{7f}c\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: x\r\nA\0: b\r\n\r\n",
       "GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\n: b\r\n\r\n",
@@ -55,16 +66,23 @@ import Testing
       // Host.
       "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n",
       // Framing.
-      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 1\r\n\r\na",
-      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\na", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
-      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0x1\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1, 1\r\n\r\na",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +1\r\n\r\na",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0x1\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
-      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n",
-      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n",
-      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \"chunked\"\r\n\r\n",
-      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n", "POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, identity\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \"chunked\"\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n",
+      "POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\u{b}\r\n\r\n",
     ]) func refusesWhatIsNotTheGrammar(_ text: String)
   {
@@ -77,9 +95,11 @@ import Testing
 
   @Test(
     arguments: [
-      "5\n", "5 \r\nabcde", "5\r\nabcdef", "5\r\nabcde\n", "\r\n", "g\r\n", "-1\r\n", "+1\r\n", "0x5\r\n", "5;\r\n", "5;a b\r\n", "5;a=\r\n",
+      "5\n", "5 \r\nabcde", "5\r\nabcdef", "5\r\nabcde\n", "\r\n", "g\r\n", "-1\r\n", "+1\r\n", "0x5\r\n", "5;\r\n",
+      "5;a b\r\n", "5;a=\r\n",
       "5;a=\"b\r\n",
-      "5;a=\"\u{1}\"\r\n", "ffffffffffffffff\r\n", "5;=a\r\n", "5;a\n\r\n", "0\r\n a: b\r\n\r\n", "0\r\na b: c\r\n\r\n", "0\r\n\n", "5 ;a \r\n",
+      "5;a=\"\u{1}\"\r\n", "ffffffffffffffff\r\n", "5;=a\r\n", "5;a\n\r\n", "0\r\n a: b\r\n\r\n", "0\r\na b: c\r\n\r\n",
+      "0\r\n\n", "5 ;a \r\n",
     ]) func refusesMalformedChunks(_ chunks: String)
   {
     let read = readOurs([Array("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)".utf8)])
@@ -100,7 +120,9 @@ import Testing
     #expect(read.messages.first?.isComplete == true)
   }
 
-  @Test(arguments: ["HTTP/2.0", "HTTP/1.2", "HTTP/0.9", "HTTP/3.0", "HTTP/9.9"]) func knowsVersionsOnePointZeroAndOne(_ version: String) {
+  @Test(arguments: ["HTTP/2.0", "HTTP/1.2", "HTTP/0.9", "HTTP/3.0", "HTTP/9.9"]) func knowsVersionsOnePointZeroAndOne(
+    _ version: String
+  ) {
     #expect(readOurs([Array("GET / \(version)\r\nHost: x\r\n\r\n".utf8)]).fault == .versionNotSupported)
   }
 
@@ -112,7 +134,9 @@ import Testing
     let start = "GET / HTTP/1.1\r\nHost: x\r\nA: "
     let fits = start + String(repeating: "a", count: 32 * 1024 - start.utf8.count - 4) + "\r\n\r\n"
     #expect(readOurs([Array(fits.utf8)]).messages.count == 1)
-    #expect(readOurs([Array((start + String(repeating: "a", count: 32 * 1024 - start.utf8.count - 3) + "\r\n\r\n").utf8)]).fault == .headTooLarge)
+    #expect(
+      readOurs([Array((start + String(repeating: "a", count: 32 * 1024 - start.utf8.count - 3) + "\r\n\r\n").utf8)])
+        .fault == .headTooLarge)
     #expect(readOurs([Array(("GET /" + String(repeating: "a", count: 40_000)).utf8)]).fault == .headTooLarge)
     #expect(readOurs([Array((start + String(repeating: "a\r\nA: ", count: 10_000)).utf8)]).fault == .headTooLarge)
   }
@@ -124,7 +148,9 @@ import Testing
         + String(repeating: "b:\r\n", count: fields) + "\r\n"
     }
     #expect(readOurs([Array(head(64, 7000).utf8)]).messages.count == 1)
-    for bad in [head(65, 0), head(1, 0).replacing("Connection: a", with: "Connection: " + String(repeating: ",", count: 64))] {
+    for bad in [
+      head(65, 0), head(1, 0).replacing("Connection: a", with: "Connection: " + String(repeating: ",", count: 64)),
+    ] {
       #expect(readOurs([Array(bad.utf8)]).fault == .malformed("Connection has too many options"))
     }
     let many = "GET / HTTP/1.1\r\nHost: x\r\n" + String(repeating: "Connection: a\r\n", count: 65) + "\r\n"
@@ -132,7 +158,8 @@ import Testing
   }
 
   /// Nothing waits for the rest of what can not become a request: a client with bare line feeds is told at once.
-  @Test(arguments: ["GET / HTTP/1.1\n", "GET / HTTP/x", "\u{16}\u{3}\u{1}", "GET / HTTP/1.1\r\nA: b\n", "GET / HTTQ"]) func refusesAtOnce(
+  @Test(arguments: ["GET / HTTP/1.1\n", "GET / HTTP/x", "\u{16}\u{3}\u{1}", "GET / HTTP/1.1\r\nA: b\n", "GET / HTTQ"])
+  func refusesAtOnce(
     _ text: String
   ) {
     #expect(readOurs([Array(text.utf8)]).fault != nil)
@@ -145,9 +172,11 @@ import Testing
 
   @Test(
     arguments: [
-      "Remote-User", "remote_user", "REMOTE.USER", "Remote~Email", "X-Forwarded-Server", "x_forwarded_for", "X.Forwarded.Host", "Forwarded",
+      "Remote-User", "remote_user", "REMOTE.USER", "Remote~Email", "X-Forwarded-Server", "x_forwarded_for",
+      "X.Forwarded.Host", "Forwarded",
       "X-Real-IP",
-      "X_Real_IP", "X-Moongate-Assertion", "x!moongate!anything", "X-Original-URL", "X-Rewrite-Url", "X-HTTP-Method-Override", "Proxy", "PROXY",
+      "X_Real_IP", "X-Moongate-Assertion", "x!moongate!anything", "X-Original-URL", "X-Rewrite-Url",
+      "X-HTTP-Method-Override", "Proxy", "PROXY",
       "True-Client-IP",
       "X-Client-IP", "X-Remote-User", "Transfer_Encoding", "transfer.encoding", "Content_Length", "content~length",
     ]) func namesThatSayWhoTheClientIsAreReserved(_ name: String)
@@ -159,8 +188,10 @@ import Testing
 
   /// The decoder asks the list only for names that begin like one of it: whatever is added there must be found here.
   @Test(
-    arguments: ReservedHeaders.names.map(\.description) + ReservedHeaders.prefixes.flatMap { ["\($0)", "\($0)anything"] },
-    [{ $0 }, { $0.uppercased() }, { $0.replacing("-", with: "_") }, { $0.replacing("-", with: "!") }] as [@Sendable (String) -> String])
+    arguments: ReservedHeaders.names.map(\.description)
+      + ReservedHeaders.prefixes.flatMap { ["\($0)", "\($0)anything"] },
+    [{ $0 }, { $0.uppercased() }, { $0.replacing("-", with: "_") }, { $0.replacing("-", with: "!") }]
+      as [@Sendable (String) -> String])
   func theDecoderKnowsTheWholeList(_ name: String, _ spelled: @Sendable (String) -> String) {
     let bytes = Array(spelled(name).utf8)
     let kind = FieldKind.of(bytes.span, 0..<bytes.count)
@@ -169,7 +200,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "Remote", "X-Forwardeds", "X-HTTP-Methods", "X-WEBAUTH", "Moongate-Devices", "HTTP2-Setting", "X-Real-IPs", "Proxys", "Forwarded-By",
+    "Remote", "X-Forwardeds", "X-HTTP-Methods", "X-WEBAUTH", "Moongate-Devices", "HTTP2-Setting", "X-Real-IPs",
+    "Proxys", "Forwarded-By",
     "XX-Forwarded-For", "Hosts", "Content-Type", "X-Tenant",
   ])
   func otherNamesAreNot(_ name: String) {

@@ -26,7 +26,8 @@ import Testing
       ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", BodyFraming.length(5), true),
       ("HTTP/1.1 200 \r\nTransfer-Encoding: chunked\r\n\r\n", .chunked, true),
       ("HTTP/1.1 200 OK\r\n\r\n", .untilClose, true), ("HTTP/1.1 204 No Content\r\n\r\n", .none, true),
-      ("HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n", .none, false), ("HTTP/1.1 100 Continue\r\n\r\n", .none, true),
+      ("HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n", .none, false),
+      ("HTTP/1.1 100 Continue\r\n\r\n", .none, true),
       ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n", .length(5), false),
       ("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", .length(0), false),
       ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\n", .length(5), true),
@@ -42,13 +43,18 @@ import Testing
 
   @Test(
     arguments: [
-      "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.2 200 OK\r\n\r\n", "HTTP/1.1 200\r\n\r\nxx", "HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n",
+      "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.2 200 OK\r\n\r\n", "HTTP/1.1 200\r\n\r\nxx", "HTTP/1.1 20 OK\r\n\r\n",
+      "HTTP/1.1 099 OK\r\n\r\n",
       "HTTP/1.1  200 OK\r\n\r\n",
-      "HTTP/1.1 200 OK\n\n", "HTTP/1.1 200 OK\nA: b\r\n\r\n", "ICY 200 OK\r\n\r\n", "HTTP/1.1 200 O\0K\r\n\r\n", "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+      "HTTP/1.1 200 OK\n\n", "HTTP/1.1 200 OK\nA: b\r\n\r\n", "ICY 200 OK\r\n\r\n", "HTTP/1.1 200 O\0K\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
       "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
-      "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\n",
-      "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
-      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
       "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "\r\nHTTP/1.1 200 OK\r\n\r\n",
     ]) func refusesWhatCanBeReadInTwoWays(_ text: String)
   {
@@ -58,25 +64,33 @@ import Testing
   }
 
   @Test func connectionHasABoundedNumberOfOptions() throws {
-    let head = { (count: Int) in "HTTP/1.1 200 OK\r\nConnection: \(Array(repeating: "a", count: count).joined(separator: ", "))\r\n\r\n" }
+    let head = { (count: Int) in
+      "HTTP/1.1 200 OK\r\nConnection: \(Array(repeating: "a", count: count).joined(separator: ", "))\r\n\r\n"
+    }
     #expect(try read(head(64)) != nil)
     #expect(throws: MessageFault.malformed("Connection has too many options")) { _ = try read(head(65)) }
   }
 
   @Test func headsAreBounded() {
-    #expect(throws: MessageFault.headTooLarge) { _ = try read("HTTP/1.1 200 OK\r\n" + String(repeating: "A: b\r\n", count: 20_000)) }
+    #expect(throws: MessageFault.headTooLarge) {
+      _ = try read("HTTP/1.1 200 OK\r\n" + String(repeating: "A: b\r\n", count: 20_000))
+    }
   }
 
   @Test(arguments: 0..<4 as Range<UInt64>) func anySplitGivesTheSame(_ seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
-    let corpus = ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\nSet-Cookie: a=b\r\n\r\n", "HTTP/1.1 304 Not\r\nConnection: close, x\r\nX: y\r\n\r\n"]
+    let corpus = [
+      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nSet-Cookie: a=b\r\n\r\n",
+      "HTTP/1.1 304 Not\r\nConnection: close, x\r\nX: y\r\n\r\n",
+    ]
     for _ in 0..<1000 {
       var bytes = Array((corpus.randomElement(using: &generator) ?? "").utf8)
       for _ in 0..<Int.random(in: 0...3, using: &generator) {
         bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(in: 0..<128, using: &generator)
       }
       let text = String(decoding: bytes, as: UTF8.self)
-      #expect(Result { try read(text, step: 1) }.summary == Result { try read(text) }.summary, "\(text.debugDescription)")
+      #expect(
+        Result { try read(text, step: 1) }.summary == Result { try read(text) }.summary, "\(text.debugDescription)")
     }
   }
 }
@@ -84,7 +98,8 @@ import Testing
 extension Result where Success == ResponseHead?, Failure == any Error {
   fileprivate var summary: String {
     switch self {
-    case .success(let head): head.map { "\($0.status) \($0.framing) \($0.keepsAlive) \($0.fields.count)" } ?? "incomplete"
+    case .success(let head):
+      head.map { "\($0.status) \($0.framing) \($0.keepsAlive) \($0.fields.count)" } ?? "incomplete"
     case .failure(let fault): "\(fault)"
     }
   }

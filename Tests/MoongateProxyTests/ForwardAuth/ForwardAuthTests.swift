@@ -18,7 +18,8 @@ import Testing
     if trusted { settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] }
     return try await TestGateway(
       routes: routes ?? [
-        .test("/open/**", ports: [1], open: true), .test("/only/**", host: "app.example.com", methods: ["GET"], ports: [1]),
+        .test("/open/**", ports: [1], open: true),
+        .test("/only/**", host: "app.example.com", methods: ["GET"], ports: [1]),
         .test("/in/**", ports: [1]),
       ],
       settings: settings, verdicts: verdicts, page: { refusal, _, _ in "<p>\(refusal.code.name)</p>" })
@@ -26,17 +27,23 @@ import Testing
 
   /// The question as the dialect's proxy asks it.
   static func question(
-    _ dialect: String, _ method: String = "GET", scheme: String = "https", host: String = "app.example.com", _ target: String = "/in/x?q=1"
+    _ dialect: String, _ method: String = "GET", scheme: String = "https", host: String = "app.example.com",
+    _ target: String = "/in/x?q=1"
   ) -> (line: String, fields: [String]) {
     switch dialect {
     case "nginx":
-      ("GET /auth/forward/nginx HTTP/1.1", ["Host: moongate", "X-Original-URL: \(scheme)://\(host)\(target)", "X-Original-Method: \(method)"])
-    case "envoy": ("\(method) /auth/forward/envoy\(target) HTTP/1.1", ["Host: \(host)", "X-Forwarded-Proto: \(scheme)"])
+      (
+        "GET /auth/forward/nginx HTTP/1.1",
+        ["Host: moongate", "X-Original-URL: \(scheme)://\(host)\(target)", "X-Original-Method: \(method)"]
+      )
+    case "envoy":
+      ("\(method) /auth/forward/envoy\(target) HTTP/1.1", ["Host: \(host)", "X-Forwarded-Proto: \(scheme)"])
     default:
       (
         "GET /auth/forward/\(dialect) HTTP/1.1",
         [
-          "Host: moongate", "X-Forwarded-Method: \(method)", "X-Forwarded-Proto: \(scheme)", "X-Forwarded-Host: \(host)",
+          "Host: moongate", "X-Forwarded-Method: \(method)", "X-Forwarded-Proto: \(scheme)",
+          "X-Forwarded-Host: \(host)",
           "X-Forwarded-Uri: \(target)",
         ]
       )
@@ -56,36 +63,46 @@ import Testing
     let client = try await RawClient(port: gateway.port)
     // Twice on one connection: it is used again.
     for _ in 0..<2 {
-      try await client.send(Self.text(Self.question(dialect), Self.cookie + "Remote-User: root\r\nX-Original-Host: x\r\n"))
+      try await client.send(
+        Self.text(Self.question(dialect), Self.cookie + "Remote-User: root\r\nX-Original-Host: x\r\n"))
       let answer = try await client.answers()
       let lines = answer.components(separatedBy: "\r\n")
       #expect(lines[0] == "HTTP/1.1 200 OK")
-      #expect(lines.contains("Content-Length: 0") && !answer.contains("Transfer-Encoding") && answer.hasSuffix("\r\n\r\n"))
+      #expect(
+        lines.contains("Content-Length: 0") && !answer.contains("Transfer-Encoding") && answer.hasSuffix("\r\n\r\n"))
       #expect(lines.contains("Remote-User: ac_alice") && lines.contains("Remote-Email: alice@example.com"))
       #expect(lines.contains("Remote-Phone: +919999999999") && lines.contains("Remote-Name: Alice"))
-      let token = try #require(lines.first { $0.hasPrefix("X-Moongate-Assertion: ") }).dropFirst("X-Moongate-Assertion: ".count)
+      let token = try #require(lines.first { $0.hasPrefix("X-Moongate-Assertion: ") }).dropFirst(
+        "X-Moongate-Assertion: ".count)
       let parts = token.split(separator: ".").map { Data(Base64URL.decode(String($0)) ?? []) }
       let claims = try #require(try JSONSerialization.jsonObject(with: parts[1]) as? [String: Any])
       #expect(claims["aud"] as? String == "app.example.com" && claims["sub"] as? String == "ac_alice")
-      #expect(try verify(Data(token.split(separator: ".").prefix(2).joined(separator: ".").utf8), parts[2], gateway.keys))
+      #expect(
+        try verify(Data(token.split(separator: ".").prefix(2).joined(separator: ".").utf8), parts[2], gateway.keys))
     }
     await gateway.stop()
   }
 
   @Test(arguments: dialects) func onAnOpenRouteNobodyIsSixEmptyHeaders(_ dialect: String) async throws {
     let gateway = try await gateway()
-    for more in ["", "Cookie: moongate=\(String(repeating: "X", count: 43))\r\n", "Cookie: moongate=a; moongate=b\r\n"] {
+    for more in ["", "Cookie: moongate=\(String(repeating: "X", count: 43))\r\n", "Cookie: moongate=a; moongate=b\r\n"]
+    {
       let right = try await gateway.talk(Self.text(Self.question(dialect, "GET", "/open/x"), more))
       #expect(right.hasPrefix("HTTP/1.1 200 OK\r\n"))
-      for name in ["Remote-User", "Remote-Email", "Remote-Phone", "Remote-Name", "Remote-Groups", "X-Moongate-Assertion"] {
+      for name in [
+        "Remote-User", "Remote-Email", "Remote-Phone", "Remote-Name", "Remote-Groups", "X-Moongate-Assertion",
+      ] {
         #expect(right.contains("\r\n\(name): \r\n"))
       }
     }
-    #expect(try await gateway.talk(Self.text(Self.question(dialect, "GET", "/open/x"), Self.cookie)).contains("Remote-User: ac_alice\r\n"))
+    #expect(
+      try await gateway.talk(Self.text(Self.question(dialect, "GET", "/open/x"), Self.cookie)).contains(
+        "Remote-User: ac_alice\r\n"))
     await gateway.stop()
   }
 
-  /// Attack: a header of the client's beside the proxy's, or in its place. Missing, twice, empty, spoiled: 400, never 200.
+  /// Attack: a header of the client's beside the proxy's, or in its place. Missing, twice, empty, spoiled: 400, never
+  /// 200.
   @Test(arguments: dialects) func eachHeaderIsThereOnceAndWellFormed(_ dialect: String) async throws {
     let gateway = try await gateway()
     let right = Self.question(dialect, "GET", "/open/x")
@@ -93,18 +110,25 @@ import Testing
       let field = right.fields[index]
       let name = String(field.prefix { $0 != ":" })
       var bad: [[String]] = [
-        [], [field, field], [field, "\(name.lowercased()): "], ["\(name): "], ["\(name): \(field.dropFirst(name.count + 2)), x"],
+        [], [field, field], [field, "\(name.lowercased()): "], ["\(name): "],
+        ["\(name): \(field.dropFirst(name.count + 2)), x"],
       ]
       switch name {
-      case "X-Original-Method", "X-Forwarded-Method": bad += ["GET /", "G(T", "GET,POST", "\u{e9}"].map { ["\(name): \($0)"] }
+      case "X-Original-Method", "X-Forwarded-Method":
+        bad += ["GET /", "G(T", "GET,POST", "\u{e9}"].map { ["\(name): \($0)"] }
       case "X-Forwarded-Proto": bad += ["ftp", "https:", "http, https", "HTTPS/1"].map { ["\(name): \($0)"] }
-      case "X-Forwarded-Host", "Host": bad += ["a b", "user@h", "h/", "h:99999", "a..b", "h,h"].map { ["\(name): \($0)"] }
+      case "X-Forwarded-Host", "Host":
+        bad += ["a b", "user@h", "h/", "h:99999", "a..b", "h,h"].map { ["\(name): \($0)"] }
       case "X-Forwarded-Uri":
-        bad += ["open/x", "http://h/open/x", "*", "/open/x#y", "/open/x?a#b", "/open/ x", "/open/\u{e9}", "/open/x?\u{e9}"].map { ["\(name): \($0)"] }
+        bad += [
+          "open/x", "http://h/open/x", "*", "/open/x#y", "/open/x?a#b", "/open/ x", "/open/\u{e9}", "/open/x?\u{e9}",
+        ].map { ["\(name): \($0)"] }
       case "X-Original-URL":
         bad += [
-          "/open/x", "//app.example.com/open/x", "ftp://app.example.com/open/x", "https:/open/x", "https://", "https:///open/x",
-          "https://u@app.example.com/open/x", "https://app.example.com/open/x#y", "https://app.example.com/open/x y", "https://a\\b/open/x",
+          "/open/x", "//app.example.com/open/x", "ftp://app.example.com/open/x", "https:/open/x", "https://",
+          "https:///open/x",
+          "https://u@app.example.com/open/x", "https://app.example.com/open/x#y", "https://app.example.com/open/x y",
+          "https://a\\b/open/x",
           "https://app.example.com:0/open/x", "https://app.example.com/open/x?a#b",
         ].map { ["\(name): \($0)"] }
       default: break
@@ -125,7 +149,8 @@ import Testing
     let own = Self.question(dialect, "GET", "/in/x")
     let names = own.fields.map { $0.prefix { $0 != ":" }.lowercased() }
     let others = [
-      "X-Original-URL: https://app.example.com/open/x", "X-Original-Method: GET", "X-Forwarded-Method: GET", "X-Forwarded-Uri: /open/x",
+      "X-Original-URL: https://app.example.com/open/x", "X-Original-Method: GET", "X-Forwarded-Method: GET",
+      "X-Forwarded-Uri: /open/x",
       "X-Forwarded-Host: x.example", "X_Forwarded_Uri: /open/x", "X-Original-Uri: /open/x",
     ].filter { line in !names.contains(line.prefix { $0 != ":" }.lowercased()) }
     #expect(status(try await gateway.talk(Self.text(own, others.joined(separator: "\r\n") + "\r\n"))) == 401)
@@ -142,7 +167,8 @@ import Testing
   @Test(
     arguments: dialects,
     [
-      "/open//x", "/open/../in", "/open/%2e%2e/in", "/open/..;/in", "/open%2fx", "/open/%5cx", "/open\\x", "/open/%zz", "/open/%00", "/open/;/x",
+      "/open//x", "/open/../in", "/open/%2e%2e/in", "/open/..;/in", "/open%2fx", "/open/%5cx", "/open\\x", "/open/%zz",
+      "/open/%00", "/open/;/x",
       "/open/./x",
     ]) func pathsThatAreNotInNormalFormAre400(_ dialect: String, _ path: String) async throws
   {
@@ -154,10 +180,13 @@ import Testing
   @Test(arguments: dialects) func hostsAndSpellingsAreJudgedInTheirOneForm(_ dialect: String) async throws {
     let gateway = try await gateway([.test("/only/**", host: "app.example.com", ports: [1], open: true)])
     for (host, path, expected) in [
-      ("APP.example.com.", "/only/x", 200), ("app.example.com:8443", "/%6fnly/x;y=1", 200), ("other.example.com", "/only/x", 403),
+      ("APP.example.com.", "/only/x", 200), ("app.example.com:8443", "/%6fnly/x;y=1", 200),
+      ("other.example.com", "/only/x", 403),
       ("app.example.com", "/ONLY/x", 403), ("app.example.com", "/only/%252e%252e/x", 200),
     ] {
-      #expect(status(try await gateway.talk(Self.text(Self.question(dialect, host: host, path)))) == expected, "\(host)\(path)")
+      #expect(
+        status(try await gateway.talk(Self.text(Self.question(dialect, host: host, path)))) == expected,
+        "\(host)\(path)")
     }
     await gateway.stop()
   }
@@ -175,8 +204,11 @@ import Testing
           && (dialect == "envoy" && method == "HEAD" || program.contains("\"code\":\"unauthenticated\"")))
     }
     // On public_url's own host too it is told absolutely: the proxy's address is not the gateway's.
-    let home = try await gateway.talk(Self.text(Self.question(dialect, scheme: "http", host: "localhost:8080"), "Accept: text/html\r\n"))
-    #expect(home.contains("Location: http://localhost:8080/auth/login?return_to=http%3A%2F%2Flocalhost%3A8080%2Fin%2Fx%3Fq%3D1\r\n"))
+    let home = try await gateway.talk(
+      Self.text(Self.question(dialect, scheme: "http", host: "localhost:8080"), "Accept: text/html\r\n"))
+    #expect(
+      home.contains(
+        "Location: http://localhost:8080/auth/login?return_to=http%3A%2F%2Flocalhost%3A8080%2Fin%2Fx%3Fq%3D1\r\n"))
     await gateway.stop()
   }
 
@@ -184,10 +216,16 @@ import Testing
     let pin = ProviderName(test: "pin")
     let rule = FunctionName("routes[2].decide")
     let gateway = try await gateway(
-      [.test("/pin/**", ports: [1], requirement: .passed(pin, within: .seconds(300)), flow: "step_up"), .test("/in/**", ports: [1], decide: rule)],
+      [
+        .test("/pin/**", ports: [1], requirement: .passed(pin, within: .seconds(300)), flow: "step_up"),
+        .test("/in/**", ports: [1], decide: rule),
+      ],
       verdicts: [
         rule: { facts in
-          switch (facts.request?.path, facts.request?.method, facts.request?.host, facts.request?.query, facts.client.address.description) {
+          switch (
+            facts.request?.path, facts.request?.method, facts.request?.host, facts.request?.query,
+            facts.client.address.description
+          ) {
           case ("/in/x", "PUT", "app.example.com", "q=1", "203.0.113.9"): .allow
           case ("/in/fault", _, _, _, _): .fault(PolicyFault(kind: .error, location: nil, message: "no"))
           default: .deny("not_today")
@@ -199,18 +237,26 @@ import Testing
     }
     let browser = try await ask("GET", "/pin/x", "Accept: text/html\r\n")
     #expect(status(browser) == (dialect == "nginx" ? 401 : 302))
-    #expect(browser.contains("Location: http://localhost:8080/auth/pin?flow=step_up&return_to=https%3A%2F%2Fapp.example.com%2Fpin%2Fx\r\n"))
+    #expect(
+      browser.contains(
+        "Location: http://localhost:8080/auth/pin?flow=step_up&return_to=https%3A%2F%2Fapp.example.com%2Fpin%2Fx\r\n"))
     let program = try await ask("GET", "/pin/x", "")
-    #expect(status(program) == 403 && program.contains("\"code\":\"step_up_required\"") && program.contains("\"provider\":\"pin\""))
+    #expect(
+      status(program) == 403 && program.contains("\"code\":\"step_up_required\"")
+        && program.contains("\"provider\":\"pin\""))
     #expect(status(try await ask("PUT", "/in/x?q=1", "X-Forwarded-For: 203.0.113.9\r\n")) == 200)
     let denied = try await ask("PUT", "/in/x?q=1", "")
-    #expect(status(denied) == 403 && denied.contains("\"code\":\"not_today\""), "the client is the proxy where it names nobody")
+    #expect(
+      status(denied) == 403 && denied.contains("\"code\":\"not_today\""),
+      "the client is the proxy where it names nobody")
     #expect(status(try await ask("GET", "/in/fault", "")) == 503)
     let nowhere = try await ask("GET", "/nowhere", "")
     #expect(status(nowhere) == 403 && nowhere.contains("\"code\":\"denied\""))
     let id = try #require(nowhere.range(of: "\"decision_id\":\"(dc_[^\"]+)\"", options: .regularExpression))
     let event = try await gateway.audit.event(DecisionID(text: String(nowhere[id].dropFirst(15).dropLast())))
-    #expect(event?.detail["path"] == "/nowhere" && event?.detail["host"] == "app.example.com" && event?.detail["reason"] == "no route")
+    #expect(
+      event?.detail["path"] == "/nowhere" && event?.detail["host"] == "app.example.com"
+        && event?.detail["reason"] == "no route")
     await gateway.stop()
   }
 
@@ -220,7 +266,9 @@ import Testing
       ("GET", 200), ("PURGE", 200), ("POST", 200), ("get", 200), ("CONNECT", dialect == "envoy" ? 405 : 403),
       ("TRACE", dialect == "envoy" ? 405 : 403),
     ] {
-      #expect(status(try await gateway.talk(Self.text(Self.question(dialect, method, "/in/x"), Self.cookie))) == expected, "\(method)")
+      #expect(
+        status(try await gateway.talk(Self.text(Self.question(dialect, method, "/in/x"), Self.cookie))) == expected,
+        "\(method)")
     }
     // HEAD is answered like GET; a body is read to its end, and the next question is answered.
     var question = Self.question(dialect, "POST", "/in/x")
@@ -251,7 +299,8 @@ import Testing
 
   /// What is no dialect's address is the gateway's own, and the question is never answered there.
   @Test(arguments: [
-    "/auth/forward/", "/auth/forward/nginx/", "/auth/forward/NGINX", "/auth/forward/%6eginx", "/auth/forward/envoy", "/auth/forward/nginx/x",
+    "/auth/forward/", "/auth/forward/nginx/", "/auth/forward/NGINX", "/auth/forward/%6eginx", "/auth/forward/envoy",
+    "/auth/forward/nginx/x",
     "/auth/forward",
   ]) func addressesOfNoDialect(_ path: String) async throws {
     let gateway = try await gateway()

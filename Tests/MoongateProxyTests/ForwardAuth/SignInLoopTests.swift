@@ -10,10 +10,14 @@ import Testing
   private static let dead = String(repeating: "D", count: 43)
 
   private func lead(_ gateway: TestGateway, to place: String) async throws {
-    #expect(try await gateway.talk("GET /auth/login?lead=\(place) HTTP/1.1\r\nHost: localhost\r\n\r\n").hasPrefix("HTTP/1.1 303"))
+    #expect(
+      try await gateway.talk("GET /auth/login?lead=\(place) HTTP/1.1\r\nHost: localhost\r\n\r\n").hasPrefix(
+        "HTTP/1.1 303"))
   }
 
-  private func arrive(_ gateway: TestGateway, _ fields: String = "", host: String = "localhost", path: String = "/home?a=1") async throws -> String {
+  private func arrive(
+    _ gateway: TestGateway, _ fields: String = "", host: String = "localhost", path: String = "/home?a=1"
+  ) async throws -> String {
     try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: \(host)\r\nAccept: text/html\r\n\(fields)\r\n")
   }
 
@@ -26,7 +30,8 @@ import Testing
     ]) func theThirdReturnIsToldWhy(_ fields: String, _ host: String, _ cause: String) async throws
   {
     let gateway = try await TestGateway(
-      routes: [.test(ports: [1])], page: { refusal, _, _ in "<p>\(refusal.code.name) \(refusal.sentence) \(refusal.decision)</p>" })
+      routes: [.test(ports: [1])],
+      page: { refusal, _, _ in "<p>\(refusal.code.name) \(refusal.sentence) \(refusal.decision)</p>" })
     for round in 1...3 {
       try await lead(gateway, to: "http://\(host)/home?a=1")
       let answer = try await arrive(gateway, fields, host: host)
@@ -34,7 +39,9 @@ import Testing
         #expect(answer.hasPrefix("HTTP/1.1 302"))
         continue
       }
-      #expect(answer.hasPrefix("HTTP/1.1 401 Unauthorized\r\n") && answer.contains("text/html") && answer.contains(cause), "\(answer)")
+      #expect(
+        answer.hasPrefix("HTTP/1.1 401 Unauthorized\r\n") && answer.contains("text/html") && answer.contains(cause),
+        "\(answer)")
       let id = try #require(answer.range(of: "dc_[A-Za-z0-9_-]+", options: .regularExpression))
       let event = try await gateway.audit.event(DecisionID(text: String(answer[id])))
       #expect(event?.detail["reason"]?.contains(cause) == true && event?.detail["path"] == "/home")
@@ -47,15 +54,18 @@ import Testing
   @Test func httpsAloneIsToldToo() async throws {
     var settings = GatewaySettings.test(publicURL: PublicURL(isSecure: true, host: "localhost", port: 443))
     settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)]
-    let gateway = try await TestGateway(routes: [.test(ports: [1])], settings: settings, page: { refusal, _, _ in refusal.sentence })
+    let gateway = try await TestGateway(
+      routes: [.test(ports: [1])], settings: settings, page: { refusal, _, _ in refusal.sentence })
     var answer = ""
     for _ in 1...3 {
       try await lead(gateway, to: "/home")
       // By forward-auth it is the same.
       answer = try await gateway.talk(
-        ForwardAuthTests.text(ForwardAuthTests.question("caddy", scheme: "http", host: "localhost", "/home"), "Accept: text/html\r\n"))
+        ForwardAuthTests.text(
+          ForwardAuthTests.question("caddy", scheme: "http", host: "localhost", "/home"), "Accept: text/html\r\n"))
     }
-    #expect(answer.hasPrefix("HTTP/1.1 401") && answer.contains("Sign-in is for https") && !answer.contains("Location:"))
+    #expect(
+      answer.hasPrefix("HTTP/1.1 401") && answer.contains("Sign-in is for https") && !answer.contains("Location:"))
     await gateway.stop()
   }
 
@@ -85,11 +95,15 @@ import Testing
 
   /// What the manual says that the page says, it says.
   @Test func theManualQuotesThePage() throws {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
       .deletingLastPathComponent()
     let text = { (path: String) in try String(contentsOf: root.appending(path: path), encoding: .utf8) }
-    let section = try #require(try text("config/README.md").components(separatedBy: "## When people go round in circles").last)
-    let quoted = try #require(section.components(separatedBy: "\n## ").first).matches(of: /(?m)^\| `([^`]+)` \|/).map { String($0.1) }
+    let section = try #require(
+      try text("config/README.md").components(separatedBy: "## When people go round in circles").last)
+    let quoted = try #require(section.components(separatedBy: "\n## ").first).matches(of: /(?m)^\| `([^`]+)` \|/).map {
+      String($0.1)
+    }
     let source = try text("Sources/MoongateProxy/Connection/ClientConnection+Returning.swift")
     #expect(quoted.count == 5)
     for sentence in quoted { #expect(source.contains(sentence), "nothing says `\(sentence)`") }
@@ -99,7 +113,8 @@ import Testing
     let returns = RedirectLoopDetector()
     let start = ManualClock.start
     for index in 0..<20_000 {
-      returns.expect(ClientAddress(bytes: [10, 0, UInt8(index >> 8), UInt8(index & 255)]) ?? .unspecified, at: "/", now: start)
+      returns.expect(
+        ClientAddress(bytes: [10, 0, UInt8(index >> 8), UInt8(index & 255)]) ?? .unspecified, at: "/", now: start)
     }
     let client = try #require(ClientAddress(bytes: [192, 0, 2, 1]))
     // A minute later there is room again, and what comes later than that is no consequence.
@@ -108,6 +123,8 @@ import Testing
       returns.expect(client, at: "/", now: now)
       #expect(!returns.bounced(client, at: "/", now: now + .seconds(60)))
     }
-    #expect(RedirectLoopDetector.place("https://a.example?x=1#f") == "/?x=1" && RedirectLoopDetector.place("/auth/verify?id=1") == nil)
+    #expect(
+      RedirectLoopDetector.place("https://a.example?x=1#f") == "/?x=1"
+        && RedirectLoopDetector.place("/auth/verify?id=1") == nil)
   }
 }

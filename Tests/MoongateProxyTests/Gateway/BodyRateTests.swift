@@ -7,7 +7,9 @@ import Testing
 
 /// Bodies that drip (`body_rate`), to the second.
 @Suite struct BodyRateTests {
-  private func onOneThread(_ rate: BodyRate? = BodyRate(bytes: 100, window: .seconds(10)), _ body: (EmbeddedExchange) throws -> Void) async throws {
+  private func onOneThread(
+    _ rate: BodyRate? = BodyRate(bytes: 100, window: .seconds(10)), _ body: (EmbeddedExchange) throws -> Void
+  ) async throws {
     let gateway = try await TestGateway(routes: [.test(ports: [1], open: true, timeout: .seconds(20), bodyRate: rate)])
     try play(gateway, body)
     await gateway.stop()

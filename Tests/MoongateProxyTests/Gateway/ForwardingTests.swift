@@ -14,13 +14,15 @@ import Testing
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let answer = try await gateway.talk(
-      "GET /a/b?c=d HTTP/1.1\r\nHost: localhost\r\nX-App: 1\r\nCookie: a=b; moongate=\(TestGateway.token); c=d\r\nX-End: 2\r\n\r\n")
+      "GET /a/b?c=d HTTP/1.1\r\nHost: localhost\r\nX-App: 1\r\nCookie: a=b; moongate=\(TestGateway.token); c=d\r\nX-End: 2\r\n\r\n"
+    )
     #expect(answer.hasPrefix("HTTP/1.1 200 OK\r\n"))
     #expect(answer.hasSuffix("\r\n\r\nhello"))
     let seen = upstream.all
     #expect(seen.hasPrefix("GET /a/b?c=d HTTP/1.1\r\nHost: localhost\r\nX-App: 1\r\nCookie: a=b; c=d\r\nX-End: 2\r\n"))
     for line in [
-      "Remote-User: ac_alice", "Remote-Phone: +919999999999", "Remote-Email: alice@example.com", "Remote-Name: Alice", "X-Forwarded-For: 127.0.0.1",
+      "Remote-User: ac_alice", "Remote-Phone: +919999999999", "Remote-Email: alice@example.com", "Remote-Name: Alice",
+      "X-Forwarded-For: 127.0.0.1",
       "X-Forwarded-Proto: http", "X-Forwarded-Host: localhost", "X-Moongate-Assertion: ey",
     ] { #expect(seen.contains("\r\n\(line)"), "\(line)") }
     #expect(!seen.contains(TestGateway.token))
@@ -31,7 +33,10 @@ import Testing
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let token = String(repeating: "U", count: 43)
-    gateway.sessions.put(token, TestGateway.snapshot(token: token, clock: gateway.clock, name: "Eve\r\nX-Evil: 1\u{0}\u{7f}", emailVerified: false))
+    gateway.sessions.put(
+      token,
+      TestGateway.snapshot(
+        token: token, clock: gateway.clock, name: "Eve\r\nX-Evil: 1\u{0}\u{7f}", emailVerified: false))
     _ = try await gateway.talk("GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: bearer \(token)\r\n\r\n")
     #expect(!upstream.all.contains("Remote-Email"))
     #expect(!upstream.all.contains("\r\nX-Evil"))
@@ -45,13 +50,17 @@ import Testing
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], headers: [("X-Tenant", "demo")])])
     let names = [
-      "Remote-User", "remote_user", "REMOTE.USER", "Remote-Email", "Remote-Groups", "X-Forwarded-For", "x_forwarded_for", "X-Forwarded-Host",
+      "Remote-User", "remote_user", "REMOTE.USER", "Remote-Email", "Remote-Groups", "X-Forwarded-For",
+      "x_forwarded_for", "X-Forwarded-Host",
       "X-Forwarded-Proto",
-      "X-Forwarded-User", "Forwarded", "X-Real-IP", "X_Real_IP", "X-Moongate-Assertion", "X.Moongate.Assertion", "X-Original-URL",
+      "X-Forwarded-User", "Forwarded", "X-Real-IP", "X_Real_IP", "X-Moongate-Assertion", "X.Moongate.Assertion",
+      "X-Original-URL",
       "X-Original-Method",
-      "X-Rewrite-URL", "X-HTTP-Method-Override", "Proxy", "True-Client-IP", "X-Client-IP", "X-Remote-User", "X-Tenant", "x_tenant", "Keep-Alive",
+      "X-Rewrite-URL", "X-HTTP-Method-Override", "Proxy", "True-Client-IP", "X-Client-IP", "X-Remote-User", "X-Tenant",
+      "x_tenant", "Keep-Alive",
       "TE", "Trailer",
-      "Proxy-Connection", "Proxy-Authorization", "X-Mine", "X-Forwarded", "X-HTTP-Method", "x_http_method", "X-Method-Override", "X-WEBAUTH-USER",
+      "Proxy-Connection", "Proxy-Authorization", "X-Mine", "X-Forwarded", "X-HTTP-Method", "x_http_method",
+      "X-Method-Override", "X-WEBAUTH-USER",
       "x_webauth_role", "Moongate-Device", "moongate_device", "HTTP2-Settings",
     ]
     let forged = names.flatMap { ["\($0): mallory", "\($0): mallory"] }.joined(separator: "\r\n")
@@ -73,7 +82,9 @@ import Testing
   @Test func openRoutesPassWithAndWithoutASession() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
-    #expect(try await gateway.talk("GET /one HTTP/1.1\r\nHost: localhost\r\nRemote-User: root\r\n\r\n").hasPrefix("HTTP/1.1 200"))
+    #expect(
+      try await gateway.talk("GET /one HTTP/1.1\r\nHost: localhost\r\nRemote-User: root\r\n\r\n").hasPrefix(
+        "HTTP/1.1 200"))
     #expect(!upstream.all.contains("Remote-") && !upstream.all.contains("Assertion"))
     #expect(try await gateway.talk("GET /two HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n").hasPrefix("HTTP/1.1 200"))
     #expect(upstream.all.contains("Remote-User: ac_alice"))
@@ -84,7 +95,8 @@ import Testing
   @Test func foreignBearersPass() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
-    _ = try await gateway.talk("GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer eyJhbGciOiJIUzI1NiJ9.e30.x\r\n\r\n")
+    _ = try await gateway.talk(
+      "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer eyJhbGciOiJIUzI1NiJ9.e30.x\r\n\r\n")
     #expect(upstream.all.contains("\r\nAuthorization: Bearer eyJhbGciOiJIUzI1NiJ9.e30.x\r\n"))
     await gateway.stop()
   }
@@ -93,7 +105,8 @@ import Testing
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     _ = try await gateway.talk("GET / HTTP/1.1\r\nHost: LOCALHOST:80\r\n\(cookie)\r\n")
-    let line = try #require(upstream.all.components(separatedBy: "\r\n").first { $0.hasPrefix("X-Moongate-Assertion: ") })
+    let line = try #require(
+      upstream.all.components(separatedBy: "\r\n").first { $0.hasPrefix("X-Moongate-Assertion: ") })
     let parts = line.dropFirst("X-Moongate-Assertion: ".count).split(separator: ".").map { part in
       var text = part.replacing("-", with: "+").replacing("_", with: "/")
       while text.count % 4 != 0 { text += "=" }
@@ -109,7 +122,8 @@ import Testing
     #expect(claims["exp"] as? Int == now + 300)
     #expect(claims["auth_time"] as? Int == now)
     let header = try #require(try JSONSerialization.jsonObject(with: parts[0]) as? [String: String])
-    let keys = try #require(try JSONSerialization.jsonObject(with: Data(gateway.proxy.keySet.utf8)) as? [String: [[String: String]]])
+    let keys = try #require(
+      try JSONSerialization.jsonObject(with: Data(gateway.proxy.keySet.utf8)) as? [String: [[String: String]]])
     #expect(keys["keys"]?.first?["kid"] == header["kid"] && header["alg"] == "ES256")
     let signed = line.dropFirst("X-Moongate-Assertion: ".count).split(separator: ".").prefix(2).joined(separator: ".")
     #expect(try verify(Data(signed.utf8), parts[2], gateway.keys))
@@ -162,21 +176,29 @@ import Testing
         "\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
       ),
       ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "GET", "1.0", "\r\n\r\nabc"),
-      ("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", "HEAD", "1.1", "Content-Length: 10\r\nConnection: close\r\n\r\n"),
+      (
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", "HEAD", "1.1",
+        "Content-Length: 10\r\nConnection: close\r\n\r\n"
+      ),
       (
         "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", "GET", "1.1",
         "204 No Content\r\nDate: Fri, 20 Nov 2026 12:00:00 GMT\r\nConnection: close\r\n\r\n"
       ),
-      ("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: x\r\n\r\n", "GET", "1.1", "Content-Length: 9\r\nConnection: close\r\n\r\n"),
       (
-        "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz", "GET", "1.1",
+        "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: x\r\n\r\n", "GET", "1.1",
+        "Content-Length: 9\r\nConnection: close\r\n\r\n"
+      ),
+      (
+        "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz",
+        "GET", "1.1",
         "\r\n\r\nz"
       ),
     ]) func answersAreFramed(_ upstreamSays: String, _ method: String, _ version: String, _ end: String) async throws
   {
     let upstream = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .answer(upstreamSays) : nil }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
-    let answer = try await gateway.talkToEnd("\(method) / HTTP/\(version)\r\nHost: localhost\r\nConnection: close\r\n\(cookie)\r\n", for: 3)
+    let answer = try await gateway.talkToEnd(
+      "\(method) / HTTP/\(version)\r\nHost: localhost\r\nConnection: close\r\n\(cookie)\r\n", for: 3)
     #expect(answer.ended)
     #expect(answer.text.hasSuffix(end), "\(answer.text.debugDescription)")
     #expect(!answer.text.contains("103") && !answer.text.contains("100 Continue"))
@@ -196,11 +218,13 @@ import Testing
     let size = 5_000_000
     let body = String(repeating: "0123456789", count: size / 10)
     let upstream = try await RecordingUpstream { received in
-      RecordingUpstream.isComplete(received) ? .answer("HTTP/1.1 200 OK\r\nContent-Length: \(size)\r\n\r\n" + body) : nil
+      RecordingUpstream.isComplete(received)
+        ? .answer("HTTP/1.1 200 OK\r\nContent-Length: \(size)\r\n\r\n" + body) : nil
     }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let client = try await RawClient(port: gateway.port)
-    try await client.send("PUT /big HTTP/1.1\r\nHost: localhost\r\n\(cookie)Content-Length: 60000\r\n\r\n" + body.prefix(60000))
+    try await client.send(
+      "PUT /big HTTP/1.1\r\nHost: localhost\r\n\(cookie)Content-Length: 60000\r\n\r\n" + body.prefix(60000))
     let answer = try await client.read(for: 20) { $0.utf8.count > size }
     #expect(answer.text.hasSuffix(body.suffix(1000)))
     #expect(answer.text.utf8.count > size && answer.text.utf8.count < size + 500)
@@ -215,12 +239,14 @@ import Testing
     }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let client = try await RawClient(port: gateway.port)
-    try await client.send("POST / HTTP/1.1\r\nHost: localhost\r\n\(cookie)Content-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+    try await client.send(
+      "POST / HTTP/1.1\r\nHost: localhost\r\n\(cookie)Content-Length: 4\r\nExpect: 100-continue\r\n\r\n")
     #expect(try await client.read { $0.hasSuffix("\r\n\r\n") }.text == "HTTP/1.1 100 Continue\r\n\r\n")
     try await client.send("body")
     #expect(try await client.answers().hasSuffix("ok"))
     // A refusal sends none, and closes.
-    let refused = try await gateway.talkToEnd("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+    let refused = try await gateway.talkToEnd(
+      "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
     #expect(refused.text.hasPrefix("HTTP/1.1 401") && refused.ended)
     await gateway.stop()
   }

@@ -19,7 +19,8 @@ import Testing
     generation.accounts.groups = [ops: .members, staff: .computed(function), GroupName(test: "a,b"): .members]
     generation.accounts.claims = ["plan": claim]
     generation.conditions[function] = { facts in
-      facts.account.isEmailVerified && facts.identifiers.contains { $0.kind == .email && $0.value.hasSuffix("@example.com") }
+      facts.account.isEmailVerified
+        && facts.identifiers.contains { $0.kind == .email && $0.value.hasSuffix("@example.com") }
     }
     generation.claims[claim] = { _ in .text("new") }
   }
@@ -28,15 +29,19 @@ import Testing
     "GET \(path) HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(token)\r\n\(more)\r\n"
   }
 
-  private func gateway(_ routes: [Route], groups: Set<GroupName> = [], emailVerified: Bool = true) async throws -> TestGateway {
+  private func gateway(_ routes: [Route], groups: Set<GroupName> = [], emailVerified: Bool = true) async throws
+    -> TestGateway
+  {
     let gateway = try await TestGateway(routes: routes, change: Self.rules)
-    gateway.sessions.put(TestGateway.token, TestGateway.snapshot(clock: gateway.clock, emailVerified: emailVerified, groups: groups))
+    gateway.sessions.put(
+      TestGateway.token, TestGateway.snapshot(clock: gateway.clock, emailVerified: emailVerified, groups: groups))
     return gateway
   }
 
   @Test func memberPassesAndServiceIsToldTheGroups() async throws {
     let upstream = try await RecordingUpstream()
-    let gateway = try await gateway([.test(ports: [upstream.port], groups: ["ops"])], groups: [Self.ops, GroupName(test: "a,b")])
+    let gateway = try await gateway(
+      [.test(ports: [upstream.port], groups: ["ops"])], groups: [Self.ops, GroupName(test: "a,b")])
     #expect(try await gateway.talk(request()).hasPrefix("HTTP/1.1 200"))
     #expect(upstream.all.contains("\r\nRemote-Groups: a%2Cb,ops,staff\r\n"), "\(upstream.all)")
     let claims = try Self.claims(in: upstream.all)
@@ -98,7 +103,8 @@ import Testing
   /// Attack: clients that say themselves which groups they are in, in every spelling that a service may read.
   @Test(
     arguments: [
-      "Remote-Groups: ops", "remote-groups: ops", "REMOTE_GROUPS: ops", "Remote_Groups: ops", "remote.groups: ops", "Remote-Groups : ops",
+      "Remote-Groups: ops", "remote-groups: ops", "REMOTE_GROUPS: ops", "Remote_Groups: ops", "remote.groups: ops",
+      "Remote-Groups : ops",
       "X-Forwarded-Groups: ops", "X-WEBAUTH-GROUPS: ops", "Remote-Groups: ops\r\nRemote-Groups: ops",
       "Remote-Groups: staff,\r\n ops", "Remote-Groups: \(String(repeating: "ops,", count: 7000))",
       "Remote-Groups: \(String(repeating: "ops,", count: 16_384))",
@@ -118,14 +124,16 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a function that fails must neither let anybody in nor take a group away in silence: services refuse by groups as well.
+  /// Attack: a function that fails must neither let anybody in nor take a group away in silence: services refuse by
+  /// groups as well.
   @Test func failingFunctionIs503AndNeverFewerGroups() async throws {
     let fault = PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "no luck")
     @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool { throw fault }
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(
       routes: [
-        .test("/open/**", ports: [upstream.port], open: true), .test("/ops/**", ports: [upstream.port], groups: ["ops"]),
+        .test("/open/**", ports: [upstream.port], open: true),
+        .test("/ops/**", ports: [upstream.port], groups: ["ops"]),
         .test(ports: [upstream.port]),
       ],
       change: { generation in
@@ -149,10 +157,14 @@ import Testing
   @Test func membershipThatEndsIsGoneWithinASecond() async throws {
     let echo = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
     let upstream = try await RecordingUpstream { received in
-      received.hasPrefix("GET /ws") ? (RecordingUpstream.isComplete(received) ? .answer(echo) : nil) : RecordingUpstream.hello(received)
+      received.hasPrefix("GET /ws")
+        ? (RecordingUpstream.isComplete(received) ? .answer(echo) : nil) : RecordingUpstream.hello(received)
     }
     let gateway = try await gateway(
-      [.test("/ws", ports: [upstream.port], upgrade: true, groups: ["ops"]), .test(ports: [upstream.port], groups: ["ops"])], groups: [Self.ops])
+      [
+        .test("/ws", ports: [upstream.port], upgrade: true, groups: ["ops"]),
+        .test(ports: [upstream.port], groups: ["ops"]),
+      ], groups: [Self.ops])
     let socket = try await RawClient(port: gateway.port)
     try await socket.send(request("/ws", "Origin: http://localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"))
     #expect(try await socket.read { $0.hasSuffix("\r\n\r\n") }.text.hasPrefix("HTTP/1.1 101"))
@@ -203,11 +215,14 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: ForwardAuthTests.dialects) func proxiesThatAskAreAlwaysToldTheGroups(_ dialect: String) async throws {
+  @Test(arguments: ForwardAuthTests.dialects) func proxiesThatAskAreAlwaysToldTheGroups(_ dialect: String) async throws
+  {
     var settings = GatewaySettings.test()
     settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)]
     let gateway = try await TestGateway(
-      routes: [.test("/open/**", ports: [1], open: true), .test("/ops/**", ports: [1], groups: ["ops"]), .test(ports: [1])], settings: settings,
+      routes: [
+        .test("/open/**", ports: [1], open: true), .test("/ops/**", ports: [1], groups: ["ops"]), .test(ports: [1]),
+      ], settings: settings,
       change: Self.rules)
     let cookie = "Cookie: moongate=\(TestGateway.token)\r\n"
     func ask(_ target: String, _ more: String) async throws -> String {
@@ -222,7 +237,8 @@ import Testing
 
   /// The claims of the first assertion in the text.
   private static func claims(in text: String) throws -> [String: Any] {
-    let token = try #require(text.components(separatedBy: "X-Moongate-Assertion: ").dropFirst().first?.components(separatedBy: "\r\n").first)
+    let token = try #require(
+      text.components(separatedBy: "X-Moongate-Assertion: ").dropFirst().first?.components(separatedBy: "\r\n").first)
     let body = Data(Base64URL.decode(String(token.split(separator: ".")[1])) ?? [])
     return try #require(try JSONSerialization.jsonObject(with: body) as? [String: Any])
   }

@@ -56,8 +56,10 @@ import Testing
       ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
       ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400), ("GET / HTTP/1.1\r\nHost:\r\n\r\n", 400),
       ("GET http://evil/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
-      ("GET http://localhost:81/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400), ("GET http://u@localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
-      ("GET /../x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400), ("GET /a%2f..%2fb HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+      ("GET http://localhost:81/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+      ("GET http://u@localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+      ("GET /../x HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+      ("GET /a%2f..%2fb HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
       ("GET /a//b HTTP/1.1\r\nHost: localhost\r\n\r\n", 400), ("GET /..;/b HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
       ("GET /none HTTP/1.1\r\nHost: other\r\n\r\n", 404),
     ]) func isRefused(_ text: String, _ status: Int) async throws
@@ -82,7 +84,8 @@ import Testing
     let gateway = try await TestGateway(routes: [.test(host: "localhost", ports: [upstream.port], open: true)])
     #expect(try await gateway.talk("GET \(target) HTTP/1.1\r\nHost: \(host)\r\n\r\n").hasPrefix("HTTP/1.1 200"))
     #expect(upstream.all.hasPrefix(target.contains("?") ? "GET /?a=b HTTP/1.1\r\n" : "GET / HTTP/1.1\r\n"))
-    #expect(upstream.all.contains("\r\nHost: \(sent)\r\n") && upstream.all.contains("\r\nX-Forwarded-Host: \(sent)\r\n"))
+    #expect(
+      upstream.all.contains("\r\nHost: \(sent)\r\n") && upstream.all.contains("\r\nX-Forwarded-Host: \(sent)\r\n"))
     await gateway.stop()
   }
 
@@ -106,10 +109,13 @@ import Testing
       "Cookie: moongate=\"\(TestGateway.token)\"\r\n",
       "Cookie: Moongate=\(TestGateway.token)\r\n", "Cookie: __Host-moongate=\(TestGateway.token)\r\n",
       "Cookie: moongate=\(TestGateway.token.lowercased())\r\n",
-      "Cookie: moongate=\(String(repeating: "T", count: 20_000))\r\n", "Cookie: moongate=\(TestGateway.token); moongate=\(TestGateway.token)\r\n",
-      "Cookie: moongate=\(TestGateway.token)\r\nCookie: moongate=other\r\n", "Authorization: Basic \(TestGateway.token)\r\n",
+      "Cookie: moongate=\(String(repeating: "T", count: 20_000))\r\n",
+      "Cookie: moongate=\(TestGateway.token); moongate=\(TestGateway.token)\r\n",
+      "Cookie: moongate=\(TestGateway.token)\r\nCookie: moongate=other\r\n",
+      "Authorization: Basic \(TestGateway.token)\r\n",
       "Authorization: Bearer x\r\n",
-      "Authorization: Bearer\r\n", "Authorization: Bearer\t\(TestGateway.token)\r\n", "Authorization: Bearer \t\(TestGateway.token)\r\n",
+      "Authorization: Bearer\r\n", "Authorization: Bearer\t\(TestGateway.token)\r\n",
+      "Authorization: Bearer \t\(TestGateway.token)\r\n",
     ]) func isNoSession(_ fields: String) async throws
   {
     let upstream = try await RecordingUpstream()
@@ -117,18 +123,23 @@ import Testing
     let answer = try await gateway.talk("GET /x?y=z HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n")
     #expect(answer.hasPrefix("HTTP/1.1 401 Unauthorized\r\n") && answer.contains("\"code\":\"unauthenticated\""))
     #expect(!answer.contains("WWW-Authenticate"), "a route for people asks for no credentials by HTTP")
-    let browser = try await gateway.talk("GET /x?y=z HTTP/1.1\r\nHost: localhost\r\nAccept: text/html, */*\r\n\(fields)\r\n")
+    let browser = try await gateway.talk(
+      "GET /x?y=z HTTP/1.1\r\nHost: localhost\r\nAccept: text/html, */*\r\n\(fields)\r\n")
     #expect(browser.hasPrefix("HTTP/1.1 302 Found\r\nLocation: /auth/login?return_to=%2Fx%3Fy%3Dz\r\n"))
     #expect(upstream.all == "")
     await gateway.stop()
   }
 
   /// What a neighbouring site plants must not lock anybody out, and goes nowhere.
-  @Test(arguments: ["moongate; moongate=T", "moongate=T;moongate", " moongate =\tT ;a=b", "a; moongate=T; =", "moongate-flow; moongate=T"])
+  @Test(arguments: [
+    "moongate; moongate=T", "moongate=T;moongate", " moongate =\tT ;a=b", "a; moongate=T; =",
+    "moongate-flow; moongate=T",
+  ])
   func isASession(_ cookie: String) async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
-    let answer = try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\nCookie: \(cookie.replacing("T", with: TestGateway.token))\r\n\r\n")
+    let answer = try await gateway.talk(
+      "GET / HTTP/1.1\r\nHost: h\r\nCookie: \(cookie.replacing("T", with: TestGateway.token))\r\n\r\n")
     #expect(answer.hasPrefix("HTTP/1.1 200"), "\(answer)")
     #expect(!upstream.all.contains("moongate") && !upstream.all.contains(TestGateway.token))
     await gateway.stop()
@@ -138,12 +149,16 @@ import Testing
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     for bearer in ["other", String(repeating: "X", count: 43)] {
-      #expect(try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\n\(cookie)Authorization: Bearer \(bearer)\r\n\r\n").hasPrefix("HTTP/1.1 400"))
+      #expect(
+        try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\n\(cookie)Authorization: Bearer \(bearer)\r\n\r\n")
+          .hasPrefix("HTTP/1.1 400"))
     }
     #expect(
-      try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n").hasPrefix("HTTP/1.1 400"))
+      try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n")
+        .hasPrefix("HTTP/1.1 400"))
     #expect(
-      try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\n\(cookie)Authorization: Bearer \(TestGateway.token)\r\n\r\n").hasPrefix("HTTP/1.1 200"))
+      try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\n\(cookie)Authorization: Bearer \(TestGateway.token)\r\n\r\n")
+        .hasPrefix("HTTP/1.1 200"))
     #expect(!upstream.all.contains(TestGateway.token))
     await gateway.stop()
   }
@@ -151,17 +166,22 @@ import Testing
   @Test func aBrowserOnAnotherHostIsSentToPublicURL() async throws {
     let gateway = try await TestGateway(routes: [.test(ports: [1])])
     let answer = try await gateway.talk("GET /a HTTP/1.1\r\nHost: App.example.com:81\r\nAccept: text/html\r\n\r\n")
-    #expect(answer.contains("\r\nLocation: http://localhost:8080/auth/login?return_to=http%3A%2F%2Fapp.example.com%3A81%2Fa\r\n"))
-    let post = try await gateway.talk("POST /a HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nContent-Length: 3\r\n\r\nabc")
+    #expect(
+      answer.contains(
+        "\r\nLocation: http://localhost:8080/auth/login?return_to=http%3A%2F%2Fapp.example.com%3A81%2Fa\r\n"))
+    let post = try await gateway.talk(
+      "POST /a HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nContent-Length: 3\r\n\r\nabc")
     #expect(post.hasPrefix("HTTP/1.1 401"))
     await gateway.stop()
   }
 
   @Test func browsersGetAPage() async throws {
     let gateway = try await TestGateway(
-      routes: [.test(ports: [1])], page: { refusal, _, languages in "<p>\(refusal.code.name) \(languages ?? "-") \(refusal.decision)</p>" })
+      routes: [.test(ports: [1])],
+      page: { refusal, _, languages in "<p>\(refusal.code.name) \(languages ?? "-") \(refusal.decision)</p>" })
     for (field, languages) in [
-      ("", "-"), ("Accept-Language: hi-IN, en;q=0.5\r\n", "hi-IN, en;q=0.5"), ("Accept-Language: \(String(repeating: "hi,", count: 100))\r\n", "-"),
+      ("", "-"), ("Accept-Language: hi-IN, en;q=0.5\r\n", "hi-IN, en;q=0.5"),
+      ("Accept-Language: \(String(repeating: "hi,", count: 100))\r\n", "-"),
     ] {
       let answer = try await gateway.talk("POST /a HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\(field)\r\n")
       #expect(answer.contains("Content-Type: text/html; charset=utf-8\r\n"))
@@ -173,14 +193,16 @@ import Testing
   /// security.md 21.
   @Test(
     arguments: [
-      ("X-Forwarded-For: 1.2.3.4\r\n", "127.0.0.1"), ("X-Forwarded-For: \r\n", "127.0.0.1"), ("X-Forwarded-For: rubbish, \u{e9}\r\n", "127.0.0.1"),
+      ("X-Forwarded-For: 1.2.3.4\r\n", "127.0.0.1"), ("X-Forwarded-For: \r\n", "127.0.0.1"),
+      ("X-Forwarded-For: rubbish, \u{e9}\r\n", "127.0.0.1"),
       ("X-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil\r\n", "127.0.0.1"),
     ]) func strangersSayNothingAboutThemselves(_ fields: String, _ address: String) async throws
   {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     #expect(try await gateway.talk("GET / HTTP/1.1\r\nHost: h\r\n\(fields)\r\n").hasPrefix("HTTP/1.1 200"))
-    #expect(upstream.all.contains("\r\nX-Forwarded-For: \(address)\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: h\r\n"))
+    #expect(
+      upstream.all.contains("\r\nX-Forwarded-For: \(address)\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: h\r\n"))
     #expect(!upstream.all.contains("evil"))
     await gateway.stop()
   }
@@ -188,10 +210,14 @@ import Testing
   @Test func trustedProxiesAreBelievedAsFarAsTheyCanBeRead() async throws {
     let upstream = try await RecordingUpstream()
     var settings = GatewaySettings.test()
-    settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32), AddressBlock(network: [10, 0, 0, 0], prefix: 8)]
-    let gateway = try await TestGateway(routes: [.test(host: "app.example.com", ports: [upstream.port], open: true)], settings: settings)
+    settings.trustedProxies = [
+      AddressBlock(network: [127, 0, 0, 1], prefix: 32), AddressBlock(network: [10, 0, 0, 0], prefix: 8),
+    ]
+    let gateway = try await TestGateway(
+      routes: [.test(host: "app.example.com", ports: [upstream.port], open: true)], settings: settings)
     for (index, (list, address)) in [
-      ("6.6.6.6, 1.2.3.4, 10.1.1.1", "1.2.3.4"), ("rubbish, 1.2.3.4", "1.2.3.4"), ("1.2.3.4, rubbish", "127.0.0.1"), ("", "127.0.0.1"),
+      ("6.6.6.6, 1.2.3.4, 10.1.1.1", "1.2.3.4"), ("rubbish, 1.2.3.4", "1.2.3.4"), ("1.2.3.4, rubbish", "127.0.0.1"),
+      ("", "127.0.0.1"),
       ("2001:DB8::1", "2001:db8::1"),
     ].enumerated() {
       let answer = try await gateway.talk(
@@ -204,7 +230,8 @@ import Testing
         ), "\(list)")
       #expect(upstream.all.contains("\r\nHost: inner:8080\r\n"))
     }
-    let flood = "GET / HTTP/1.1\r\nHost: h\r\n" + String(repeating: "X-Forwarded-For: 1.1.1.1\r\n", count: 10_000) + "\r\n"
+    let flood =
+      "GET / HTTP/1.1\r\nHost: h\r\n" + String(repeating: "X-Forwarded-For: 1.1.1.1\r\n", count: 10_000) + "\r\n"
     #expect(try await gateway.talk(flood).hasPrefix("HTTP/1.1 431"))
     await gateway.stop()
   }
@@ -225,11 +252,18 @@ import Testing
   @Test func bodiesAreLimitedByTheirRoute() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, bodyLimit: 10)])
-    #expect(try await gateway.talk("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n0123456789").hasPrefix("HTTP/1.1 200"))
-    #expect(try await gateway.talk("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 11\r\n\r\n01234567890").hasPrefix("HTTP/1.1 413"))
-    let chunked = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n6\r\n012345\r\n0\r\n\r\n"
+    #expect(
+      try await gateway.talk("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n0123456789").hasPrefix(
+        "HTTP/1.1 200"))
+    #expect(
+      try await gateway.talk("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 11\r\n\r\n01234567890").hasPrefix(
+        "HTTP/1.1 413"))
+    let chunked =
+      "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n012345\r\n6\r\n012345\r\n0\r\n\r\n"
     #expect(try await gateway.talk(chunked).hasPrefix("HTTP/1.1 413"))
-    #expect(try await gateway.talk("POST /auth/x HTTP/1.1\r\nHost: h\r\nContent-Length: 65537\r\n\r\n").hasPrefix("HTTP/1.1 413"))
+    #expect(
+      try await gateway.talk("POST /auth/x HTTP/1.1\r\nHost: h\r\nContent-Length: 65537\r\n\r\n").hasPrefix(
+        "HTTP/1.1 413"))
     await gateway.stop()
   }
 
@@ -240,7 +274,8 @@ import Testing
     let gateway = try await TestGateway(
       routes: [
         .test("/pin/**", ports: [upstream.port], requirement: .passed(pin, within: .seconds(300)), flow: "step_up"),
-        .test("/mail/**", ports: [upstream.port], requirement: .emailVerified), .test("/**", ports: [upstream.port], decide: rule),
+        .test("/mail/**", ports: [upstream.port], requirement: .emailVerified),
+        .test("/**", ports: [upstream.port], decide: rule),
       ],
       verdicts: [
         rule: { facts in
@@ -252,12 +287,16 @@ import Testing
           }
         }
       ])
-    let get = { (path: String, fields: String) in try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(cookie)\(fields)\r\n") }
+    let get = { (path: String, fields: String) in
+      try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(cookie)\(fields)\r\n")
+    }
     let pinAnswer = try await get("/pin/x", "")
     #expect(
       pinAnswer.hasPrefix("HTTP/1.1 403") && pinAnswer.contains("\"code\":\"step_up_required\"")
         && pinAnswer.contains("\"provider\":\"pin\",\"flow\":\"step_up\""))
-    #expect(try await get("/pin/x", "Accept: text/html\r\n").contains("Location: /auth/pin?flow=step_up&return_to=%2Fpin%2Fx\r\n"))
+    #expect(
+      try await get("/pin/x", "Accept: text/html\r\n").contains(
+        "Location: /auth/pin?flow=step_up&return_to=%2Fpin%2Fx\r\n"))
     #expect(try await get("/mail/x", "").hasPrefix("HTTP/1.1 200"))
     #expect(try await get("/ok?q=1", "").hasPrefix("HTTP/1.1 200"))
     let denied = try await get("/deny", "")
@@ -269,8 +308,12 @@ import Testing
     // A step counts for as long as the route says, half-open.
     let stepped = String(repeating: "P", count: 43)
     gateway.sessions.put(
-      stepped, TestGateway.snapshot(token: stepped, clock: gateway.clock, passed: [PassedStep(provider: pin, at: gateway.clock.now())]))
-    let ask = { try await gateway.talk("GET /pin/x HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(stepped)\r\n\r\n") }
+      stepped,
+      TestGateway.snapshot(
+        token: stepped, clock: gateway.clock, passed: [PassedStep(provider: pin, at: gateway.clock.now())]))
+    let ask = {
+      try await gateway.talk("GET /pin/x HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(stepped)\r\n\r\n")
+    }
     #expect(try await ask().hasPrefix("HTTP/1.1 200"))
     gateway.clock.advance(by: .milliseconds(299_999))
     #expect(try await ask().hasPrefix("HTTP/1.1 200"))
@@ -279,7 +322,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: requests that make `decide` run to its end, one after another, on the loops that everybody else's requests need.
+  /// Attack: requests that make `decide` run to its end, one after another, on the loops that everybody else's requests
+  /// need.
   @Test func aDecisionThatIsKilledAgainAndAgainIsNotRunForAWhile() async throws {
     let upstream = try await RecordingUpstream()
     let rule = FunctionName("routes[1].decide")

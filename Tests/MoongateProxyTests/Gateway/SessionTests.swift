@@ -29,7 +29,8 @@ import Testing
     let ended = ContinuousClock.now
     var answer = ""
     repeat {
-      // On a busy machine the news may be late. Then the cache is not believed: what is asked a second after is never passed.
+      // On a busy machine the news may be late. Then the cache is not believed: what is asked a second after is never
+      // passed.
       let asked = ContinuousClock.now - ended
       answer = try await get(gateway)
       #expect(asked < .seconds(1) || !answer.hasPrefix("HTTP/1.1 200"))
@@ -52,8 +53,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a request whose session is being looked up while its owner signs out: what the store said before must neither be remembered nor answer
-  /// a request that began after.
+  /// Attack: a request whose session is being looked up while its owner signs out: what the store said before must
+  /// neither be remembered nor answer a request that began after.
   @Test func aLookupFromBeforeASignOutAnswersNoLaterRequest() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
@@ -72,7 +73,9 @@ import Testing
     try await until { gateway.sessions.reads >= 1 }
     gateway.sessions.endUnheard(TestGateway.token)
     await gateway.proxy.forget(change(of: TestGateway.token))
-    for _ in 0..<8 { #expect(try await get(gateway).hasPrefix("HTTP/1.1 401"), "while the earlier question has no answer") }
+    for _ in 0..<8 {
+      #expect(try await get(gateway).hasPrefix("HTTP/1.1 401"), "while the earlier question has no answer")
+    }
     gateway.sessions.releaseAnswers()
     for client in early { #expect(try await client.answers(1, for: 5).hasPrefix("HTTP/1.1")) }
     for _ in 0..<8 { #expect(try await get(gateway).hasPrefix("HTTP/1.1 401"), "the earlier answer was not kept") }
@@ -82,11 +85,14 @@ import Testing
   /// security.md 27: a cache that hears of no changes is not believed.
   @Test func aStoreThatCannotBeHeardIs503AndRecovers() async throws {
     let upstream = try await RecordingUpstream()
-    let gateway = try await TestGateway(routes: [.test("/open/**", ports: [upstream.port], open: true), .test(ports: [upstream.port])])
+    let gateway = try await TestGateway(routes: [
+      .test("/open/**", ports: [upstream.port], open: true), .test(ports: [upstream.port]),
+    ])
     #expect(try await get(gateway).hasPrefix("HTTP/1.1 200"))
     gateway.sessions.isDown = true
     try await until { (try? await get(gateway).contains("\"code\":\"store_unavailable\"")) ?? false }
-    let open = try await gateway.talk("GET /open/x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(TestGateway.token)\r\n\r\n")
+    let open = try await gateway.talk(
+      "GET /open/x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(TestGateway.token)\r\n\r\n")
     #expect(open.hasPrefix("HTTP/1.1 200") && !upstream.all.contains(TestGateway.token))
     gateway.sessions.isDown = false
     try await until { (try? await get(gateway).hasPrefix("HTTP/1.1 200")) ?? false }
@@ -97,8 +103,11 @@ import Testing
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     let answer = try await gateway.talk(
-      "GET / HTTP/1.1\r\nHost: h\r\nCookie: moongate=a; moongate=b\r\nAuthorization: Bearer \(TestGateway.token)\r\n\r\n")
-    #expect(answer.hasPrefix("HTTP/1.1 200") && !upstream.all.contains(TestGateway.token) && !upstream.all.contains("Remote-User"))
+      "GET / HTTP/1.1\r\nHost: h\r\nCookie: moongate=a; moongate=b\r\nAuthorization: Bearer \(TestGateway.token)\r\n\r\n"
+    )
+    #expect(
+      answer.hasPrefix("HTTP/1.1 200") && !upstream.all.contains(TestGateway.token)
+        && !upstream.all.contains("Remote-User"))
     await gateway.stop()
   }
 
@@ -106,7 +115,8 @@ import Testing
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let token = String(repeating: "I", count: 43)
-    gateway.sessions.put(token, TestGateway.snapshot(token: token, clock: gateway.clock, lifetime: .seconds(1000), idle: .seconds(400)))
+    gateway.sessions.put(
+      token, TestGateway.snapshot(token: token, clock: gateway.clock, lifetime: .seconds(1000), idle: .seconds(400)))
     let move = { (duration: Duration) in
       gateway.clock.advance(by: duration)
       // The event loops look at the clock again after a few milliseconds.
@@ -118,7 +128,9 @@ import Testing
     try await move(.seconds(400))
     #expect(try await get(gateway, token: token).hasPrefix("HTTP/1.1 401"), "at its deadline it is none")
     let absolute = String(repeating: "J", count: 43)
-    gateway.sessions.put(absolute, TestGateway.snapshot(token: absolute, clock: gateway.clock, lifetime: .seconds(100), idle: .seconds(400)))
+    gateway.sessions.put(
+      absolute,
+      TestGateway.snapshot(token: absolute, clock: gateway.clock, lifetime: .seconds(100), idle: .seconds(400)))
     #expect(try await get(gateway, token: absolute).hasPrefix("HTTP/1.1 200"))
     try await move(.seconds(100))
     #expect(try await get(gateway, token: absolute).hasPrefix("HTTP/1.1 401"))
@@ -147,7 +159,9 @@ import Testing
     try await RecordingUpstream { received in
       if received.hasPrefix("GET ") {
         return received.hasSuffix("\r\n\r\n")
-          ? .answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: y\r\n\r\n") : nil
+          ? .answer(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: y\r\n\r\n"
+          ) : nil
       }
       return .answer("echo \(received)")
     }
@@ -158,11 +172,15 @@ import Testing
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
     let client = try await RawClient(port: gateway.port)
     try await client.send(
-      "GET /ws HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nCookie: moongate=\(TestGateway.token)\r\n\(Self.handshake)\r\n")
+      "GET /ws HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nCookie: moongate=\(TestGateway.token)\r\n\(Self.handshake)\r\n"
+    )
     let answer = try await client.read { $0.hasSuffix("\r\n\r\n") }.text
     #expect(
-      answer.hasPrefix("HTTP/1.1 101 Switching Protocols\r\n") && answer.contains("Sec-WebSocket-Accept: y") && answer.contains("Upgrade: websocket"))
-    #expect(upstream.all.contains("Connection: Upgrade\r\nUpgrade: websocket\r\n") && upstream.all.contains("Remote-User: ac_alice"))
+      answer.hasPrefix("HTTP/1.1 101 Switching Protocols\r\n") && answer.contains("Sec-WebSocket-Accept: y")
+        && answer.contains("Upgrade: websocket"))
+    #expect(
+      upstream.all.contains("Connection: Upgrade\r\nUpgrade: websocket\r\n")
+        && upstream.all.contains("Remote-User: ac_alice"))
     try await client.send("\u{1}\u{2}frame")
     #expect(try await client.read { $0.hasSuffix("frame") }.text == "echo \u{1}\u{2}frame")
     gateway.sessions.end(TestGateway.token)
@@ -176,7 +194,8 @@ import Testing
     arguments: [
       ("", 403), ("Origin: http://evil.example\r\n", 403), ("Origin: null\r\n", 403),
       ("Origin: http://localhost\r\nOrigin: http://localhost\r\n", 403),
-      ("Origin: https://localhost\r\n", 403), ("Origin: http://localhost.evil.example\r\n", 403), ("Origin: http://localhost:8080\r\n", 101),
+      ("Origin: https://localhost\r\n", 403), ("Origin: http://localhost.evil.example\r\n", 403),
+      ("Origin: http://localhost:8080\r\n", 101),
       ("Origin: http://localhost\r\n", 101),
     ]) func byCookieItNeedsTheRightOrigin(_ origin: String, _ status: Int) async throws
   {
@@ -192,8 +211,11 @@ import Testing
 
   @Test func byBearerItNeedsNoneAndWithoutASessionThereIsNoTunnel() async throws {
     let upstream = try await upstream()
-    let gateway = try await TestGateway(routes: [.test("/off/**", ports: [upstream.port]), .test(ports: [upstream.port], upgrade: true)])
-    let get = { (path: String, fields: String) in try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\(Self.handshake)\r\n")
+    let gateway = try await TestGateway(routes: [
+      .test("/off/**", ports: [upstream.port]), .test(ports: [upstream.port], upgrade: true),
+    ])
+    let get = { (path: String, fields: String) in
+      try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\(Self.handshake)\r\n")
     }
     #expect(try await get("/ws", "Authorization: Bearer \(TestGateway.token)\r\n").hasPrefix("HTTP/1.1 101"))
     #expect(try await get("/ws", "Origin: http://localhost\r\n").hasPrefix("HTTP/1.1 401"))
@@ -202,10 +224,13 @@ import Testing
   }
 
   /// Behind a tunnel of HTTP, requests would not be judged, and could say who they are from.
-  @Test(arguments: ["h2c", "websocket, H2C", "HTTP/2.0", "tls/1.2", "\th2"]) func noUpgradeLeadsToAnotherHTTP(_ name: String) async throws {
+  @Test(arguments: ["h2c", "websocket, H2C", "HTTP/2.0", "tls/1.2", "\th2"]) func noUpgradeLeadsToAnotherHTTP(
+    _ name: String
+  ) async throws {
     let upstream = try await upstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, upgrade: true)])
-    let answer = try await gateway.talk("GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: \(name)\r\n\r\n")
+    let answer = try await gateway.talk(
+      "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: \(name)\r\n\r\n")
     #expect(answer.hasPrefix("HTTP/1.1 403") && answer.contains("\"code\":\"denied\"") && upstream.all.isEmpty)
     await gateway.stop()
   }
@@ -226,7 +251,8 @@ import Testing
     let upstream = try await RecordingUpstream { $0.hasPrefix("GET ") ? .later([(.milliseconds(900), answer)]) : nil }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
     let client = try await RawClient(port: gateway.port)
-    try await client.send("GET /ws HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(TestGateway.token)\r\n\(Self.handshake)\r\n")
+    try await client.send(
+      "GET /ws HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(TestGateway.token)\r\n\(Self.handshake)\r\n")
     try await until { upstream.all.contains("/ws") }
     gateway.sessions.end(TestGateway.token)
     #expect(try await client.read { $0.hasSuffix("\r\n\r\n") }.text.hasPrefix("HTTP/1.1 101"))
@@ -239,7 +265,8 @@ import Testing
     let upstream = try await upstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])
     let client = try await RawClient(port: gateway.port)
-    try await client.send("GET /ws HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(TestGateway.token)\r\n\(Self.handshake)\r\n")
+    try await client.send(
+      "GET /ws HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(TestGateway.token)\r\n\(Self.handshake)\r\n")
     #expect(try await client.read { $0.hasSuffix("\r\n\r\n") }.text.hasPrefix("HTTP/1.1 101"))
     gateway.sessions.cannotFind = true
     let before = gateway.sessions.reads
@@ -252,11 +279,14 @@ import Testing
   }
 
   @Test func anEventStreamDiesWithItsSessionToo() async throws {
-    let upstream = try await RecordingUpstream { _ in .answer("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n") }
+    let upstream = try await RecordingUpstream { _ in
+      .answer("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
+    }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     let client = try await RawClient(port: gateway.port)
     try await client.send("GET /events HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(TestGateway.token)\r\n\r\n")
-    #expect(try await client.read { $0.contains("data: 1\n\n") }.text.contains("9\r\ndata: 1\n\n\r\n"), "it passes at once")
+    #expect(
+      try await client.read { $0.contains("data: 1\n\n") }.text.contains("9\r\ndata: 1\n\n\r\n"), "it passes at once")
     gateway.sessions.end(TestGateway.token)
     let end = try await client.read(for: 2)
     #expect(end.ended && !end.text.hasSuffix("0\r\n\r\n"))

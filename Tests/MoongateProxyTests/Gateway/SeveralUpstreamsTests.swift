@@ -14,7 +14,8 @@ import Testing
 
   /// After bytes were sent, only what does nothing twice is sent twice.
   @Test(arguments: [
-    ("GET", true), ("HEAD", true), ("OPTIONS", true), ("POST", false), ("PUT", false), ("DELETE", false), ("PATCH", false), ("get", false),
+    ("GET", true), ("HEAD", true), ("OPTIONS", true), ("POST", false), ("PUT", false), ("DELETE", false),
+    ("PATCH", false), ("get", false),
   ])
   func onlySafeMethodsAreRepeated(_ method: String, _ isRepeated: Bool) async throws {
     let dying = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .close : nil }
@@ -31,7 +32,8 @@ import Testing
     let dying = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .close : nil }
     let living = try await RecordingUpstream(Self.empty)
     let gateway = try await TestGateway(routes: [.test(ports: [dying.port, living.port], open: true)])
-    #expect(try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab").hasPrefix("HTTP/1.1 502"))
+    #expect(
+      try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab").hasPrefix("HTTP/1.1 502"))
     #expect(living.all.isEmpty)
     await gateway.stop()
   }
@@ -54,11 +56,16 @@ import Testing
     await gateway.stop()
   }
 
-  /// One that takes connections and is silent, or ends them, is avoided like one that takes none, as long as there is another.
+  /// One that takes connections and is silent, or ends them, is avoided like one that takes none, as long as there is
+  /// another.
   @Test(arguments: [true, false]) func oneThatFailsIsAvoidedForAWhile(_ isSilent: Bool) async throws {
-    let failing = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? (isSilent ? .silence : .close) : nil }
+    let failing = try await RecordingUpstream {
+      RecordingUpstream.isComplete($0) ? (isSilent ? .silence : .close) : nil
+    }
     let living = try await RecordingUpstream(Self.empty)
-    let gateway = try await TestGateway(routes: [.test(ports: [failing.port, living.port], open: true, timeout: .milliseconds(300))])
+    let gateway = try await TestGateway(routes: [
+      .test(ports: [failing.port, living.port], open: true, timeout: .milliseconds(300))
+    ])
     let client = try await RawClient(port: gateway.port)
     var statuses: [String] = []
     for _ in 0..<6 {
@@ -71,14 +78,19 @@ import Testing
 
   /// A request that outlives its route leaves no connection behind that nobody looks after.
   @Test func anUpstreamThatIsNoLongerConfiguredIsLetGo() async throws {
-    let upstream = try await RecordingUpstream { _ in .later([(.seconds(1), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")]) }
+    let upstream = try await RecordingUpstream { _ in
+      .later([(.seconds(1), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")])
+    }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
     let client = try await RawClient(port: gateway.port)
     try await client.send("GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
     try await until { upstream.open == 1 }
-    gateway.active.activate(TestGeneration(id: "next", gateway: .test(), routes: [], flows: [], policies: []), at: gateway.clock.now())
+    gateway.active.activate(
+      TestGeneration(id: "next", gateway: .test(), routes: [], flows: [], policies: []), at: gateway.clock.now())
     // Event loops learn of it with their next request.
-    for _ in 0..<4 * System.coreCount { #expect(try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\n\r\n").hasPrefix("HTTP/1.1 404")) }
+    for _ in 0..<4 * System.coreCount {
+      #expect(try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\n\r\n").hasPrefix("HTTP/1.1 404"))
+    }
     #expect(try await client.answers().hasPrefix("HTTP/1.1 200"))
     try await until { upstream.open == 0 }
     await gateway.stop()
@@ -86,7 +98,10 @@ import Testing
 
   /// All of them take their turn.
   @Test func theyTakeTurns() async throws {
-    let upstreams = [try await RecordingUpstream(Self.empty), try await RecordingUpstream(Self.empty), try await RecordingUpstream(Self.empty)]
+    let upstreams = [
+      try await RecordingUpstream(Self.empty), try await RecordingUpstream(Self.empty),
+      try await RecordingUpstream(Self.empty),
+    ]
     let gateway = try await TestGateway(routes: [.test(ports: upstreams.map(\.port), open: true)])
     let client = try await RawClient(port: gateway.port)
     for _ in 0..<9 {
@@ -112,7 +127,8 @@ import Testing
   @Test func aRefusalSendsNo100AndCloses() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
-    let answer = try await gateway.talkToEnd("POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+    let answer = try await gateway.talkToEnd(
+      "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
     #expect(answer.ended && answer.text.hasPrefix("HTTP/1.1 401") && !answer.text.contains("100 Continue"))
     #expect(answer.text.contains("Connection: close\r\n") && upstream.all.isEmpty)
     await gateway.stop()
@@ -127,7 +143,8 @@ import Testing
   private func open(timeout: Duration = .seconds(30)) async throws -> (TestGateway, RawClient) {
     let upstream = try await RecordingUpstream { received in
       received.hasPrefix("GET ")
-        ? .answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n") : .answer("echo \(received)")
+        ? .answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        : .answer("echo \(received)")
     }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], timeout: timeout, upgrade: true)])
     let client = try await RawClient(port: gateway.port)
@@ -149,12 +166,17 @@ import Testing
     let (gateway, client) = try await open()
     let upstream = gateway.active.current.routes.routes[0].upstreams[0].port
     let hex = { (port: Int) in ":" + String(String(0x10000 + port, radix: 16, uppercase: true).dropFirst()) }
-    // In /proc/net/tcp: local address, remote address, 01 (established), queues, and 02 (keepalive) for the timer that runs.
+    // In /proc/net/tcp: local address, remote address, 01 (established), queues, and 02 (keepalive) for the timer that
+    // runs.
     let isAsked = { (column: Int, port: Int) in
       // By a handle: such a file says that it is empty.
       let file = try #require(FileHandle(forReadingAtPath: "/proc/net/tcp"))
-      let rows = String(decoding: file.readDataToEndOfFile(), as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
-      return rows.contains { $0.count > 5 && $0[column].hasSuffix(hex(port)) && $0[3] == "01" && $0[5].hasPrefix("02:") }
+      let rows = String(decoding: file.readDataToEndOfFile(), as: UTF8.self).split(separator: "\n").map {
+        $0.split(separator: " ")
+      }
+      return rows.contains {
+        $0.count > 5 && $0[column].hasSuffix(hex(port)) && $0[3] == "01" && $0[5].hasPrefix("02:")
+      }
     }
     try await until { (try? isAsked(1, gateway.port)) ?? false }
     try await until { (try? isAsked(2, upstream)) ?? false }
@@ -165,7 +187,8 @@ import Testing
 
   @Test func aReloadLeavesItAlone() async throws {
     let (gateway, client) = try await open()
-    gateway.active.activate(TestGeneration(id: "next", gateway: .test(), routes: [], flows: [], policies: []), at: gateway.clock.now())
+    gateway.active.activate(
+      TestGeneration(id: "next", gateway: .test(), routes: [], flows: [], policies: []), at: gateway.clock.now())
     #expect(try await gateway.talk(Self.handshake).hasPrefix("HTTP/1.1 404"))
     try await client.send("frame")
     #expect(try await client.read { $0.hasSuffix("frame") }.text == "echo frame")

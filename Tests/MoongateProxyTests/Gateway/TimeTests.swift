@@ -8,13 +8,14 @@ import Testing
 
 /// Clients that take their time (security.md 25), on an event loop whose clock the test moves.
 @Suite struct TimeTests {
-  /// Runs what uses embedded channels without an `await`, behind which another thread may go on: such a channel is bound to its
-  /// thread to the end of its life.
+  /// Runs what uses embedded channels without an `await`, behind which another thread may go on: such a channel is
+  /// bound to its thread to the end of its life.
   private func onOneThread(_ body: () throws -> Void) rethrows { try body() }
 
   private func connection(_ gateway: TestGateway) throws -> EmbeddedChannel {
     let channel = EmbeddedChannel()
-    try channel.pipeline.syncOperations.addHandler(gateway.proxy.makeConnectionHandler(for: channel, isSecure: false) {})
+    try channel.pipeline.syncOperations.addHandler(
+      gateway.proxy.makeConnectionHandler(for: channel, isSecure: false) {})
     channel.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
     return channel
   }
@@ -62,7 +63,8 @@ import Testing
     let gateway = try await TestGateway(routes: [])
     try onOneThread {
       let channel = try connection(gateway)
-      try channel.writeInbound(ByteBuffer(string: "POST /auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab"))
+      try channel.writeInbound(
+        ByteBuffer(string: "POST /auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nab"))
       channel.embeddedEventLoop.advanceTime(by: .milliseconds(9_900))
       #expect(try written(channel) == "")
       channel.embeddedEventLoop.advanceTime(by: .milliseconds(200))

@@ -11,14 +11,17 @@ import Testing
   private static let ops = GroupName(test: "ops")
   private static let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 
-  private static func basic(_ pair: String) -> String { "Authorization: Basic \(Data(pair.utf8).base64EncodedString())" }
+  private static func basic(_ pair: String) -> String {
+    "Authorization: Basic \(Data(pair.utf8).base64EncodedString())"
+  }
 
   private func request(_ path: String, _ fields: String...) -> String {
     (["GET \(path) HTTP/1.1", "Host: localhost"] + fields).joined(separator: "\r\n") + "\r\n\r\n"
   }
 
   private func upgrade(_ fields: String...) -> String {
-    (["GET / HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket"] + fields).joined(separator: "\r\n") + "\r\n\r\n"
+    (["GET / HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket"] + fields).joined(
+      separator: "\r\n") + "\r\n\r\n"
   }
 
   /// A service that opens every tunnel.
@@ -26,18 +29,21 @@ import Testing
     try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .answer(Self.switching) : nil }
   }
 
-  /// Attack: a token that its owner sends in a way that is not ours (another scheme, none, as the user of Basic), on a route whose service logs what it gets.
+  /// Attack: a token that its owner sends in a way that is not ours (another scheme, none, as the user of Basic), on a
+  /// route whose service logs what it gets.
   @Test func tokenInTheWrongPlaceReachesNoService() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [
-      .test("/any/**", ports: [upstream.port], tokens: .services), .test("/open/**", ports: [upstream.port], open: true),
+      .test("/any/**", ports: [upstream.port], tokens: .services),
+      .test("/open/**", ports: [upstream.port], open: true),
       .test(ports: [upstream.port]),
     ])
     let text = try await gateway.token().text
     let pair = Data("\(text):".utf8).base64EncodedString()
     let person = "Cookie: moongate=\(TestGateway.token)"
     for field in [
-      "Authorization: token \(text)", "Authorization: \(text)", "Authorization: Token   \(text)", "Authorization: Digest \(text)",
+      "Authorization: token \(text)", "Authorization: \(text)", "Authorization: Token   \(text)",
+      "Authorization: Digest \(text)",
       "Authorization: \(text) x", Self.basic("\(text):"), Self.basic("\(text):x-oauth-basic"), Self.basic("\(text)x:y"),
     ] {
       let any = try await gateway.talk(request("/any/x", field))
@@ -52,7 +58,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: somebody has typed a token into the browser's own dialog, which Basic opens. The browser then adds it to sockets of other sites' pages.
+  /// Attack: somebody has typed a token into the browser's own dialog, which Basic opens. The browser then adds it to
+  /// sockets of other sites' pages.
   @Test func pageOfAnotherSiteOpensNoSocketByBasic() async throws {
     let upstream = try await tunnels()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true, tokens: .services)])
@@ -62,19 +69,23 @@ import Testing
       let answer = try await gateway.talk(upgrade(basic, "Origin: \(origin)"))
       #expect(answer.hasPrefix("HTTP/1.1 403") && answer.contains("origin_refused"), "\(origin)")
     }
-    #expect(try await gateway.talk(upgrade(basic, "Origin: http://localhost", "Origin: http://localhost")).hasPrefix("HTTP/1.1 403"))
+    #expect(
+      try await gateway.talk(upgrade(basic, "Origin: http://localhost", "Origin: http://localhost")).hasPrefix(
+        "HTTP/1.1 403"))
     #expect(upstream.all.isEmpty)
     // A page of the service's own, a program, and one that says Bearer, which no browser adds by itself.
-    for fields in [[basic, "Origin: http://localhost"], [basic], ["Authorization: Bearer \(text)", "Origin: https://tool.example"]] {
+    for fields in [
+      [basic, "Origin: http://localhost"], [basic], ["Authorization: Bearer \(text)", "Origin: https://tool.example"],
+    ] {
       #expect(try await gateway.talk(upgrade(fields.joined(separator: "\r\n"))).hasPrefix("HTTP/1.1 101"), "\(fields)")
     }
     await gateway.stop()
   }
 
-  /// Attack: a person's token keeps a socket open, and answers requests, after the person was locked, was deleted, has signed out everywhere, or has left
-  /// the group.
-  @Test(arguments: ["lock", "delete", "sign out everywhere", "leave the group"]) func personalTokenEndsWithItsOwnersRights(_ how: String) async throws
-  {
+  /// Attack: a person's token keeps a socket open, and answers requests, after the person was locked, was deleted, has
+  /// signed out everywhere, or has left the group.
+  @Test(arguments: ["lock", "delete", "sign out everywhere", "leave the group"])
+  func personalTokenEndsWithItsOwnersRights(_ how: String) async throws {
     let upstream = try await tunnels()
     let gateway = try await TestGateway(
       routes: [.test(ports: [upstream.port], upgrade: true, groups: ["ops"], tokens: RouteTokens(takesPersonal: true))],
@@ -83,8 +94,11 @@ import Testing
     let secret = AccessTokenSecret(from: SystemRandom()).text
     let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
     let token = AccessToken(
-      id: "tk_1", name: "laptop", owner: AccountVersion(account), createdAt: now, expiresAt: nil, hash: gateway.keys.accessTokenHash(secret))
-    let changes: [Change] = [.createAccount(account), .setGroupMembership(account: account.id, Self.ops, true), .putAccessToken(token)]
+      id: "tk_1", name: "laptop", owner: AccountVersion(account), createdAt: now, expiresAt: nil,
+      hash: gateway.keys.accessTokenHash(secret))
+    let changes: [Change] = [
+      .createAccount(account), .setGroupMembership(account: account.id, Self.ops, true), .putAccessToken(token),
+    ]
     _ = try await gateway.store.apply(changes, at: now)
     let bearer = "Authorization: Bearer \(secret.reveal())"
     let socket = try await RawClient(port: gateway.port)
@@ -106,7 +120,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a service token that was given a group keeps it after accounts.lua has lost the group, and its socket stays open.
+  /// Attack: a service token that was given a group keeps it after accounts.lua has lost the group, and its socket
+  /// stays open.
   @Test func groupOfATokenCountsOnlyWhileItIsDefined() async throws {
     let upstream = try await RecordingUpstream()
     let route = Route.test(ports: [upstream.port], groups: ["ops"], tokens: .services)
@@ -120,7 +135,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: `decide` of a route that takes tokens asks what a person has passed. A token has passed nothing and is known as what it is.
+  /// Attack: `decide` of a route that takes tokens asks what a person has passed. A token has passed nothing and is
+  /// known as what it is.
   @Test func decideIsToldThatATokenHasPassedNothing() async throws {
     let upstream = try await RecordingUpstream()
     let decide = FunctionName("routes[1].decide")
@@ -129,11 +145,13 @@ import Testing
       verdicts: [
         decide: { facts in
           guard let session = facts.session else { return .deny("nobody") }
-          let isProgram = session.account == "token:ci" && session.passed.isEmpty && session.aal == 0 && session.email == nil
+          let isProgram =
+            session.account == "token:ci" && session.passed.isEmpty && session.aal == 0 && session.email == nil
           return isProgram ? .requireAlso(ProviderName(test: "pin")) : .allow
         }
       ])
-    let answer = try await gateway.talk(request("/", "Authorization: Bearer \(try await gateway.token().text)", "Accept: text/html"))
+    let answer = try await gateway.talk(
+      request("/", "Authorization: Bearer \(try await gateway.token().text)", "Accept: text/html"))
     #expect(answer.hasPrefix("HTTP/1.1 403") && answer.contains("step_up_required") && !answer.contains("Location:"))
     #expect(upstream.all.isEmpty)
     await gateway.stop()

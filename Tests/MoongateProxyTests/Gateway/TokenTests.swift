@@ -8,22 +8,29 @@ import Testing
 
 /// Tokens of programs on the data path, to the byte.
 @Suite(.timeLimit(.minutes(2))) struct TokenTests {
-  /// A gateway with a route for service tokens, one for `ci` alone, one for personal tokens, one for people and an open one.
-  private func gateway(_ change: (inout GatewaySettings) -> Void = { _ in }) async throws -> (TestGateway, RecordingUpstream) {
+  /// A gateway with a route for service tokens, one for `ci` alone, one for personal tokens, one for people and an open
+  /// one.
+  private func gateway(_ change: (inout GatewaySettings) -> Void = { _ in }) async throws -> (
+    TestGateway, RecordingUpstream
+  ) {
     let upstream = try await RecordingUpstream()
     let ports = [upstream.port]
     var settings = GatewaySettings.test()
     change(&settings)
     let routes: [Route] = [
-      .test("/any/**", ports: ports, tokens: .services), .test("/ci/**", ports: ports, tokens: RouteTokens(names: ["ci"])),
+      .test("/any/**", ports: ports, tokens: .services),
+      .test("/ci/**", ports: ports, tokens: RouteTokens(names: ["ci"])),
       .test("/own/**", ports: ports, tokens: RouteTokens(takesPersonal: true)),
-      .test("/strict/**", ports: ports, requirement: .passed("pin", within: nil), tokens: .services), .test("/open/**", ports: ports, open: true),
+      .test("/strict/**", ports: ports, requirement: .passed("pin", within: nil), tokens: .services),
+      .test("/open/**", ports: ports, open: true),
       .test("/people/**", ports: ports),
     ]
     return (try await TestGateway(routes: routes, settings: settings), upstream)
   }
 
-  private static func basic(_ pair: String) -> String { "Authorization: Basic \(Data(pair.utf8).base64EncodedString())" }
+  private static func basic(_ pair: String) -> String {
+    "Authorization: Basic \(Data(pair.utf8).base64EncodedString())"
+  }
 
   private func get(_ gateway: TestGateway, _ path: String, _ fields: String...) async throws -> String {
     let lines = ["GET \(path) HTTP/1.1", "Host: localhost"] + fields
@@ -36,8 +43,10 @@ import Testing
     let (gateway, upstream) = try await gateway()
     let token = try await gateway.token()
     for field in [
-      "Authorization: Bearer \(token.text)", "authorization: bearer  \(token.text)", Self.basic("any:\(token.text)"), Self.basic(":\(token.text)"),
-      Self.basic("user@example.com:\(token.text)"), "Authorization: basic \(Data("x:\(token.text)".utf8).base64EncodedString())",
+      "Authorization: Bearer \(token.text)", "authorization: bearer  \(token.text)", Self.basic("any:\(token.text)"),
+      Self.basic(":\(token.text)"),
+      Self.basic("user@example.com:\(token.text)"),
+      "Authorization: basic \(Data("x:\(token.text)".utf8).base64EncodedString())",
     ] {
       #expect(status(try await get(gateway, "/any/x", field)) == 200, "\(field)")
     }
@@ -57,7 +66,9 @@ import Testing
     #expect(status(try await get(gateway, "/ci/x", "Authorization: Bearer \(ci.text)")) == 200)
     let refused = try await get(gateway, "/ci/x", "Authorization: Bearer \(other.text)")
     #expect(status(refused) == 403 && refused.contains("\"code\":\"denied\""))
-    #expect(status(try await get(gateway, "/own/x", "Authorization: Bearer \(ci.text)")) == 403, "a service token is nobody's own")
+    #expect(
+      status(try await get(gateway, "/own/x", "Authorization: Bearer \(ci.text)")) == 403,
+      "a service token is nobody's own")
     // Attack: what a session has to prove, a token does not prove.
     let strict = try await get(gateway, "/strict/x", "Authorization: Bearer \(ci.text)", "Accept: text/html")
     #expect(status(strict) == 403 && !strict.contains("Location:"))
@@ -78,7 +89,8 @@ import Testing
       #expect(status(try await get(gateway, "/open/x", field)) == 200)
     }
     #expect(status(try await get(gateway, "/people/x", cookie, Self.basic("any:\(token.text)"))) == 200)
-    #expect(!upstream.all.contains("mgt_") && !upstream.all.contains(Data("any:\(token.text)".utf8).base64EncodedString()))
+    #expect(
+      !upstream.all.contains("mgt_") && !upstream.all.contains(Data("any:\(token.text)".utf8).base64EncodedString()))
     // What is no token of ours is the service's own, as ever.
     #expect(status(try await get(gateway, "/people/x", cookie, Self.basic("me:secret"))) == 200)
     #expect(status(try await get(gateway, "/any/x", cookie, Self.basic("me:secret"))) == 200)
@@ -89,9 +101,14 @@ import Testing
   @Test func a401SaysHowToAskAndABrowserIsLedToSignIn() async throws {
     let (gateway, _) = try await gateway()
     let answer = try await get(gateway, "/any/x")
-    #expect(status(answer) == 401 && answer.contains("WWW-Authenticate: Bearer\r\n") && answer.contains("WWW-Authenticate: Basic realm=\""))
-    #expect(try await get(gateway, "/any/x", "Accept: text/html").hasPrefix("HTTP/1.1 302 Found\r\nLocation: /auth/login?return_to=%2Fany%2Fx"))
-    let wrong = try await get(gateway, "/any/x", "Accept: text/html", "Authorization: Bearer mgt_\(String(repeating: "x", count: 43))")
+    #expect(
+      status(answer) == 401 && answer.contains("WWW-Authenticate: Bearer\r\n")
+        && answer.contains("WWW-Authenticate: Basic realm=\""))
+    #expect(
+      try await get(gateway, "/any/x", "Accept: text/html").hasPrefix(
+        "HTTP/1.1 302 Found\r\nLocation: /auth/login?return_to=%2Fany%2Fx"))
+    let wrong = try await get(
+      gateway, "/any/x", "Accept: text/html", "Authorization: Bearer mgt_\(String(repeating: "x", count: 43))")
     #expect(status(wrong) == 401, "whoever sends a token is no browser")
     await gateway.stop()
   }
@@ -102,9 +119,11 @@ import Testing
     let token = try await gateway.token()
     let other = try KeyRing(master: Array(repeating: 9, count: 32))
     let foreign = AccessTokenSecret(from: SystemRandom()).text
-    #expect(other.accessTokenHash(foreign) != gateway.keys.accessTokenHash(foreign), "another gateway's hash is another one")
+    #expect(
+      other.accessTokenHash(foreign) != gateway.keys.accessTokenHash(foreign), "another gateway's hash is another one")
     let wrong = [
-      String(token.text.dropLast()), token.text + "A", token.text.replacing("mgt_", with: "MGT_"), "mgt_", "mgt_" + token.text,
+      String(token.text.dropLast()), token.text + "A", token.text.replacing("mgt_", with: "MGT_"), "mgt_",
+      "mgt_" + token.text,
       String(token.text.dropFirst(4)), foreign.reveal(), token.text.dropLast() + "=", token.text.dropLast() + " x",
     ]
     for text in wrong {
@@ -114,11 +133,14 @@ import Testing
       }
     }
     for field in [
-      "X-Token: \(token.text)", "Proxy-Authorization: Bearer \(token.text)", Self.basic("\(token.text):"), Self.basic("a:b:\(token.text)"),
+      "X-Token: \(token.text)", "Proxy-Authorization: Bearer \(token.text)", Self.basic("\(token.text):"),
+      Self.basic("a:b:\(token.text)"),
     ] {
       #expect(status(try await get(gateway, "/any/x", field)) == 401, "\(field)")
     }
-    #expect(status(try await get(gateway, "/any/x?access_token=\(token.text)&token=\(token.text)")) == 401, "not in the query")
+    #expect(
+      status(try await get(gateway, "/any/x?access_token=\(token.text)&token=\(token.text)")) == 401, "not in the query"
+    )
     #expect(upstream.all == "")
     await gateway.stop()
   }
@@ -130,10 +152,13 @@ import Testing
     let bearer = "Authorization: Bearer \(token.text)"
     let cookie = "Cookie: moongate=\(TestGateway.token)"
     for fields in [
-      [bearer, bearer], [bearer, Self.basic("any:\(token.text)")], [cookie, bearer], [cookie, Self.basic("any:\(token.text)")],
-      ["Cookie: moongate=a; moongate=b", bearer], ["Cookie: moongate=\(String(repeating: "X", count: 43))", Self.basic("any:\(token.text)")],
+      [bearer, bearer], [bearer, Self.basic("any:\(token.text)")], [cookie, bearer],
+      [cookie, Self.basic("any:\(token.text)")],
+      ["Cookie: moongate=a; moongate=b", bearer],
+      ["Cookie: moongate=\(String(repeating: "X", count: 43))", Self.basic("any:\(token.text)")],
     ] {
-      let answer = try await gateway.talk("GET /any/x HTTP/1.1\r\nHost: localhost\r\n\(fields.joined(separator: "\r\n"))\r\n\r\n")
+      let answer = try await gateway.talk(
+        "GET /any/x HTTP/1.1\r\nHost: localhost\r\n\(fields.joined(separator: "\r\n"))\r\n\r\n")
       #expect(status(answer) == 400 && answer.contains("\"code\":\"bad_request\""), "\(fields)")
     }
     #expect(upstream.all == "")
@@ -145,10 +170,13 @@ import Testing
     let token = try await gateway.token()
     let right = Data("any:\(token.text)".utf8).base64EncodedString()
     for value in [
-      "Basic", "Basic ", "Basic !!!!", "Basic \(right.dropLast())", "Basic \(right)=", "Basic \(right) ", "Basic \(right.dropLast(2))\u{7e}\u{7e}",
-      "Basic \(Data("no colon".utf8).base64EncodedString())", "Basic \(Data("nul\0:\(token.text)".utf8).base64EncodedString())",
+      "Basic", "Basic ", "Basic !!!!", "Basic \(right.dropLast())", "Basic \(right)=", "Basic \(right) ",
+      "Basic \(right.dropLast(2))\u{7e}\u{7e}",
+      "Basic \(Data("no colon".utf8).base64EncodedString())",
+      "Basic \(Data("nul\0:\(token.text)".utf8).base64EncodedString())",
       "Basic \(Data("line\r\n:\(token.text)".utf8).base64EncodedString())",
-      "Basic \(Data("\(String(repeating: "u", count: 6000)):\(token.text)".utf8).base64EncodedString())", "Basic YWI6bWd0XwB=",
+      "Basic \(Data("\(String(repeating: "u", count: 6000)):\(token.text)".utf8).base64EncodedString())",
+      "Basic YWI6bWd0XwB=",
     ] {
       let answer = try await get(gateway, "/any/x", "Authorization: \(value)")
       if value == "Basic \(right) " {
@@ -191,7 +219,9 @@ import Testing
     let old = try await gateway.token()
     let new = try await gateway.tokens.rotate("ci", overlap: .seconds(10))
     await gateway.announce(old.id)
-    for text in [old.text, new.secret.reveal()] { #expect(status(try await get(gateway, "/ci/x", "Authorization: Bearer \(text)")) == 200) }
+    for text in [old.text, new.secret.reveal()] {
+      #expect(status(try await get(gateway, "/ci/x", "Authorization: Bearer \(text)")) == 200)
+    }
     gateway.clock.advance(by: .seconds(10))
     try await Task.sleep(for: .milliseconds(10))
     #expect(status(try await get(gateway, "/ci/x", "Authorization: Bearer \(old.text)")) == 401)
@@ -199,7 +229,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a token that leaked, used from outside of the networks that it is bound to. The answer does not tell that it is right elsewhere.
+  /// Attack: a token that leaked, used from outside of the networks that it is bound to. The answer does not tell that
+  /// it is right elsewhere.
   @Test func aTokenIsBoundToItsNetworks() async throws {
     let (gateway, _) = try await gateway { $0.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] }
     let token = try await gateway.token(networks: ["203.0.113.0/24"])
@@ -222,11 +253,17 @@ import Testing
     }
     for field in [right, "Authorization: Bearer mgt_\(String(repeating: "x", count: 43))"] {
       let locked = try await get(gateway, "/any/x", field, mallory)
-      #expect(status(locked) == 429 && locked.contains("\"code\":\"too_many_attempts\"") && locked.contains("Retry-After: 900"))
+      #expect(
+        status(locked) == 429 && locked.contains("\"code\":\"too_many_attempts\"")
+          && locked.contains("Retry-After: 900"))
     }
     #expect(status(try await get(gateway, "/any/x", right, office)) == 200, "the right one from another address")
-    #expect(status(try await get(gateway, "/any/x", "Cookie: moongate=\(TestGateway.token)", mallory)) == 200, "a person at that address")
-    #expect(status(try await get(gateway, "/any/x", "Authorization: Bearer \(TestGateway.token)", mallory)) == 200, "with a session's Bearer too")
+    #expect(
+      status(try await get(gateway, "/any/x", "Cookie: moongate=\(TestGateway.token)", mallory)) == 200,
+      "a person at that address")
+    #expect(
+      status(try await get(gateway, "/any/x", "Authorization: Bearer \(TestGateway.token)", mallory)) == 200,
+      "with a session's Bearer too")
     #expect(try await gateway.store.locks(at: gateway.clock.now()).map(\.provider) == [.token])
     gateway.clock.advance(by: .seconds(900))
     try await Task.sleep(for: .milliseconds(10))
@@ -248,14 +285,16 @@ import Testing
   /// Attack: a socket that stays open after its token was revoked.
   @Test func aTunnelEndsWithItsToken() async throws {
     let upstream = try await RecordingUpstream { received in
-      received.contains("\r\n\r\n") ? .answer("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n") : nil
+      received.contains("\r\n\r\n")
+        ? .answer("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n") : nil
     }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true, tokens: .services)])
     let (token, brief) = (try await gateway.token(), try await gateway.token("brief", expires: "60s"))
     let open = { (text: String) in
       let client = try await RawClient(port: gateway.port)
       try await client.send(
-        "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer \(text)\r\n\r\n")
+        "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer \(text)\r\n\r\n"
+      )
       return client
     }
     let (revoked, expired) = (try await open(token.text), try await open(brief.text))
@@ -270,13 +309,16 @@ import Testing
     await gateway.stop()
   }
 
-  @Test(arguments: ForwardAuthTests.dialects) func forwardAuthTakesTokensAndSaysWhatBecomesOfThem(_ dialect: String) async throws {
+  @Test(arguments: ForwardAuthTests.dialects) func forwardAuthTakesTokensAndSaysWhatBecomesOfThem(_ dialect: String)
+    async throws
+  {
     let (gateway, _) = try await gateway { $0.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] }
     let token = try await gateway.token()
     let ask = { (path: String, more: String) in
       try await gateway.talk(ForwardAuthTests.text(ForwardAuthTests.question(dialect, "GET", path), more))
     }
-    let removed = dialect == "envoy" ? "X-Envoy-Auth-Headers-To-Remove: authorization\r\n" : "X-Moongate-Authorization: remove\r\n"
+    let removed =
+      dialect == "envoy" ? "X-Envoy-Auth-Headers-To-Remove: authorization\r\n" : "X-Moongate-Authorization: remove\r\n"
     for field in ["Authorization: Bearer \(token.text)\r\n", Self.basic("any:\(token.text)") + "\r\n"] {
       let yes = try await ask("/any/x", field)
       #expect(status(yes) == 200 && yes.contains("Remote-User: token:ci\r\n") && !yes.contains("mgt_"))
@@ -285,7 +327,9 @@ import Testing
       #expect(status(open) == 200 && (dialect == "traefik" ? !open.contains("Authorization:") : open.contains(removed)))
     }
     let own = try await ask("/open/x", Self.basic("me:secret") + "\r\n")
-    #expect(dialect == "traefik" ? own.contains(Self.basic("me:secret")) : !own.contains("uthorization"), "what is the service's own is passed on")
+    #expect(
+      dialect == "traefik" ? own.contains(Self.basic("me:secret")) : !own.contains("uthorization"),
+      "what is the service's own is passed on")
     let no = try await ask("/any/x", "Authorization: Bearer mgt_\(String(repeating: "x", count: 43))\r\n")
     #expect(status(no) == 401 && no.contains("WWW-Authenticate: Basic realm="))
     #expect(!(try await ask("/people/x", "")).contains("WWW-Authenticate"))

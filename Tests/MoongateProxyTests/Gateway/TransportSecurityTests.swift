@@ -14,10 +14,12 @@ import Testing
   private func gateway(_ settings: GatewaySettings, upstream: Int) async throws -> TestGateway {
     try await TestGateway(
       routes: [
-        .test("/open/**", ports: [upstream], open: true), .test("/down/**", ports: [1], open: true), .test("/in/**", ports: [upstream]),
+        .test("/open/**", ports: [upstream], open: true), .test("/down/**", ports: [1], open: true),
+        .test("/in/**", ports: [upstream]),
         .test("/no/**", ports: [upstream], decide: Self.decide),
       ],
-      settings: settings, verdicts: [Self.decide: { _ in .deny("not_today") }], page: { refusal, _, _ in "<p>\(refusal.code.name)</p>" })
+      settings: settings, verdicts: [Self.decide: { _ in .deny("not_today") }],
+      page: { refusal, _, _ in "<p>\(refusal.code.name)</p>" })
   }
 
   private func settings(isSecure: Bool = true, hsts: Duration? = GatewaySettings.usualHSTS) -> GatewaySettings {
@@ -33,11 +35,16 @@ import Testing
 
   /// Refusals of all kinds, redirects, pages, the API, and answers to proxies that ask.
   static let own: [(String, String)] = [
-    ("GET /in/x HTTP/1.1\r\nHost: localhost\r\n\r\n", "401"), ("GET /in/x HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n", "302"),
-    ("GET /no/x HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n", "403"), ("GET /down/x HTTP/1.1\r\nHost: localhost\r\n\r\n", "502"),
-    ("GET /nowhere HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n", "404"), ("GET /a//b HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"),
-    ("rubbish\r\n\r\n", "400"), ("GET / HTTP/3.0\r\nHost: localhost\r\n\r\n", "505"), ("TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"),
-    ("GET /auth/login HTTP/1.1\r\nHost: localhost\r\n\r\n", "200"), ("GET /auth/login?lead=/open/x HTTP/1.1\r\nHost: localhost\r\n\r\n", "303"),
+    ("GET /in/x HTTP/1.1\r\nHost: localhost\r\n\r\n", "401"),
+    ("GET /in/x HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n", "302"),
+    ("GET /no/x HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n", "403"),
+    ("GET /down/x HTTP/1.1\r\nHost: localhost\r\n\r\n", "502"),
+    ("GET /nowhere HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n", "404"),
+    ("GET /a//b HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"),
+    ("rubbish\r\n\r\n", "400"), ("GET / HTTP/3.0\r\nHost: localhost\r\n\r\n", "505"),
+    ("TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"),
+    ("GET /auth/login HTTP/1.1\r\nHost: localhost\r\n\r\n", "200"),
+    ("GET /auth/login?lead=/open/x HTTP/1.1\r\nHost: localhost\r\n\r\n", "303"),
     ("GET /api/auth/session HTTP/1.0\r\nHost: localhost\r\n\r\n", "200"),
     ("GET /auth/forward/nginx HTTP/1.1\r\nHost: m\r\n\(question)/in/x\r\n\(cookie)\r\n", "200"),
     ("GET /auth/forward/nginx HTTP/1.1\r\nHost: m\r\n\(question)/open/x\r\n\r\n", "200"),
@@ -68,7 +75,9 @@ import Testing
   @Test func anUpstreamsAnswerIsItsOwn() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway(settings(), upstream: upstream.port)
-    #expect(!(try await gateway.talk("GET /open/x HTTP/1.1\r\nHost: localhost\r\n\r\n")).contains("Strict-Transport-Security"))
+    #expect(
+      !(try await gateway.talk("GET /open/x HTTP/1.1\r\nHost: localhost\r\n\r\n")).contains("Strict-Transport-Security")
+    )
     await gateway.stop()
   }
 
@@ -77,7 +86,8 @@ import Testing
     let gateway = try await gateway(settings(), upstream: 1)
     let request = "GET /auth/forward/nginx HTTP/1.1\r\nHost: m\r\n\(Self.question)/in/x\r\n\(Self.cookie)\r\n"
     #expect(try await gateway.talk(request).contains(Self.line))
-    var next = TestGeneration(gateway: settings(hsts: .seconds(60)), routes: [.test("/in/**", ports: [1])], flows: [], policies: [])
+    var next = TestGeneration(
+      gateway: settings(hsts: .seconds(60)), routes: [.test("/in/**", ports: [1])], flows: [], policies: [])
     next.id = "next"
     gateway.active.activate(next, at: gateway.clock.now())
     #expect(try await gateway.talk(request).contains("\r\nStrict-Transport-Security: max-age=60\r\n"))
@@ -86,26 +96,34 @@ import Testing
 
   // MARK: policies that fail
 
-  /// `decide` fails for every request; the log says so once, by file and line, and each refusal is found by its decision.
+  /// `decide` fails for every request; the log says so once, by file and line, and each refusal is found by its
+  /// decision.
   @Test func aFailingDecideIsInTheLogOnce() async throws {
-    let fault = PolicyFault(kind: .error, location: SourceLocation(file: "routes.lua", line: 9), message: "attempt to index a nil value")
+    let fault = PolicyFault(
+      kind: .error, location: SourceLocation(file: "routes.lua", line: 9), message: "attempt to index a nil value")
     let decide = FunctionName("routes[1].decide")
     let gateway = try await TestGateway(
-      routes: [.test("/in/**", ports: [1], decide: decide)], settings: settings(isSecure: false), verdicts: [decide: { _ in .fault(fault) }])
+      routes: [.test("/in/**", ports: [1], decide: decide)], settings: settings(isSecure: false),
+      verdicts: [decide: { _ in .fault(fault) }])
     var decisions: Set<String> = []
     let direct = "GET /in/x HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(TestGateway.token)\r\n\r\n"
-    let asked = "GET /auth/forward/nginx HTTP/1.1\r\nHost: m\r\n\(Self.question)/in/x\r\nCookie: moongate=\(TestGateway.token)\r\n\r\n"
+    let asked =
+      "GET /auth/forward/nginx HTTP/1.1\r\nHost: m\r\n\(Self.question)/in/x\r\nCookie: moongate=\(TestGateway.token)\r\n\r\n"
     for request in [direct, direct, asked, direct] {
       let answer = try await gateway.talk(request)
       #expect(answer.hasPrefix("HTTP/1.1 503 ") && answer.contains("\"code\":\"policy_error\""), "\(answer)")
       let id = try #require(answer.firstMatch(of: /"decision_id":"(dc_[A-Za-z0-9_-]+)"/)).1
-      #expect(try await gateway.audit.event(DecisionID(text: String(id)))?.detail["fault"] == "routes.lua:9: attempt to index a nil value")
+      #expect(
+        try await gateway.audit.event(DecisionID(text: String(id)))?.detail["fault"]
+          == "routes.lua:9: attempt to index a nil value")
       decisions.insert(String(id))
     }
     #expect(decisions.count == 4)
     let lines = gateway.log.lines.filter { $0.hasPrefix("error a policy failed") }
     #expect(lines.count == 1)
-    #expect(lines.first?.contains("fault=routes.lua:9: attempt to index a nil value rule=routes[1].decide") == true, "\(lines)")
+    #expect(
+      lines.first?.contains("fault=routes.lua:9: attempt to index a nil value rule=routes[1].decide") == true,
+      "\(lines)")
     #expect(decisions.contains { lines.first?.contains("decision=\($0) ") == true })
     gateway.clock.advance(by: .seconds(60))
     _ = try await gateway.talk(direct)

@@ -17,7 +17,8 @@ import Testing
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(
       routes: [
-        .test("/both/**", ports: [gone.port, upstream.port], open: true), .test("/gone/**", ports: [gone.port], open: true),
+        .test("/both/**", ports: [gone.port, upstream.port], open: true),
+        .test("/gone/**", ports: [gone.port], open: true),
       ])
     for _ in 0..<6 { #expect(try await get(gateway, "/both/x", method: "POST").hasPrefix("HTTP/1.1 200")) }
     let answer = try await get(gateway, "/gone/x")
@@ -47,7 +48,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "Content-Length: 100\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n64\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+    "Content-Length: 100\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n64\r\nhalf",
+    "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
   ])
   func oneThatDiesInsideItsAnswerClosesTheClientUnfinished(_ rest: String) async throws {
     let upstream = try await RecordingUpstream { _ in .answerAndClose("HTTP/1.1 200 OK\r\n\(rest)") }
@@ -80,13 +82,18 @@ import Testing
   /// Attack: an upstream that sends a body where none may be. It would be taken for somebody else's answer.
   @Test(
     arguments: [
-      ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false), ("HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false),
+      ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false),
+      ("HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false),
       ("GET", "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", false),
       ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", false),
-      ("GET", "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", false), ("GET", "HTTP/1.1 204 No Content\r\n\r\n", true),
-      ("GET", "HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n", true), ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
+      ("GET", "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", false),
+      ("GET", "HTTP/1.1 204 No Content\r\n\r\n", true),
+      ("GET", "HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n", true),
+      ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
       ("GET", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
-    ]) func whereABodyCouldFollowAllTheSameTheConnectionIsNotUsedAgain(_ method: String, _ says: String, _ isUsedAgain: Bool) async throws
+    ]) func whereABodyCouldFollowAllTheSameTheConnectionIsNotUsedAgain(
+      _ method: String, _ says: String, _ isUsedAgain: Bool
+    ) async throws
   {
     let upstream = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .answer(says) : nil }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
@@ -99,11 +106,13 @@ import Testing
     await gateway.stop()
   }
 
-  /// Megabytes wait in the system's buffers when the gateway has written the last byte: as long as they move, nobody is silent.
+  /// Megabytes wait in the system's buffers when the gateway has written the last byte: as long as they move, nobody is
+  /// silent.
   @Test func whoReadsSlowlyIsNotSilent() async throws {
     let size = 6_000_000
     let upstream = try SlowReader(size: size, pause: 0.02)
-    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(300))])
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(300))]
+    )
     let client = try await RawClient(port: gateway.port)
     try await client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
     try await client.send([UInt8](repeating: 0x61, count: size))
@@ -115,7 +124,8 @@ import Testing
   /// And who stops reading is.
   @Test func whoStopsReadingIsSilent() async throws {
     let upstream = try SlowReader(size: 6_000_000, pause: 0.02, stopsAfter: 500_000)
-    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(300))])
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(300))]
+    )
     let client = try await RawClient(port: gateway.port)
     try await client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 6000000\r\n\r\n")
     _ = try await client.sendUntilBlocked([UInt8](repeating: 0x61, count: 1000), times: 6000)
@@ -136,10 +146,12 @@ import Testing
   @Test func whatComesUnaskedIsNobodysAnswer() async throws {
     let upstream = try await RecordingUpstream { received in
       RecordingUpstream.isComplete(received)
-        ? .answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil") : nil
+        ? .answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+        : nil
     }
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
-    let answer = try await gateway.talk("GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n", answers: 2)
+    let answer = try await gateway.talk(
+      "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n", answers: 2)
     #expect(answer.components(separatedBy: "\r\n\r\nok").count == 3 && !answer.contains("evil"))
     await gateway.stop()
   }
@@ -148,7 +160,8 @@ import Testing
     let upstream = try await RecordingUpstream { received in
       received.contains("/stall") ? .answer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal") : .silence
     }
-    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(400))])
+    let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(400))]
+    )
     let answer = try await get(gateway)
     #expect(answer.hasPrefix("HTTP/1.1 504 Gateway Timeout") && answer.contains("\"code\":\"upstream_timeout\""))
     let stalled = try await gateway.talkToEnd("GET /stall HTTP/1.1\r\nHost: h\r\n\r\n")

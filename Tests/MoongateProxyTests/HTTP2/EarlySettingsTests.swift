@@ -28,8 +28,10 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 9, 24, 33, 38, 1000]) func theAcknowledgementComesFirst(piece: Int) throws {
-    let sent = Self.magic + Self.settings + Self.headers + Self.data + Self.acknowledgement + Self.headers + Self.acknowledgement
-    let wanted = Self.magic + Self.settings + Self.acknowledgement + Self.headers + Self.data + Self.headers + Self.acknowledgement
+    let sent =
+      Self.magic + Self.settings + Self.headers + Self.data + Self.acknowledgement + Self.headers + Self.acknowledgement
+    let wanted =
+      Self.magic + Self.settings + Self.acknowledgement + Self.headers + Self.data + Self.headers + Self.acknowledgement
     #expect(try passed(sent, piece: piece) == wanted)
   }
 

@@ -15,7 +15,8 @@ import Testing
 
   private func onOneThread(_ gateway: TestGateway, _ body: (EmbeddedChannel) throws -> Void) throws {
     let channel = EmbeddedChannel()
-    try channel.pipeline.syncOperations.addHandler(TLSEntrance(loop: gateway.proxy.loop(for: channel.eventLoop)) { _ in })
+    try channel.pipeline.syncOperations.addHandler(
+      TLSEntrance(loop: gateway.proxy.loop(for: channel.eventLoop)) { _ in })
     channel.connect(to: try SocketAddress(ipAddress: "192.0.2.1", port: 1), promise: nil)
     channel.pipeline.fireUserInboundEventTriggered(TLSUserEvent.handshakeCompleted(negotiatedProtocol: "h2"))
     defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
@@ -44,7 +45,8 @@ import Testing
     var block = ByteBuffer()
     let fields = [(":method", "GET"), (":scheme", "https"), (":authority", "h"), (":path", "/../x")] + more
     try encoder.encode(headers: HPACKHeaders(fields), to: &block)
-    return ByteBuffer(bytes: [0, 0, UInt8(block.readableBytes), 1, flags, 0, 0, 0, stream] + Array(block.readableBytesView))
+    return ByteBuffer(
+      bytes: [0, 0, UInt8(block.readableBytes), 1, flags, 0, 0, 0, stream] + Array(block.readableBytesView))
   }
 
   @Test func aMinuteWithoutAStreamEndsTheConnectionInTwoSteps() async throws {
@@ -84,8 +86,11 @@ import Testing
       var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
       var block = ByteBuffer()
       try encoder.encode(
-        headers: HPACKHeaders([(":method", "POST"), (":scheme", "https"), (":authority", "h"), (":path", "/auth/login")]), to: &block)
-      try channel.writeInbound(ByteBuffer(bytes: [0, 0, UInt8(block.readableBytes), 1, 4, 0, 0, 0, 1] + Array(block.readableBytesView)))
+        headers: HPACKHeaders([
+          (":method", "POST"), (":scheme", "https"), (":authority", "h"), (":path", "/auth/login"),
+        ]), to: &block)
+      try channel.writeInbound(
+        ByteBuffer(bytes: [0, 0, UInt8(block.readableBytes), 1, 4, 0, 0, 0, 1] + Array(block.readableBytesView)))
       channel.embeddedEventLoop.advanceTime(by: .milliseconds(9900))
       #expect(try !frames(channel).types.contains(1))
       channel.embeddedEventLoop.advanceTime(by: .milliseconds(300))

@@ -18,11 +18,14 @@ import Testing
 
   @Test func aBodyOfUnknownLengthIsChunked() {
     #expect(write(plain, isWhole: false)?.hasSuffix("\r\ntransfer-encoding: chunked\r\n\r\n") == true)
-    #expect(write(plain + [("content-length", "5")], isWhole: false)?.hasSuffix("\r\ncontent-length: 5\r\n\r\n") == true)
+    #expect(
+      write(plain + [("content-length", "5")], isWhole: false)?.hasSuffix("\r\ncontent-length: 5\r\n\r\n") == true)
   }
 
   @Test func crumbsAreJoined() {
-    #expect(write(plain + [("cookie", "a=1"), ("x", "y"), ("cookie", "b=2; c=3")])?.contains("cookie: a=1; b=2; c=3\r\n") == true)
+    #expect(
+      write(plain + [("cookie", "a=1"), ("x", "y"), ("cookie", "b=2; c=3")])?.contains("cookie: a=1; b=2; c=3\r\n")
+        == true)
   }
 
   /// Two hosts are written as two, which no reader of heads lets pass; the same one twice is one.
@@ -34,19 +37,25 @@ import Testing
   }
 
   @Test(arguments: [
-    ("x", "a\r\nb: c"), ("x", "a\nb"), ("x", "a\0"), ("X", "upper case"), ("a b", "c"), ("a:", "c"), ("", "c"), ("connection", "close"),
-    ("transfer-encoding", "chunked"), ("upgrade", "websocket"), ("keep-alive", "5"), ("proxy-connection", "close"), (":path", "/twice"),
+    ("x", "a\r\nb: c"), ("x", "a\nb"), ("x", "a\0"), ("X", "upper case"), ("a b", "c"), ("a:", "c"), ("", "c"),
+    ("connection", "close"),
+    ("transfer-encoding", "chunked"), ("upgrade", "websocket"), ("keep-alive", "5"), ("proxy-connection", "close"),
+    (":path", "/twice"),
     (":protocol", "websocket"), (":other", "x"), ("cookie", "a\r\nb"), ("host", "a\nb"),
     ("x", " a"), ("x", "a "), ("x", "\ta"), ("x", "a\t"), ("x", " "), ("cookie", "a=1 "), ("host", " a.example"),
   ]) func malformed(name: String, value: String) {
     #expect(write(plain + [(name, value)]) == nil)
   }
 
-  @Test(arguments: ["", "/a b", "/a\r\n", "/a\tb", "/\u{e4}", "/\u{7f}"]) func targetsThatWouldChangeTheLine(path: String) {
+  @Test(arguments: ["", "/a b", "/a\r\n", "/a\tb", "/\u{e4}", "/\u{7f}"]) func targetsThatWouldChangeTheLine(
+    path: String
+  ) {
     #expect(write([plain[0], plain[1], plain[2], (":path", path)]) == nil)
   }
 
-  @Test(arguments: ["", "G T", "GET / HTTP/1.1\r\nx: y\r\n\r\nGET", "G\u{e9}T"]) func methodsThatWouldChangeTheLine(method: String) {
+  @Test(arguments: ["", "G T", "GET / HTTP/1.1\r\nx: y\r\n\r\nGET", "G\u{e9}T"]) func methodsThatWouldChangeTheLine(
+    method: String
+  ) {
     #expect(write([(":method", method), plain[1], plain[2], plain[3]]) == nil)
   }
 }

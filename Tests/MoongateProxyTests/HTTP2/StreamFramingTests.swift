@@ -17,7 +17,8 @@ import Testing
   }
 
   private func send(_ text: String, end: Bool = false) throws -> String {
-    try channel.writeInbound(HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(ByteBuffer(string: text)), endStream: end)))
+    try channel.writeInbound(
+      HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(ByteBuffer(string: text)), endStream: end)))
     return try inbound()
   }
 
@@ -38,7 +39,8 @@ import Testing
     while let frame = try channel.readOutbound(as: HTTP2Frame.FramePayload.self) {
       switch frame {
       case .headers(let headers):
-        found.append(headers.headers.map { "\($0.name)=\($0.value)" }.joined(separator: " ") + (headers.endStream ? " end" : ""))
+        found.append(
+          headers.headers.map { "\($0.name)=\($0.value)" }.joined(separator: " ") + (headers.endStream ? " end" : ""))
       case .data(let data):
         guard case .byteBuffer(let bytes) = data.data else { continue }
         found.append("'\(String(buffer: bytes))'" + (data.endStream ? " end" : ""))
@@ -58,10 +60,15 @@ import Testing
   @Test func chunksEndWithAnEmptyFrame() throws {
     _ = try ask()
     #expect(
-      try answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "5\r\nhello\r\n", "0\r\n\r\n") == [":status=200", "'hello'", "'' end"])
+      try answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "5\r\nhello\r\n", "0\r\n\r\n") == [
+        ":status=200", "'hello'", "'' end",
+      ])
   }
 
-  @Test(arguments: ["HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n"])
+  @Test(arguments: [
+    "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 304 Not Modified\r\n\r\n",
+  ])
   func whatHasNoBodyIsOneFrame(text: String) throws {
     _ = try ask()
     let found = try answer(text)
@@ -98,7 +105,8 @@ import Testing
 
   @Test func trailersEndTheBodyAndNoMore() throws {
     _ = try ask("POST", end: false)
-    try channel.writeInbound(HTTP2Frame.FramePayload.headers(.init(headers: HPACKHeaders([("remote-user", "root")]), endStream: true)))
+    try channel.writeInbound(
+      HTTP2Frame.FramePayload.headers(.init(headers: HPACKHeaders([("remote-user", "root")]), endStream: true)))
     #expect(try inbound() == "0\r\n\r\n")
   }
 

@@ -10,7 +10,8 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct AddressLimitTests {
   private func settings(connections: Int? = nil, requests: Int? = nil, trusted: Bool = false) -> GatewaySettings {
     var settings = GatewaySettings.test()
-    settings.connectionLimits = ConnectionLimits(connections: 100, connectionsPerAddress: connections, requestsPerSecondPerAddress: requests)
+    settings.connectionLimits = ConnectionLimits(
+      connections: 100, connectionsPerAddress: connections, requestsPerSecondPerAddress: requests)
     if trusted { settings.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] }
     return settings
   }
@@ -59,10 +60,14 @@ import Testing
 
   @Test func behindATrustedProxyEachClientCounts() async throws {
     let gateway = try await TestGateway(routes: [], settings: settings(requests: 1, trusted: true))
-    let ask = { (address: String) in "GET / HTTP/1.1\r\nHost: h\r\n\(address.isEmpty ? "" : "X-Forwarded-For: \(address)\r\n")\r\n" }
+    let ask = { (address: String) in
+      "GET / HTTP/1.1\r\nHost: h\r\n\(address.isEmpty ? "" : "X-Forwarded-For: \(address)\r\n")\r\n"
+    }
     let addresses = [
-      ("203.0.113.1", 404), ("203.0.113.1", 429), ("evil, 203.0.113.1, 127.0.0.1", 429), ("203.0.113.2", 404), ("2001:db8::1", 404),
-      ("2001:db8::ffff", 429), ("2001:db8:0:1::1", 404), ("::ffff:203.0.113.2", 429), ("", 404), ("", 404), ("127.0.0.1", 404), ("rubbish", 404),
+      ("203.0.113.1", 404), ("203.0.113.1", 429), ("evil, 203.0.113.1, 127.0.0.1", 429), ("203.0.113.2", 404),
+      ("2001:db8::1", 404),
+      ("2001:db8::ffff", 429), ("2001:db8:0:1::1", 404), ("::ffff:203.0.113.2", 429), ("", 404), ("", 404),
+      ("127.0.0.1", 404), ("rubbish", 404),
     ]
     let answers = try await gateway.talk(addresses.map { ask($0.0) }.joined(), answers: addresses.count)
     let statuses = answers.components(separatedBy: "HTTP/1.1 ").dropFirst().map { Int($0.prefix(3)) }
@@ -79,11 +84,14 @@ import Testing
     for step in 0..<20_000 {
       now +=
         step % 500 == 0
-        ? UInt64.random(in: 0..<1_500_000_000, using: &random) : UInt64.random(in: 0..<(2_000_000_000 / UInt64(limit * 2)), using: &random)
+        ? UInt64.random(in: 0..<1_500_000_000, using: &random)
+        : UInt64.random(in: 0..<(2_000_000_000 / UInt64(limit * 2)), using: &random)
       if use.ask(limit: limit, at: .uptimeNanoseconds(now)) { accepted.append(now) }
     }
     #expect(accepted.count > 100)
-    for index in accepted.indices.dropFirst(limit) { #expect(accepted[index] - accepted[index - limit] >= 1_000_000_000) }
+    for index in accepted.indices.dropFirst(limit) {
+      #expect(accepted[index] - accepted[index - limit] >= 1_000_000_000)
+    }
     // And it is not much stricter than it says: after a second and a slot all of it is there again.
     let later = NIODeadline.uptimeNanoseconds(now + 1_050_000_000)
     #expect((0..<limit + 5).filter { _ in use.ask(limit: limit, at: later) }.count == limit)
@@ -102,7 +110,8 @@ import Testing
       now += 5_000_000_000
     }
     #expect(table.count < 30_000)
-    let again = table.connect(try #require(ClientAddress(bytes: [192, 0, 2, 1])), limit: 1, at: .uptimeNanoseconds(now))
+    let again = table.connect(
+      try #require(ClientAddress(bytes: [192, 0, 2, 1])), limit: 1, at: .uptimeNanoseconds(now))
     #expect(kept.isWithin && !again.isWithin && kept.use === again.use)
   }
 }

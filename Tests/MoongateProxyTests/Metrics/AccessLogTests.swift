@@ -10,7 +10,8 @@ import Testing
 @Suite struct AccessLogTests {
   private func entry(_ outcome: Outcome = .passed) -> AccessLines.Entry {
     AccessLines.Entry(
-      at: Timestamp(milliseconds: 1_795_226_400_007), client: .unspecified, wire: .http1, status: 200, outcome: outcome, answerBytes: 5,
+      at: Timestamp(milliseconds: 1_795_226_400_007), client: .unspecified, wire: .http1, status: 200, outcome: outcome,
+      answerBytes: 5,
       nanoseconds: 1_204_567, route: "/**", account: "ac_1", decision: nil, trace: nil)
   }
 
@@ -30,7 +31,9 @@ import Testing
 
   @Test func aLine() throws {
     let line = try line("GET /a/b?secret=1 HTTP/1.1\r\nHost: App.example:1\r\n\r\n")
-    #expect(line["path"] as? String == "/a/b" && line["host"] as? String == "App.example:1" && line["method"] as? String == "GET")
+    #expect(
+      line["path"] as? String == "/a/b" && line["host"] as? String == "App.example:1"
+        && line["method"] as? String == "GET")
     #expect(line["time"] as? String == "2026-11-21T02:00:00.007Z")
     #expect(line["ms"] as? Double == 1.204 && line["bytes"] as? Int == 5 && line["account"] as? String == "ac_1")
     #expect(line["decision"] == nil && line["trace"] == nil)
@@ -50,7 +53,8 @@ import Testing
   }
 
   @Test func longPathsAreCut() throws {
-    let path = try #require(try line("GET /\(String(repeating: "a", count: 5000)) HTTP/1.1\r\nHost: a\r\n\r\n")["path"] as? String)
+    let path = try #require(
+      try line("GET /\(String(repeating: "a", count: 5000)) HTTP/1.1\r\nHost: a\r\n\r\n")["path"] as? String)
     #expect(path.count == 1024)
   }
 

@@ -10,11 +10,14 @@ import Testing
   private let clock = ManualClock()
   private let captured = CapturedLog()
 
-  private func report(_ log: UpstreamFailureLog, _ cause: UpstreamFailureLog.Cause = .timeout, upstream: String = "http://one:1") {
+  private func report(
+    _ log: UpstreamFailureLog, _ cause: UpstreamFailureLog.Cause = .timeout, upstream: String = "http://one:1"
+  ) {
     log.report(cause, upstream: upstream, route: "/", reason: cause.words, decision: DecisionID(text: "dc_1"))
   }
 
-  /// Attack: requests for a service that is down, as many as somebody sends: the disk would be full of lines that say so.
+  /// Attack: requests for a service that is down, as many as somebody sends: the disk would be full of lines that say
+  /// so.
   @Test func anUpstreamIsToldOnceAMinuteWithACount() {
     let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
     for _ in 0..<1_000 { report(log) }
@@ -26,7 +29,10 @@ import Testing
     clock.advance(by: .seconds(61))
     log.tellSuppressed()
     let last = captured.lines.filter { $0.contains("an upstream went on failing") }
-    #expect(last.count == 1 && last.allSatisfy { $0.contains("999") && $0.contains("http://one:1") && $0.contains("it does not answer") }, "\(last)")
+    #expect(
+      last.count == 1
+        && last.allSatisfy { $0.contains("999") && $0.contains("http://one:1") && $0.contains("it does not answer") },
+      "\(last)")
     report(log)
     #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 4)
   }
@@ -36,10 +42,12 @@ import Testing
     let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
     for _ in 0..<10 { log.passedOver(.unreachable, upstream: "http://one:1", route: "/") }
     report(log, .unreachable)
-    #expect(captured.lines.filter { $0.contains("an upstream was passed over") && $0.contains("http://one:1") }.count == 1)
+    #expect(
+      captured.lines.filter { $0.contains("an upstream was passed over") && $0.contains("http://one:1") }.count == 1)
     #expect(captured.lines.count == 2)
     clock.advance(by: .seconds(61))
     log.tellSuppressed()
-    #expect(captured.lines.filter { $0.contains("an upstream went on being passed over") && $0.contains("9") }.count == 1)
+    #expect(
+      captured.lines.filter { $0.contains("an upstream went on being passed over") && $0.contains("9") }.count == 1)
   }
 }

@@ -30,7 +30,9 @@ final class FakeSessions: SessionStore {
     set { state.withLock { $0.findsNothing = newValue } }
   }
 
-  func put(_ token: String, _ snapshot: SessionSnapshot) { state.withLock { $0.sessions[TokenHash(of: token.utf8)] = snapshot } }
+  func put(_ token: String, _ snapshot: SessionSnapshot) {
+    state.withLock { $0.sessions[TokenHash(of: token.utf8)] = snapshot }
+  }
 
   /// Puts an account's session in place of the one that there is, and tells of a change of the account.
   func change(_ token: String, _ snapshot: SessionSnapshot) {
@@ -84,13 +86,17 @@ final class FakeSessions: SessionStore {
 
   func sessions(of account: String) async throws(StoreFault) -> [Session] { [] }
 
-  func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) { state.withLock { $0.touched.merge(seen) { max($0, $1) } } }
+  func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) {
+    state.withLock { $0.touched.merge(seen) { max($0, $1) } }
+  }
 
   func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges {
     let (changes, isDown) = state.withLock { ($0.changes, $0.isDown) }
     if isDown { throw StoreFault("down") }
     let new = sequence == .max ? [] : Array(changes.dropFirst(Int(sequence)))
-    return SessionChanges(latest: Int64(changes.count), tokens: new.flatMap(\.tokens), accounts: new.flatMap(\.accounts), isIncomplete: false)
+    return SessionChanges(
+      latest: Int64(changes.count), tokens: new.flatMap(\.tokens), accounts: new.flatMap(\.accounts),
+      isIncomplete: false)
   }
 }
 
@@ -99,6 +105,8 @@ final class FakeAudit: AuditStore {
   private let kept = Mutex<[AuditEvent]>([])
 
   func append(_ events: [AuditEvent]) async throws(StoreFault) { kept.withLock { $0 += events } }
-  func events(limit: Int) async throws(StoreFault) -> [AuditEvent] { kept.withLock { Array($0.reversed().prefix(limit)) } }
+  func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {
+    kept.withLock { Array($0.reversed().prefix(limit)) }
+  }
   func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { kept.withLock { $0.first { $0.id == id } } }
 }

@@ -32,7 +32,9 @@ final class RawClient: Sendable {
     try await Self.run {
       var sent = 0
       while sent < bytes.count {
-        let count = bytes[sent...].withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+        let count = bytes[sent...].withUnsafeBytes {
+          Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
         guard count > 0 else { return }
         sent += count
       }
@@ -68,7 +70,9 @@ final class RawClient: Sendable {
 
   /// Reads until the condition holds, the connection ends, or the time is over.
   /// - Returns: what came, and whether the connection ended.
-  func read(for seconds: Double = 5, until done: @escaping @Sendable (String) -> Bool = { _ in false }) async throws -> (text: String, ended: Bool) {
+  func read(for seconds: Double = 5, until done: @escaping @Sendable (String) -> Bool = { _ in false }) async throws
+    -> (text: String, ended: Bool)
+  {
     let descriptor = descriptor
     return try await Self.run {
       var got: [UInt8] = []

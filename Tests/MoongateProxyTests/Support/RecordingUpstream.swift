@@ -39,7 +39,9 @@ final class RecordingUpstream: Sendable {
     let head = received[..<end.lowerBound].lowercased()
     let body = received[end.upperBound...]
     if head.contains("transfer-encoding: chunked") { return body.hasSuffix("0\r\n\r\n") }
-    if let length = head.range(of: "content-length: ") { return body.utf8.count >= Int(head[length.upperBound...].prefix { $0.isNumber }) ?? 0 }
+    if let length = head.range(of: "content-length: ") {
+      return body.utf8.count >= Int(head[length.upperBound...].prefix { $0.isNumber }) ?? 0
+    }
     return true
   }
 
@@ -50,7 +52,9 @@ final class RecordingUpstream: Sendable {
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .childChannelOption(.allowRemoteHalfClosure, value: false)
       .childChannelInitializer { channel in
-        channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(ScriptHandler(script, log)) }
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(ScriptHandler(script, log))
+        }
       }
       .bind(host: "127.0.0.1", port: port).get()
     self.port = channel.localAddress?.port ?? 0

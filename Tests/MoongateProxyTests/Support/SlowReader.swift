@@ -6,7 +6,8 @@ import Synchronization
   import Glibc
 #endif
 
-/// An upstream that reads one request a little at a time, by a thread of its own, and answers it when all of it is there.
+/// An upstream that reads one request a little at a time, by a thread of its own, and answers it when all of it is
+/// there.
 final class SlowReader: Sendable {
   let port: Int
   private let listener: Int32
@@ -21,10 +22,14 @@ final class SlowReader: Sendable {
     var room: Int32 = 256 * 1024
     setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size))
     let address = try SocketAddress(ipAddress: "127.0.0.1", port: 0)
-    guard address.withSockAddr({ bind(listener, $0, socklen_t($1)) }) == 0, listen(listener, 8) == 0 else { throw POSIXError(.EADDRINUSE) }
+    guard address.withSockAddr({ bind(listener, $0, socklen_t($1)) }) == 0, listen(listener, 8) == 0 else {
+      throw POSIXError(.EADDRINUSE)
+    }
     var bound = [UInt8](repeating: 0, count: 128)
     var length = socklen_t(bound.count)
-    bound.withUnsafeMutableBytes { bytes in _ = bytes.withMemoryRebound(to: sockaddr.self) { getsockname(listener, $0.baseAddress, &length) } }
+    bound.withUnsafeMutableBytes { bytes in
+      _ = bytes.withMemoryRebound(to: sockaddr.self) { getsockname(listener, $0.baseAddress, &length) }
+    }
     // An IPv4 address: family, then the port in network order.
     port = Int(bound[2]) << 8 | Int(bound[3])
     Thread.detachNewThread {

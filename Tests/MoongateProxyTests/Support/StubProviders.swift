@@ -5,7 +5,10 @@ import MoongateSDK
 struct StubPad: FullProvider {
   let descriptor = ProviderDescriptor(
     name: "pin", beginFields: [],
-    submitFields: [InputField(name: "pin", kind: .digits, length: 6), InputField(name: "new_pin", kind: .digits, length: 6, isRequired: false)],
+    submitFields: [
+      InputField(name: "pin", kind: .digits, length: 6),
+      InputField(name: "new_pin", kind: .digits, length: 6, isRequired: false),
+    ],
     settings: [], policy: PolicySource(file: "stub.lua", text: ""), identifierKinds: [],
     presentation: .digitPad(count: 6, current: "pin", new: "new_pin"), page: "pin")
 
@@ -18,7 +21,8 @@ struct StubPad: FullProvider {
 /// A provider of codes by mail with a page of its own, that sends nothing.
 struct StubMail: CodeProvider {
   let descriptor = ProviderDescriptor(
-    name: "email_code", beginFields: [InputField(name: "email", kind: .email)], submitFields: [InputField(name: "code", kind: .digits)], settings: [],
+    name: "email_code", beginFields: [InputField(name: "email", kind: .email)],
+    submitFields: [InputField(name: "code", kind: .digits)], settings: [],
     policy: PolicySource(file: "stub.lua", text: ""), identifierKinds: [.email], page: "email")
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try input.email() }

@@ -44,9 +44,11 @@ final class TestGateway: Sendable {
     store = try MemoryStore.make()
     proxy = Proxy(
       ProxyDependencies(
-        generation: active, sessions: SessionDirectory(store: sessions, clock: clock), watch: watch, activity: sessions, keys: keys, clock: clock,
+        generation: active, sessions: SessionDirectory(store: sessions, clock: clock), watch: watch, activity: sessions,
+        keys: keys, clock: clock,
         random: SeededRandom(), audit: audit, logger: logger, providers: try ProviderRegistry([StubPad(), StubMail()]),
-        tokens: AccessTokenDirectory(store: store, generations: active, keys: keys, clock: clock, random: SystemRandom(), logger: logger)),
+        tokens: AccessTokenDirectory(
+          store: store, generations: active, keys: keys, clock: clock, random: SystemRandom(), logger: logger)),
       ownPrefixes: ownPrefixes,
       page: page)
     self.active = active
@@ -81,13 +83,15 @@ final class TestGateway: Sendable {
     _ name: String = "ci", groups: [String] = [], expires: String? = nil, networks: [String] = []
   ) async throws -> (id: String, text: String) {
     let made = try await tokens.create(
-      ServiceTokens.Wanted(name: name, groups: groups, expires: expires, networks: networks, rules: active.current.accounts))
+      ServiceTokens.Wanted(
+        name: name, groups: groups, expires: expires, networks: networks, rules: active.current.accounts))
     return (made.token.id, made.secret.reveal())
   }
 
   /// A change of a token, as the store announces it.
   func announce(_ id: String) async {
-    await proxy.forget(SessionChanges(latest: 0, tokens: [AccessToken.announcement(of: id)], accounts: [], isIncomplete: false))
+    await proxy.forget(
+      SessionChanges(latest: 0, tokens: [AccessToken.announcement(of: id)], accounts: [], isIncomplete: false))
   }
 
   func stop() async {
@@ -96,20 +100,24 @@ final class TestGateway: Sendable {
   }
 
   static func snapshot(
-    token: String = TestGateway.token, account: String = TestGateway.account, clock: ManualClock, lifetime: Duration = .seconds(3600),
-    idle: Duration = .seconds(600), passed: [PassedStep]? = nil, name: String? = "Alice", emailVerified: Bool = true, groups: Set<GroupName> = []
+    token: String = TestGateway.token, account: String = TestGateway.account, clock: ManualClock,
+    lifetime: Duration = .seconds(3600),
+    idle: Duration = .seconds(600), passed: [PassedStep]? = nil, name: String? = "Alice", emailVerified: Bool = true,
+    groups: Set<GroupName> = []
   ) -> SessionSnapshot {
     let now = clock.now()
     let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999")
     let email = Identifier(kind: .email, value: "alice@example.com", display: "alice@example.com")
     return SessionSnapshot(
       session: Session(
-        id: "se_1", token: TokenHash(of: token.utf8), account: account, createdAt: now, expiresAt: now + lifetime, idle: idle, lastSeenAt: now,
+        id: "se_1", token: TokenHash(of: token.utf8), account: account, createdAt: now, expiresAt: now + lifetime,
+        idle: idle, lastSeenAt: now,
         passed: passed ?? [PassedStep(provider: ProviderName(test: "phone_otp"), at: now)], userAgent: nil),
       account: Account(
         id: account, firstName: name, lastName: nil, createdAt: now, lastSeenAt: now,
         identifiers: [
-          HeldIdentifier(identifier: phone, verifiedAt: now), HeldIdentifier(identifier: email, verifiedAt: emailVerified ? now : nil),
+          HeldIdentifier(identifier: phone, verifiedAt: now),
+          HeldIdentifier(identifier: email, verifiedAt: emailVerified ? now : nil),
         ], groups: groups))
   }
 
@@ -130,16 +138,21 @@ final class TestGateway: Sendable {
 
 extension Route {
   static func test(
-    _ path: String = "/**", host: String? = nil, methods: Set<String>? = nil, ports: [Int], open: Bool = false, requirement: Requirement? = nil,
+    _ path: String = "/**", host: String? = nil, methods: Set<String>? = nil, ports: [Int], open: Bool = false,
+    requirement: Requirement? = nil,
     flow: String = "login", decide: FunctionName? = nil, timeout: Duration = .seconds(30), upgrade: Bool = false,
     headers: [(name: String, value: String)] = [], bodyLimit: Int? = nil,
     bodyRate: BodyRate? = nil, groups: [String] = [], tokens: RouteTokens? = nil
   ) -> Route {
     let parts = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     return Route(
-      host: host, path: PathPattern(text: path, segments: parts.map { $0 == "**" ? .anySegments : .glob(Array($0.utf8)) }), methods: methods,
-      upstreams: ports.map { Upstream(isSecure: false, host: "127.0.0.1", port: $0) }, isOpen: open, flow: flow, requirement: requirement,
-      decide: decide, timeout: timeout, allowsUpgrade: upgrade, headers: headers, bodyLimit: bodyLimit, bodyRate: bodyRate,
+      host: host,
+      path: PathPattern(text: path, segments: parts.map { $0 == "**" ? .anySegments : .glob(Array($0.utf8)) }),
+      methods: methods,
+      upstreams: ports.map { Upstream(isSecure: false, host: "127.0.0.1", port: $0) }, isOpen: open, flow: flow,
+      requirement: requirement,
+      decide: decide, timeout: timeout, allowsUpgrade: upgrade, headers: headers, bodyLimit: bodyLimit,
+      bodyRate: bodyRate,
       groups: groups.isEmpty ? nil : GroupRequirement(anyOf: groups.map(GroupName.init(test:))),
       tokens: tokens, location: SourceLocation(file: "routes.lua", line: 1))
   }

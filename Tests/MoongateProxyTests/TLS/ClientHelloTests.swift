@@ -15,12 +15,16 @@ import Testing
   /// A handshake message of these extensions.
   private static func hello(_ extensions: [UInt8], type: UInt8 = 1) -> [UInt8] {
     let body =
-      [3, 3] + [UInt8](repeating: 7, count: 32) + [32] + [UInt8](repeating: 8, count: 32) + vector([0x13, 0x01]) + [1, 0] + vector(extensions)
+      [3, 3] + [UInt8](repeating: 7, count: 32) + [32] + [UInt8](repeating: 8, count: 32) + vector([0x13, 0x01]) + [
+        1, 0,
+      ] + vector(extensions)
     return [type, 0] + word(body.count) + body
   }
 
   private static func records(_ message: [UInt8], of size: Int = 16_384) -> [UInt8] {
-    stride(from: 0, to: message.count, by: size).flatMap { [22, 3, 1] + vector(Array(message[$0..<min($0 + size, message.count)])) }
+    stride(from: 0, to: message.count, by: size).flatMap {
+      [22, 3, 1] + vector(Array(message[$0..<min($0 + size, message.count)]))
+    }
   }
 
   private static func names(_ bytes: [UInt8]) -> [String]? {
@@ -30,7 +34,9 @@ import Testing
 
   private static let other: [UInt8] = word(0) + vector([0, 0, 0]) + word(0x0a0a) + vector([])
 
-  @Test(arguments: [["h2"], ["http/1.1", "h2"], ["smtp"], ["\u{0}", "h2"]]) func protocolsAreFoundAmongOtherExtensions(_ names: [String]) {
+  @Test(arguments: [["h2"], ["http/1.1", "h2"], ["smtp"], ["\u{0}", "h2"]]) func protocolsAreFoundAmongOtherExtensions(
+    _ names: [String]
+  ) {
     #expect(Self.names(Self.records(Self.hello(Self.other + Self.alpn(names) + Self.other))) == names)
   }
 
@@ -40,7 +46,9 @@ import Testing
 
   @Test func whatIsCutIsIncomplete() {
     let whole = Self.records(Self.hello(Self.other + Self.alpn(["h2"])), of: 50)
-    for length in 0..<whole.count { #expect(ClientHello.offeredProtocols(whole.prefix(length)) == .incomplete, "\(length)") }
+    for length in 0..<whole.count {
+      #expect(ClientHello.offeredProtocols(whole.prefix(length)) == .incomplete, "\(length)")
+    }
   }
 
   @Test func withoutTheExtensionNothingIsOffered() {
@@ -52,8 +60,10 @@ import Testing
     Array("GET / HTTP/1.1\r\n".utf8), [22, 2, 0, 0, 1, 1], [22, 3, 1, 0, 0], records(hello(alpn(["h2"]), type: 2)),
     [22, 3, 1, 0, 4, 1, 255, 255, 255],
     // Lengths that lead beyond their vector: of the list, of a name, of the extension, and a name without a byte.
-    records(hello(word(16) + vector(word(9) + [2, 0x68, 0x32]))), records(hello(word(16) + vector(vector([9, 0x68, 0x32])))),
-    records(hello(word(16) + word(99) + [0, 3])), records(hello(word(16) + vector(vector([0])))), records(hello([0, 16, 0])),
+    records(hello(word(16) + vector(word(9) + [2, 0x68, 0x32]))),
+    records(hello(word(16) + vector(vector([9, 0x68, 0x32])))),
+    records(hello(word(16) + word(99) + [0, 3])), records(hello(word(16) + vector(vector([0])))),
+    records(hello([0, 16, 0])),
     records([1, 0, 0, 4, 3, 3, 1, 1]),
   ]) func whatCannotBeReadIsNotOurs(_ bytes: [UInt8]) {
     #expect(ClientHello.offeredProtocols(bytes) == .notOffered)

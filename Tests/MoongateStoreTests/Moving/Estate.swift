@@ -5,14 +5,17 @@ import MoongateTesting
 /// A store with something in every table, and what must be there after a move.
 enum Estate {
   static let now = ManualClock.start
-  private static let phone = Identifier(kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
-  private static let email = Identifier(kind: .email, value: "zoë@example.com", display: "zoë@example.com", attributes: ["domain": "example.com"])
+  private static let phone = Identifier(
+    kind: .phone, value: "+919999999999", display: "+91 99999 99999", attributes: ["country": "IN"])
+  private static let email = Identifier(
+    kind: .email, value: "zoë@example.com", display: "zoë@example.com", attributes: ["domain": "example.com"])
   private static let provider = ProviderName(test: "pin")
   private static let group = GroupName(test: "a,b")
   private static let place = ProviderValuePlace(provider: provider, key: [1, 0, 255])
   static let timer = ResendTimer(key: [9, 9], intervals: [.seconds(60)], expiredAt: nil)
   static let tries = ResolvedLimit(
-    provider: provider, name: "verify", key: .identifier, counter: [0, 255, 7], max: 5, window: .seconds(600), counts: .failures,
+    provider: provider, name: "verify", key: .identifier, counter: [0, 255, 7], max: 5, window: .seconds(600),
+    counts: .failures,
     lock: [.seconds(900)], disables: false)
 
   static let token = AccessToken(
@@ -26,10 +29,13 @@ enum Estate {
     let random = SeededRandom(seed: 9)
     let settled = ReservationID(from: random)
     _ = try await store.reserve(ReservationRequest(id: settled, now: now, limits: [tries], timer: timer))
-    _ = try await store.reserve(ReservationRequest(id: ReservationID(from: random), now: now, limits: [tries], timer: nil))
+    _ = try await store.reserve(
+      ReservationRequest(id: ReservationID(from: random), now: now, limits: [tries], timer: nil))
     let account = Account(
       id: "ac_zoe", firstName: "Zoë", lastName: nil, createdAt: now, lastSeenAt: now,
-      identifiers: [HeldIdentifier(identifier: phone, verifiedAt: now), HeldIdentifier(identifier: email, verifiedAt: nil)])
+      identifiers: [
+        HeldIdentifier(identifier: phone, verifiedAt: now), HeldIdentifier(identifier: email, verifiedAt: nil),
+      ])
     var event = AuditEvent(id: DecisionID(from: random), at: now, kind: .accountCreated)
     event.account = account.id
     _ = try await store.apply(
@@ -37,18 +43,25 @@ enum Estate {
         .settle(
           Settlement(
             reservation: settled, outcome: .failure, limits: [tries], timer: timer, now: now,
-            attempts: [FailedAttempt(counter: tries.counter, at: now, account: "trace", identifier: nil, sealed: [3, 0])])), .createAccount(account),
+            attempts: [
+              FailedAttempt(counter: tries.counter, at: now, account: "trace", identifier: nil, sealed: [3, 0])
+            ])), .createAccount(account),
         .putProviderRecord(account: account.id, provider, sealed: [0, 1, 2, 0, 255]),
         .setGroupMembership(account: account.id, group, true), .endSession(TokenHash(of: "se_0".utf8)), .audit(event),
         .putAccessToken(token),
       ], at: now)
     let session = Session(
-      id: "se_zoe", token: TokenHash(of: "zoe".utf8), account: account.id, createdAt: now, expiresAt: now + .seconds(600), idle: .seconds(600),
+      id: "se_zoe", token: TokenHash(of: "zoe".utf8), account: account.id, createdAt: now,
+      expiresAt: now + .seconds(600), idle: .seconds(600),
       lastSeenAt: now, passed: [], userAgent: nil)
     let further = NewDomainToken(domain: "example.org", token: TokenHash(of: "elsewhere".utf8), session: session)
     _ = try await store.apply(
-      [.putSession(session), .putDomainToken(further), .spendCode(TokenHash(of: "code".utf8), until: now + .seconds(60))], at: now)
-    _ = try await store.putProviderValue(ProviderValue(place: place, sealed: [7, 0], expiresAt: now + .seconds(60)), ProviderValueRule(), at: now)
+      [
+        .putSession(session), .putDomainToken(further),
+        .spendCode(TokenHash(of: "code".utf8), until: now + .seconds(60)),
+      ], at: now)
+    _ = try await store.putProviderValue(
+      ProviderValue(place: place, sealed: [7, 0], expiresAt: now + .seconds(60)), ProviderValueRule(), at: now)
   }
 
   /// Looks whether it is all there, and goes on as if nothing had happened.
@@ -56,27 +69,41 @@ enum Estate {
   static func missing(in store: any Store, rounds: Int = 20) async throws -> [String] {
     var missing = try await Crash.missing(Array(1..<rounds), kills: 1, in: store)
     let account = try await store.account(holding: phone)
-    if account?.firstName != "Zoë" || account?.identifiers.map(\.identifier) != [phone, email] { missing.append("the account") }
-    if try await store.memberships(of: "ac_zoe") != [GroupMember(group: group, account: "ac_zoe", addedAt: now)] { missing.append("the membership") }
-    if try await store.providerRecord(of: "ac_zoe", for: provider) != [0, 1, 2, 0, 255] { missing.append("the record") }
+    if account?.firstName != "Zoë" || account?.identifiers.map(\.identifier) != [phone, email] {
+      missing.append("the account")
+    }
+    if try await store.memberships(of: "ac_zoe") != [GroupMember(group: group, account: "ac_zoe", addedAt: now)] {
+      missing.append("the membership")
+    }
+    if try await store.providerRecord(of: "ac_zoe", for: provider) != [0, 1, 2, 0, 255] {
+      missing.append("the record")
+    }
     if try await store.accessTokens(of: nil) != [token] { missing.append("the token") }
     if try await store.events(limit: 10).map(\.account) != ["ac_zoe"] { missing.append("the event") }
     if try await store.providerValue(at: place, at: now) != [7, 0] { missing.append("the provider's value") }
-    if try await store.session(TokenHash(of: "elsewhere".utf8))?.session.domain?.name != "example.org" { missing.append("the further domain") }
+    if try await store.session(TokenHash(of: "elsewhere".utf8))?.session.domain?.name != "example.org" {
+      missing.append("the further domain")
+    }
     let spent = try await store.apply([.spendCode(TokenHash(of: "code".utf8), until: now + .seconds(60))], at: now)
     if spent != .conflict(.codeSpent) { missing.append("the spent code") }
     let standing = try await store.standing([tries], timer, at: now)
     if standing.counters[0].settled != 1 || standing.counters[0].pending != 1 { missing.append("the tries") }
-    if try await store.failedAttempts(at: [tries.counter]).map(\.sealed) != [[3, 0]] { missing.append("the failed attempt") }
+    if try await store.failedAttempts(at: [tries.counter]).map(\.sealed) != [[3, 0]] {
+      missing.append("the failed attempt")
+    }
     if standing.resendAt != now + .seconds(60) { missing.append("the timer") }
     // Numbers go on after those that came along.
     let before = try await store.sessionChanges(after: .max).latest
     _ = try await store.apply([.endSession(TokenHash(of: "se_2".utf8))], at: now)
     let after = try await store.sessionChanges(after: before)
-    if after.latest != before + 1 || after.tokens != [TokenHash(of: "se_2".utf8)] || after.isIncomplete { missing.append("the next change") }
+    if after.latest != before + 1 || after.tokens != [TokenHash(of: "se_2".utf8)] || after.isIncomplete {
+      missing.append("the next change")
+    }
     let event = AuditEvent(id: DecisionID(from: SeededRandom(seed: 10)), at: now, kind: .refused)
     _ = try await store.apply([.audit(event)], at: now)
-    if try await store.events(limit: 10).map(\.kind) != [.refused, .accountCreated] { missing.append("the next event") }
+    if try await store.events(limit: 10).map(\.kind) != [.refused, .accountCreated] {
+      missing.append("the next event")
+    }
     return missing
   }
 }

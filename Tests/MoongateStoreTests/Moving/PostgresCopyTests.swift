@@ -17,7 +17,9 @@ import Testing
   }
 
   private func sqlite(_ name: String) throws -> StoreCopier { try StoreCopier(.sqlite(path: folder.path(name))) }
-  private func postgres(_ database: String) throws -> StoreCopier { try StoreCopier(.postgres(url: server.url(database))) }
+  private func postgres(_ database: String) throws -> StoreCopier {
+    try StoreCopier(.postgres(url: server.url(database)))
+  }
 
   private func copied(_ source: StoreCopier, _ target: StoreCopier) throws -> [CopiedTable] {
     var tables: [CopiedTable] = []
@@ -40,11 +42,15 @@ import Testing
     let back = try copied(try postgres(second), try sqlite("back.db"))
     #expect(there == on && on == back)
     #expect(there.allSatisfy { $0.rows > 0 })
-    for vault in [try postgres(first), try postgres(second), try sqlite("back.db")] { #expect(try vault.check().findings == [], "\(vault.name)") }
+    for vault in [try postgres(first), try postgres(second), try sqlite("back.db")] {
+      #expect(try vault.check().findings == [], "\(vault.name)")
+    }
     let moved = try PostgresStore(url: server.url(second), keyFingerprint: [1])
     #expect(try await Estate.missing(in: moved, rounds: 620) == [])
     try moved.close()
-    #expect(try await Estate.missing(in: try SQLiteStore(path: folder.path("back.db"), keyFingerprint: [1]), rounds: 620) == [])
+    #expect(
+      try await Estate.missing(in: try SQLiteStore(path: folder.path("back.db"), keyFingerprint: [1]), rounds: 620)
+        == [])
     #expect(throws: StoreRefusal.self) { try PostgresStore(url: server.url(first), keyFingerprint: [2]) }
   }
 
@@ -56,10 +62,13 @@ import Testing
     }
     let database = try server.makeDatabase()
     #expect(throws: (any Error).self) { try sqlite("source.db").copy(to: postgres(database)) { _ in } }
-    for table in Schema.tables { #expect(try server.sql("SELECT count(*) FROM \(table.name)", in: database) == "0", "\(table.name)") }
+    for table in Schema.tables {
+      #expect(try server.sql("SELECT count(*) FROM \(table.name)", in: database) == "0", "\(table.name)")
+    }
   }
 
-  /// Attack on ourselves: a gateway writes its moment once a second at most, and may write nothing else; what it does write would be lost.
+  /// Attack on ourselves: a gateway writes its moment once a second at most, and may write nothing else; what it does
+  /// write would be lost.
   @Test func whatIsWrittenMeanwhileIsNeverLostSilently() async throws {
     let database = try server.makeDatabase()
     let store = try PostgresStore(url: server.url(database), keyFingerprint: [1])
@@ -76,28 +85,36 @@ import Testing
     // It copies when nobody writes; and not while a gateway serves from either.
     let beat = "INSERT INTO node VALUES ('here 127.0.0.1:8080 x', 'g', extract(epoch FROM now()) * 1000)"
     try server.sql(beat, in: database)
-    #expect(throws: CopyRefusal.served(name: source.name, gateways: ["here 127.0.0.1:8080"])) { try source.copy(to: sqlite("target.db")) { _ in } }
+    #expect(throws: CopyRefusal.served(name: source.name, gateways: ["here 127.0.0.1:8080"])) {
+      try source.copy(to: sqlite("target.db")) { _ in }
+    }
     try server.sql("DELETE FROM node", in: database)
     let other = try server.makeDatabase()
     let target = try postgres(other)
     _ = try target.migrate()
     try server.sql(beat, in: other)
-    #expect(throws: CopyRefusal.served(name: target.name, gateways: ["here 127.0.0.1:8080"])) { try source.copy(to: target) { _ in } }
+    #expect(throws: CopyRefusal.served(name: target.name, gateways: ["here 127.0.0.1:8080"])) {
+      try source.copy(to: target) { _ in }
+    }
     try server.sql("DELETE FROM node", in: other)
     try source.copy(to: target) { _ in }
     #expect(try target.fingerprint() == [1])
   }
 
-  /// A gateway that starts on the target while it is written finds nothing, or all of it: it does not take it for itself in between.
+  /// A gateway that starts on the target while it is written finds nothing, or all of it: it does not take it for
+  /// itself in between.
   @Test func aGatewayThatStartsOnTheTargetMeanwhileWaits() async throws {
     try await fill()
     let database = try server.makeDatabase()
     try sqlite("source.db").copy(to: postgres(database)) { table in
       guard table.name == "meta" else { return }
       #expect(throws: (any Error).self) {
-        try server.sql("SET lock_timeout = '100ms'; INSERT INTO meta VALUES (1, '\\x07', 0) ON CONFLICT DO NOTHING", in: database)
+        try server.sql(
+          "SET lock_timeout = '100ms'; INSERT INTO meta VALUES (1, '\\x07', 0) ON CONFLICT DO NOTHING", in: database)
       }
-      #expect(throws: (any Error).self) { try server.sql("SET lock_timeout = '100ms'; INSERT INTO node VALUES ('n', 'g', 1)", in: database) }
+      #expect(throws: (any Error).self) {
+        try server.sql("SET lock_timeout = '100ms'; INSERT INTO node VALUES ('n', 'g', 1)", in: database)
+      }
     }
     #expect(try postgres(database).fingerprint() == [1])
   }
@@ -120,7 +137,9 @@ import Testing
     try PostgresStore(url: server.url(database), keyFingerprint: [7]).close()
     try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1]).close()
     let target = try postgres(database)
-    #expect(throws: CopyRefusal.notEmpty(name: target.name, table: "meta")) { try sqlite("source.db").copy(to: target) { _ in } }
+    #expect(throws: CopyRefusal.notEmpty(name: target.name, table: "meta")) {
+      try sqlite("source.db").copy(to: target) { _ in }
+    }
     #expect(!target.name.contains("secret"), "a password is not told")
   }
 
@@ -135,14 +154,18 @@ import Testing
         "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '\(table.name)' AND (column_name <> 'xact' OR table_name <> 'event') ORDER BY ordinal_position",
         in: database)
       let kinds: [Schema.Column.Kind: String] = [.integer: "bigint", .text: "text", .bytes: "bytea"]
-      #expect(found == table.columns.map { "\($0.name)|\(kinds[$0.kind] ?? "")" }.joined(separator: "\n"), "\(table.name)")
+      #expect(
+        found == table.columns.map { "\($0.name)|\(kinds[$0.kind] ?? "")" }.joined(separator: "\n"), "\(table.name)")
     }
   }
 
   @Test(arguments: [
     ("DELETE FROM session_number", "session_number has not exactly one row: changes of sessions get no numbers"),
     ("UPDATE session_number SET number = 0", "the next number of a change of sessions has been given already"),
-    ("UPDATE counter SET counted = counted + 1 WHERE key = '\\x00ff07'", "counters that say another number of tries than are there: 1"),
+    (
+      "UPDATE counter SET counted = counted + 1 WHERE key = '\\x00ff07'",
+      "counters that say another number of tries than are there: 1"
+    ),
   ])
   func findsWhatIsBroken(harm sql: String, finding: String) async throws {
     let database = try server.makeDatabase()

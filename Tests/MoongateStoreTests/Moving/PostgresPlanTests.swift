@@ -28,11 +28,14 @@ import Testing
         PREPARE asked AS \(statement.replacing(#/\?(\d+)/#) { "$\($0.output.1)" });
         EXPLAIN EXECUTE asked\(nothing.isEmpty ? "" : "(\(nothing))")
         """, in: database)
-      #expect(Self.walks(plan, isBounded: PlanTests.bounded.contains { statement.hasPrefix($0) }) == [], "\(statement)\n\(plan)")
+      #expect(
+        Self.walks(plan, isBounded: PlanTests.bounded.contains { statement.hasPrefix($0) }) == [],
+        "\(statement)\n\(plan)")
     }
   }
 
-  /// A check walks tables, but each of them once. `NOT IN` goes through all accounts for each row as soon as they do not fit into memory.
+  /// A check walks tables, but each of them once. `NOT IN` goes through all accounts for each row as soon as they do
+  /// not fit into memory.
   @Test func aCheckOfManyAccountsEnds() throws {
     let server = try #require(PostgresServer.shared)
     let database = try server.makeDatabase()
@@ -44,8 +47,8 @@ import Testing
     }
   }
 
-  /// What pruning really looks at, by the server's own count: no table that grows from end to end, and of each no more rows in a step than a step has,
-  /// be there as many as may be.
+  /// What pruning really looks at, by the server's own count: no table that grows from end to end, and of each no more
+  /// rows in a step than a step has, be there as many as may be.
   @Test func pruningGoesInSmallSteps() async throws {
     let server = try #require(PostgresServer.shared)
     let name = try server.makeDatabase()
@@ -56,7 +59,9 @@ import Testing
     try store.close()
     // A connection that ends tells what it did.
     let end = ContinuousClock.now + .seconds(20)
-    while try server.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = '\(name)'") != "0" { try #require(ContinuousClock.now < end) }
+    while try server.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = '\(name)'") != "0" {
+      try #require(ContinuousClock.now < end)
+    }
     let counts = try server.sql(
       """
       SELECT relname, seq_scan, idx_tup_fetch / \(steps), n_tup_del FROM pg_stat_user_tables
@@ -69,7 +74,9 @@ import Testing
       #expect(try #require(Int(count[2])) <= 5 * 500, "\(count[0]): \(count[2]) rows a step")
     }
     let deleted = Dictionary(uniqueKeysWithValues: try counts.map { ($0[0], try #require(Int($0[3]))) })
-    #expect(deleted["event"] == steps * 500 && deleted["flow"] == steps * 500 && deleted["session_change"] == 19_999 && deleted["counter"] ?? 0 > 0)
+    #expect(
+      deleted["event"] == steps * 500 && deleted["flow"] == steps * 500 && deleted["session_change"] == 19_999
+        && deleted["counter"] ?? 0 > 0)
     #expect(try server.sql("SELECT count(*) FROM event", in: name) == "\(200_000 - steps * 500)")
   }
 
@@ -79,9 +86,11 @@ import Testing
     return lines.indices.compactMap { place in
       let line = lines[place]
       if line.contains("Seq Scan") {
-        return ["on session_number", "on meta", "on lease", "on audit_cursor"].contains { line.contains($0) } ? nil : line
+        return ["on session_number", "on meta", "on lease", "on audit_cursor"].contains { line.contains($0) }
+          ? nil : line
       }
-      // These indexes have a row for each lock, and for each flow in which nobody has proved anything, which are bounded; and no other.
+      // These indexes have a row for each lock, and for each flow in which nobody has proved anything, which are
+      // bounded; and no other.
       let small = ["counter_disabled", "counter_locked", "flow_unproved", "access_token_outdated"]
       guard line.contains("Index"), line.contains("Scan"), !small.contains(where: line.contains) else { return nil }
       let details = lines[(place + 1)...].prefix { !$0.contains("->") && !$0.contains("Plan ") && !$0.contains("CTE ") }

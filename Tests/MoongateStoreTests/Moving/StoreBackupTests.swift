@@ -27,7 +27,9 @@ import Testing
     return store
   }
 
-  private func restore(to store: StoreCopier, replaces: Bool = false, keepsSessions: Bool = true) throws -> StoreCopier.Restored {
+  private func restore(to store: StoreCopier, replaces: Bool = false, keepsSessions: Bool = true) throws
+    -> StoreCopier.Restored
+  {
     try store.restore(from: file, by: keys, replaces: replaces, keepsSessions: keepsSessions) { _ in }
   }
 
@@ -38,10 +40,14 @@ import Testing
   }
 
   private func leftovers() throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: folder.path("")).filter { $0.hasPrefix("moongate.backup") && $0 != "moongate.backup" }
+    try FileManager.default.contentsOfDirectory(atPath: folder.path("")).filter {
+      $0.hasPrefix("moongate.backup") && $0 != "moongate.backup"
+    }
   }
 
-  private func mode(_ path: String) throws -> Int? { try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int }
+  private func mode(_ path: String) throws -> Int? {
+    try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+  }
 
   /// Attack: somebody else on the machine reads a backup, which holds every phone number, or finds it half-written.
   @Test func theFileIsForItsOwnerAlone() async throws {
@@ -53,7 +59,9 @@ import Testing
     #expect(try leftovers() == [])
     for open in [0o640, 0o604, 0o620] {
       chmod(file, mode_t(open))
-      #expect(throws: BackupRefusal.open(path: file, mode: String(open, radix: 8))) { try restore(to: sqlite("target.db")) }
+      #expect(throws: BackupRefusal.open(path: file, mode: String(open, radix: 8))) {
+        try restore(to: sqlite("target.db"))
+      }
     }
     #expect(!FileManager.default.fileExists(atPath: folder.path("target.db")))
     try store.close()
@@ -62,14 +70,17 @@ import Testing
   @Test func whatWasThereWhenItBeganIsRestored() async throws {
     let store = try await fill()
     // A gateway serves, and writes on.
-    _ = try await store.beat(ServingNode(id: "here 127.0.0.1:1 x", generation: "g", seenAt: Timestamp(milliseconds: .max / 2), keys: []))
+    _ = try await store.beat(
+      ServingNode(id: "here 127.0.0.1:1 x", generation: "g", seenAt: Timestamp(milliseconds: .max / 2), keys: []))
     var rows = 0
     try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { rows += $0.rows }
     #expect(rows > 20)
     try store.close()
     try await DatabaseQueue(path: folder.path("source.db")).write { try $0.execute(sql: "DELETE FROM node") }
     let restored = try restore(to: sqlite("target.db"))
-    #expect(restored.header.createdAt == now.milliseconds && restored.header.schema == Schema.version && restored.header.key == keys.currentName)
+    #expect(
+      restored.header.createdAt == now.milliseconds && restored.header.schema == Schema.version
+        && restored.header.key == keys.currentName)
     #expect(try digests(sqlite("target.db")) == digests(sqlite("source.db")))
     #expect(try sqlite("target.db").check().findings == [])
     #expect(try leftovers() == [])
@@ -80,16 +91,25 @@ import Testing
     try store.close()
     let source = try sqlite("source.db")
     try source.backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
-    #expect(throws: BackupRefusal.exists(path: file)) { try source.backUp(to: file, by: keys, overwrites: false, at: now) { _ in } }
+    #expect(throws: BackupRefusal.exists(path: file)) {
+      try source.backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
+    }
     // A link in its place is not followed.
-    try FileManager.default.createSymbolicLink(atPath: folder.path("link"), withDestinationPath: folder.path("elsewhere"))
-    #expect(throws: BackupRefusal.self) { try source.backUp(to: folder.path("link"), by: keys, overwrites: false, at: now) { _ in } }
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("link"), withDestinationPath: folder.path("elsewhere"))
+    #expect(throws: BackupRefusal.self) {
+      try source.backUp(to: folder.path("link"), by: keys, overwrites: false, at: now) { _ in }
+    }
     #expect(!FileManager.default.fileExists(atPath: folder.path("elsewhere")))
     try source.backUp(to: file, by: keys, overwrites: true, at: now) { _ in }
     #expect(throws: BackupRefusal.notEmpty(name: source.name)) { try restore(to: source) }
-    try await DatabaseQueue(path: folder.path("source.db")).write { try $0.execute(sql: "DELETE FROM event; DELETE FROM spent_code") }
+    try await DatabaseQueue(path: folder.path("source.db")).write {
+      try $0.execute(sql: "DELETE FROM event; DELETE FROM spent_code")
+    }
     _ = try restore(to: source, replaces: true)
-    let events = try await DatabaseQueue(path: folder.path("source.db")).read { try Int.fetchOne($0, sql: "SELECT count(*) FROM event") ?? 0 }
+    let events = try await DatabaseQueue(path: folder.path("source.db")).read {
+      try Int.fetchOne($0, sql: "SELECT count(*) FROM event") ?? 0
+    }
     #expect(events > 0)
     // Another installation's store is not deleted by mistake.
     try SQLiteStore(path: folder.path("other.db"), keyFingerprint: [7]).close()
@@ -101,9 +121,12 @@ import Testing
     let store = try await fill()
     try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
     let before = try await store.events(limit: 10_000).count
-    _ = try await store.beat(ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: Timestamp(milliseconds: .max / 2), keys: []))
+    _ = try await store.beat(
+      ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: Timestamp(milliseconds: .max / 2), keys: []))
     let source = try sqlite("source.db")
-    #expect(throws: CopyRefusal.served(name: source.name, gateways: ["here 127.0.0.1:8080"])) { try restore(to: source, replaces: true) }
+    #expect(throws: CopyRefusal.served(name: source.name, gateways: ["here 127.0.0.1:8080"])) {
+      try restore(to: source, replaces: true)
+    }
     #expect(try await store.events(limit: 10_000).count == before)
     try store.close()
   }
@@ -115,11 +138,14 @@ import Testing
     _ = try restore(to: sqlite("target.db"), keepsSessions: false)
     let counts = Dictionary(uniqueKeysWithValues: try sqlite("target.db").check().counts.map { ($0.table, $0.rows) })
     for table in ["session", "session_domain", "flow", "session_change"] { #expect(counts[table] == 0, "\(table)") }
-    for table in ["account", "counter", "tally", "event", "access_token", "spent_code"] { #expect((counts[table] ?? 0) > 0, "\(table)") }
+    for table in ["account", "counter", "tally", "event", "access_token", "spent_code"] {
+      #expect((counts[table] ?? 0) > 0, "\(table)")
+    }
     #expect(try sqlite("target.db").check().findings == [])
   }
 
-  /// Attack: somebody who can write to where backups are kept gives an account another phone number, and waits for the next restore.
+  /// Attack: somebody who can write to where backups are kept gives an account another phone number, and waits for the
+  /// next restore.
   @Test func whatWasChangedIsRefusedBeforeAnythingIsWritten() async throws {
     try await fill().close()
     try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
@@ -163,7 +189,8 @@ import Testing
     try await DatabaseQueue(path: older).write { db in
       for step in Schema.steps(after: 0, .sqlite).prefix(9) { try db.execute(sql: step) }
       try db.execute(sql: "PRAGMA application_id = \(Schema.application); PRAGMA user_version = 9")
-      try db.execute(sql: "INSERT INTO meta (id, fingerprint, moment) VALUES (1, ?, 5)", arguments: [Data(keys.fingerprint)])
+      try db.execute(
+        sql: "INSERT INTO meta (id, fingerprint, moment) VALUES (1, ?, 5)", arguments: [Data(keys.fingerprint)])
     }
     let size = try #require(try FileManager.default.attributesOfItem(atPath: older)[.size] as? Int)
     let header = BackupHeader(
@@ -174,7 +201,9 @@ import Testing
   }
 
   /// One file for both databases.
-  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func theFileIsTheSameForPostgreSQL() async throws {
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func theFileIsTheSameForPostgreSQL()
+    async throws
+  {
     try await fill().close()
     let server = try #require(PostgresServer.shared)
     let postgres = try StoreCopier(.postgres(url: server.url(try server.makeDatabase())))

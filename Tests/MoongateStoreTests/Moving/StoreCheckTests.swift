@@ -36,7 +36,10 @@ import Testing
 
   @Test(arguments: [
     ("DELETE FROM meta", "accounts in a store that does not say by which key they are: 21"),
-    ("UPDATE counter SET counted = counted + 1 WHERE key = x'00ff07'", "counters that say another number of tries than are there: 1"),
+    (
+      "UPDATE counter SET counted = counted + 1 WHERE key = x'00ff07'",
+      "counters that say another number of tries than are there: 1"
+    ),
     ("UPDATE counter SET oldest = 5 WHERE key = x'00ff07'", "counters that say another first try than is there: 1"),
     ("DELETE FROM counter WHERE key = x'00ff07'", "counters that are gone while tries of theirs are there: 1"),
     (
@@ -51,7 +54,10 @@ import Testing
     ("DELETE FROM account WHERE id = 'ac_zoe'", "identifiers without an account: 2"),
     ("DELETE FROM account WHERE id = 'ac_zoe'", "providers' records without an account: 1"),
     ("UPDATE account SET is_locked = 1 WHERE id = 'ac_3'", "sessions of accounts that are locked: 1"),
-    ("INSERT INTO session_change VALUES (9, 1, x'00', NULL)", "numbers that are missing among the changes of sessions: "),
+    (
+      "INSERT INTO session_change VALUES (9, 1, x'00', NULL)",
+      "numbers that are missing among the changes of sessions: "
+    ),
     ("INSERT INTO session_change (at) VALUES (1)", "changes of sessions that name nothing: 1"),
     ("UPDATE flow SET version = 0 WHERE number = 1", "flows without a version: 1"),
   ])
@@ -65,7 +71,9 @@ import Testing
     try await harm("DELETE FROM account WHERE id = 'ac_3'; DROP TABLE node; PRAGMA user_version = 1")
     let found = try findings()
     #expect(found.first == "damage: a row of session belongs to nothing")
-    #expect(found.contains("the schema is 1, and this program's is \(Schema.version): `moongate store migrate` brings it up to date"))
+    #expect(
+      found.contains(
+        "the schema is 1, and this program's is \(Schema.version): `moongate store migrate` brings it up to date"))
   }
 
   @Test func nothingThereIsSaid() {

@@ -24,7 +24,10 @@ import Testing
 
   private func rows(_ path: String) throws -> [String: Int] {
     try DatabaseQueue(path: path).read { db in
-      try Dictionary(uniqueKeysWithValues: Schema.tables.map { ($0.name, try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0.name)") ?? -1) })
+      try Dictionary(
+        uniqueKeysWithValues: Schema.tables.map {
+          ($0.name, try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0.name)") ?? -1)
+        })
     }
   }
 
@@ -56,7 +59,9 @@ import Testing
     try SQLiteStore(path: target, keyFingerprint: [7]).close()
     let refusal = CopyRefusal.notEmpty(name: "sqlite:\(target)", table: "meta")
     #expect(throws: refusal) { try vault(source).copy(to: vault(target)) { _ in } }
-    #expect(refusal.description == "sqlite:\(target) is not empty: its table meta has rows. Name a database that no gateway has used.")
+    #expect(
+      refusal.description
+        == "sqlite:\(target) is not empty: its table meta has rows. Name a database that no gateway has used.")
     #expect(try rows(target)["meta"] == 1 && rows(target)["account"] == 0)
     // Onto itself, too.
     #expect(throws: CopyRefusal.self) { try vault(source).copy(to: vault(source)) { _ in } }
@@ -65,9 +70,13 @@ import Testing
   @Test func whatFailsHalfWayLeavesNothing() async throws {
     try await fill()
     // A row that somebody else wrote, in the last table.
-    try await DatabaseQueue(path: source).write { db in try db.execute(sql: "INSERT INTO event (id, at, event) VALUES ('dc', 'noon', x'')") }
+    try await DatabaseQueue(path: source).write { db in
+      try db.execute(sql: "INSERT INTO event (id, at, event) VALUES ('dc', 'noon', x'')")
+    }
     var told = 0
-    #expect(throws: StoreFault("the store holds a damaged number")) { try vault(source).copy(to: vault(target)) { _ in told += 1 } }
+    #expect(throws: StoreFault("the store holds a damaged number")) {
+      try vault(source).copy(to: vault(target)) { _ in told += 1 }
+    }
     #expect(told == 14)
     #expect(try rows(target).values.allSatisfy { $0 == 0 })
     #expect(throws: CopyRefusal.nothingThere(name: "sqlite:\(folder.path("none.db"))")) {
@@ -75,10 +84,13 @@ import Testing
     }
   }
 
-  /// Whatever is written while it copies would be lost with the source: of each table, whoever writes it, and whatever else stays as it was.
+  /// Whatever is written while it copies would be lost with the source: of each table, whoever writes it, and whatever
+  /// else stays as it was.
   @Test(arguments: [
-    ("event", "INSERT INTO event (id, at, event) VALUES ('dc', 1, x'')"), ("account", "UPDATE account SET is_locked = 1 WHERE id = 'ac_3'"),
-    ("tally", "DELETE FROM tally"), ("session", "UPDATE session SET last_seen_at = last_seen_at + 1"), ("timer", "DELETE FROM timer"),
+    ("event", "INSERT INTO event (id, at, event) VALUES ('dc', 1, x'')"),
+    ("account", "UPDATE account SET is_locked = 1 WHERE id = 'ac_3'"),
+    ("tally", "DELETE FROM tally"), ("session", "UPDATE session SET last_seen_at = last_seen_at + 1"),
+    ("timer", "DELETE FROM timer"),
     ("meta", "UPDATE meta SET moment = moment + 1"),
   ])
   func whatIsWrittenMeanwhileIsNeverLostSilently(table: String, sql: String) async throws {
@@ -109,10 +121,12 @@ import Testing
     #expect(throws: refusal) { try vault(source).copy(to: vault(target)) { _ in told += 1 } }
     #expect(told == 0)
     #expect(
-      refusal.description == "sqlite:\(source) is served by here 127.0.0.1:8080; nothing was copied. Stop every gateway that serves from it, "
+      refusal.description
+        == "sqlite:\(source) is served by here 127.0.0.1:8080; nothing was copied. Stop every gateway that serves from it, "
         + "and copy again. One that was killed counts for 15s more.")
     // One that ends says so, and one that was killed is forgotten.
-    _ = try await store.beat(ServingNode(id: "there 127.0.0.1:8080 y", generation: "g", seenAt: now - ServingNode.patience))
+    _ = try await store.beat(
+      ServingNode(id: "there 127.0.0.1:8080 y", generation: "g", seenAt: now - ServingNode.patience))
     try await store.leave("here 127.0.0.1:8080 x", at: now)
     try vault(source).copy(to: vault(target)) { _ in }
     // One that starts while it copies.
@@ -121,7 +135,9 @@ import Testing
         guard table.name == "meta" else { return }
         #expect(throws: Never.self) {
           try DatabaseQueue(path: source).write { db in
-            try db.execute(sql: "INSERT INTO node VALUES ('here 127.0.0.1:8080 z', 'g', ?, '')", arguments: [now.milliseconds + 60_000])
+            try db.execute(
+              sql: "INSERT INTO node VALUES ('here 127.0.0.1:8080 z', 'g', ?, '')",
+              arguments: [now.milliseconds + 60_000])
           }
         }
       }
@@ -158,7 +174,8 @@ import Testing
     #expect(throws: refusal) { try vault(source).copy(to: vault(target)) { _ in } }
     #expect(
       refusal.description
-        == "The schema of sqlite:\(source) is 1, and this program's is \(Schema.version): bring it up to date first, by `moongate store migrate`.")
+        == "The schema of sqlite:\(source) is 1, and this program's is \(Schema.version): bring it up to date first, by `moongate store migrate`."
+    )
   }
 
   /// A store as the first version of the schema has it.

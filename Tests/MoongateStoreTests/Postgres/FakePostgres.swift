@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// A server of a test's own that speaks just enough of PostgreSQL's protocol (its documentation, "Frontend/Backend Protocol", version 3), and does to a
-/// statement what the test says: hangs up, answers nonsense, keeps silent.
+/// A server of a test's own that speaks just enough of PostgreSQL's protocol (its documentation, "Frontend/Backend
+/// Protocol", version 3), and does to a statement what the test says: hangs up, answers nonsense, keeps silent.
 ///
 /// Knows statements by their first words only. What is inserted are numbers, the first argument of an INSERT.
 final class FakePostgres: Sendable {
@@ -81,7 +81,9 @@ final class FakePostgres: Sendable {
   var connections: Int { book.withLock { $0.connections } }
 
   /// - Parameter greeting: says no more than that to whoever comes, and hangs up.
-  init(greeting: [UInt8]? = nil, _ deed: @escaping @Sendable (Statement) -> ScriptedAction = { _ in ScriptedAction() }) throws {
+  init(greeting: [UInt8]? = nil, _ deed: @escaping @Sendable (Statement) -> ScriptedAction = { _ in ScriptedAction() })
+    throws
+  {
     self.deed = deed
     listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()
@@ -103,7 +105,9 @@ final class FakePostgres: Sendable {
           return book.connections
         }
         Thread.detachNewThread { [self] in
-          var talk = FakeTalk(socket: socket, connection: number, deed: deed) { numbers in self.book.withLock { $0.committed += numbers } }
+          var talk = FakeTalk(socket: socket, connection: number, deed: deed) { numbers in
+            self.book.withLock { $0.committed += numbers }
+          }
           if let greeting { talk.greet(greeting) } else { talk.go() }
           close(socket)
         }
@@ -188,7 +192,8 @@ private struct FakeTalk {
       }
       say("R", [0, 0, 0, 0])
       let told = [
-        "server_version": "15.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "standard_conforming_strings": "on",
+        "server_version": "15.0", "server_encoding": "UTF8", "client_encoding": "UTF8",
+        "standard_conforming_strings": "on",
         "default_transaction_read_only": "off", "in_hot_standby": "off",
       ]
       for (name, value) in told { say("S", Array("\(name)\0\(value)\0".utf8)) }
@@ -214,7 +219,8 @@ private struct FakeTalk {
 
   /// One column of text, in binary.
   private mutating func describe() {
-    say("T", [0, 1] + Array("text\0".utf8) + [0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 1])
+    say(
+      "T", [0, 1] + Array("text\0".utf8) + [0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 1])
   }
 
   /// - Returns: whether it goes on.

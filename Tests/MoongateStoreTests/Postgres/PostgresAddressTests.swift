@@ -14,7 +14,8 @@ import Testing
   }
 
   @Test func severalHostsAreTriedInTheirOrder() throws {
-    let address = try PostgresAddress("postgresql://u:p%40ss@one,two:5433,[::1]:5434/store?pool=3&sslmode=verify-full&connect_timeout=9")
+    let address = try PostgresAddress(
+      "postgresql://u:p%40ss@one,two:5433,[::1]:5434/store?pool=3&sslmode=verify-full&connect_timeout=9")
     #expect(address.targets.map(\.host) == ["one", "two", "::1"])
     #expect(address.targets.map(\.port) == ["", "5433", "5434"])
     #expect(address.pool == 3)
@@ -24,14 +25,19 @@ import Testing
   }
 
   @Test func aNameTellsNoPassword() throws {
-    for text in ["postgres://asha:secret@db/store", "postgres://db/store?user=asha&password=secret", "postgres://asha:secret@/store?host=/run/pg"] {
+    for text in [
+      "postgres://asha:secret@db/store", "postgres://db/store?user=asha&password=secret",
+      "postgres://asha:secret@/store?host=/run/pg",
+    ] {
       let address = try PostgresAddress(text)
       #expect(!address.name.contains("secret"))
     }
     #expect(try PostgresAddress("postgres://asha:secret@/store?host=/run/pg").name == "postgres:///run/pg/store")
     #expect(try PostgresAddress("postgres://db/a%40b?user=asha@db").name == "postgres://db/a@b")
     #expect(try PostgresAddress("postgres://db").pool == PostgresAddress.usualPool)
-    #expect(try PostgresAddress("postgres://db?target_session_attrs=primary&keepalives=0").options["target_session_attrs"] == "primary")
+    #expect(
+      try PostgresAddress("postgres://db?target_session_attrs=primary&keepalives=0").options["target_session_attrs"]
+        == "primary")
     #expect(try PostgresAddress("postgres://db?keepalives=0").options["keepalives"] == "0")
   }
 
@@ -42,7 +48,9 @@ import Testing
       "postgres://u:12/secret@db/x",
       "has an @ after its first /: a / of the password is written %2F, and an @ of the database's name %40"
     ),
-    ("postgres://u:secret%zz@db/x", "has a % that is not followed by two hexadecimal digits: a % itself is written %25"),
+    (
+      "postgres://u:secret%zz@db/x", "has a % that is not followed by two hexadecimal digits: a % itself is written %25"
+    ),
     ("postgres://u:secret@db/x?pool=many", "says pool= with something else than a number of connections, 1 to 200"),
     ("postgres://u:secret@db/x?pool=0", "says pool= with something else than a number of connections, 1 to 200"),
     (
@@ -57,19 +65,34 @@ import Testing
   func badOnes(text: String, sentence: String) { #expect(problem(text) == sentence) }
 
   @Test(arguments: [
-    ("connection to server at \"db\" (10.0.0.1), port 5432 failed: FATAL:  28P01", PostgresErrorClassification.wrongPassword),
+    (
+      "connection to server at \"db\" (10.0.0.1), port 5432 failed: FATAL:  28P01",
+      PostgresErrorClassification.wrongPassword
+    ),
     ("connection to server at \"db\", port 5432 failed: FATAL:  3D000\n", .noDatabase),
     ("connection to server at \"db\", port 5432 failed: FATAL:  53300", .tooManyConnections),
     ("could not translate host name \"db\" to address: Name or service not known", .unknownHost),
     ("connection to server at \"db\", port 5432 failed: server does not support SSL, but SSL was required", .noTLS),
-    ("connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the server running on that host?", .unreachable),
+    (
+      "connection to server at \"127.0.0.1\", port 1 failed: Connection refused\n\tIs the server running on that host?",
+      .unreachable
+    ),
     ("connection to server at \"db\", port 5432 failed: session is read-only", .readOnly),
     ("connection to server at \"db\", port 5432 failed: fe_sendauth: no password supplied", .noPassword),
-    ("connection to server at \"db\", port 5432 failed: Connection timed out\n\tIs the server running on that host?", .silent),
+    (
+      "connection to server at \"db\", port 5432 failed: Connection timed out\n\tIs the server running on that host?",
+      .silent
+    ),
     ("connection to server at \"db\", port 5432 failed: SSL SYSCALL error: EOF detected", .hangsUp),
-    ("connection to server at \"db\", port 5432 failed: server closed the connection unexpectedly\n\tThis probably means …", .hangsUp),
+    (
+      "connection to server at \"db\", port 5432 failed: server closed the connection unexpectedly\n\tThis probably means …",
+      .hangsUp
+    ),
     ("connection to server at \"db\", port 5432 failed: SSL error: tlsv1 alert protocol version", .tls),
-    ("connection to server at \"db\", port 5432 failed: SSL error: tlsv13 alert certificate required", .ownCertificateRefused),
+    (
+      "connection to server at \"db\", port 5432 failed: SSL error: tlsv13 alert certificate required",
+      .ownCertificateRefused
+    ),
     ("connection to server at \"db\", port 5432 failed: SSL error: certificate verify failed", .certificate(.unknown)),
     // Each address is tried, and each way that sslmode allows: what says most is told.
     (
@@ -87,5 +110,7 @@ import Testing
         + "connection to server at \"db\" (10.0.0.1), port 5432 failed: FATAL:  28000", .notAdmitted
     ),
   ])
-  func obstacles(words: String, obstacle: PostgresErrorClassification) { #expect(PostgresErrorClassification(libpq: words) == obstacle) }
+  func obstacles(words: String, obstacle: PostgresErrorClassification) {
+    #expect(PostgresErrorClassification(libpq: words) == obstacle)
+  }
 }

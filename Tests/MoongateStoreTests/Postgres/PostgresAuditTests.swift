@@ -15,7 +15,8 @@ import Testing
     try await store.append([event("dc_1")])
     _ = try await store.auditCursor(of: "file", at: now)
     _ = try server.sql(
-      "UPDATE event SET xact = 9000000000; UPDATE audit_cursor SET xact = 9000000000, number = (SELECT max(number) FROM event)", in: database)
+      "UPDATE event SET xact = 9000000000; UPDATE audit_cursor SET xact = 9000000000, number = (SELECT max(number) FROM event)",
+      in: database)
     let cursor = try await store.auditCursor(of: "file", at: now)
     try await store.append([event("dc_2")])
     var found: [String] = []

@@ -6,8 +6,8 @@ import Testing
 
 @testable import MoongateStore
 
-/// A server that breaks off at any point, or answers nonsense: what was committed is told as nothing else, nothing else is told as committed, and what may
-/// have been committed is not carried out again.
+/// A server that breaks off at any point, or answers nonsense: what was committed is told as nothing else, nothing else
+/// is told as committed, and what may have been committed is not carried out again.
 @Suite struct PostgresBrokenServerTests {
   typealias ScriptedAction = FakePostgres.ScriptedAction
 
@@ -32,7 +32,9 @@ import Testing
   /// The first half of `INSERT 0 1`'s or COMMIT's message.
   private static let half: [UInt8] = [UInt8(ascii: "C"), 0, 0, 0, 11, UInt8(ascii: "C"), UInt8(ascii: "O")]
 
-  private static func error(_ code: String, _ severity: String = "ERROR", carriesOut: Bool = false, then: ScriptedAction.Then = .goesOn)
+  private static func error(
+    _ code: String, _ severity: String = "ERROR", carriesOut: Bool = false, then: ScriptedAction.Then = .goesOn
+  )
     -> ScriptedAction
   {
     ScriptedAction(carriesOut: carriesOut, answer: .error(code, severity: severity), then: then)
@@ -57,11 +59,15 @@ import Testing
       Case("hangs up", at: place, hangsUp, .done), Case("dies", at: place, diesFast, .done),
       Case("is shut down", at: place, error("57P01", "FATAL", then: .hangsUp), .done),
       Case("panics", at: place, error("XX000", "PANIC", then: .hangsUp), .done),
-      Case("meets another", at: place, error("40001"), .done), Case("finds a deadlock", at: place, error("40P01"), .done),
+      Case("meets another", at: place, error("40001"), .done),
+      Case("finds a deadlock", at: place, error("40P01"), .done),
       Case("refuses", at: place, error("42P01"), .fault("PostgreSQL: a table is missing (42P01)")),
       Case("keeps silent", at: place, keepsSilent, silent),
-      Case("says half", at: place, ScriptedAction(carriesOut: false, answer: .bytes(Self.half), then: .isSilent), silent),
-      Case("says half and hangs up", at: place, ScriptedAction(carriesOut: false, answer: .bytes(Self.half), then: .hangsUp), .done),
+      Case(
+        "says half", at: place, ScriptedAction(carriesOut: false, answer: .bytes(Self.half), then: .isSilent), silent),
+      Case(
+        "says half and hangs up", at: place,
+        ScriptedAction(carriesOut: false, answer: .bytes(Self.half), then: .hangsUp), .done),
     ]
   }
 
@@ -71,7 +77,8 @@ import Testing
     Case("is shut down", at: .write, error("57P01", "FATAL", then: .hangsUp), .done),
     Case("panics", at: .write, error("53100", "PANIC", then: .hangsUp), .done),
     Case("is lost to a pooler", at: .write, error("08P01", "FATAL", then: .hangsUp), .unknown),
-    Case("meets another", at: .write, error("40001"), .done), Case("refuses", at: .write, error("23514"), .fault("PostgreSQL: error 23514")),
+    Case("meets another", at: .write, error("40001"), .done),
+    Case("refuses", at: .write, error("23514"), .fault("PostgreSQL: error 23514")),
     Case("refuses and hangs up", at: .write, error("23514", then: .hangsUp), .done),
     Case("keeps silent", at: .write, keepsSilent, .unknown),
     Case("says half", at: .write, ScriptedAction(answer: .bytes(Self.half), then: .isSilent), .unknown),
@@ -81,24 +88,41 @@ import Testing
     [false, true].flatMap { carriesOut in
       [
         Case("hangs up", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .none, then: .hangsUp), .unknown),
-        Case("dies", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .none, then: .hangsUp, flushes: false), .unknown),
+        Case(
+          "dies", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .none, then: .hangsUp, flushes: false),
+          .unknown),
         Case("is shut down", at: .commit, error("57P01", "FATAL", carriesOut: carriesOut, then: .hangsUp), .unknown),
-        Case("panics, its disk is full", at: .commit, error("53100", "PANIC", carriesOut: carriesOut, then: .hangsUp), .unknown),
-        Case("fails in a way of its own", at: .commit, error("XX000", "FATAL", carriesOut: carriesOut, then: .hangsUp), .unknown),
-        Case("keeps silent", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .none, then: .isSilent), .unknown),
-        Case("says half", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .bytes(Self.half), then: .isSilent), .unknown),
-        Case("says half and hangs up", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .bytes(Self.half), then: .hangsUp), .unknown),
-        Case("says something else", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .command("SELECT 1")), .unknown),
+        Case(
+          "panics, its disk is full", at: .commit, error("53100", "PANIC", carriesOut: carriesOut, then: .hangsUp),
+          .unknown),
+        Case(
+          "fails in a way of its own", at: .commit, error("XX000", "FATAL", carriesOut: carriesOut, then: .hangsUp),
+          .unknown),
+        Case(
+          "keeps silent", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .none, then: .isSilent), .unknown),
+        Case(
+          "says half", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .bytes(Self.half), then: .isSilent),
+          .unknown),
+        Case(
+          "says half and hangs up", at: .commit,
+          ScriptedAction(carriesOut: carriesOut, answer: .bytes(Self.half), then: .hangsUp), .unknown),
+        Case(
+          "says something else", at: .commit, ScriptedAction(carriesOut: carriesOut, answer: .command("SELECT 1")),
+          .unknown),
       ]
     } + [
-      Case("takes all back", at: .commit, ScriptedAction(carriesOut: false, answer: .command("ROLLBACK")), .fault("PostgreSQL: error 25P02")),
-      Case("meets another", at: .commit, error("40001"), .done), Case("refuses", at: .commit, error("23514"), .fault("PostgreSQL: error 23514")),
+      Case(
+        "takes all back", at: .commit, ScriptedAction(carriesOut: false, answer: .command("ROLLBACK")),
+        .fault("PostgreSQL: error 25P02")),
+      Case("meets another", at: .commit, error("40001"), .done),
+      Case("refuses", at: .commit, error("23514"), .fault("PostgreSQL: error 23514")),
     ]
 
   @Test(arguments: early + late + atCommit) func aTransactionEndsAsItDid(_ one: Case) async throws {
     let strikes = Mutex(0)
     let server = try FakePostgres { statement in
-      statement.connection == 1 && statement.kind == one.place && !statement.text.contains("set_config") && counted(strikes) == 1
+      statement.connection == 1 && statement.kind == one.place && !statement.text.contains("set_config")
+        && counted(strikes) == 1
         ? one.deed : ScriptedAction()
     }
     defer { server.end() }
@@ -108,7 +132,8 @@ import Testing
     let committed = server.committed
     switch one.outcome {
     case .done: #expect(committed == [7])
-    case .unknown: #expect(committed == (one.place == .commit && one.deed.carriesOut ? [7] : []), "it is not carried out again")
+    case .unknown:
+      #expect(committed == (one.place == .commit && one.deed.carriesOut ? [7] : []), "it is not carried out again")
     case .fault: #expect(committed == [])
     }
     // It goes on by itself.
@@ -119,21 +144,28 @@ import Testing
   }
 
   static let nonsense: [[UInt8]] = [
-    Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), [UInt8](repeating: 0, count: 64), [UInt8](repeating: 0xff, count: 64),
-    // The end of the stretch before the answer; a length below its own; an error and a row without anything in them; a copy that begins.
-    [UInt8(ascii: "Z"), 0, 0, 0, 5, UInt8(ascii: "I")], [UInt8(ascii: "C"), 0, 0, 0, 1], [UInt8(ascii: "E"), 0, 0, 0, 5, 0],
+    Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), [UInt8](repeating: 0, count: 64),
+    [UInt8](repeating: 0xff, count: 64),
+    // The end of the stretch before the answer; a length below its own; an error and a row without anything in them; a
+    // copy that begins.
+    [UInt8(ascii: "Z"), 0, 0, 0, 5, UInt8(ascii: "I")], [UInt8(ascii: "C"), 0, 0, 0, 1],
+    [UInt8(ascii: "E"), 0, 0, 0, 5, 0],
     [UInt8(ascii: "D"), 0, 0, 0, 6, 0, 0], [UInt8(ascii: "D"), 0, 0, 0, 4], [UInt8(ascii: "G"), 0, 0, 0, 7, 0, 0, 0],
-    [UInt8(ascii: "C"), 0, 0, 0, 4], [UInt8(ascii: "T"), 0, 0, 0, 6, 0x7f, 0xff], [UInt8(ascii: "1"), 0, 0, 0, 4], [UInt8(ascii: "I"), 0, 0, 0, 4],
+    [UInt8(ascii: "C"), 0, 0, 0, 4], [UInt8(ascii: "T"), 0, 0, 0, 6, 0x7f, 0xff], [UInt8(ascii: "1"), 0, 0, 0, 4],
+    [UInt8(ascii: "I"), 0, 0, 0, 4],
   ]
 
   /// Hanging up afterwards, keeping silent, or going on as if nothing were.
-  @Test(arguments: nonsense, [ScriptedAction.Then.hangsUp, .isSilent, .goesOn]) func nonsenseIsNoSuccess(_ bytes: [UInt8], then: ScriptedAction.Then)
+  @Test(arguments: nonsense, [ScriptedAction.Then.hangsUp, .isSilent, .goesOn]) func nonsenseIsNoSuccess(
+    _ bytes: [UInt8], then: ScriptedAction.Then
+  )
     async throws
   {
     for place in [FakePostgres.Statement.Kind.read, .write, .commit] {
       let strikes = Mutex(0)
       let server = try FakePostgres { statement in
-        statement.connection == 1 && statement.kind == place && !statement.text.contains("set_config") && counted(strikes) == 1
+        statement.connection == 1 && statement.kind == place && !statement.text.contains("set_config")
+          && counted(strikes) == 1
           ? ScriptedAction(carriesOut: false, answer: .bytes(bytes), then: then) : ScriptedAction()
       }
       defer { server.end() }
@@ -149,11 +181,14 @@ import Testing
     }
   }
 
-  /// Attack: the server that broke off, with an error of a stretch that nobody waited for before it, has carried out the next one: it would be carried out
-  /// twice, or its end be told by the other one's error.
-  @Test(arguments: ["22012", "23505", "40001", "42P01"]) func anErrorThatNobodyWaitedForTellsNothingOfTheNext(code: String) async throws {
+  /// Attack: the server that broke off, with an error of a stretch that nobody waited for before it, has carried out
+  /// the next one: it would be carried out twice, or its end be told by the other one's error.
+  @Test(arguments: ["22012", "23505", "40001", "42P01"]) func anErrorThatNobodyWaitedForTellsNothingOfTheNext(
+    code: String
+  ) async throws {
     let server = try FakePostgres { statement in
-      statement.connection == 1 && statement.number == 1 ? ScriptedAction(carriesOut: false, answer: .error(code), then: .isMute) : ScriptedAction()
+      statement.connection == 1 && statement.number == 1
+        ? ScriptedAction(carriesOut: false, answer: .error(code), then: .isMute) : ScriptedAction()
     }
     defer { server.end() }
     let database = try Self.database(server)
@@ -168,7 +203,8 @@ import Testing
   /// A server that ended while it still had such a stretch to answer has done nothing that came after it.
   @Test func whatEndsTheServerEndsAllThatCameAfter() async throws {
     let server = try FakePostgres { statement in
-      statement.connection == 1 && statement.number == 1 ? Self.error("57P01", "FATAL", then: .hangsUp) : ScriptedAction()
+      statement.connection == 1 && statement.number == 1
+        ? Self.error("57P01", "FATAL", then: .hangsUp) : ScriptedAction()
     }
     defer { server.end() }
     let database = try Self.database(server)
@@ -178,7 +214,9 @@ import Testing
     try database.close()
   }
 
-  @Test(arguments: [hangsUp, diesFast, error("57P01", "FATAL", then: .hangsUp), error("40001")]) func aReadIsDoneAgain(_ deed: ScriptedAction)
+  @Test(arguments: [hangsUp, diesFast, error("57P01", "FATAL", then: .hangsUp), error("40001")]) func aReadIsDoneAgain(
+    _ deed: ScriptedAction
+  )
     async throws
   {
     let strikes = Mutex(0)
@@ -214,7 +252,8 @@ import Testing
         .bytes(Self.nonsense[random(Self.nonsense.count)]), .bytes(Self.half),
       ]
       let answer = answers[random(answers.count)]
-      // A server that says ERROR and has committed none the less would be a liar; so would one whose first answers get lost and not the later ones.
+      // A server that says ERROR and has committed none the less would be a liar; so would one whose first answers get
+      // lost and not the later ones.
       let (mayCarryOut, mayLeaveOut, mayGoOn): (Bool, Bool, Bool) =
         switch answer {
         case .none, .bytes: (true, true, false)
@@ -225,7 +264,8 @@ import Testing
       let carriesOut = mayCarryOut && (!mayLeaveOut || random(2) == 0)
       let saysNothing = if case .none = answer { true } else { false }
       let deed = ScriptedAction(
-        carriesOut: carriesOut, answer: answer, then: mayGoOn && random(2) == 0 ? .goesOn : .hangsUp, flushes: !saysNothing || random(2) == 0)
+        carriesOut: carriesOut, answer: answer, then: mayGoOn && random(2) == 0 ? .goesOn : .hangsUp,
+        flushes: !saysNothing || random(2) == 0)
       plan.withLock { $0 = (1 + random(5), deed) }
       let before = server.committed.count
       let outcome = await Self.write(Int64(round), to: database, reads: random(2) == 0)

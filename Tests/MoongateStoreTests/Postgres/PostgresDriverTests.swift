@@ -12,10 +12,14 @@ struct PostgresBench {
   let name: String
 
   /// - Parameter server: nil for the shared one.
-  init(_ server: PostgresServer? = nil, _ tables: String = "CREATE TABLE note (number BIGINT, text TEXT, bytes BYTEA)") throws {
+  init(_ server: PostgresServer? = nil, _ tables: String = "CREATE TABLE note (number BIGINT, text TEXT, bytes BYTEA)")
+    throws
+  {
     self.server = try server ?? #require(PostgresServer.shared)
     name = try self.server.makeDatabase()
-    try self.server.sql("\(tables); GRANT ALL ON ALL TABLES IN SCHEMA public TO moongate; GRANT ALL ON SCHEMA public TO moongate", in: name)
+    try self.server.sql(
+      "\(tables); GRANT ALL ON ALL TABLES IN SCHEMA public TO moongate; GRANT ALL ON SCHEMA public TO moongate",
+      in: name)
   }
 
   func database(_ timing: PostgresTiming = .patient, more: String = "pool=4") throws -> PostgresDatabase {
@@ -34,10 +38,14 @@ func counted(_ rounds: borrowing Mutex<Int>) -> Int {
 }
 
 extension PostgresDatabase {
-  func count() async throws -> Int { try await read { one in try one.row("SELECT count(*) FROM note")?.count(0) ?? -1 } }
+  func count() async throws -> Int {
+    try await read { one in try one.row("SELECT count(*) FROM note")?.count(0) ?? -1 }
+  }
 
   func add(_ number: Int) async throws {
-    try await write(at: ManualClock.start) { one in try one.run("INSERT INTO note (number) VALUES (?1)", [SQLValue(number)]) }
+    try await write(at: ManualClock.start) { one in
+      try one.run("INSERT INTO note (number) VALUES (?1)", [SQLValue(number)])
+    }
   }
 }
 
@@ -53,25 +61,30 @@ extension PostgresDatabase {
   }
 
   @Test(arguments: [
-    [SQLValue.integer(0), .text(""), .bytes([])], [.integer(.max), .text("आशा 🌙 $1 ?1 '"), .bytes([0, 255, 39, 92])], [.integer(.min), .null, .null],
-    [.null, .text("a"), .bytes([UInt8](repeating: 7, count: 300_000))], [.integer(-1), .text(String(repeating: "x", count: 100_000)), .null],
+    [SQLValue.integer(0), .text(""), .bytes([])], [.integer(.max), .text("आशा 🌙 $1 ?1 '"), .bytes([0, 255, 39, 92])],
+    [.integer(.min), .null, .null],
+    [.null, .text("a"), .bytes([UInt8](repeating: 7, count: 300_000))],
+    [.integer(-1), .text(String(repeating: "x", count: 100_000)), .null],
   ])
   func valuesComeBackAsTheyWent(values: [SQLValue]) async throws {
     try await database.write(at: now) { one in try one.run("INSERT INTO note VALUES (?1, ?2, ?3)", values) }
     let back = try await database.read { one in
       try one.rows("SELECT number, text, bytes FROM note").map { row in
         [
-          try row.optionalInteger(0).map(SQLValue.integer) ?? .null, SQLValue(try row.optionalText(1)), SQLValue(try row.optionalBytes(2)),
+          try row.optionalInteger(0).map(SQLValue.integer) ?? .null, SQLValue(try row.optionalText(1)),
+          SQLValue(try row.optionalBytes(2)),
         ]
       }
     }
     #expect(back == [values])
   }
 
-  /// What an operator waits for may take longer than any client would wait, as the server counts and as we do: a second here, with figures of a tenth.
+  /// What an operator waits for may take longer than any client would wait, as the server counts and as we do: a second
+  /// here, with figures of a tenth.
   @Test func whatTakesTimeIsNotGivenUp() async throws {
     let short = PostgresTiming(
-      connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300), queue: .seconds(3))
+      connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300),
+      queue: .seconds(3))
     let vault = try PostgresSnapshot(url: bench.server.url(bench.name), timing: short)
     #expect(throws: StoreFault.self) { try vault.read(Slow(takesTime: false)) }
     #expect(try vault.read(Slow(takesTime: true)) == 1)
@@ -90,10 +103,12 @@ extension PostgresDatabase {
   /// Of gateways that start at once one makes the tables, and the others wait for it, however long that takes.
   @Test func migratingWaitsForWhoeverMigrates() async throws {
     let short = PostgresTiming(
-      connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300), queue: .seconds(3))
+      connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300),
+      queue: .seconds(3))
     let name = try bench.server.makeDatabase()
     let other = Task.detached { [bench] in
-      try bench.server.sql("BEGIN; SELECT pg_advisory_xact_lock(\(Schema.application)); SELECT pg_sleep(1); COMMIT", in: name)
+      try bench.server.sql(
+        "BEGIN; SELECT pg_advisory_xact_lock(\(Schema.application)); SELECT pg_sleep(1); COMMIT", in: name)
     }
     while try bench.server.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'", in: name) == "0" {}
     #expect(try PostgresSnapshot(url: bench.server.url(name), timing: short).migrate() == 0)
@@ -111,12 +126,18 @@ extension PostgresDatabase {
     await #expect(throws: StoreFault("the store holds a damaged row")) {
       try await database.read { one in try one.row("SELECT number FROM note")?.text(0) }
     }
-    await #expect(throws: StoreFault.self) { try await database.read { one in try one.row("SELECT text FROM note")?.integer(0) } }
-    await #expect(throws: StoreFault.self) { try await database.read { one in try one.row("SELECT number FROM note")?.integer(7) } }
+    await #expect(throws: StoreFault.self) {
+      try await database.read { one in try one.row("SELECT text FROM note")?.integer(0) }
+    }
+    await #expect(throws: StoreFault.self) {
+      try await database.read { one in try one.row("SELECT number FROM note")?.integer(7) }
+    }
   }
 
   @Test func argumentsAreNumberedOutsideOfQuotesOnly() {
-    #expect(PostgresText.translated("SELECT ?1, '?1', \"?2\", ?12 ? 'it''s ?1' ?2") == "SELECT $1, '?1', \"?2\", $12 ? 'it''s ?1' $2")
+    #expect(
+      PostgresText.translated("SELECT ?1, '?1', \"?2\", ?12 ? 'it''s ?1' ?2")
+        == "SELECT $1, '?1', \"?2\", $12 ? 'it''s ?1' $2")
   }
 
   /// The figures by which a reserve is two round trips.
@@ -127,7 +148,8 @@ extension PostgresDatabase {
       try one.run("INSERT INTO note (number) VALUES (?1)", [.integer(1)])
       try one.run("INSERT INTO note (number) VALUES (?1)", [.integer(2)])
       let rows = try one.rows([
-        SQLRead("SELECT count(*) FROM note"), SQLRead("SELECT number FROM note WHERE number > ?1 ORDER BY number", [.integer(0)]),
+        SQLRead("SELECT count(*) FROM note"),
+        SQLRead("SELECT number FROM note WHERE number > ?1 ORDER BY number", [.integer(0)]),
       ])
       let numbers = try rows[1].map { row in try row.integer(0) }
       #expect(try rows[0][0].integer(0) == 3)
@@ -148,15 +170,18 @@ extension PostgresDatabase {
     let counts = try await database.write(at: now) { one in
       [
         try one.changes("UPDATE note SET text = ?1 WHERE number > ?2", [.text("x"), .integer(0)]),
-        try one.changes("DELETE FROM note WHERE number = ?1", [.integer(9)]), try one.changes("SELECT 1 FROM note WHERE text = ?1", [.text("x")]),
+        try one.changes("DELETE FROM note WHERE number = ?1", [.integer(9)]),
+        try one.changes("SELECT 1 FROM note WHERE text = ?1", [.text("x")]),
       ]
     }
     #expect(counts == [2, 0, 2])
   }
 
   @Test(arguments: [
-    "UPDATE note SET text = 'x' WHERE number = ?1", "DELETE FROM note WHERE number = ?1", "SELECT 1 FROM note WHERE number = ?1",
-    "SELECT 1 FROM note WHERE number = ?1 FOR UPDATE", "INSERT INTO note (number) SELECT number FROM note WHERE number = ?1",
+    "UPDATE note SET text = 'x' WHERE number = ?1", "DELETE FROM note WHERE number = ?1",
+    "SELECT 1 FROM note WHERE number = ?1",
+    "SELECT 1 FROM note WHERE number = ?1 FOR UPDATE",
+    "INSERT INTO note (number) SELECT number FROM note WHERE number = ?1",
   ])
   func aDemandThatIsNotMetUndoesAll(statement: String) async throws {
     try await database.add(1)
@@ -251,28 +276,38 @@ extension PostgresDatabase {
     #expect(counts == [1, 1] && rounds.withLock { $0 } == 2)
     #expect(try await database.count() == 2)
     await #expect(throws: StoreFault.self) {
-      try await database.read { one in try one.rows([SQLRead("INSERT INTO note (number) VALUES (2) RETURNING number")]).count }
+      try await database.read { one in
+        try one.rows([SQLRead("INSERT INTO note (number) VALUES (2) RETURNING number")]).count
+      }
     }
   }
 
-  /// What looks once needs no BEGIN and no COMMIT, and yet all that is sent together sees one state, and writes nothing.
+  /// What looks once needs no BEGIN and no COMMIT, and yet all that is sent together sees one state, and writes
+  /// nothing.
   @Test func aLookIsOneStatementAndOneMoment() async throws {
     // Now there is a connection.
     #expect(try await database.count() == 0)
     let before = database.numbers.count
     let found = try await database.read { one in
       try one.rows([
-        SQLRead("SELECT current_setting('transaction_isolation')"), SQLRead("SELECT current_setting('transaction_read_only')"),
+        SQLRead("SELECT current_setting('transaction_isolation')"),
+        SQLRead("SELECT current_setting('transaction_read_only')"),
       ]).map { try $0[0].text(0) }
     }
     #expect(found == ["repeatable read", "on"])
-    #expect(database.numbers.count.statements - before.statements == 2 && database.numbers.count.roundTrips - before.roundTrips == 1)
+    #expect(
+      database.numbers.count.statements - before.statements == 2
+        && database.numbers.count.roundTrips - before.roundTrips == 1)
     let other = try bench.database()
     async let counts = database.read { one in
-      try one.rows([SQLRead("SELECT count(*) FROM note"), SQLRead("SELECT pg_sleep(1)::text"), SQLRead("SELECT count(*) FROM note")])
-        .enumerated().map { $0.offset == 1 ? -1 : try $0.element[0].count(0) }
+      try one.rows([
+        SQLRead("SELECT count(*) FROM note"), SQLRead("SELECT pg_sleep(1)::text"), SQLRead("SELECT count(*) FROM note"),
+      ])
+      .enumerated().map { $0.offset == 1 ? -1 : try $0.element[0].count(0) }
     }
-    while try bench.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "0" { await Task.yield() }
+    while try bench.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "0" {
+      await Task.yield()
+    }
     try await other.add(1)
     #expect(try await counts == [0, -1, 0])
   }
@@ -302,11 +337,17 @@ extension PostgresDatabase {
     let two = try bench.database(more: "pool=2")
     async let writes: Void = withThrowingTaskGroup(of: Void.self) { [now] group in
       for _ in 0..<6 {
-        group.addTask { try await two.write(at: now) { one in try one.run("UPDATE note SET text = coalesce(text, '') || 'x' WHERE number = 1") } }
+        group.addTask {
+          try await two.write(at: now) { one in
+            try one.run("UPDATE note SET text = coalesce(text, '') || 'x' WHERE number = 1")
+          }
+        }
       }
       try await group.waitForAll()
     }
-    while try bench.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '\(bench.name)'") == "0" {
+    while try bench.sql(
+      "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = '\(bench.name)'") == "0"
+    {
       await Task.yield()
     }
     #expect(try await two.count() == 1)
@@ -317,10 +358,14 @@ extension PostgresDatabase {
   }
 
   @Test func commitsAreOnDiskWhateverTheServerSays() async throws {
-    try bench.server.sql("ALTER DATABASE \(bench.name) SET synchronous_commit = off; ALTER DATABASE \(bench.name) SET search_path = public, other")
+    try bench.server.sql(
+      "ALTER DATABASE \(bench.name) SET synchronous_commit = off; ALTER DATABASE \(bench.name) SET search_path = public, other"
+    )
     let fresh = try bench.database()
     let settings = try await fresh.read { one in
-      try one.rows("SELECT current_setting(name) FROM (VALUES ('synchronous_commit'), ('search_path'), ('client_encoding')) AS listed (name)").map {
+      try one.rows(
+        "SELECT current_setting(name) FROM (VALUES ('synchronous_commit'), ('search_path'), ('client_encoding')) AS listed (name)"
+      ).map {
         try $0.text(0)
       }
     }

@@ -24,13 +24,15 @@ import Testing
 
   private func limit(_ name: String, max: Int = 5, lock: [Duration] = []) -> ResolvedLimit {
     ResolvedLimit(
-      provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier, counter: Array(name.utf8), max: max, window: .seconds(60),
+      provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier, counter: Array(name.utf8), max: max,
+      window: .seconds(60),
       counts: .failures, lock: lock, disables: false)
   }
 
   private func session(_ id: String) -> Session {
     Session(
-      id: id, token: TokenHash(of: id.utf8), account: "ac_1", createdAt: now, expiresAt: now + .seconds(60), idle: .seconds(60), lastSeenAt: now,
+      id: id, token: TokenHash(of: id.utf8), account: "ac_1", createdAt: now, expiresAt: now + .seconds(60),
+      idle: .seconds(60), lastSeenAt: now,
       passed: [], userAgent: nil)
   }
 
@@ -38,7 +40,8 @@ import Testing
     let places = try await withThrowingTaskGroup(of: [Int]?.self) { group in
       for number in 0..<200 {
         group.addTask {
-          let request = ReservationRequest(id: ReservationID(from: random), now: now, limits: [limit("all"), limit("more", max: 9)], timer: nil)
+          let request = ReservationRequest(
+            id: ReservationID(from: random), now: now, limits: [limit("all"), limit("more", max: 9)], timer: nil)
           if case .reserved(let places, _) = try await nodes[number % 3].reserve(request) { return places }
           return nil
         }
@@ -48,10 +51,13 @@ import Testing
     #expect(places.sorted { $0[0] < $1[0] } == (1...5).map { [$0, $0] })
   }
 
-  /// Attack: tries at a full limit without end, while a backup keeps old versions of rows alive: each would leave one more for the next to walk over.
+  /// Attack: tries at a full limit without end, while a backup keeps old versions of rows alive: each would leave one
+  /// more for the next to walk over.
   @Test func aTryThatIsRefusedLeavesTheCounterAsItWas() async throws {
     let full = limit("full", max: 1)
-    let requests = (0..<4).map { _ in ReservationRequest(id: ReservationID(from: random), now: now, limits: [full], timer: nil) }
+    let requests = (0..<4).map { _ in
+      ReservationRequest(id: ReservationID(from: random), now: now, limits: [full], timer: nil)
+    }
     _ = try await nodes[0].reserve(requests[0])
     let before = try server.sql("SELECT ctid FROM counter", in: name)
     for request in requests.dropFirst() { #expect(try await nodes[1].reserve(request) == .filledByPending) }
@@ -61,7 +67,8 @@ import Testing
   /// What somebody works with is not waited for: meanwhile pruning would hold rows that others want.
   @Test func pruningPassesOverWhatSomebodyHolds() async throws {
     for each in ["one", "two"] {
-      _ = try await nodes[0].reserve(ReservationRequest(id: ReservationID(from: random), now: now, limits: [limit(each)], timer: nil))
+      _ = try await nodes[0].reserve(
+        ReservationRequest(id: ReservationID(from: random), now: now, limits: [limit(each)], timer: nil))
     }
     let holder = PostgresDatabase(try PostgresAddress(server.url(name)), timing: .patient)
     let holds = Mutex(false)
@@ -91,7 +98,8 @@ import Testing
           let mine = number % 2 == 0 ? limits : limits.reversed()
           let id = ReservationID(from: random)
           let store = nodes[number % 3]
-          guard case .reserved = try await store.reserve(ReservationRequest(id: id, now: now, limits: mine, timer: nil)) else {
+          guard case .reserved = try await store.reserve(ReservationRequest(id: id, now: now, limits: mine, timer: nil))
+          else {
             Issue.record("there was a place")
             return
           }
@@ -125,7 +133,9 @@ import Testing
   @Test func noChangeOfASessionIsMissed() async throws {
     let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
     let sessions = (0..<60).map { session("se_\($0)") }
-    #expect(try await nodes[0].apply([.createAccount(account)] + sessions.map(Change.putSession), at: now) == .applied(locks: []))
+    #expect(
+      try await nodes[0].apply([.createAccount(account)] + sessions.map(Change.putSession), at: now)
+        == .applied(locks: []))
     let start = try await nodes[2].sessionChanges(after: .max).latest
     let isOver = Mutex(false)
     async let seen = {
@@ -195,9 +205,12 @@ import Testing
       return node.database.numbers.count.roundTrips - before
     }
     // The latest moment is recorded once a second.
-    _ = try await node.reserve(ReservationRequest(id: ReservationID(from: random), now: now, limits: limits, timer: nil))
+    _ = try await node.reserve(
+      ReservationRequest(id: ReservationID(from: random), now: now, limits: limits, timer: nil))
     let id = ReservationID(from: random)
-    let reserved = try await trips { _ = try await node.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: nil)) }
+    let reserved = try await trips {
+      _ = try await node.reserve(ReservationRequest(id: id, now: now, limits: limits, timer: nil))
+    }
     #expect(reserved == 2)
     let settled = try await trips {
       let settlement = Settlement(reservation: id, outcome: .success, limits: limits, timer: nil, now: now)

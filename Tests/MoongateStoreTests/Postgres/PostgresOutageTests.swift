@@ -11,7 +11,9 @@ import Testing
   private let now = ManualClock.start
 
   /// Waits until it is so; fails after a while.
-  private func eventually(_ what: Comment, within limit: Duration = .seconds(20), _ condition: () async throws -> Bool) async throws {
+  private func eventually(_ what: Comment, within limit: Duration = .seconds(20), _ condition: () async throws -> Bool)
+    async throws
+  {
     let end = ContinuousClock.now + limit
     while try await !condition() {
       try #require(ContinuousClock.now < end, what)
@@ -20,7 +22,8 @@ import Testing
   }
 
   private func hangUp(of bench: PostgresBench) throws {
-    try bench.server.sql("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '\(bench.name)'")
+    try bench.server.sql(
+      "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '\(bench.name)'")
   }
 
   @Test func connectionsThatWereClosedAtRestAreReplacedBehindTheScenes() async throws {
@@ -86,7 +89,10 @@ import Testing
     isOver.withLock { $0 = true }
     try await killer.value
     let found = try bench.sql("SELECT number, count(*) FROM note GROUP BY 1").split(separator: "\n")
-    let counts = Dictionary(uniqueKeysWithValues: found.map { line in (Int(line.split(separator: "|")[0]) ?? -1, line.split(separator: "|")[1]) })
+    let counts = Dictionary(
+      uniqueKeysWithValues: found.map { line in
+        (Int(line.split(separator: "|")[0]) ?? -1, line.split(separator: "|")[1])
+      })
     #expect(counts.values.allSatisfy { $0 == "1" })
     for (number, result) in results {
       if let result { #expect(result == (counts[number] != nil), "\(number)") }
@@ -137,7 +143,9 @@ import Testing
     try server.freeze()
     let began = ContinuousClock.now
     await withTaskGroup(of: Void.self) { group in
-      for number in 0..<100 { group.addTask { await #expect(throws: StoreFault.self) { try await database.add(number) } } }
+      for number in 0..<100 {
+        group.addTask { await #expect(throws: StoreFault.self) { try await database.add(number) } }
+      }
     }
     #expect(ContinuousClock.now - began < .seconds(4))
     let then = ContinuousClock.now
@@ -148,7 +156,8 @@ import Testing
     server.end()
   }
 
-  /// After a failover the connections to the server before fall silent one after the other, beside good ones to the next.
+  /// After a failover the connections to the server before fall silent one after the other, beside good ones to the
+  /// next.
   @Test func silenceOfAnEarlierTimeIsNoOutage() throws {
     let address = try PostgresAddress("postgres://a@127.0.0.1:1/x")
     let pool = PostgresPool(address, timing: .serving, numbers: PostgresMetrics(), jitter: { 0.5 })
@@ -200,7 +209,9 @@ import Testing
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<(PostgresPool.mostWaiting + 50) {
         group.addTask {
-          await #expect(throws: StoreFault("busy: no connection to PostgreSQL was free in time")) { try await database.count() }
+          await #expect(throws: StoreFault("busy: no connection to PostgreSQL was free in time")) {
+            try await database.count()
+          }
         }
       }
     }
@@ -223,9 +234,12 @@ import Testing
   }
 
   @Test func nobodyListens() async throws {
-    let database = PostgresDatabase(try PostgresAddress("postgres://a@127.0.0.1:1/x"), timing: .serving, recordsMoments: false)
+    let database = PostgresDatabase(
+      try PostgresAddress("postgres://a@127.0.0.1:1/x"), timing: .serving, recordsMoments: false)
     for _ in 0..<10 {
-      await #expect(throws: StoreFault("PostgreSQL is not there: nobody listens at its address")) { try await database.count() }
+      await #expect(throws: StoreFault("PostgreSQL is not there: nobody listens at its address")) {
+        try await database.count()
+      }
     }
     #expect(database.numbers.count.refusedConnects < 10)
     try database.close()

@@ -40,16 +40,24 @@ import Testing
   @Test func anAddressWithNobodyThere() throws {
     #expect(
       try refusal("postgres://u:a%20secret@127.0.0.1:1/x")
-        == "Nobody listens at postgres://127.0.0.1:1/x. Start PostgreSQL there, or correct host and port of `store` in gateway.lua.")
+        == "Nobody listens at postgres://127.0.0.1:1/x. Start PostgreSQL there, or correct host and port of `store` in gateway.lua."
+    )
     #expect(
       try refusal("postgres://u:a%20secret@nowhere.invalid/x")
-        == "The host of postgres://nowhere.invalid/x has no address. Correct it in `store` of gateway.lua, or look at the name server.")
+        == "The host of postgres://nowhere.invalid/x has no address. Correct it in `store` of gateway.lua, or look at the name server."
+    )
   }
 
   /// Another program's port, and a balancer without a server behind it.
   @Test(arguments: [
-    (Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), "What listens at HERE is no PostgreSQL. Correct host and port of `store` in gateway.lua."),
-    (Array("+OK POP3 ready\r\n".utf8), "What listens at HERE is no PostgreSQL. Correct host and port of `store` in gateway.lua."),
+    (
+      Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8),
+      "What listens at HERE is no PostgreSQL. Correct host and port of `store` in gateway.lua."
+    ),
+    (
+      Array("+OK POP3 ready\r\n".utf8),
+      "What listens at HERE is no PostgreSQL. Correct host and port of `store` in gateway.lua."
+    ),
     ([], "HERE takes connections and ends them. Look into the log of the server, or of the balancer before it."),
   ])
   func somebodyElse(greeting: [UInt8], sentence: String) throws {
@@ -64,21 +72,25 @@ import Testing
   @Test func noTLS() throws {
     #expect(
       try refusal(server.url(name, more: "sslmode=require"))
-        == "\(shown) has no TLS, and `sslmode` demands it. Turn it on there (ssl, ssl_cert_file, ssl_key_file), or correct host and port.")
+        == "\(shown) has no TLS, and `sslmode` demands it. Turn it on there (ssl, ssl_cert_file, ssl_key_file), or correct host and port."
+    )
   }
 
   @Test func noDatabase() throws {
     #expect(
       try refusal(server.url("nothing"))
-        == "There is no database of that name at postgres://127.0.0.1:\(server.port)/nothing. Make it (createdb), or correct `store` in gateway.lua.")
+        == "There is no database of that name at postgres://127.0.0.1:\(server.port)/nothing. Make it (createdb), or correct `store` in gateway.lua."
+    )
   }
 
   @Test func anotherProgramsDatabase() throws {
     try server.sql("CREATE TABLE account (id BIGINT)", in: name)
     #expect(
       try refusal(server.url(name))
-        == "\(shown) has a table `account` of another program. Make a database of Moongate's own and name it as `store` in gateway.lua.")
-    #expect(try server.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace", in: name) == "1")
+        == "\(shown) has a table `account` of another program. Make a database of Moongate's own and name it as `store` in gateway.lua."
+    )
+    #expect(
+      try server.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace", in: name) == "1")
   }
 
   @Test func tablesUnderOtherNamesAreNoMatter() throws {
@@ -90,7 +102,8 @@ import Testing
     #expect(try refusal(server.url(name)) == "none")
     try server.sql("UPDATE moongate_schema SET version = 99", in: name)
     #expect(
-      try refusal(server.url(name)) == "The store \(shown) was written by a newer Moongate (its schema is 99, this program knows \(Schema.version)). "
+      try refusal(server.url(name))
+        == "The store \(shown) was written by a newer Moongate (its schema is 99, this program knows \(Schema.version)). "
         + "Start the newer program, or name another store in gateway.lua.")
   }
 
@@ -98,7 +111,8 @@ import Testing
     #expect(try refusal(server.url(name)) == "none")
     #expect(
       try refusal(server.url(name), key: [2])
-        == "The store \(shown) was made with another master key. Name that key as `key` in gateway.lua, or name another store.")
+        == "The store \(shown) was made with another master key. Name that key as `key` in gateway.lua, or name another store."
+    )
   }
 
   @Test func aServerThatOnlyReads() throws {
@@ -117,7 +131,8 @@ import Testing
         + "where the tables are there, let it own them (REASSIGN OWNED).")
   }
 
-  /// Attack (or accident): without a schema the tables would be temporary ones, and everything gone with the connection.
+  /// Attack (or accident): without a schema the tables would be temporary ones, and everything gone with the
+  /// connection.
   @Test func noSchema() throws {
     try server.sql("DROP SCHEMA public CASCADE", in: name)
     #expect(try refusal(server.url(name)).hasPrefix("The database user may not do in \(shown) what a store does."))
@@ -127,7 +142,8 @@ import Testing
     try server.sql("ALTER DATABASE \(name) CONNECTION LIMIT 0")
     #expect(
       try refusal(server.url(name))
-        == "\(shown) has no connection left. Raise max_connections there, or let each gateway have fewer: ?pool=2 at the end of `store`.")
+        == "\(shown) has no connection left. Raise max_connections there, or let each gateway have fewer: ?pool=2 at the end of `store`."
+    )
   }
 
   @Test func anotherEncoding() throws {

@@ -29,7 +29,9 @@ import Testing
       try await killer?.value
       try server.start()
       let end = ContinuousClock.now + .seconds(10)
-      while (try? await store.latestMoment()) == nil { try #require(ContinuousClock.now < end, "it recovers by itself") }
+      while (try? await store.latestMoment()) == nil {
+        try #require(ContinuousClock.now < end, "it recovers by itself")
+      }
       #expect(try await Crash.missing(rounds, kills: kills, in: store) == [])
     }
     try store.close()

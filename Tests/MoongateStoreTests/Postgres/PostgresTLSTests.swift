@@ -28,14 +28,19 @@ struct TestAuthority: Sendable {
   private static let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 
   private func authority(_ name: String) throws {
-    try openssl(["req", "-x509"] + Self.curve + ["-keyout", "\(name).key", "-out", "\(name).pem", "-days", "2", "-subj", "/CN=\(name)"])
+    try openssl(
+      ["req", "-x509"] + Self.curve + [
+        "-keyout", "\(name).key", "-out", "\(name).pem", "-days", "2", "-subj", "/CN=\(name)",
+      ])
   }
 
   private func certificate(_ name: String, of host: String, days: Int, by authority: String = "authority") throws {
     let names = ["-addext", "subjectAltName=DNS:\(host)"]
-    try openssl(["req"] + Self.curve + ["-keyout", "\(name).key", "-out", "\(name).csr", "-subj", "/CN=\(host)"] + names)
+    try openssl(
+      ["req"] + Self.curve + ["-keyout", "\(name).key", "-out", "\(name).csr", "-subj", "/CN=\(host)"] + names)
     try openssl([
-      "x509", "-req", "-in", "\(name).csr", "-CA", "\(authority).pem", "-CAkey", "\(authority).key", "-CAcreateserial", "-days", "\(days)",
+      "x509", "-req", "-in", "\(name).csr", "-CA", "\(authority).pem", "-CAkey", "\(authority).key", "-CAcreateserial",
+      "-days", "\(days)",
       "-copy_extensions", "copy", "-out", "\(name).pem",
     ])
   }
@@ -51,7 +56,9 @@ struct TestAuthority: Sendable {
     process.standardError = FileHandle.nullDevice
     try process.run()
     process.waitUntilExit()
-    guard process.terminationStatus == 0 else { throw CocoaError(.executableNotLoadable, userInfo: [NSDebugDescriptionErrorKey: "\(arguments)"]) }
+    guard process.terminationStatus == 0 else {
+      throw CocoaError(.executableNotLoadable, userInfo: [NSDebugDescriptionErrorKey: "\(arguments)"])
+    }
   }
 }
 
@@ -79,14 +86,18 @@ struct TestAuthority: Sendable {
       to: URL(fileURLWithPath: rules))
     try Data("ours moongate certain\n".utf8).write(to: URL(fileURLWithPath: rules + ".map"))
     return try PostgresServer(settings: [
-      "ssl=on", "ssl_cert_file=\(authority.folder)/\(certificate).pem", "ssl_key_file=\(authority.folder)/\(certificate).key",
+      "ssl=on", "ssl_cert_file=\(authority.folder)/\(certificate).pem",
+      "ssl_key_file=\(authority.folder)/\(certificate).key",
       "ssl_ca_file=\(authority.folder)/authority.pem", "hba_file=\(rules)", "ident_file=\(rules).map",
     ])
   }
 
-  private func url(_ query: String, user: String = "moongate:a%20secret", host: String = "localhost", at server: PostgresServer? = nil) -> String {
+  private func url(
+    _ query: String, user: String = "moongate:a%20secret", host: String = "localhost", at server: PostgresServer? = nil
+  ) -> String {
     let server = server ?? self.server
-    return "postgres://\(user)@\(host):\(server.port)/\(name)?hostaddr=127.0.0.1&\(query.replacing("HERE", with: authority.folder))"
+    return
+      "postgres://\(user)@\(host):\(server.port)/\(name)?hostaddr=127.0.0.1&\(query.replacing("HERE", with: authority.folder))"
   }
 
   private func refusal(_ url: String) -> String {
@@ -159,14 +170,20 @@ struct TestAuthority: Sendable {
         Give the server a new one, or set the clock that is wrong.
         """)
     // A gateway that serves says so, too, and does not forget what is wrong with another server.
-    #expect(refusal(url.replacing("authority.pem", with: "stranger.pem")).contains("is signed by nobody whom `sslrootcert` names"))
-    #expect(refusal(String(url.replacing("verify-full", with: "require").prefix { $0 != "&" } + "&sslmode=require")) == "none")
+    #expect(
+      refusal(url.replacing("authority.pem", with: "stranger.pem")).contains(
+        "is signed by nobody whom `sslrootcert` names"))
+    #expect(
+      refusal(String(url.replacing("verify-full", with: "require").prefix { $0 != "&" } + "&sslmode=require")) == "none"
+    )
   }
 
   @Test func aCertificateInPlaceOfAPassword() throws {
     try server.sql("CREATE ROLE certain LOGIN; GRANT ALL ON SCHEMA public TO certain", in: name)
     try server.sql("ALTER DATABASE \(name) OWNER TO certain")
-    let (base, shown) = ("sslmode=verify-full&sslrootcert=HERE/authority.pem", "postgres://localhost:\(server.port)/\(name)")
+    let (base, shown) = (
+      "sslmode=verify-full&sslrootcert=HERE/authority.pem", "postgres://localhost:\(server.port)/\(name)"
+    )
     // libpq wants the key to be the user's own or root's.
     let key = authority.folder + "/own.key"
     try FileManager.default.copyItem(atPath: authority.folder + "/moongate.key", toPath: key)
@@ -183,7 +200,8 @@ struct TestAuthority: Sendable {
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key)
     #expect(
       refusal(url("\(base)&sslcert=HERE/moongate.pem&sslkey=HERE/own.key", user: "certain"))
-        == "The key of our certificate for \(shown) can be read by others. Let nobody else read the file of `sslkey`: chmod 600.")
+        == "The key of our certificate for \(shown) can be read by others. Let nobody else read the file of `sslkey`: chmod 600."
+    )
     try Data(contentsOf: URL(fileURLWithPath: authority.folder + "/unknown.key")).write(to: URL(fileURLWithPath: key))
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
     #expect(
@@ -192,12 +210,15 @@ struct TestAuthority: Sendable {
     )
   }
 
-  /// While it serves, a certificate that is not good is no outage that passes by itself: it is told, and tried less often.
+  /// While it serves, a certificate that is not good is no outage that passes by itself: it is told, and tried less
+  /// often.
   @Test func aGatewayThatServesSaysSoToo() async throws {
     let database = PostgresDatabase(
-      try PostgresAddress(url("sslmode=verify-full&sslrootcert=HERE/stranger.pem")), timing: .serving, recordsMoments: false)
+      try PostgresAddress(url("sslmode=verify-full&sslrootcert=HERE/stranger.pem")), timing: .serving,
+      recordsMoments: false)
     for _ in 0..<3 {
-      await #expect(throws: StoreFault("PostgreSQL is not there: its certificate is signed by nobody of `sslrootcert`")) {
+      await #expect(throws: StoreFault("PostgreSQL is not there: its certificate is signed by nobody of `sslrootcert`"))
+      {
         try await database.read { one in try one.rows("SELECT 1").count }
       }
     }

@@ -17,7 +17,8 @@ import Testing
     let noon = ManualClock.start
     let steady = Mutex(start)
     let readings = [
-      reading(asked: .zero, took: .milliseconds(400), noon + .seconds(9)), reading(asked: .seconds(1), took: .milliseconds(10), noon),
+      reading(asked: .zero, took: .milliseconds(400), noon + .seconds(9)),
+      reading(asked: .seconds(1), took: .milliseconds(10), noon),
       reading(asked: .seconds(2), took: .milliseconds(300), noon - .seconds(9)),
     ]
     let made = ServerClock(readings, steady: { steady.withLock { $0 } })

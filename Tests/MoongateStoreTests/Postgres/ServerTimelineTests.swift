@@ -15,7 +15,9 @@ import Testing
   }
 
   /// A primary that comes back after another server was promoted in its place.
-  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func aServerOfThePastIsNotUsed() async throws {
+  @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func aServerOfThePastIsNotUsed()
+    async throws
+  {
     let bench = try PostgresBench()
     let url = bench.server.url(bench.name)
     let (host, rest) = (try #require(url.firstRange(of: "@")), try #require(url.firstRange(of: "/\(bench.name)")))
@@ -25,7 +27,9 @@ import Testing
     #expect(try await database.count() == 0)
     #expect(address.timeline.isKnown)
     address.timeline.meet(1000)
-    await #expect(throws: StoreFault.self, "neither the connection that is there nor a new one") { try await database.count() }
+    await #expect(throws: StoreFault.self, "neither the connection that is there nor a new one") {
+      try await database.count()
+    }
     let fresh = PostgresDatabase(try PostgresAddress(url), timing: .patient, recordsMoments: false)
     #expect(try await fresh.count() == 0, "a single server is not asked")
   }

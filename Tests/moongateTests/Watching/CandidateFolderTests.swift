@@ -25,7 +25,8 @@ import Testing
 
   @Test func whatTheOperatorsAloneWriteIsTrusted() throws {
     let folder = try folder()
-    #expect(try CandidateFolder.trusted(folder.path + "/policies/..", as: folder.path) == CandidateFolder.real(folder.path))
+    #expect(
+      try CandidateFolder.trusted(folder.path + "/policies/..", as: folder.path) == CandidateFolder.real(folder.path))
   }
 
   /// Attack: another user of the machine changes the candidate, or a file in it, once somebody has looked at it.
@@ -61,6 +62,8 @@ import Testing
     #expect(problem(folder.path, served: folder)?.place.hasSuffix("/flows") == true)
   }
 
-  @Test(arguments: ["config", "", "/no/such", "/etc/passwd", "/tmp", "/\u{0}etc", "/" + String(repeating: "x", count: 5_000)])
+  @Test(arguments: [
+    "config", "", "/no/such", "/etc/passwd", "/tmp", "/\u{0}etc", "/" + String(repeating: "x", count: 5_000),
+  ])
   func whatIsNoFolderOfTheirs(_ path: String) throws { #expect(problem(path, served: try folder()) != nil) }
 }

@@ -20,13 +20,16 @@ import Testing
         ? [
           .test(
             Self.phone, code: CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600)),
-            limits: [.test("verify", on: .verify, per: .phone, max: max, window: .seconds(86_400), lock: [.seconds(900)])])
+            limits: [
+              .test("verify", on: .verify, per: .phone, max: max, window: .seconds(86_400), lock: [.seconds(900)])
+            ])
         ] : [])
   }
 
   /// A trail in which people mistype so often before each sign-in.
   private func gate(
-    wrong: [Int], patience: Duration = ReloadGate.patience, makeStore: @escaping @Sendable () throws -> any Store = PassingStore.make
+    wrong: [Int], patience: Duration = ReloadGate.patience,
+    makeStore: @escaping @Sendable () throws -> any Store = PassingStore.make
   ) async throws -> ReloadGate {
     let clock = ManualClock()
     let store = try PassingStore.make()
@@ -40,16 +43,20 @@ import Testing
         at = at + .seconds(5)
         events.append(
           AuditEvent(
-            id: DecisionID(from: random), at: at, kind: kind, provider: Self.phone, identifier: "h\(person)", address: "192.0.2.1", code: code))
+            id: DecisionID(from: random), at: at, kind: kind, provider: Self.phone, identifier: "h\(person)",
+            address: "192.0.2.1", code: code))
       }
     }
     try await store.append(events)
     let audit = AuditTrail(store: store, logger: CapturedLog().logger)
     return ReloadGate(
-      store: store, audit: audit, providers: try Providers.registry(), clock: clock, patience: patience, makeStore: makeStore)
+      store: store, audit: audit, providers: try Providers.registry(), clock: clock, patience: patience,
+      makeStore: makeStore)
   }
 
-  private func shut(_ answer: ReloadGate.Answer) -> String? { if case .shut(let problem) = answer { problem.description } else { nil } }
+  private func shut(_ answer: ReloadGate.Answer) -> String? {
+    if case .shut(let problem) = answer { problem.description } else { nil }
+  }
 
   @Test func aSmallChangeGoesThrough() async throws {
     let gate = try await gate(wrong: [0, 0, 1, 0])
@@ -57,7 +64,9 @@ import Testing
     #expect(
       await gate.answer(to: generation(max: 3, gate: nil), in: active, isForced: false)
         == .open(note: "0 of 9 decisions recorded in the last 24h change (0 %)"))
-    #expect(await gate.answer(to: generation(max: 3, gate: nil), in: generation(max: 5, gate: nil), isForced: false) == .open(note: nil))
+    #expect(
+      await gate.answer(to: generation(max: 3, gate: nil), in: generation(max: 5, gate: nil), isForced: false)
+        == .open(note: nil))
   }
 
   /// Attack: the candidate that locks people out takes the gate away in the same change.
@@ -66,32 +75,45 @@ import Testing
     let active = generation(max: 5, gate: GateSettings(mostFlips: 0.005))
     let sentence = try #require(shut(await gate.answer(to: generation(max: 2, gate: nil), in: active, isForced: false)))
     #expect(
-      sentence.hasPrefix("gateway.lua:9: gate: 4 of 8 decisions recorded in the last 24h would change (50 %), and `most_flips` lets 0.5 % through: "),
+      sentence.hasPrefix(
+        "gateway.lua:9: gate: 4 of 8 decisions recorded in the last 24h would change (50 %), and `most_flips` lets 0.5 % through: "
+      ),
       "\(sentence)")
     #expect(sentence.contains("phone_otp wrong: invalid_code → too_many_attempts (policies/test.lua:1)"), "\(sentence)")
-    #expect(sentence.contains(#"flips_accepted = "test""#) && sentence.hasSuffix("or `moongate reload --force`"), "\(sentence)")
+    #expect(
+      sentence.contains(#"flips_accepted = "test""#) && sentence.hasSuffix("or `moongate reload --force`"),
+      "\(sentence)")
     let unmatched = GateSettings(mostFlips: 1, accepted: "0123456789abcdef")
-    #expect(shut(await gate.answer(to: generation(max: 2, gate: unmatched), in: active, isForced: false))?.contains("names another change") == true)
+    #expect(
+      shut(await gate.answer(to: generation(max: 2, gate: unmatched), in: active, isForced: false))?.contains(
+        "names another change") == true)
   }
 
   @Test func whatIsAcceptedOrForcedGoesThrough() async throws {
     let gate = try await gate(wrong: [4])
     let active = generation(max: 5, gate: GateSettings())
     let accepting = generation(max: 2, gate: GateSettings(accepted: "te"))
-    #expect(await gate.answer(to: accepting, in: active, isForced: false) == .open(note: "flips_accepted names this change"))
-    #expect(await gate.answer(to: generation(max: 2, gate: nil), in: active, isForced: true) == .open(note: "passed over by --force"))
+    #expect(
+      await gate.answer(to: accepting, in: active, isForced: false) == .open(note: "flips_accepted names this change"))
+    #expect(
+      await gate.answer(to: generation(max: 2, gate: nil), in: active, isForced: true)
+        == .open(note: "passed over by --force"))
   }
 
   @Test func aProviderThatIsGoneChangesAllOfIts() async throws {
     let gate = try await gate(wrong: [0, 0])
     let answer = await gate.answer(
-      to: generation(max: 5, gate: nil, policies: false), in: generation(max: 5, gate: GateSettings(mostFlips: 0.5)), isForced: false)
-    #expect(shut(answer)?.contains("4 of 4 decisions") == true && shut(answer)?.contains("no such provider") == true, "\(answer)")
+      to: generation(max: 5, gate: nil, policies: false), in: generation(max: 5, gate: GateSettings(mostFlips: 0.5)),
+      isForced: false)
+    #expect(
+      shut(answer)?.contains("4 of 4 decisions") == true && shut(answer)?.contains("no such provider") == true,
+      "\(answer)")
   }
 
   @Test func nothingRecordedIsNothingChanged() async throws {
     let answer = await (try await gate(wrong: [])).answer(
-      to: generation(max: 1, gate: nil), in: generation(max: 5, gate: GateSettings(replay: .seconds(600))), isForced: false)
+      to: generation(max: 1, gate: nil), in: generation(max: 5, gate: GateSettings(replay: .seconds(600))),
+      isForced: false)
     #expect(answer == .open(note: "no decision that can be played was recorded in the last 10m: nothing was compared"))
   }
 
@@ -99,9 +121,13 @@ import Testing
     struct NoMemory: Error {}
     let active = generation(max: 5, gate: GateSettings())
     let broken = try await gate(wrong: [0]) { throw NoMemory() }
-    #expect(shut(await broken.answer(to: active, in: active, isForced: false))?.contains("could not be played: NoMemory()") == true)
+    #expect(
+      shut(await broken.answer(to: active, in: active, isForced: false))?.contains("could not be played: NoMemory()")
+        == true)
     let slow = try await gate(wrong: Array(repeating: 3, count: 200), patience: .zero)
     let told = shut(await slow.answer(to: active, in: active, isForced: false))
-    #expect(told?.contains("could not be played within 0s: shorten `replay`; or `moongate reload --force`") == true, "\(told ?? "")")
+    #expect(
+      told?.contains("could not be played within 0s: shorten `replay`; or `moongate reload --force`") == true,
+      "\(told ?? "")")
   }
 }

@@ -4,12 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// libphonenumber behind a C face. It owns the rules of the world's numbers and nothing else: what may be typed, and what
-// a person is told, is Swift's.
+// libphonenumber behind a C face. It owns the rules of the world's numbers and nothing else: what may be typed, and
+// what a person is told, is Swift's.
 //
-// No C++ exception crosses (each call catches all and answers CPHONE_FAULT), nothing allocated here is handed out (every
-// answer is written into the caller's own memory), and every call may be made on any thread at any time: libphonenumber's
-// instance is made once and its cache of expressions has a lock.
+// No C++ exception crosses (each call catches all and answers CPHONE_FAULT), nothing allocated here is handed out
+// (every answer is written into the caller's own memory), and every call may be made on any thread at any time:
+// libphonenumber's instance is made once and its cache of expressions has a lock.
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,8 +1,8 @@
 import HTTPTypes
 import MoongateCore
 
-/// What one endpoint of the API takes and answers. `openapi.json` is written from these, and each hangs on its endpoint:
-/// there is no list that could be forgotten.
+/// What one endpoint of the API takes and answers. `openapi.json` is written from these, and each hangs on its
+/// endpoint: there is no list that could be forgotten.
 struct Operation: Sendable {
   /// What an answer holds.
   enum Content: Sendable {
@@ -59,7 +59,8 @@ struct Operation: Sendable {
     static let ofAdmin: [Tag] = [.people, .programs, .trail, .operation]
   }
 
-  /// Everything that it may be refused with. It may not be found, since hosts of further root domains (`domains`) answer few calls.
+  /// Everything that it may be refused with. It may not be found, since hosts of further root domains (`domains`)
+  /// answer few calls.
   var allRefusals: [RefusalCode] {
     var all: [RefusalCode] = [.badRequest, .notFound, .storeUnavailable] + refusals
     if body != nil { all += [.notJSON, .timeout, .tooLarge, .originRefused] }
@@ -72,18 +73,21 @@ struct Operation: Sendable {
 extension [RefusalCode] {
   /// Of every step.
   static let steps: [RefusalCode] = [
-    .flowNotFound, .flowExpired, .stepNotOpen, .denied, .disabled, .unauthenticated, .tooManyAttempts, .rateLimited, .policyError, .busy,
+    .flowNotFound, .flowExpired, .stepNotOpen, .denied, .disabled, .unauthenticated, .tooManyAttempts, .rateLimited,
+    .policyError, .busy,
   ]
   /// Of a step that sends something.
   static let sending: [RefusalCode] =
     steps + [
-      .sendLimit, .resendTooSoon, .deliveryFailed, .accountNotFound, .alreadyRegistered, .invalidPhone, .invalidEmail, .stepUpRequired,
+      .sendLimit, .resendTooSoon, .deliveryFailed, .accountNotFound, .alreadyRegistered, .invalidPhone, .invalidEmail,
+      .stepUpRequired,
       .identifierTooNew,
     ]
   /// Of a step that judges something.
   static let judging: [RefusalCode] =
     steps + [
-      .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .alreadyRegistered, .alreadySet, .noPIN, .weakPIN,
+      .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .alreadyRegistered,
+      .alreadySet, .noPIN, .weakPIN,
       .pinMismatch, .weakPassword, .stepUpRequired, .identifierTooNew, .emailNotVerified, .accountNotFound,
     ]
 }

@@ -5,16 +5,21 @@ extension Operation {
   static let endSessions = Operation(
     id: "endSessions", summary: "Sign out everywhere else", tag: .sessions,
     query: [
-      Query(name: "all", help: "true: this session too", isRequired: false, schema: Schema.orEmpty(Schema.oneOf(["true", "false"])))
+      Query(
+        name: "all", help: "true: this session too", isRequired: false,
+        schema: Schema.orEmpty(Schema.oneOf(["true", "false"])))
     ],
     status: 204,
     content: .nothing, needsSession: true,
     refusals: [.originRefused])
   static let exportAccount = Operation(
-    id: "exportAccount", summary: "Everything that is stored about you; needs a recent proof of something that the account holds", tag: .account,
+    id: "exportAccount",
+    summary: "Everything that is stored about you; needs a recent proof of something that the account holds",
+    tag: .account,
     status: 200, content: .json(Schema.named("AccountExport")), needsSession: true, refusals: recentProof + [.busy])
   static let deleteAccount = Operation(
-    id: "deleteAccount", summary: "Delete your account; needs a recent proof of something that the account holds", tag: .account, status: 204,
+    id: "deleteAccount", summary: "Delete your account; needs a recent proof of something that the account holds",
+    tag: .account, status: 204,
     content: .nothing, needsSession: true, refusals: recentProof + [.originRefused])
 
   private static let recentProof: [RefusalCode] = [.stepUpRequired, .identifierTooNew]
@@ -24,29 +29,35 @@ extension Components {
   static let export: KeyValuePairs<String, JSONValue> = [
     "AccountExport": Schema.answer([
       "account": Schema.answer([
-        "id": Schema.text, "first_name": Schema.optionalText, "last_name": Schema.optionalText, "created_at": Schema.moment,
+        "id": Schema.text, "first_name": Schema.optionalText, "last_name": Schema.optionalText,
+        "created_at": Schema.moment,
         "last_seen_at": Schema.moment, "language": Schema.optionalText,
       ]),
       "identifiers": Schema.list(
         of: Schema.answer([
-          "kind": Schema.oneOf(["phone", "email", "federated"]), "value": Schema.text, "verified_at": Schema.nullable(Schema.moment),
+          "kind": Schema.oneOf(["phone", "email", "federated"]), "value": Schema.text,
+          "verified_at": Schema.nullable(Schema.moment),
           "attributes": Schema.body([:]),
         ])),
       "factors": Schema.list(
         of: Schema.answer([
-          "provider": Schema.text, "added_at": Schema.nullable(Schema.moment), "changed_at": Schema.nullable(Schema.moment),
+          "provider": Schema.text, "added_at": Schema.nullable(Schema.moment),
+          "changed_at": Schema.nullable(Schema.moment),
         ])),
       "groups": Schema.list(of: Schema.answer(["group": Schema.text, "added_at": Schema.moment])),
       "sessions": Schema.list(
         of: Schema.answer([
-          "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment, "aal": Schema.count,
+          "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment,
+          "aal": Schema.count,
           "passed": Schema.list(of: Schema.named("PassedStep")), "user_agent": Schema.optionalText,
         ])),
       "tokens": Schema.list(of: Schema.named("PersonalToken")),
       "events": Schema.list(
         of: Schema.answer([
-          "id": Schema.text, "at": Schema.moment, "kind": Schema.text, "flow": Schema.optionalText, "provider": Schema.optionalText,
-          "address": Schema.optionalText, "code": Schema.optionalText, "session": Schema.optionalText, "limit": Schema.optionalText,
+          "id": Schema.text, "at": Schema.moment, "kind": Schema.text, "flow": Schema.optionalText,
+          "provider": Schema.optionalText,
+          "address": Schema.optionalText, "code": Schema.optionalText, "session": Schema.optionalText,
+          "limit": Schema.optionalText,
         ])),
     ]),
     "AccountOption": Schema.answer(["value": Schema.text, "created_at": Schema.moment, "last_used_at": Schema.moment]),

@@ -10,100 +10,140 @@ extension Operation {
     content: .json(Schema.answer(["status": Schema.text, "generation": Schema.text])), isOpen: true,
     otherAnswers: [503: Schema.named("NotReady")])
   static let metrics = Operation(
-    id: "metrics", summary: "Metrics, in the text format of Prometheus", tag: .operation, status: 200, content: .text(MetricText.mediaType))
+    id: "metrics", summary: "Metrics, in the text format of Prometheus", tag: .operation, status: 200,
+    content: .text(MetricText.mediaType))
   static let policy = Operation(
-    id: "policy", summary: "Which configuration is active, and what is wrong with a newer one", tag: .operation, status: 200,
+    id: "policy", summary: "Which configuration is active, and what is wrong with a newer one", tag: .operation,
+    status: 200,
     content: .json(Schema.named("PolicyStatus")))
   static let policyValues = Operation(
-    id: "policyValues", summary: "Every value of the active policies with the line that said it, and the guesses that they grant", tag: .operation,
+    id: "policyValues",
+    summary: "Every value of the active policies with the line that said it, and the guesses that they grant",
+    tag: .operation,
     status: 200, content: .json(Schema.named("PolicyValues")))
   static let reloadPolicy = Operation(
     id: "reloadPolicy", summary: "Read the configuration again", tag: .operation,
     query: [
-      Query(name: "force", help: "1: pass over the gate of gateway.lua", isRequired: false, schema: Schema.orEmpty(Schema.one)), Query.asked,
+      Query(
+        name: "force", help: "1: pass over the gate of gateway.lua", isRequired: false,
+        schema: Schema.orEmpty(Schema.one)), Query.asked,
     ], status: 200, content: .json(Schema.named("PolicyStatus")),
     refusals: act, otherAnswers: [422: Self.problems])
 
   static let upgrade = Operation(
-    id: "upgrade", summary: "Start the program again in this process's place, without a failed request; answered once it serves or has failed",
+    id: "upgrade",
+    summary:
+      "Start the program again in this process's place, without a failed request; answered once it serves or has failed",
     tag: .operation,
     query: [
       Query(
-        name: "within", help: "How many seconds it may take until it serves, 600 at most; 60 where nothing is said", isRequired: false,
+        name: "within", help: "How many seconds it may take until it serves, 600 at most; 60 where nothing is said",
+        isRequired: false,
         schema: Schema.orEmpty(Schema.positive)), Query.asked,
     ], status: 200, content: .json(Schema.answer(["process": Schema.number, "generation": Schema.text])), refusals: act,
     otherAnswers: [422: Schema.answer(["why": Schema.text])])
 
   static let beginShadow = Operation(
-    id: "beginShadow", summary: "Let a candidate look on: it judges live traffic beside the active configuration, without effect", tag: .operation,
+    id: "beginShadow",
+    summary: "Let a candidate look on: it judges live traffic beside the active configuration, without effect",
+    tag: .operation,
     query: [
-      Query(name: "folder", help: "The whole path of its folder, on the gateway's machine", isRequired: true, schema: Schema.queryText), Query.asked,
+      Query(
+        name: "folder", help: "The whole path of its folder, on the gateway's machine", isRequired: true,
+        schema: Schema.queryText), Query.asked,
     ], status: 200, content: .json(Schema.named("PolicyStatus")), refusals: act, otherAnswers: [422: Self.problems])
   static let promoteShadow = Operation(
     id: "promoteShadow", summary: "Make the candidate that looks on the active configuration", tag: .operation,
     query: [
-      Query(name: "force", help: "1: pass over the gate of gateway.lua", isRequired: false, schema: Schema.orEmpty(Schema.one)), Query.asked,
-    ], status: 200, content: .json(Schema.named("PolicyStatus")), refusals: act + [.notFound], otherAnswers: [422: Self.problems])
+      Query(
+        name: "force", help: "1: pass over the gate of gateway.lua", isRequired: false,
+        schema: Schema.orEmpty(Schema.one)), Query.asked,
+    ], status: 200, content: .json(Schema.named("PolicyStatus")), refusals: act + [.notFound],
+    otherAnswers: [422: Self.problems])
   static let endShadow = Operation(
-    id: "endShadow", summary: "End the candidate that looks on, and forget what it has seen", tag: .operation, query: [Query.asked], status: 204,
+    id: "endShadow", summary: "End the candidate that looks on, and forget what it has seen", tag: .operation,
+    query: [Query.asked], status: 204,
     content: .nothing, refusals: act + [.notFound])
   private static let problems = Schema.answer(["problems": Schema.list(of: Schema.named("ConfigurationProblem"))])
 
   static let locks = Operation(
-    id: "locks", summary: "The locks of limits that stand, oldest first, with whom they are about", tag: .people, status: 200,
+    id: "locks", summary: "The locks of limits that stand, oldest first, with whom they are about", tag: .people,
+    status: 200,
     content: .json(Schema.list(of: Schema.named("Lock"))))
   static let clearLock = Operation(
-    id: "clearLock", summary: "Lift a lock by its id, or all locks of a person by an account's id, a number or an address", tag: .people,
+    id: "clearLock",
+    summary: "Lift a lock by its id, or all locks of a person by an account's id, a number or an address", tag: .people,
     path: ["name"], status: 204, content: .nothing, refusals: act + [.notFound])
 
   static let accounts = Operation(
-    id: "accounts", summary: "Accounts in the order of their ids, 1,000 a page, or those that a name names", tag: .people,
+    id: "accounts", summary: "Accounts in the order of their ids, 1,000 a page, or those that a name names",
+    tag: .people,
     query: [
-      Query(name: "name", help: "An account's id, a phone number or an email address", isRequired: false, schema: Schema.orEmpty(Schema.queryText)),
+      Query(
+        name: "name", help: "An account's id, a phone number or an email address", isRequired: false,
+        schema: Schema.orEmpty(Schema.queryText)),
       Query(name: "after", help: "Begin behind this id", isRequired: false, schema: Schema.orEmpty(Schema.queryText)),
     ], status: 200, content: .json(Schema.list(of: Schema.named("OperatedAccount"))))
   static let account = Operation(
-    id: "account", summary: "All that is known of an account: locks, factors, devices, last sign-ins", tag: .people, path: ["name"], status: 200,
+    id: "account", summary: "All that is known of an account: locks, factors, devices, last sign-ins", tag: .people,
+    path: ["name"], status: 200,
     content: .json(Schema.named("AccountOverview")), refusals: [.notFound])
   static let accountSessions = Operation(
     id: "accountSessions", summary: "An account's sessions, newest first", tag: .people, path: ["name"], status: 200,
     content: .json(Schema.list(of: Schema.named("OperatedSession"))), refusals: [.notFound])
   static let exportAccountByOperator = Operation(
-    id: "exportAccount", summary: "Everything that is stored about a person; needs the role act", tag: .people, path: ["name"], status: 200,
+    id: "exportAccount", summary: "Everything that is stored about a person; needs the role act", tag: .people,
+    path: ["name"], status: 200,
     content: .json(Schema.named("AccountExport")), refusals: [.notFound])
   static let lockAccount = Operation(
-    id: "lockAccount", summary: "Lock an account: its sessions end, and nobody signs in to it", tag: .people, path: ["name"], status: 204,
+    id: "lockAccount", summary: "Lock an account: its sessions end, and nobody signs in to it", tag: .people,
+    path: ["name"], status: 204,
     content: .nothing, refusals: act + [.notFound])
   static let unlockAccount = Operation(
-    id: "unlockAccount", summary: "End every lock that stands between a person and a sign-in", tag: .people, path: ["name"], status: 200,
+    id: "unlockAccount", summary: "End every lock that stands between a person and a sign-in", tag: .people,
+    path: ["name"], status: 200,
     content: .json(
-      Schema.answer(["account": Schema.text, "was_locked": Schema.flag, "locks": Schema.list(of: Schema.named("Lock"))])),
+      Schema.answer(["account": Schema.text, "was_locked": Schema.flag, "locks": Schema.list(of: Schema.named("Lock"))])
+    ),
     refusals: act + [.notFound])
   static let disableAccount = Operation(
-    id: "disableAccount", summary: "Lock an account that somebody else got into, and forget its PIN, password and other factors", tag: .people,
+    id: "disableAccount",
+    summary: "Lock an account that somebody else got into, and forget its PIN, password and other factors",
+    tag: .people,
     path: ["name"], status: 204, content: .nothing, refusals: act + [.notFound])
   static let resetFactor = Operation(
-    id: "resetFactor", summary: "Remove one factor of an account", tag: .people, path: ["name", "provider"], status: 204, content: .nothing,
+    id: "resetFactor", summary: "Remove one factor of an account", tag: .people, path: ["name", "provider"],
+    status: 204, content: .nothing,
     refusals: act + [.notFound])
   static let endAccountSessions = Operation(
-    id: "endAccountSessions", summary: "End an account's sessions", tag: .people, path: ["name"], status: 204, content: .nothing,
+    id: "endAccountSessions", summary: "End an account's sessions", tag: .people, path: ["name"], status: 204,
+    content: .nothing,
     refusals: act + [.notFound])
   static let deleteAccountByOperator = Operation(
-    id: "deleteAccount", summary: "Remove an account and all that tells of the person", tag: .people, path: ["name"], status: 204, content: .nothing,
+    id: "deleteAccount", summary: "Remove an account and all that tells of the person", tag: .people, path: ["name"],
+    status: 204, content: .nothing,
     refusals: act + [.notFound])
 
   static let groups = Operation(
     id: "groups", summary: "The groups that accounts.lua defines or that have members", tag: .people, status: 200,
     content: .json(Schema.list(of: Schema.named("Group"))))
   static let groupMembers = Operation(
-    id: "group", summary: "The members of a group in the order of their ids, 1,000 a page", tag: .people, path: ["group"],
-    query: [Query(name: "after", help: "Begin behind this account's id", isRequired: false, schema: Schema.orEmpty(Schema.queryText))], status: 200,
+    id: "group", summary: "The members of a group in the order of their ids, 1,000 a page", tag: .people,
+    path: ["group"],
+    query: [
+      Query(
+        name: "after", help: "Begin behind this account's id", isRequired: false,
+        schema: Schema.orEmpty(Schema.queryText))
+    ], status: 200,
     content: .json(Schema.named("GroupMembers")), refusals: [.notFound, .invalidInput])
   static let addGroupMember = Operation(
-    id: "addGroupMember", summary: "Add an account to a group: by its id, or by a number or an address that it has verified", tag: .people,
-    path: ["group", "name"], status: 200, content: .json(Schema.named("GroupChange")), refusals: act + [.notFound, .invalidInput])
+    id: "addGroupMember",
+    summary: "Add an account to a group: by its id, or by a number or an address that it has verified", tag: .people,
+    path: ["group", "name"], status: 200, content: .json(Schema.named("GroupChange")),
+    refusals: act + [.notFound, .invalidInput])
   static let removeGroupMember = Operation(
-    id: "removeGroupMember", summary: "Remove an account from a group", tag: .people, path: ["group", "name"], status: 200,
+    id: "removeGroupMember", summary: "Remove an account from a group", tag: .people, path: ["group", "name"],
+    status: 200,
     content: .json(Schema.named("GroupChange")), refusals: act + [.notFound, .invalidInput])
 
   static let serviceTokens = Operation(
@@ -114,37 +154,50 @@ extension Operation {
     body: Schema.body(
       ["name": Schema.text],
       perhaps: [
-        "groups": Schema.list(of: Schema.text), "expires": Schema.optionalText, "networks": Schema.list(of: Schema.text),
+        "groups": Schema.list(of: Schema.text), "expires": Schema.optionalText,
+        "networks": Schema.list(of: Schema.text),
       ]), status: 201, content: .json(Schema.named("NewServiceToken")), refusals: act + [.alreadySet])
   static let rotateServiceToken = Operation(
-    id: "rotateServiceToken", summary: "Give a token a new secret; the old one goes on for `overlap` (24h unless it is given)", tag: .programs,
+    id: "rotateServiceToken",
+    summary: "Give a token a new secret; the old one goes on for `overlap` (24h unless it is given)", tag: .programs,
     path: ["name"], body: Schema.body([:], perhaps: ["overlap": Schema.optionalText]), status: 200,
     content: .json(Schema.named("NewServiceToken")), refusals: act + [.notFound])
   static let revokeServiceToken = Operation(
-    id: "revokeToken", summary: "End a token, and every secret that it took the place of", tag: .programs, path: ["name"], status: 204,
+    id: "revokeToken", summary: "End a token, and every secret that it took the place of", tag: .programs,
+    path: ["name"], status: 204,
     content: .nothing, refusals: act + [.notFound])
 
   static let events = Operation(
     id: "events", summary: "The audit trail, newest first", tag: .trail,
     query: [
       Query(
-        name: "account", help: "Of one person: an account's id, a number or an address", isRequired: false, schema: Schema.orEmpty(Schema.queryText)),
+        name: "account", help: "Of one person: an account's id, a number or an address", isRequired: false,
+        schema: Schema.orEmpty(Schema.queryText)),
       Query(
         name: "identifier", help: "About a number or an address, whether somebody has it or not", isRequired: false,
         schema: Schema.orEmpty(Schema.queryText)),
-      Query(name: "kind", help: "Kinds of events, with commas between them", isRequired: false, schema: Schema.orEmpty(Schema.named("EventKind"))),
-      Query(name: "since", help: "From when on: 90s, 30m, 12h, 7d, or 2026-11-20T12:15:00Z", isRequired: false, schema: Schema.orEmpty(Schema.since)),
-      Query(name: "decision", help: "Of one request, by its decision id", isRequired: false, schema: Schema.orEmpty(Schema.decision)),
+      Query(
+        name: "kind", help: "Kinds of events, with commas between them", isRequired: false,
+        schema: Schema.orEmpty(Schema.named("EventKind"))),
+      Query(
+        name: "since", help: "From when on: 90s, 30m, 12h, 7d, or 2026-11-20T12:15:00Z", isRequired: false,
+        schema: Schema.orEmpty(Schema.since)),
+      Query(
+        name: "decision", help: "Of one request, by its decision id", isRequired: false,
+        schema: Schema.orEmpty(Schema.decision)),
       Query(name: "limit", help: "At most so many", isRequired: false, schema: Schema.orEmpty(Schema.positive)),
     ], status: 200, content: .json(Schema.list(of: Schema.named("Event"))), otherTypes: ["text/event-stream"])
   static let decision = Operation(
-    id: "decision", summary: "One event of the audit trail", tag: .trail, path: ["decision"], status: 200, content: .json(Schema.named("Event")),
+    id: "decision", summary: "One event of the audit trail", tag: .trail, path: ["decision"], status: 200,
+    content: .json(Schema.named("Event")),
     refusals: [.notFound])
   static let outbox = Operation(
     id: "outbox", summary: "The messages of outbox(), newest first; needs the role act", tag: .operation, status: 200,
-    content: .json(Schema.list(of: Schema.named("OutboxMessage"))), refusals: [.notFound], otherTypes: ["text/html; charset=utf-8"])
+    content: .json(Schema.list(of: Schema.named("OutboxMessage"))), refusals: [.notFound],
+    otherTypes: ["text/html; charset=utf-8"])
   static let adminOpenAPI = Operation(
-    id: "openAPI", summary: "This document", tag: .operation, status: 200, content: .json(Schema.body(["openapi": Schema.text])))
+    id: "openAPI", summary: "This document", tag: .operation, status: 200,
+    content: .json(Schema.body(["openapi": Schema.text])))
 
   private static let act: [RefusalCode] = [.originRefused]
 
@@ -155,27 +208,35 @@ extension Operation {
 extension Operation.Query {
   /// Who gives the command.
   static let asked = Self(
-    name: "as", help: "Who asks, for the audit trail, where no token says it", isRequired: false, schema: Schema.orEmpty(Schema.queryText))
+    name: "as", help: "Who asks, for the audit trail, where no token says it", isRequired: false,
+    schema: Schema.orEmpty(Schema.queryText))
 }
 
 extension Schema {
   static let since: JSONValue = .members([
     "type": .text("string"),
-    "pattern": .text("^([1-9][0-9]{0,3}[smhd]|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)$"),
+    "pattern": .text(
+      "^([1-9][0-9]{0,3}[smhd]|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)$"
+    ),
   ])
   static let one: JSONValue = .members(["type": .text("string"), "enum": .list([.text("1")])])
   static let counts = answer(["step": count, "condition": count, "flow": count, "request": count])
   static let decision: JSONValue = .members(["type": .text("string"), "pattern": .text("^dc_[A-Za-z0-9_-]{1,40}$")])
-  static let positive: JSONValue = .members(["type": .text("integer"), "minimum": .number(1), "maximum": .number(1_000_000)])
+  static let positive: JSONValue = .members([
+    "type": .text("integer"), "minimum": .number(1), "maximum": .number(1_000_000),
+  ])
 }
 
 extension Components {
   /// What the admin listener answers.
   static let admin: KeyValuePairs<String, JSONValue> = [
     "Lock": Schema.answer([
-      "id": Schema.text, "provider": Schema.text, "limit": Schema.text, "since": Schema.moment, "until": Schema.nullable(Schema.moment),
-      "remaining": Schema.nullable(Schema.count), "identifier": Schema.nullable(Schema.answer(["kind": Schema.text, "value": Schema.text])),
-      "account": Schema.optionalText, "per": Schema.optionalText, "policy": Schema.optionalText, "failures": Schema.count,
+      "id": Schema.text, "provider": Schema.text, "limit": Schema.text, "since": Schema.moment,
+      "until": Schema.nullable(Schema.moment),
+      "remaining": Schema.nullable(Schema.count),
+      "identifier": Schema.nullable(Schema.answer(["kind": Schema.text, "value": Schema.text])),
+      "account": Schema.optionalText, "per": Schema.optionalText, "policy": Schema.optionalText,
+      "failures": Schema.count,
       "sources": Schema.list(of: Schema.answer(["address": Schema.text, "count": Schema.count])),
     ]),
     "OperatedAccount": Schema.answer(KeyValuePairs.account),
@@ -185,28 +246,40 @@ extension Components {
         "locks": Schema.list(of: Schema.named("Lock")),
         "factors": Schema.list(
           of: Schema.answer([
-            "provider": Schema.text, "added_at": Schema.nullable(Schema.moment), "changed_at": Schema.nullable(Schema.moment),
-          ])), "devices": Schema.list(of: Schema.named("OperatedSession")), "tokens": Schema.list(of: Schema.named("PersonalToken")),
+            "provider": Schema.text, "added_at": Schema.nullable(Schema.moment),
+            "changed_at": Schema.nullable(Schema.moment),
+          ])), "devices": Schema.list(of: Schema.named("OperatedSession")),
+        "tokens": Schema.list(of: Schema.named("PersonalToken")),
         "sign_ins": Schema.list(
-          of: Schema.answer(["id": Schema.text, "at": Schema.moment, "flow": Schema.optionalText, "address": Schema.optionalText])),
+          of: Schema.answer([
+            "id": Schema.text, "at": Schema.moment, "flow": Schema.optionalText, "address": Schema.optionalText,
+          ])),
       ]),
     "OperatedSession": Schema.answer([
-      "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment, "aal": Schema.count,
+      "id": Schema.text, "created_at": Schema.moment, "last_seen_at": Schema.moment, "expires_at": Schema.moment,
+      "aal": Schema.count,
       "passed": Schema.list(of: Schema.named("PassedStep")), "user_agent": Schema.optionalText,
     ]),
     "PassedStep": Schema.answer(["provider": Schema.text, "at": Schema.moment]),
     "Event": Schema.answer([
-      "id": Schema.text, "at": Schema.text, "kind": Schema.named("EventKind"), "code": Schema.optionalText, "flow": Schema.optionalText,
-      "flow_prefix": Schema.optionalText, "provider": Schema.optionalText, "account": Schema.optionalText, "identifier": Schema.optionalText,
-      "address": Schema.optionalText, "operator": Schema.optionalText, "count": Schema.nullable(Schema.count), "detail": Schema.anyObject,
+      "id": Schema.text, "at": Schema.text, "kind": Schema.named("EventKind"), "code": Schema.optionalText,
+      "flow": Schema.optionalText,
+      "flow_prefix": Schema.optionalText, "provider": Schema.optionalText, "account": Schema.optionalText,
+      "identifier": Schema.optionalText,
+      "address": Schema.optionalText, "operator": Schema.optionalText, "count": Schema.nullable(Schema.count),
+      "detail": Schema.anyObject,
     ]),
     "Group": Schema.answer(["group": Schema.text, "kind": Schema.text, "members": Schema.nullable(Schema.count)]),
     "GroupMembers": Schema.answer([
       "group": Schema.text, "kind": Schema.text,
       "members": Schema.list(
-        of: Schema.answer(["account": Schema.text, "identifiers": Schema.list(of: Schema.text), "added_at": Schema.moment])),
+        of: Schema.answer([
+          "account": Schema.text, "identifiers": Schema.list(of: Schema.text), "added_at": Schema.moment,
+        ])),
     ]),
-    "GroupChange": Schema.answer(["group": Schema.text, "account": Schema.text, "member": Schema.flag, "changed": Schema.flag]),
+    "GroupChange": Schema.answer([
+      "group": Schema.text, "account": Schema.text, "member": Schema.flag, "changed": Schema.flag,
+    ]),
     "ServiceToken": Schema.answer(KeyValuePairs.serviceToken),
     "NewServiceToken": Schema.answer(KeyValuePairs.serviceToken, perhaps: ["token": Schema.text]),
     "NotReady": Schema.answer(["status": Schema.text, "reasons": Schema.list(of: Schema.text)]),
@@ -217,7 +290,8 @@ extension Components {
       "active": Schema.text, "since": Schema.moment,
       "candidate_refused": Schema.nullable(
         Schema.answer([
-          "id": Schema.optionalText, "at": Schema.moment, "problems": Schema.list(of: Schema.named("ConfigurationProblem")),
+          "id": Schema.optionalText, "at": Schema.moment,
+          "problems": Schema.list(of: Schema.named("ConfigurationProblem")),
         ])), "warnings": Schema.list(of: Schema.named("ConfigurationProblem")),
       "restart_needed": Schema.list(of: Schema.named("ConfigurationProblem")),
       "nodes": Schema.list(
@@ -226,11 +300,13 @@ extension Components {
         ])), "shadow": Schema.nullable(Schema.named("Shadow")),
     ]),
     "Shadow": Schema.answer([
-      "id": Schema.text, "folder": Schema.text, "since": Schema.moment, "by": Schema.optionalText, "against": Schema.text,
+      "id": Schema.text, "folder": Schema.text, "since": Schema.moment, "by": Schema.optionalText,
+      "against": Schema.text,
       "judged": Schema.counts, "differing": Schema.counts, "dropped": Schema.counts,
       "differences": Schema.list(
         of: Schema.answer([
-          "about": Schema.text, "active": Schema.text, "candidate": Schema.text, "rule": Schema.optionalText, "count": Schema.count,
+          "about": Schema.text, "active": Schema.text, "candidate": Schema.text, "rule": Schema.optionalText,
+          "count": Schema.count,
           "first": Schema.moment, "last": Schema.moment, "decisions": Schema.list(of: Schema.text),
         ])), "other_differences": Schema.count, "counters_restarted": Schema.count,
       "warnings": Schema.list(of: Schema.named("ConfigurationProblem")), "failure": Schema.optionalText,
@@ -242,16 +318,19 @@ extension Components {
           "name": Schema.text,
           "values": Schema.list(
             of: Schema.answer([
-              "path": Schema.text, "value": Schema.text, "file": Schema.optionalText, "line": Schema.nullable(Schema.count),
+              "path": Schema.text, "value": Schema.text, "file": Schema.optionalText,
+              "line": Schema.nullable(Schema.count),
             ])),
         ])),
       "budgets": Schema.list(
         of: Schema.answer([
-          "provider": Schema.text, "guesses_per_day": Schema.nullable(Schema.count), "guesses_per_30d": Schema.nullable(Schema.count),
+          "provider": Schema.text, "guesses_per_day": Schema.nullable(Schema.count),
+          "guesses_per_30d": Schema.nullable(Schema.count),
         ])),
     ]),
     "OutboxMessage": Schema.answer([
-      "id": Schema.text, "at": Schema.moment, "channel": Schema.text, "to": Schema.text, "subject": Schema.optionalText, "text": Schema.text,
+      "id": Schema.text, "at": Schema.moment, "channel": Schema.text, "to": Schema.text, "subject": Schema.optionalText,
+      "text": Schema.text,
       "code": Schema.optionalText,
     ]),
   ]
@@ -259,9 +338,11 @@ extension Components {
 
 extension KeyValuePairs<String, JSONValue> {
   fileprivate static let serviceToken: KeyValuePairs<String, JSONValue> = [
-    "id": Schema.text, "name": Schema.text, "groups": Schema.list(of: Schema.text), "networks": Schema.list(of: Schema.text),
+    "id": Schema.text, "name": Schema.text, "groups": Schema.list(of: Schema.text),
+    "networks": Schema.list(of: Schema.text),
     "created_at": Schema.moment, "expires_at": Schema.nullable(Schema.moment), "expired": Schema.flag,
-    "last_used_at": Schema.nullable(Schema.moment), "last_used_from": Schema.optionalText, "previous_until": Schema.nullable(Schema.moment),
+    "last_used_at": Schema.nullable(Schema.moment), "last_used_from": Schema.optionalText,
+    "previous_until": Schema.nullable(Schema.moment),
   ]
   fileprivate static let account: KeyValuePairs<String, JSONValue> = [
     "id": Schema.text, "first_name": Schema.optionalText, "last_name": Schema.optionalText, "created_at": Schema.moment,

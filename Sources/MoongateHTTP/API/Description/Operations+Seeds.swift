@@ -10,16 +10,24 @@ extension Operation {
     id: "sendOTP", summary: "Send a code to a phone", tag: .apps,
     body: Schema.body(
       ["phone_number": Schema.input],
-      perhaps: ["region": Schema.nullable(Schema.named("Region")), "flow": Schema.nullable(Schema.oneOf(["login", "register", "enter"]))]),
+      perhaps: [
+        "region": Schema.nullable(Schema.named("Region")),
+        "flow": Schema.nullable(Schema.oneOf(["login", "register", "enter"])),
+      ]),
     status: 200,
     content: .json(
-      Schema.answer(["verification_id": Schema.text, "expires_in": Schema.nullable(Schema.count), "resend_in": Schema.nullable(Schema.count)])),
+      Schema.answer([
+        "verification_id": Schema.text, "expires_in": Schema.nullable(Schema.count),
+        "resend_in": Schema.nullable(Schema.count),
+      ])),
     refusals: .sending)
   static let verifyOTP = Operation(
     id: "verifyOTP", summary: "Send the code back, and be signed in", tag: .apps,
-    body: Schema.body(["verification_id": Schema.input, "code": Schema.input]), status: 200, content: .json(signedIn), refusals: .judging)
+    body: Schema.body(["verification_id": Schema.input, "code": Schema.input]), status: 200, content: .json(signedIn),
+    refusals: .judging)
   static let register = Operation(
-    id: "register", summary: "Make an account of an email address and a password; a code goes to the address", tag: .apps,
+    id: "register", summary: "Make an account of an email address and a password; a code goes to the address",
+    tag: .apps,
     body: Schema.body(
       ["email": Schema.email, "password": Schema.newPassword, "first_name": Schema.name, "last_name": Schema.name]),
     status: 201,
@@ -29,32 +37,46 @@ extension Operation {
     body: Schema.body(["email": Schema.email, "password": Schema.password]),
     status: 200, content: .json(signedIn), refusals: .judging + [.invalidEmail])
   static let verifyEmail = Operation(
-    id: "verifyEmail", summary: "Prove the account's address by the code that went to it", tag: .apps, body: Schema.body(["code": Schema.input]),
+    id: "verifyEmail", summary: "Prove the account's address by the code that went to it", tag: .apps,
+    body: Schema.body(["code": Schema.input]),
     status: 200,
-    content: .json(Schema.answer(["message": Schema.text, "user": Schema.named("User")], perhaps: ["token": Schema.text])), needsSession: true,
+    content: .json(
+      Schema.answer(["message": Schema.text, "user": Schema.named("User")], perhaps: ["token": Schema.text])),
+    needsSession: true,
     refusals: .judging)
   static let resendVerification = Operation(
-    id: "resendVerification", summary: "Mail another code; the same answer whatever is known of the address", tag: .apps,
-    body: Schema.body(["email": Schema.email]), status: 200, content: .json(Schema.answer(["message": Schema.text])), refusals: .sending)
+    id: "resendVerification", summary: "Mail another code; the same answer whatever is known of the address",
+    tag: .apps,
+    body: Schema.body(["email": Schema.email]), status: 200, content: .json(Schema.answer(["message": Schema.text])),
+    refusals: .sending)
   static let setPasscode = Operation(
-    id: "setPasscode", summary: "Set a passcode where there is none", tag: .apps, body: Schema.body(["passcode": Schema.passcode]), status: 200,
+    id: "setPasscode", summary: "Set a passcode where there is none", tag: .apps,
+    body: Schema.body(["passcode": Schema.passcode]), status: 200,
     content: done, needsSession: true, refusals: .judging)
   static let changePasscode = Operation(
     id: "changePasscode", summary: "Replace the passcode", tag: .apps,
-    body: Schema.body(["current_passcode": Schema.passcode, "new_passcode": Schema.passcode]), status: 200, content: done, needsSession: true,
+    body: Schema.body(["current_passcode": Schema.passcode, "new_passcode": Schema.passcode]), status: 200,
+    content: done, needsSession: true,
     refusals: .judging)
   static let verifyPasscode = Operation(
-    id: "verifyPasscode", summary: "Prove the passcode", tag: .apps, body: Schema.body(["passcode": Schema.passcode]), status: 200,
-    content: .json(Schema.answer(["unlocked": Schema.flag], perhaps: ["token": Schema.text])), needsSession: true, refusals: .judging)
+    id: "verifyPasscode", summary: "Prove the passcode", tag: .apps, body: Schema.body(["passcode": Schema.passcode]),
+    status: 200,
+    content: .json(Schema.answer(["unlocked": Schema.flag], perhaps: ["token": Schema.text])), needsSession: true,
+    refusals: .judging)
   static let requestPasscodeReset = Operation(
-    id: "requestPasscodeReset", summary: "Mail a code that resets the passcode (to the phone, without a verified address)", tag: .apps,
-    body: Schema.body([:]), status: 200, content: .json(Schema.answer(["message": Schema.text])), needsSession: true, refusals: .sending)
+    id: "requestPasscodeReset",
+    summary: "Mail a code that resets the passcode (to the phone, without a verified address)", tag: .apps,
+    body: Schema.body([:]), status: 200, content: .json(Schema.answer(["message": Schema.text])), needsSession: true,
+    refusals: .sending)
   static let resetPasscode = Operation(
     id: "resetPasscode", summary: "Set a new passcode by that code", tag: .apps,
-    body: Schema.body(["code": Schema.input, "new_passcode": Schema.passcode]), status: 200, content: done, needsSession: true, refusals: .judging)
+    body: Schema.body(["code": Schema.input, "new_passcode": Schema.passcode]), status: 200, content: done,
+    needsSession: true, refusals: .judging)
   static let disablePasscode = Operation(
-    id: "disablePasscode", summary: "Turn the passcode off", tag: .apps, body: Schema.body(["passcode": Schema.passcode]), status: 200, content: done,
+    id: "disablePasscode", summary: "Turn the passcode off", tag: .apps,
+    body: Schema.body(["passcode": Schema.passcode]), status: 200, content: done,
     needsSession: true, refusals: .judging)
   static let logout = Operation(
-    id: "logout", summary: "Sign out", tag: .apps, body: Schema.body([:]), status: 204, content: .nothing, needsSession: true)
+    id: "logout", summary: "Sign out", tag: .apps, body: Schema.body([:]), status: 204, content: .nothing,
+    needsSession: true)
 }

@@ -7,12 +7,16 @@ extension Operation {
     content: .json(Schema.list(of: Schema.named("PersonalToken"))), needsSession: true)
   static let createToken = Operation(
     id: "createToken",
-    summary: "Make a token for a program of yours; needs a recent proof of something that the account holds. The answer alone has the token itself",
+    summary:
+      "Make a token for a program of yours; needs a recent proof of something that the account holds. The answer alone has the token itself",
     tag: .account,
-    body: Schema.body(["name": Schema.tokenName], perhaps: ["expires": Schema.nullable(Schema.tokenLifetime)]), status: 201,
-    content: .json(Schema.named("MadeToken")), needsSession: true, refusals: [.denied, .disabled, .stepUpRequired, .identifierTooNew, .flowExpired])
+    body: Schema.body(["name": Schema.tokenName], perhaps: ["expires": Schema.nullable(Schema.tokenLifetime)]),
+    status: 201,
+    content: .json(Schema.named("MadeToken")), needsSession: true,
+    refusals: [.denied, .disabled, .stepUpRequired, .identifierTooNew, .flowExpired])
   static let revokeToken = Operation(
-    id: "revokeToken", summary: "End a token that you have made", tag: .account, path: ["token"], status: 204, content: .nothing, needsSession: true,
+    id: "revokeToken", summary: "End a token that you have made", tag: .account, path: ["token"], status: 204,
+    content: .nothing, needsSession: true,
     refusals: [.notFound, .originRefused])
 }
 

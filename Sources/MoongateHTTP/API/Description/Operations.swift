@@ -5,8 +5,10 @@ extension Operation {
   private static let flow = Content.json(Schema.named("Flow"))
   /// What providers ask for; which of them a step needs stands in its `fields`. `provider` is of `begin` only.
   private static let inputs: KeyValuePairs<String, JSONValue> = [
-    "provider": Schema.optionalInput, "phone": Schema.input, "region": Schema.input, "email": Schema.input, "code": Schema.input, "pin": Schema.input,
-    "new_pin": Schema.input, "password": Schema.password, "first_name": Schema.optionalInput, "last_name": Schema.optionalInput,
+    "provider": Schema.optionalInput, "phone": Schema.input, "region": Schema.input, "email": Schema.input,
+    "code": Schema.input, "pin": Schema.input,
+    "new_pin": Schema.input, "password": Schema.password, "first_name": Schema.optionalInput,
+    "last_name": Schema.optionalInput,
     "id_token": Schema.input, "code_verifier": Schema.input, "account": Schema.input,
   ]
 
@@ -14,24 +16,33 @@ extension Operation {
     id: "createFlow", summary: "Begin a flow, such as a sign-in", tag: .flows,
     body: Schema.body(
       ["flow": Schema.input],
-      perhaps: ["return_to": Schema.optionalInput, "code_challenge": Schema.nullable(Schema.challenge), "redirect_to": Schema.optionalInput]),
-    status: 201, content: flow, refusals: [.denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled])
+      perhaps: [
+        "return_to": Schema.optionalInput, "code_challenge": Schema.nullable(Schema.challenge),
+        "redirect_to": Schema.optionalInput,
+      ]),
+    status: 201, content: flow,
+    refusals: [.denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled])
   static let viewFlow = Operation(
-    id: "viewFlow", summary: "The flow as it stands; never a token", tag: .flows, path: ["flow"], status: 200, content: flow,
+    id: "viewFlow", summary: "The flow as it stands; never a token", tag: .flows, path: ["flow"], status: 200,
+    content: flow,
     refusals: [.flowNotFound, .flowExpired, .unauthenticated, .policyError])
   static let beginStep = Operation(
-    id: "beginStep", summary: "Begin a step: send a code, ask for a PIN, lead to another site", tag: .flows, path: ["flow"],
+    id: "beginStep", summary: "Begin a step: send a code, ask for a PIN, lead to another site", tag: .flows,
+    path: ["flow"],
     body: Schema.body([:], perhaps: inputs), status: 200, content: flow, refusals: .sending + .judging)
   static let submitStep = Operation(
     id: "submitStep",
-    summary: "Send what the step asks for; of a field of the kind choice, the value of one of its choices", tag: .flows, path: ["flow"],
+    summary: "Send what the step asks for; of a field of the kind choice, the value of one of its choices", tag: .flows,
+    path: ["flow"],
     body: Schema.body([:], perhaps: inputs), status: 200,
     content: flow, refusals: .judging)
   static let resendCode = Operation(
-    id: "resendCode", summary: "Send another code; the one before it is dead", tag: .flows, path: ["flow"], body: Schema.body([:]), status: 200,
+    id: "resendCode", summary: "Send another code; the one before it is dead", tag: .flows, path: ["flow"],
+    body: Schema.body([:]), status: 200,
     content: flow, refusals: .sending)
   static let skipStep = Operation(
-    id: "skipStep", summary: "Leave the step out, where it may be", tag: .flows, path: ["flow"], body: Schema.body([:]), status: 200, content: flow,
+    id: "skipStep", summary: "Leave the step out, where it may be", tag: .flows, path: ["flow"], body: Schema.body([:]),
+    status: 200, content: flow,
     refusals: .steps)
   static let deleteFlow = Operation(
     id: "deleteFlow", summary: "End the flow", tag: .flows, path: ["flow"], status: 204, content: .nothing,
@@ -39,23 +50,31 @@ extension Operation {
 
   static let session = Operation(
     id: "session", summary: "Who is signed in", tag: .sessions, status: 200,
-    content: .json(Schema.answer(["account": Schema.named("Account"), "session": Schema.named("Session")])), needsSession: true)
+    content: .json(Schema.answer(["account": Schema.named("Account"), "session": Schema.named("Session")])),
+    needsSession: true)
   static let signOut = Operation(
-    id: "signOut", summary: "Sign out", tag: .sessions, status: 204, content: .nothing, needsSession: true, refusals: [.originRefused])
+    id: "signOut", summary: "Sign out", tag: .sessions, status: 204, content: .nothing, needsSession: true,
+    refusals: [.originRefused])
   static let sessions = Operation(
     id: "sessions", summary: "Where this account is signed in", tag: .sessions, status: 200,
     content: .json(Schema.list(of: Schema.named("SessionEntry"))), needsSession: true)
   static let endSession = Operation(
-    id: "endSession", summary: "Sign out there", tag: .sessions, path: ["session"], status: 204, content: .nothing, needsSession: true,
+    id: "endSession", summary: "Sign out there", tag: .sessions, path: ["session"], status: 204, content: .nothing,
+    needsSession: true,
     refusals: [.notFound, .originRefused])
 
   static let phoneFormat = Operation(
     id: "phoneFormat", summary: "How a number looks while it is typed", tag: .more,
     query: [
       Query(name: "input", help: "What was typed so far", isRequired: true, schema: Schema.queryText),
-      Query(name: "region", help: "The country in two letters, where it has no +", isRequired: false, schema: Schema.orEmpty(Schema.named("Region"))),
+      Query(
+        name: "region", help: "The country in two letters, where it has no +", isRequired: false,
+        schema: Schema.orEmpty(Schema.named("Region"))),
     ], status: 200,
-    content: .json(Schema.answer(["formatted": Schema.text, "e164": Schema.optionalText, "valid": Schema.flag, "problem": Schema.optionalText])),
+    content: .json(
+      Schema.answer([
+        "formatted": Schema.text, "e164": Schema.optionalText, "valid": Schema.flag, "problem": Schema.optionalText,
+      ])),
     refusals: [.notFound])
   static let clientEvents = Operation(
     id: "clientEvents", summary: "What only the browser knows, for /events; a closed list", tag: .more,
@@ -63,5 +82,6 @@ extension Operation {
       ["events": Schema.list(of: Schema.body(["name": Schema.named("ClientEventName")]), atMost: ClientEventCall.most)],
       perhaps: ["flow": Schema.optionalInput]), status: 204, content: .nothing, refusals: [.rateLimited])
   static let openAPI = Operation(
-    id: "openAPI", summary: "This document", tag: .more, status: 200, content: .json(Schema.body(["openapi": Schema.text])))
+    id: "openAPI", summary: "This document", tag: .more, status: 200,
+    content: .json(Schema.body(["openapi": Schema.text])))
 }

@@ -16,13 +16,21 @@ enum Schema {
   /// Any text: NUL is refused wherever it is (`JSONReader`).
   static let input = input(pattern: anyText)
   /// The same, or null as if it were not there.
-  static let optionalInput: JSONValue = .members(["type": .list([.text("string"), .text("null")]), "pattern": .text(anyText)])
+  static let optionalInput: JSONValue = .members([
+    "type": .list([.text("string"), .text("null")]), "pattern": .text(anyText),
+  ])
   /// As `EmailAddress` reads it. The addresses of international domains are sent in their ASCII form.
-  static let email: JSONValue = .members(["type": .text("string"), "format": .text("email"), "pattern": .text(emailPattern)])
+  static let email: JSONValue = .members([
+    "type": .text("string"), "format": .text("email"), "pattern": .text(emailPattern),
+  ])
   static let passcode = input(pattern: "^[0-9]{6}$")
   /// Every character is one like any other.
-  static let password: JSONValue = .members(["type": .text("string"), "minLength": .number(1), "maxLength": .number(1024)])
-  static let newPassword: JSONValue = .members(["type": .text("string"), "minLength": .number(8), "maxLength": .number(1024)])
+  static let password: JSONValue = .members([
+    "type": .text("string"), "minLength": .number(1), "maxLength": .number(1024),
+  ])
+  static let newPassword: JSONValue = .members([
+    "type": .text("string"), "minLength": .number(8), "maxLength": .number(1024),
+  ])
   /// The SHA-256 of a verifier in base64url (RFC 7636 section 4.2).
   static let challenge = input(pattern: "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$")
   /// A person's name.
@@ -31,7 +39,8 @@ enum Schema {
   ])
   /// What a person calls a token (`PersonalTokenName`): it has to have a character that is seen.
   static let tokenName: JSONValue = .members([
-    "type": .text("string"), "minLength": .number(1), "maxLength": .number(60), "pattern": .text("^[A-Za-z0-9][A-Za-z0-9 ._-]*$"),
+    "type": .text("string"), "minLength": .number(1), "maxLength": .number(60),
+    "pattern": .text("^[A-Za-z0-9][A-Za-z0-9 ._-]*$"),
   ])
   /// Days, 1 to 366.
   static let tokenLifetime = input(pattern: "^([1-9][0-9]?|[12][0-9][0-9]|3[0-5][0-9]|36[0-6])d$")
@@ -47,21 +56,30 @@ enum Schema {
     return "^\(atoms)(\\.\(atoms))*@(\(label)\\.)+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$"
   }()
 
-  private static func input(pattern: String) -> JSONValue { .members(["type": .text("string"), "pattern": .text(pattern)]) }
+  private static func input(pattern: String) -> JSONValue {
+    .members(["type": .text("string"), "pattern": .text(pattern)])
+  }
 
   /// Members that we do not know, at any depth.
   static let ignored: JSONValue = .members([
     "anyOf": .list([
       .members(["type": .list([.text("boolean"), .text("number"), .text("null")])]), input,
       .members(["type": .text("array"), "items": named("Ignored")]),
-      .members(["type": .text("object"), "propertyNames": .members(["pattern": .text(anyText)]), "additionalProperties": named("Ignored")]),
+      .members([
+        "type": .text("object"), "propertyNames": .members(["pattern": .text(anyText)]),
+        "additionalProperties": named("Ignored"),
+      ]),
     ])
   ])
 
-  static func oneOf(_ words: [String]) -> JSONValue { .members(["type": .text("string"), "enum": .list(words.map { .text($0) })]) }
+  static func oneOf(_ words: [String]) -> JSONValue {
+    .members(["type": .text("string"), "enum": .list(words.map { .text($0) })])
+  }
 
   /// A parameter of a query that may be empty, which is as if it were not there.
-  static func orEmpty(_ schema: JSONValue) -> JSONValue { .members(["anyOf": .list([schema, .members(["const": .text("")])])]) }
+  static func orEmpty(_ schema: JSONValue) -> JSONValue {
+    .members(["anyOf": .list([schema, .members(["const": .text("")])])])
+  }
   static func list(of item: JSONValue) -> JSONValue { .members(["type": .text("array"), "items": item]) }
 
   /// What a client sends: no more items than these.
@@ -78,12 +96,16 @@ enum Schema {
   static func nullable(_ schema: JSONValue) -> JSONValue { anyOf([schema, .members(["type": .text("null")])]) }
 
   /// What we answer: with these members, and no others.
-  static func answer(_ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]) -> JSONValue {
+  static func answer(
+    _ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]
+  ) -> JSONValue {
     object(required, optional, isClosed: true)
   }
 
   /// What a client sends: members that we do not know are read and ignored.
-  static func body(_ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]) -> JSONValue {
+  static func body(
+    _ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]
+  ) -> JSONValue {
     object(required, optional, isClosed: false)
   }
 
@@ -94,7 +116,9 @@ enum Schema {
     if !required.isEmpty { members.append(JSONMember(name: "required", value: .list(required.map { .text($0.key) }))) }
     if !required.isEmpty || !optional.isEmpty {
       members.append(
-        JSONMember(name: "properties", value: .object((Array(required) + Array(optional)).map { JSONMember(name: $0.key, value: $0.value) })))
+        JSONMember(
+          name: "properties",
+          value: .object((Array(required) + Array(optional)).map { JSONMember(name: $0.key, value: $0.value) })))
     }
     if isClosed {
       members.append(JSONMember(name: "additionalProperties", value: .flag(false)))

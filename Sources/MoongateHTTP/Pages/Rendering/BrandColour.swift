@@ -1,10 +1,13 @@
 import Foundation
 
-/// An operator's main colour on our pages: every pair of colours that carries text keeps 4.5:1 (WCAG 2.2, 1.4.3), whatever was asked for.
+/// An operator's main colour on our pages: every pair of colours that carries text keeps 4.5:1 (WCAG 2.2, 1.4.3),
+/// whatever was asked for.
 struct BrandColour {
   private let red, green, blue: Double
 
-  private init(_ red: Double, _ green: Double, _ blue: Double) { (self.red, self.green, self.blue) = (red, green, blue) }
+  private init(_ red: Double, _ green: Double, _ blue: Double) {
+    (self.red, self.green, self.blue) = (red, green, blue)
+  }
 
   /// - Parameter text: `#rrggbb`.
   init?(_ text: String) {
@@ -12,8 +15,9 @@ struct BrandColour {
     self.init(Double(value >> 16 & 255) / 255, Double(value >> 8 & 255) / 255, Double(value & 255) / 255)
   }
 
-  /// The custom properties that replace the stylesheet's. Buttons have the colour as it is, with white or dark text on it. Links and icons have the
-  /// nearest shade that is readable on the page. The stylesheet derives tints, rings and shadows from these.
+  /// The custom properties that replace the stylesheet's. Buttons have the colour as it is, with white or dark text on
+  /// it. Links and icons have the nearest shade that is readable on the page. The stylesheet derives tints, rings and
+  /// shadows from these.
   var stylesheet: String {
     // More than 4.5:1, because links also stand on a tint, which is a little darker than the page.
     let enough = 5.0
@@ -35,7 +39,8 @@ struct BrandColour {
   private static let ink = Self(0x1e / 255.0, 0x1e / 255.0, 0x1e / 255.0)
   private static let darkSurface = Self(0x2a / 255.0, 0x2a / 255.0, 0x2a / 255.0)
 
-  /// The colour of text on the colour: white where it is readable, else the pages' own ink, else black. One of white and black always is.
+  /// The colour of text on the colour: white where it is readable, else the pages' own ink, else black. One of white
+  /// and black always is.
   private var textColour: Self {
     [Self.white, Self.ink].first { contrast(with: $0) >= 4.5 } ?? .black
   }

@@ -2,8 +2,8 @@ import HTTPTypes
 import Hummingbird
 import MoongateCore
 
-/// In which of the languages a page is shown: for a script the language of its page; else the one that the person chose on a page, or what their browser asks for
-/// (RFC 9110 section 12.5.4), else English.
+/// In which of the languages a page is shown: for a script the language of its page; else the one that the person chose
+/// on a page, or what their browser asks for (RFC 9110 section 12.5.4), else English.
 enum LanguageChoice {
   /// Keeps what was chosen. It is sent to our own pages only, and says nothing about anybody.
   static let cookie = "moongate-language"
@@ -18,7 +18,8 @@ enum LanguageChoice {
     return choose(accepting: request.headers[values: .acceptLanguage], among: languages)
   }
 
-  /// What the person has chosen on a page, and then what the browser asks for; for messages, which are in the language of the pages.
+  /// What the person has chosen on a page, and then what the browser asks for; for messages, which are in the language
+  /// of the pages.
   static func wanted(by request: Request) -> [String] {
     let kept = request.headers[values: .cookie].flatMap { $0.split(separator: ";") }.map { $0.drop { $0 == " " } }
       .first { $0.hasPrefix("\(cookie)=") }.map { String($0.dropFirst(cookie.count + 1)) }
@@ -27,7 +28,9 @@ enum LanguageChoice {
   }
 
   /// - Parameter lines: the values of `Accept-Language`.
-  static func choose(accepting lines: [String], among languages: [Words]) -> Words? { choose(wanting: wanted(lines), among: languages) }
+  static func choose(accepting lines: [String], among languages: [Words]) -> Words? {
+    choose(wanting: wanted(lines), among: languages)
+  }
 
   /// - Parameter tags: the most wanted first.
   static func choose(wanting tags: [String], among languages: [Words]) -> Words? {
@@ -45,7 +48,8 @@ enum LanguageChoice {
     "\(cookie)=\(words.tag); Path=/auth; Max-Age=\(memory); SameSite=Lax\(isSecure ? "; Secure" : "")"
   }
 
-  /// Whether one of the cookies (RFC 6265 section 5.4) says so. It opens nothing: whoever planted it has chosen a language.
+  /// Whether one of the cookies (RFC 6265 section 5.4) says so. It opens nothing: whoever planted it has chosen a
+  /// language.
   private static func isKept(_ tag: String, _ lines: [String]) -> Bool {
     lines.contains { line in line.split(separator: ";").contains { $0.drop { $0 == " " } == "\(cookie)=\(tag)" } }
   }

@@ -28,7 +28,9 @@ private struct Recorder: Decoder {
   var codingPath: [any CodingKey] { [] }
   var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> { KeyedDecodingContainer(Members(node: node)) }
+  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
+    KeyedDecodingContainer(Members(node: node))
+  }
   func unkeyedContainer() -> any UnkeyedDecodingContainer { Items(node: node) }
   func singleValueContainer() -> any SingleValueDecodingContainer { Leaf() }
 
@@ -49,7 +51,8 @@ private struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func contains(_ key: Key) -> Bool { true }
   func decodeNil(forKey key: Key) -> Bool { false }
   func decode<Part: Decodable>(_ type: Part.Type, forKey key: Key) throws -> Part { try member(key).make(type) }
-  func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedDecodingContainer<Nested> {
+  func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedDecodingContainer<Nested>
+  {
     member(key).container(keyedBy: type)
   }
   func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedDecodingContainer { member(key).unkeyedContainer() }
@@ -74,7 +77,9 @@ private struct Items: UnkeyedDecodingContainer {
 
   func decodeNil() -> Bool { false }
   mutating func decode<Part: Decodable>(_ type: Part.Type) throws -> Part { try item().make(type) }
-  mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedDecodingContainer<Nested> { item().container(keyedBy: type) }
+  mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedDecodingContainer<Nested> {
+    item().container(keyedBy: type)
+  }
   mutating func nestedUnkeyedContainer() -> any UnkeyedDecodingContainer { item().unkeyedContainer() }
   mutating func superDecoder() -> any Decoder { item() }
 }

@@ -3,7 +3,9 @@ import MoongateSDK
 
 extension PageRenderer: MessageLanguages {
   /// Messages are in the languages of the pages, with the words of the pages.
-  package func language(_ wanted: [String], of generation: any PolicyGeneration, providers: [StepWords]) -> any MessageLanguage {
+  package func language(_ wanted: [String], of generation: any PolicyGeneration, providers: [StepWords])
+    -> any MessageLanguage
+  {
     let set = set(of: generation)
     return (LanguageChoice.choose(wanting: wanted, among: set.languages) ?? set.languages[0]).knowing(providers)
   }

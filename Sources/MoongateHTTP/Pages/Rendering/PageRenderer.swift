@@ -6,8 +6,8 @@ import MoongateSDK
 import Mustache
 import Synchronization
 
-/// Makes pages: templates, one layout, one stylesheet and small scripts that are part of the program, and what the operator's `pages/` puts in
-/// their place. Every page works without its scripts.
+/// Makes pages: templates, one layout, one stylesheet and small scripts that are part of the program, and what the
+/// operator's `pages/` puts in their place. Every page works without its scripts.
 package final class PageRenderer: Sendable {
   /// What every page has around its content.
   struct Frame: Decodable {
@@ -60,8 +60,8 @@ package final class PageRenderer: Sendable {
       fields = Self.fields(of: model)
     }
 
-    /// All of them at once, and what lies in them: a mirror for each name that a template looks up is most of what a page costs. What is nil is
-    /// not there.
+    /// All of them at once, and what lies in them: a mirror for each name that a template looks up is most of what a
+    /// page costs. What is nil is not there.
     private static func fields(of model: Any) -> [String: Any] {
       var fields: [String: Any] = [:]
       for child in Mirror(reflecting: model).children {
@@ -118,11 +118,14 @@ package final class PageRenderer: Sendable {
   /// Languages that are neither shipped nor among the files.
   private static func unknownLanguages(_ gateway: GatewaySettings, _ files: [PageFile]) -> [ConfigurationProblem] {
     let shipped = shippedLanguages
-    return gateway.languages.filter { tag in !shipped.contains(tag) && !files.contains { $0.name == tag + ".words" } }.map { tag in
-      ConfigurationProblem(
-        location: gateway.locations["languages"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "languages",
-        message: "there are no words for \"\(tag)\": add pages/\(tag).words, or choose from \(shipped.joined(separator: ", "))")
-    }
+    return gateway.languages.filter { tag in !shipped.contains(tag) && !files.contains { $0.name == tag + ".words" } }
+      .map { tag in
+        ConfigurationProblem(
+          location: gateway.locations["languages"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "languages",
+          message:
+            "there are no words for \"\(tag)\": add pages/\(tag).words, or choose from \(shipped.joined(separator: ", "))"
+        )
+      }
   }
 
   func set(of generation: any PolicyGeneration) -> PageSet {
@@ -180,19 +183,23 @@ package final class PageRenderer: Sendable {
   ///   - provider: the words of the provider whose page it is; they go before the pages' own.
   ///   - kind: what the page is to scripts and stylesheet, where that is not the template's name.
   ///   - address: where the page is found again, in another language; nil: where it was asked for.
-  ///   - isTypedInto: whether the page has a form `typed` that its path shows again in another language (`Exchange.isSwitch`). What people type
-  ///     is their own: it goes in a form's body, never in an address, which browsers and proxies keep.
+  ///   - isTypedInto: whether the page has a form `typed` that its path shows again in another language
+  ///     (`Exchange.isSwitch`). What people type is their own: it goes in a form's body, never in an address, which
+  ///     browsers and proxies keep.
   func page<Model: PageModel>(
-    _ model: Model, title: String, of provider: StepWords? = nil, kind: String? = nil, status: HTTPResponse.Status = .ok, at address: String? = nil,
+    _ model: Model, title: String, of provider: StepWords? = nil, kind: String? = nil,
+    status: HTTPResponse.Status = .ok, at address: String? = nil,
     isTypedInto: Bool = false, _ exchange: Exchange
   ) -> Response {
     page(
-      model, title: { _ in title }, of: provider, kind: kind, status: status, at: address, isTypedInto: isTypedInto, exchange.request,
+      model, title: { _ in title }, of: provider, kind: kind, status: status, at: address, isTypedInto: isTypedInto,
+      exchange.request,
       exchange.generation)
   }
 
   func page<Model: PageModel>(
-    _ model: Model, title: (Words) -> String, of provider: StepWords? = nil, kind: String? = nil, status: HTTPResponse.Status = .ok,
+    _ model: Model, title: (Words) -> String, of provider: StepWords? = nil, kind: String? = nil,
+    status: HTTPResponse.Status = .ok,
     at address: String? = nil, isTypedInto: Bool = false, _ request: Request, _ generation: any PolicyGeneration
   ) -> Response {
     let template = Model.template.rawValue
@@ -213,7 +220,9 @@ package final class PageRenderer: Sendable {
   }
 
   /// The same as text, for the proxy, which writes its own head, and lets no script run.
-  func html<Model: PageModel>(_ model: Model, title: (Words) -> String, in words: Words, generation: any PolicyGeneration) -> String {
+  func html<Model: PageModel>(
+    _ model: Model, title: (Words) -> String, in words: Words, generation: any PolicyGeneration
+  ) -> String {
     let template = Model.template.rawValue
     let set = set(of: generation)
     let frame = frame(title(words), words, set, generation.gateway, languages: [], hasScript: false, kind: template)
@@ -223,32 +232,42 @@ package final class PageRenderer: Sendable {
   /// Ours, for where the operator's say nothing.
   private static let own = PageSet([], brand: Brand())
 
-  /// Nobody is left before a blank page: a template of the operator's that can be read and comes to nothing is as good as none.
+  /// Nobody is left before a blank page: a template of the operator's that can be read and comes to nothing is as good
+  /// as none.
   private func text(_ template: String, _ root: Root, _ set: PageSet) -> String {
-    if let text = set.library.render(root, withTemplate: template), text.contains(where: { !$0.isWhitespace }) { return text }
+    if let text = set.library.render(root, withTemplate: template), text.contains(where: { !$0.isWhitespace }) {
+      return text
+    }
     logger.error("a template of pages/ says nothing; ours takes its place", metadata: ["page": "\(template)"])
     return Self.own.library.render(root, withTemplate: template) ?? ""
   }
 
   private func frame(
-    _ title: String, _ words: Words, _ set: PageSet, _ gateway: GatewaySettings, languages: [Frame.Language], hasScript: Bool = true, kind: String
+    _ title: String, _ words: Words, _ set: PageSet, _ gateway: GatewaySettings, languages: [Frame.Language],
+    hasScript: Bool = true, kind: String
   ) -> Frame {
     Frame(
-      title: title, service: gateway.brand.name ?? gateway.service, language: words.tag, direction: words.direction, base: set.base,
+      title: title, service: gateway.brand.name ?? gateway.service, language: words.tag, direction: words.direction,
+      base: set.base,
       hasBrandStyle: set.hasBrandStyle, logo: set.logo, support: gateway.brand.support, terms: gateway.brand.terms,
-      privacy: gateway.brand.privacy, hasLegal: gateway.brand.terms != nil || gateway.brand.privacy != nil, languages: languages,
-      languageName: words.language, hasChoice: languages.count > 1, hasMenu: languages.count > Self.mostInRow, hasScript: hasScript, kind: kind)
+      privacy: gateway.brand.privacy, hasLegal: gateway.brand.terms != nil || gateway.brand.privacy != nil,
+      languages: languages,
+      languageName: words.language, hasChoice: languages.count > 1, hasMenu: languages.count > Self.mostInRow,
+      hasScript: hasScript, kind: kind)
   }
 
   /// So many languages stand beside each other at the foot of a page; more are a menu.
   private static let mostInRow = 3
 
   /// The fields of an address that a page in another language has too.
-  private static let carried = ["id", "flow", "with", "phone", "region", "return_to", "done", "refused", "item", "offer"]
+  private static let carried = [
+    "id", "flow", "with", "phone", "region", "return_to", "done", "refused", "item", "offer",
+  ]
 
-  /// The same page in each language. What says an error is carried by the page that explains errors alone: elsewhere `code` is what another site
-  /// has sent, and no link of ours repeats it.
-  private func languages(_ set: PageSet, _ current: Words, at address: String, _ isTypedInto: Bool) -> [Frame.Language] {
+  /// The same page in each language. What says an error is carried by the page that explains errors alone: elsewhere
+  /// `code` is what another site has sent, and no link of ours repeats it.
+  private func languages(_ set: PageSet, _ current: Words, at address: String, _ isTypedInto: Bool) -> [Frame.Language]
+  {
     let target = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let fields = target.count < 2 ? [] : target[1].split(separator: "&").map(String.init)
     let isError = target[0] == "/auth/error"
@@ -258,18 +277,20 @@ package final class PageRenderer: Sendable {
     }
     return set.languages.map { words in
       Frame.Language(
-        tag: words.tag, name: words.language, address: "\(target[0])?" + (kept + ["language=\(words.tag)"]).joined(separator: "&"),
+        tag: words.tag, name: words.language,
+        address: "\(target[0])?" + (kept + ["language=\(words.tag)"]).joined(separator: "&"),
         isCurrent: words.tag == current.tag, takesForm: isTypedInto)
     }
   }
 
   /// What keeps other sites and injected markup from doing anything with a page.
   ///
-  /// `form-action` names the places that a completed sign-in may lead to besides us: browsers hold a form's redirects to it
-  /// too (Content Security Policy Level 3, section 6.4.1).
+  /// `form-action` names the places that a completed sign-in may lead to besides us: browsers hold a form's redirects
+  /// to it too (Content Security Policy Level 3, section 6.4.1).
   static func headers(_ generation: any PolicyGeneration, images: String?) -> [(name: String, value: String)] {
     let gateway = generation.gateway
-    let targets = RedirectTargets(publicURL: gateway.publicURL, redirectHosts: gateway.redirectHosts, routes: generation.routes)
+    let targets = RedirectTargets(
+      publicURL: gateway.publicURL, redirectHosts: gateway.redirectHosts, routes: generation.routes)
     let actions = (["'self'"] + targets.allowedOrigins).joined(separator: " ")
     let pictures = (["'self'"] + (images.map { [$0] } ?? [])).joined(separator: " ")
     return [
@@ -278,7 +299,8 @@ package final class PageRenderer: Sendable {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src \(pictures); connect-src 'self'; form-action \(actions); "
           + "base-uri 'none'; frame-ancestors 'none'"
       ),
-      ("X-Frame-Options", "DENY"), ("Cross-Origin-Opener-Policy", "same-origin"), ("Vary", "Cookie, Accept, Accept-Language"),
+      ("X-Frame-Options", "DENY"), ("Cross-Origin-Opener-Policy", "same-origin"),
+      ("Vary", "Cookie, Accept, Accept-Language"),
     ]
   }
 }

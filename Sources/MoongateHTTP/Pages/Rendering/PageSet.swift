@@ -4,9 +4,11 @@ import MoongateCore
 import MoongateSDK
 import Mustache
 
-/// Everything that pages are made of under one generation: our own files, and what the operator's `pages/` puts in their place.
+/// Everything that pages are made of under one generation: our own files, and what the operator's `pages/` puts in
+/// their place.
 struct PageSet: Sendable {
-  /// A file that pages name. The folder's name changes with the content of all of them, so browsers may keep it for good.
+  /// A file that pages name. The folder's name changes with the content of all of them, so browsers may keep it for
+  /// good.
   struct Asset: Sendable {
     let type: String
     let bytes: [UInt8]
@@ -26,7 +28,8 @@ struct PageSet: Sendable {
   private let offered: [String]
 
   let library: MustacheLibrary
-  /// Those that are offered, in the operator's order. The first is for people whose browser wants none of them. Never empty.
+  /// Those that are offered, in the operator's order. The first is for people whose browser wants none of them. Never
+  /// empty.
   let languages: [Words]
   private let assets: [String: Asset]
   /// Names the content of all assets.
@@ -67,14 +70,17 @@ struct PageSet: Sendable {
     ("page.js", PackageResources.page_js), ("say.js", PackageResources.say_js), ("form.js", PackageResources.form_js),
     ("clock.js", PackageResources.clock_js), ("code.js", PackageResources.code_js),
     ("ceremony.js", PackageResources.ceremony_js), ("dialog.js", PackageResources.dialog_js),
-    ("events.js", PackageResources.events_js), ("phone.js", PackageResources.phone_js), ("countries.js", PackageResources.countries_js),
-    ("pad.js", PackageResources.pad_js), ("times.js", PackageResources.times_js), ("outbox.js", PackageResources.outbox_js),
+    ("events.js", PackageResources.events_js), ("phone.js", PackageResources.phone_js),
+    ("countries.js", PackageResources.countries_js),
+    ("pad.js", PackageResources.pad_js), ("times.js", PackageResources.times_js),
+    ("outbox.js", PackageResources.outbox_js),
     ("wait.js", PackageResources.wait_js), ("eye.js", PackageResources.eye_js), ("keep.js", PackageResources.keep_js),
     ("boxes.js", PackageResources.boxes_js), ("languages.mustache", PackageResources.languages_mustache),
   ]
 
   private static let types: KeyValuePairs<String, String> = [
-    "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml", "png": "image/png", "jpg": "image/jpeg",
+    "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml",
+    "png": "image/png", "jpg": "image/jpeg",
     "jpeg": "image/jpeg", "webp": "image/webp",
   ]
 
@@ -101,7 +107,10 @@ struct PageSet: Sendable {
       } else {
         let names = Self.own.map(\.name).filter { $0.hasSuffix("." + suffix) }
         problems.append(
-          file.problem(0, "the pages have no file of this name" + (names.isEmpty ? "" : "; there are \(names.sorted().joined(separator: ", "))")))
+          file.problem(
+            0,
+            "the pages have no file of this name"
+              + (names.isEmpty ? "" : "; there are \(names.sorted().joined(separator: ", "))")))
       }
     }
     for name in overrides.isEmpty ? [] : TemplateTag.endless(in: files) {
@@ -121,10 +130,14 @@ struct PageSet: Sendable {
 
     var assets: [String: Asset] = [:]
     for (name, bytes) in files {
-      guard let suffix = name.split(separator: ".").last, let type = Self.types.first(where: { $0.key == suffix })?.value else { continue }
+      guard let suffix = name.split(separator: ".").last,
+        let type = Self.types.first(where: { $0.key == suffix })?.value
+      else { continue }
       assets[name] = Asset(type: type, bytes: bytes)
     }
-    for words in languages { assets["words-\(words.tag).js"] = Asset(type: "text/javascript; charset=utf-8", bytes: words.script) }
+    for words in languages {
+      assets["words-\(words.tag).js"] = Asset(type: "text/javascript; charset=utf-8", bytes: words.script)
+    }
     if let colour = brand.primary, colour.lowercased() != "#0d7377", let brand = BrandColour(colour) {
       assets["brand.css"] = Asset(type: "text/css; charset=utf-8", bytes: Array(brand.stylesheet.utf8))
     }
@@ -144,7 +157,9 @@ struct PageSet: Sendable {
       hash.update(data: asset.bytes)
     }
     version = Base64URL.encode(Array(hash.finalize()).prefix(9))
-    logo = picture.map { [version] in "/auth/assets/\(version)/\($0)" } ?? brand.logo.flatMap { $0.hasPrefix("https://") ? $0 : nil }
+    logo =
+      picture.map { [version] in "/auth/assets/\(version)/\($0)" }
+      ?? brand.logo.flatMap { $0.hasPrefix("https://") ? $0 : nil }
     logoOrigin = picture == nil ? logo.map { "https://" + $0.dropFirst(8).prefix { $0 != "/" } } : nil
   }
 
@@ -154,12 +169,15 @@ struct PageSet: Sendable {
   }
 
   /// What a template can include.
-  private static let templates = Set(own.map(\.name).filter { $0.hasSuffix(".mustache") }.map { String($0.dropLast(9)) })
+  private static let templates = Set(
+    own.map(\.name).filter { $0.hasSuffix(".mustache") }.map { String($0.dropLast(9)) })
   /// What it can say.
   private static let names = Set(
-    Words(tag: "en", base: nil, String(decoding: PackageResources.en_words, as: UTF8.self), known: nil) { _, _ in }.texts.keys)
+    Words(tag: "en", base: nil, String(decoding: PackageResources.en_words, as: UTF8.self), known: nil) { _, _ in }
+      .texts.keys)
 
-  /// What is wrong with a template: where it cannot be read that, else what it names and there is not, which would be left out in silence.
+  /// What is wrong with a template: where it cannot be read that, else what it names and there is not, which would be
+  /// left out in silence.
   /// - Parameter name: whose place it takes.
   private static func faults(of template: [UInt8], for name: String) -> [(line: Int, message: String)] {
     guard let text = String(validating: template, as: UTF8.self) else { return [(0, "is not UTF-8")] }
@@ -170,7 +188,8 @@ struct PageSet: Sendable {
     } catch {
       return [(0, "cannot be read: \(error)")]
     }
-    return TemplateNames(templates: templates, words: names, shape: PageTemplate.names(in: name)).missing(in: TemplateTag.all(in: text))
+    return TemplateNames(templates: templates, words: names, shape: PageTemplate.names(in: name)).missing(
+      in: TemplateTag.all(in: text))
   }
 
   private static func sentence(_ error: any Error) -> String {
@@ -182,11 +201,17 @@ struct PageSet: Sendable {
     }
   }
 
-  private static func languages(_ files: [PageFile], _ offered: [String], _ problem: (PageFile, Int, String) -> Void) -> [Words] {
-    var english = Words(tag: "en", base: nil, String(decoding: PackageResources.en_words, as: UTF8.self), known: nil) { _, _ in }
+  private static func languages(_ files: [PageFile], _ offered: [String], _ problem: (PageFile, Int, String) -> Void)
+    -> [Words]
+  {
+    var english = Words(tag: "en", base: nil, String(decoding: PackageResources.en_words, as: UTF8.self), known: nil) {
+      _, _ in
+    }
     let known = Set(english.texts.keys)
     if let file = files.first(where: { $0.name == "en.words" }) {
-      english = Words(tag: "en", base: english, String(decoding: file.bytes, as: UTF8.self), known: known) { problem(file, $0, $1) }
+      english = Words(tag: "en", base: english, String(decoding: file.bytes, as: UTF8.self), known: known) {
+        problem(file, $0, $1)
+      }
     }
     func shipped(_ tag: String) -> Words? {
       ShippedWords.text(of: tag).map { Words(tag: tag, base: english, $0, known: nil) { _, _ in } }
@@ -199,7 +224,9 @@ struct PageSet: Sendable {
         problem(file, 0, "is to be called after its language, such as fr.words")
         continue
       }
-      all[tag] = Words(tag: tag, base: shipped(tag) ?? english, String(decoding: file.bytes, as: UTF8.self), known: known) {
+      all[tag] = Words(
+        tag: tag, base: shipped(tag) ?? english, String(decoding: file.bytes, as: UTF8.self), known: known
+      ) {
         problem(file, $0, $1)
       }
       if !order.contains(tag) { order.append(tag) }

@@ -23,15 +23,18 @@ enum PageTemplate: String, CaseIterable {
     }
   }
 
-  /// What can be named in a template of ours, beside the words: on a page its own and the frame's; in what pages include, that of all of them.
+  /// What can be named in a template of ours, beside the words: on a page its own and the frame's; in what pages
+  /// include, that of all of them.
   static func names(in template: String) -> ModelShape {
     let own = Self(rawValue: template).map { [$0] } ?? allCases
-    return own.map { ModelShape(of: $0.model) }.reduce(ModelShape(members: ["frame": ModelShape(of: PageRenderer.Frame.self)])) { $0.merging($1) }
+    return own.map { ModelShape(of: $0.model) }.reduce(
+      ModelShape(members: ["frame": ModelShape(of: PageRenderer.Frame.self)])
+    ) { $0.merging($1) }
   }
 }
 
-/// What a template shows. It is decoded from nothing ever: by its `Decodable`, which the compiler writes, its names are known without one of it
-/// (`ModelShape`), so that a template of an operator's can be held against them.
+/// What a template shows. It is decoded from nothing ever: by its `Decodable`, which the compiler writes, its names are
+/// known without one of it (`ModelShape`), so that a template of an operator's can be held against them.
 protocol PageModel: Decodable {
   static var template: PageTemplate { get }
 }

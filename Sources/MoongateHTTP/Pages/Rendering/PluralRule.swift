@@ -3,8 +3,8 @@ enum PluralCategory: String, CaseIterable {
   case zero, one, two, few, many, other
 }
 
-/// Which form goes with which whole number in a language. Numbers of a million and more, for which some languages have a form of their own, are not
-/// said on any page.
+/// Which form goes with which whole number in a language. Numbers of a million and more, for which some languages have
+/// a form of their own, are not said on any page.
 struct PluralRule: Sendable {
   /// Those that whole numbers have in the language.
   let categories: [PluralCategory]
@@ -99,10 +99,14 @@ struct PluralRule: Sendable {
 
   private static let table: [String: Self] = {
     let groups: KeyValuePairs<String, Self> = [
-      "am as bn fa fr gu hi hy kn pa pt zu": zeroIsSingular, "id ja km ko lo ms my th vi zh": oneForm, "ar": arabic, "he": hebrew,
+      "am as bn fa fr gu hi hy kn pa pt zu": zeroIsSingular, "id ja km ko lo ms my th vi zh": oneForm, "ar": arabic,
+      "he": hebrew,
       "be ru uk": russian,
-      "bs hr sr": serbian, "pl": polish, "cs sk": czech, "sl": slovenian, "ro": romanian, "lt": lithuanian, "lv": latvian, "cy": welsh, "ga": irish,
+      "bs hr sr": serbian, "pl": polish, "cs sk": czech, "sl": slovenian, "ro": romanian, "lt": lithuanian,
+      "lv": latvian, "cy": welsh, "ga": irish,
     ]
-    return Dictionary(groups.flatMap { names, rule in names.split(separator: " ").map { (String($0), rule) } }) { first, _ in first }
+    return Dictionary(groups.flatMap { names, rule in names.split(separator: " ").map { (String($0), rule) } }) {
+      first, _ in first
+    }
   }()
 }

@@ -10,7 +10,8 @@ struct TemplateNames {
   /// What a template names and there is not, each with its line.
   func missing(in tags: [TemplateTag]) -> [(line: Int, message: String)] {
     var found: [(line: Int, message: String)] = []
-    // What names are looked up in, the innermost last. nil: nothing is known of it, so nothing in it is said to be missing.
+    // What names are looked up in, the innermost last. nil: nothing is known of it, so nothing in it is said to be
+    // missing.
     var open: [[ModelShape?]] = [[shape]]
     for tag in tags {
       let here = open.last ?? [shape]
@@ -42,7 +43,9 @@ struct TemplateNames {
     guard let first = parts.first else { return (open.last ?? nil, nil) }
     if first == "w" {
       // In `{{#w}}…{{/w}}` words are named without it.
-      guard parts.count > 1 else { return (ModelShape(members: Dictionary(uniqueKeysWithValues: words.map { ($0, Self.text) })), nil) }
+      guard parts.count > 1 else {
+        return (ModelShape(members: Dictionary(uniqueKeysWithValues: words.map { ($0, Self.text) })), nil)
+      }
       guard !words.contains(parts[1]) else { return (Self.text, nil) }
       return (nil, "the pages have no words of the name `\(parts[1])`" + TemplateTag.meant(parts[1], among: words))
     }
@@ -53,7 +56,10 @@ struct TemplateNames {
     }
     for (index, part) in parts.enumerated().dropFirst() {
       guard let inner = shape.members[part] else {
-        return (nil, "`\(parts[index - 1])` has nothing of the name `\(part)`" + TemplateTag.meant(part, among: shape.members.keys))
+        return (
+          nil,
+          "`\(parts[index - 1])` has nothing of the name `\(part)`" + TemplateTag.meant(part, among: shape.members.keys)
+        )
       }
       shape = inner
     }

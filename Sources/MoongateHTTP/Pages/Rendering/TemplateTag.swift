@@ -1,5 +1,5 @@
-/// A tag of a template that names something, or ends what another has begun. Mustache takes what it does not find for nothing: a layout that is
-/// misspelt is a blank page.
+/// A tag of a template that names something, or ends what another has begun. Mustache takes what it does not find for
+/// nothing: a layout that is misspelt is a blank page.
 struct TemplateTag {
   enum Meaning: Equatable {
     /// `{{>name}}`.
@@ -27,7 +27,9 @@ struct TemplateTag {
       let said = match.1.drop(while: \.isWhitespace)
       guard let sign = said.first, !"!%".contains(sign) else { continue }
       if sign == "=" { break }
-      tags.append(TemplateTag(line: text[..<match.range.lowerBound].count(where: \.isNewline) + 1, meaning: meaning(of: said, sign)))
+      tags.append(
+        TemplateTag(
+          line: text[..<match.range.lowerBound].count(where: \.isNewline) + 1, meaning: meaning(of: said, sign)))
     }
     return tags
   }
@@ -57,7 +59,8 @@ struct TemplateTag {
     return near.min { ($0.steps, $0.name) < ($1.steps, $1.name) }.map { "; did you mean `\($0.name)`?" } ?? ""
   }
 
-  /// The names of the files that include themselves, in one step or more: the first such page that is asked for would end the program.
+  /// The names of the files that include themselves, in one step or more: the first such page that is asked for would
+  /// end the program.
   static func endless(in files: [String: [UInt8]]) -> [String] {
     var included: [String: Set<String>] = [:]
     for (name, bytes) in files where name.hasSuffix(".mustache") {

@@ -26,7 +26,9 @@ struct Words: MustacheParent, Sendable {
   ///   - base: gives what the text leaves out.
   ///   - known: the names that there are; nil takes any.
   ///   - problem: is told of each line that cannot be read.
-  init(tag: String, base: Words?, _ text: String, known: Set<String>?, problem: (_ line: Int, _ message: String) -> Void) {
+  init(
+    tag: String, base: Words?, _ text: String, known: Set<String>?, problem: (_ line: Int, _ message: String) -> Void
+  ) {
     self.tag = tag
     let plural = PluralRule(of: tag)
     self.plural = plural
@@ -49,7 +51,9 @@ struct Words: MustacheParent, Sendable {
       let said = String(line[separator.upperBound...])
       if isInSentences {
         sentences[name] = said
-      } else if let known, !known.contains(name), !name.hasPrefix("way_"), !(Self.general(name, plural).map(known.contains) ?? false) {
+      } else if let known, !known.contains(name), !name.hasPrefix("way_"),
+        !(Self.general(name, plural).map(known.contains) ?? false)
+      {
         problem(index + 1, "the pages have no words of the name `\(name)`" + TemplateTag.meant(name, among: known))
       } else {
         own[name] = said
@@ -61,7 +65,9 @@ struct Words: MustacheParent, Sendable {
     }
     // What a language says in general is not to be said in the base's form for some numbers.
     texts = base.texts.filter { name, _ in
-      base.tag == tag || name != "language" && name != "direction" && !(Self.general(name, base.plural).map { own[$0] != nil } ?? false)
+      base.tag == tag
+        || name != "language" && name != "direction"
+          && !(Self.general(name, base.plural).map { own[$0] != nil } ?? false)
     }.merging(own) { $1 }
     if base.tag == tag { sentences = base.sentences.merging(sentences) { $1 } }
   }
@@ -70,7 +76,9 @@ struct Words: MustacheParent, Sendable {
   private static func general(_ name: String, _ plural: PluralRule) -> String? {
     guard let match = name.wholeMatch(of: /(.+)_([a-z]+|\d+)/) else { return nil }
     if match.2.allSatisfy(\.isNumber) { return String(match.1) }
-    guard let category = PluralCategory(rawValue: String(match.2)), category != .other, plural.categories.contains(category) else { return nil }
+    guard let category = PluralCategory(rawValue: String(match.2)), category != .other,
+      plural.categories.contains(category)
+    else { return nil }
     return match.1 + "_other"
   }
 
@@ -79,7 +87,9 @@ struct Words: MustacheParent, Sendable {
     guard let words else { return self }
     var speaking = self
     speaking.lent = words.translations(in: tag)
-    for (name, text) in words.page where name != "language" && name != "direction" { speaking.texts[name] = speaking.lent[text] ?? text }
+    for (name, text) in words.page where name != "language" && name != "direction" {
+      speaking.texts[name] = speaking.lent[text] ?? text
+    }
     return speaking
   }
 
@@ -102,7 +112,9 @@ struct Words: MustacheParent, Sendable {
   func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { fill(self[name], values) }
 
   /// The text for a length; `NAME_8` is the form that the length 8 has of its own: "an 8-digit code".
-  func text(_ name: String, length: Int) -> String { fill(texts["\(name)_\(length)"] ?? self[name], ["length": String(length)]) }
+  func text(_ name: String, length: Int) -> String {
+    fill(texts["\(name)_\(length)"] ?? self[name], ["length": String(length)])
+  }
 
   /// The name's form for the number, with the number in it: `minutes_one`, `minutes_few`, `minutes_other`.
   func count(_ number: Int, _ name: String) -> String {
@@ -147,7 +159,9 @@ struct Words: MustacheParent, Sendable {
     if let known = known(english) { return known }
     guard !(sentences.isEmpty && lent.isEmpty && providers.isEmpty) else { return english }
     // The 8-digit code, in the words of every {n}-digit code.
-    guard let number = english.firstMatch(of: /\d+/), let known = known(english.with("{n}", in: number.range)) else { return english }
+    guard let number = english.firstMatch(of: /\d+/), let known = known(english.with("{n}", in: number.range)) else {
+      return english
+    }
     return fill(known, ["n": String(number.0)])
   }
 
@@ -164,14 +178,18 @@ struct Words: MustacheParent, Sendable {
 
   private func fill(_ text: String, _ values: KeyValuePairs<String, String>) -> String {
     var text = text
-    for (name, value) in values { text = text.replacing("{\(name)}", with: isRightToLeft ? value.isolatedForRightToLeft : value) }
+    for (name, value) in values {
+      text = text.replacing("{\(name)}", with: isRightToLeft ? value.isolatedForRightToLeft : value)
+    }
     return text
   }
 }
 
 extension String {
   /// With something else in place of the range.
-  fileprivate func with(_ text: String, in range: Range<String.Index>) -> String { self[..<range.lowerBound] + text + self[range.upperBound...] }
+  fileprivate func with(_ text: String, in range: Range<String.Index>) -> String {
+    self[..<range.lowerBound] + text + self[range.upperBound...]
+  }
 }
 
 extension Substring {

@@ -1,4 +1,5 @@
-// A field for a code of known length on a page of any provider: the boxes show what is in it, and a whole code is sent by itself.
+// A field for a code of known length on a page of any provider: the boxes show what is in it, and a whole code is sent
+// by itself.
 import { announce, say } from "./say.js";
 
 export default function enhance(holder) {
@@ -32,10 +33,13 @@ export default function enhance(holder) {
       return;
     }
     announce(say("all_entered", { length }));
-    timer = setTimeout(() => { if (input.value === value && !input.disabled) form.requestSubmit(form.querySelector("button.main")); }, 300);
+    timer = setTimeout(() => { if (input.value === value &&
+      !input.disabled) form.requestSubmit(form.querySelector("button.main")); }, 300);
   });
   for (const name of ["focus", "click", "keyup"]) {
-    input.addEventListener(name, () => { if (input.selectionStart !== input.value.length) input.setSelectionRange(input.value.length, input.value.length); });
+    input.addEventListener(name, () => {
+      if (input.selectionStart !== input.value.length) input.setSelectionRange(input.value.length, input.value.length);
+      });
   }
   // Something else is sent with the same form: a recovery code.
   form.addEventListener("submit", () => clearTimeout(timer));

@@ -1,8 +1,10 @@
-// A call of the browser's credential API (Web Authentication, Level 3): the page's options go in, and the answer goes into the form's hidden field.
+// A call of the browser's credential API (Web Authentication, Level 3): the page's options go in, and the answer goes
+// into the form's hidden field.
 import { announce, hush, say } from "./say.js";
 import { busy, look, problem, send } from "./form.js";
 
-const bytes = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
+const bytes = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")),
+  (letter) => letter.charCodeAt(0));
 
 /// Older browsers have the API without its JSON forms (section 5.1.10).
 function parse(call, options) {
@@ -26,11 +28,13 @@ function answer(credential) {
   if (credential.toJSON) return credential.toJSON();
   const { response } = credential;
   const told = { clientDataJSON: text(response.clientDataJSON) };
-  for (const name of ["attestationObject", "authenticatorData", "signature", "userHandle"]) if (response[name]) told[name] = text(response[name]);
+  for (const name of ["attestationObject", "authenticatorData", "signature",
+    "userHandle"]) if (response[name]) told[name] = text(response[name]);
   if (response.getTransports) told.transports = response.getTransports();
   return {
     id: credential.id, rawId: text(credential.rawId), type: credential.type, response: told,
-    authenticatorAttachment: credential.authenticatorAttachment ?? undefined, clientExtensionResults: credential.getClientExtensionResults(),
+    authenticatorAttachment: credential.authenticatorAttachment ?? undefined,
+      clientExtensionResults: credential.getClientExtensionResults(),
   };
 }
 
@@ -42,7 +46,8 @@ export async function ask(call, options, more = {}) {
 
 export const isAvailable = () => typeof PublicKeyCredential === "function" && Boolean(navigator.credentials);
 
-// The request that waits in the fields of the page, for what the browser offers there. There can be one request at a time.
+// The request that waits in the fields of the page, for what the browser offers there. There can be one request at a
+// time.
 let waiting = null;
 
 /// How long a request waits before it gets a new challenge: challenges live for two minutes.
@@ -60,7 +65,8 @@ async function offer(form, take) {
     waiting = abort;
     const timer = setTimeout(() => abort.abort("late"), patience);
     try {
-      field.value = await ask(step.dataset.call, JSON.parse(step.dataset.options), { mediation: "conditional", signal: abort.signal });
+      field.value = await ask(step.dataset.call, JSON.parse(step.dataset.options),
+        { mediation: "conditional", signal: abort.signal });
     } catch {
       if (abort.signal.aborted && abort.signal.reason === "late") continue;
       return;

@@ -24,7 +24,8 @@ function tick() {
     if (element.textContent === text(seconds) && seconds > 0) continue;
     element.textContent = text(seconds);
     // Not at once: a page first says what it is.
-    if (element.dataset.announce && !isNew && seconds > 0 && seconds % 10 === 0) announce(say(element.dataset.announce, { wait: spoken(seconds) }));
+    if (element.dataset.announce && !isNew && seconds > 0 &&
+      seconds % 10 === 0) announce(say(element.dataset.announce, { wait: spoken(seconds) }));
     if (seconds === 0) {
       delete element.dataset.countdown;
       over[element.dataset.then]?.(element);

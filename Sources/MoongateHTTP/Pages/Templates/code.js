@@ -45,12 +45,14 @@ export default function enhance(form) {
   const started = performance.now();
   let timer, fading, attempts = 0, resends = 0, isWorking = false, shown = "";
 
-  const clean = (text) => (isDigits ? [...text].map(ascii).join("").replace(/\D/g, "") : text.toUpperCase().replace(/[^A-Z0-9]/g, "")).slice(0, length);
+  const clean = (text) => (isDigits ? [...text].map(ascii).join("").replace(/\D/g,
+    "") : text.toUpperCase().replace(/[^A-Z0-9]/g, "")).slice(0, length);
 
   /// Moves the focus to the next possible action: the field, another code, another number, or help.
   function goOn() {
     if (!input.disabled) return input.focus();
-    (document.querySelector("[data-slot=instead] :is(button, a)") ?? document.querySelector("[data-slot=timer] button, [data-slot=more] a, [data-support]"))?.focus();
+    (document.querySelector("[data-slot=instead] :is(button, a)") ??
+      document.querySelector("[data-slot=timer] button, [data-slot=more] a, [data-support]"))?.focus();
   }
 
   function draw(value = input.value) {
@@ -73,7 +75,8 @@ export default function enhance(form) {
     if (value && form.dataset.state === "wrong") forgive();
     if (value.length > shown.length) {
       record("otp_digit_entered", { digit_position: value.length - 1, total_entered: value.length });
-      if (value.length < length && !quick) announce(`${value.at(-1)}. ${say("entered", { count: value.length, length })}`);
+      if (value.length < length &&
+        !quick) announce(`${value.at(-1)}. ${say("entered", { count: value.length, length })}`);
     }
     draw(value);
     if (value.length === length) complete(500);
@@ -94,9 +97,12 @@ export default function enhance(form) {
     form.querySelector("[data-slot=problem]").replaceChildren();
   }
 
-  input.addEventListener("input", (event) => typed(event.inputType === "insertFromPaste" || event.inputType === "insertReplacementText"));
+  input.addEventListener("input", (event) => typed(event.inputType === "insertFromPaste" ||
+    event.inputType === "insertReplacementText"));
   for (const name of ["focus", "click", "select", "keyup"]) {
-    input.addEventListener(name, () => { if (input.selectionStart !== input.value.length) input.setSelectionRange(input.value.length, input.value.length); });
+    input.addEventListener(name, () => {
+      if (input.selectionStart !== input.value.length) input.setSelectionRange(input.value.length, input.value.length);
+      });
   }
   input.addEventListener("paste", (event) => {
     event.preventDefault();
@@ -110,7 +116,8 @@ export default function enhance(form) {
     input.value = value;
     button.disabled = value.length < length;
     const step = calm.matches ? 0 : 100;
-    [...value].forEach((_, index) => setTimeout(() => { if (input.value === value) draw(value.slice(0, index + 1)); }, step * index));
+    [...value].forEach((_, index) => setTimeout(() => { if (input.value === value) draw(value.slice(0, index + 1)); },
+      step * index));
     if (value.length === length) setTimeout(() => { if (input.value === value) complete(300); }, step * length);
   });
 
@@ -140,7 +147,8 @@ export default function enhance(form) {
       button.dataset.done = "1";
       button.replaceChildren(say("verified"));
       announce(say("verified_continuing"));
-      record("otp_verification_success", { duration_ms: Math.min(3_600_000, Math.round(performance.now() - started)), attempts });
+      record("otp_verification_success", { duration_ms: Math.min(3_600_000, Math.round(performance.now() - started)),
+        attempts });
       await new Promise((done) => setTimeout(done, 400));
       document.body.classList.add("leaving");
       location.replace(result.next);
@@ -159,7 +167,8 @@ export default function enhance(form) {
       return;
     }
     if (!patch(result.page)) return;
-    record("otp_verification_failed", { error: form.dataset.code === "code_expired" ? "expired" : form.dataset.code, attempt_number: attempts });
+    record("otp_verification_failed", { error: form.dataset.code === "code_expired" ? "expired" : form.dataset.code,
+      attempt_number: attempts });
     input.value = "";
     draw();
     const sentence = problem(form);
@@ -241,5 +250,6 @@ export default function enhance(form) {
   input.value = clean(input.value);
   draw();
   form.dataset.ready = "1";
-  announce([document.querySelector("h1").textContent, document.querySelector(".subtitle").innerText.replace(/\s+/g, " ")].join(". "));
+  announce([document.querySelector("h1").textContent, document.querySelector(".subtitle").innerText.replace(/\s+/g,
+    " ")].join(". "));
 }

@@ -1,5 +1,5 @@
-// Every country with a calling code, as libphonenumber knows them: its two letters of ISO 3166, its three (the last one only, where they begin
-// with the two), and its calling code.
+// Every country with a calling code, as libphonenumber knows them: its two letters of ISO 3166, its three (the last one
+// only, where they begin with the two), and its calling code.
 export default `
 ACASC247 ADAND376 AEARE971 AFG93 AGATG1 AIA1 ALB355 AMARM374 AOAGO244 ARG54 ASM1 ATAUT43 AUS61 AWABW297 AXALA358 AZE994 BABIH387 BBBRB1 BDBGD880
 BEL32 BFA226 BGR359 BHR973 BIBDI257 BJBEN229 BLM590 BMU1 BNBRN673 BOL591 BQBES599 BRA55 BSBHS1 BTN975 BWA267 BYBLR375 BZBLZ501 CAN1 CCK61 CDCOD243
@@ -21,7 +21,10 @@ YEM967 YTMYT262 ZAF27 ZMB260 ZWE263`.trim().split(/\s+/).map((text) => {
 
 /// Other names of countries.
 export const aliases = {
-  AE: ["uae", "emirates", "dubai"], BA: ["bosnia"], CD: ["drc", "zaire"], CI: ["ivory coast"], CV: ["cape verde"], CZ: ["czech republic"], GB: ["uk", "great britain", "england", "scotland", "wales"], KP: ["dprk"], KR: ["korea"], MK: ["macedonia"], MM: ["burma"], NL: ["holland"], SZ: ["swaziland"], TL: ["east timor"], TR: ["turkey"], US: ["america"], VA: ["holy see"]
+  AE: ["uae", "emirates", "dubai"], BA: ["bosnia"], CD: ["drc", "zaire"], CI: ["ivory coast"], CV: ["cape verde"],
+    CZ: ["czech republic"], GB: ["uk", "great britain", "england", "scotland", "wales"], KP: ["dprk"], KR: ["korea"],
+      MK: ["macedonia"], MM: ["burma"], NL: ["holland"], SZ: ["swaziland"], TL: ["east timor"], TR: ["turkey"],
+        US: ["america"], VA: ["holy see"]
 };
 
 const emoji = (region) => String.fromCodePoint(...[...region].map((letter) => 0x1f1a5 + letter.codePointAt(0)));

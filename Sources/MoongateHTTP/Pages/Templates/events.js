@@ -13,7 +13,8 @@ function flush() {
   const events = queue.splice(0, 50);
   const flow = document.querySelector("form[data-flow]")?.dataset.flow;
   fetch("/api/auth/client-events", {
-    method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify({ events, ...(flow && { flow }) }),
+    method: "POST", keepalive: true, headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ events, ...(flow && { flow }) }),
   }).catch(() => {});
 }
 

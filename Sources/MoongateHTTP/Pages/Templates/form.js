@@ -1,4 +1,5 @@
-// Sends a form without leaving the page. The answer is where to go on, or the same page as it is now: of that, only what differs is put in.
+// Sends a form without leaving the page. The answer is where to go on, or the same page as it is now: of that, only
+// what differs is put in.
 import { announce, hush, open, problemLine, say, toast } from "./say.js";
 import { record } from "./events.js";
 
@@ -47,7 +48,9 @@ const synced = ["disabled", "aria-invalid", "data-state", "data-code", "data-exp
 
 /// What a provider's step tells and asks: after a refusal it may be another round of the same page.
 const round = (root) =>
-  root.querySelector("#typed[data-way=step]") && [...root.querySelectorAll("main .subtitle, main .secret, main .codes, #typed [name]")].map((part) => part.name ?? part.textContent.trim()).join("\n");
+  root.querySelector("#typed[data-way=step]") &&
+    [...root.querySelectorAll("main .subtitle, main .secret, main .codes, #typed [name]")].map((part) => part.name ??
+      part.textContent.trim()).join("\n");
 
 /// Brings the page up to date. What a person types into stays where it is, so that their keyboard stays too.
 /// Returns whether it was the same page; another one has taken its place as a whole.

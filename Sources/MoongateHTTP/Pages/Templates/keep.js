@@ -17,7 +17,8 @@ export default function enhance(holder) {
   row.append(button(say("copy"), async () => {
     try {
       // A key is shown in groups of four; it is one word.
-      await navigator.clipboard.writeText(holder.dataset.keep === "list" ? lines.join("\n") : lines[0].replaceAll(" ", ""));
+      await navigator.clipboard.writeText(holder.dataset.keep === "list" ?
+        lines.join("\n") : lines[0].replaceAll(" ", ""));
       toast(say("copied"));
     } catch {
       // Without leave to write the clipboard the text is marked, for the person to copy.

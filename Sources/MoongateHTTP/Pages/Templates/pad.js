@@ -1,11 +1,12 @@
-// A passcode: one field at a time, shown as dots, with a number pad beneath. The fields are the form's own, so the keyboard works too. The code of a
-// reset is shown in boxes and can be pasted.
+// A passcode: one field at a time, shown as dots, with a number pad beneath. The fields are the form's own, so the
+// keyboard works too. The code of a reset is shown in boxes and can be pasted.
 import { announce, hush, problemLine, say } from "./say.js";
 import { patch, problem, send } from "./form.js";
 
 export default function enhance(form) {
   const stages = [...form.querySelectorAll(".stage")].map((element) => ({
-    element, name: element.dataset.stage, input: element.querySelector("input"), length: Number(element.querySelector("input").dataset.length ?? 6),
+    element, name: element.dataset.stage, input: element.querySelector("input"),
+      length: Number(element.querySelector("input").dataset.length ?? 6),
   }));
   const slot = form.querySelector("[data-slot=problem]");
   const button = form.querySelector("button.main");
@@ -115,7 +116,8 @@ export default function enhance(form) {
     if (value !== stage.input.value) stage.input.value = value;
     if (value && !slot.querySelector("[data-countdown]")) { form.dataset.state = "open"; slot.replaceChildren(); }
     draw(stage);
-    if (value.length < stage.length) { if (value) announce(say("digits_of", { count: value.length, length: stage.length })); return; }
+    if (value.length < stage.length) { if (value) announce(say("digits_of",
+      { count: value.length, length: stage.length })); return; }
     if (!isWorking) setTimeout(() => advance(stage), 120);
   }
 
@@ -139,7 +141,8 @@ export default function enhance(form) {
       wrong();
       tell(say("mismatch"));
       // Not wrong any more: the dots of the first step would shake again.
-      setTimeout(() => { form.dataset.state = "open"; empty(index(form.dataset.new)); go(index(form.dataset.new)); }, 500);
+      setTimeout(() => { form.dataset.state = "open"; empty(index(form.dataset.new)); go(index(form.dataset.new)); },
+        500);
       return;
     }
     if (at < stages.length - 1) return go(at + 1);
@@ -171,7 +174,8 @@ export default function enhance(form) {
     if (!patch(result.page)) return;
     for (const stage of stages) stage.input.disabled = result.page.querySelector(`#${stage.name}`)?.disabled ?? false;
     const { current, new: chosen, code } = form.dataset;
-    const back = { weak_pin: chosen, pin_mismatch: chosen, invalid_code: "code", code_expired: "code", invalid_pin: current }[code] ?? stages[0].name;
+    const back = { weak_pin: chosen, pin_mismatch: chosen, invalid_code: "code", code_expired: "code",
+      invalid_pin: current }[code] ?? stages[0].name;
     empty(index(back));
     go(index(back));
     wrong();
@@ -183,7 +187,8 @@ export default function enhance(form) {
 
   form.addEventListener("submit", (event) => { event.preventDefault(); advance(stages[at]); });
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") || document.activeElement === stages[at].input) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]") ||
+      document.activeElement === stages[at].input) return;
     if (/^\d$/.test(event.key) || event.key === "Backspace") stages[at].input.focus();
   });
   form.dataset.ready = "1";

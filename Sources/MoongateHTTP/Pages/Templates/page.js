@@ -40,14 +40,17 @@ for (const form of document.querySelectorAll("form[data-site]")) {
     const icon = form.querySelector("button svg");
     if (icon) icon.replaceWith(spinner);
     else form.querySelector("button").prepend(spinner);
-    setTimeout(() => { for (const control of document.querySelectorAll("main button, main input:not([type=hidden])")) control.disabled = true; });
+    setTimeout(() => {
+      for (const control of document.querySelectorAll("main button, main input:not([type=hidden])")) control.disabled = true; });
   });
 }
-// Browsers that do not resize the page for a phone's keyboard: sheets stay above the keyboard, and toasts stay in the visible part.
+// Browsers that do not resize the page for a phone's keyboard: sheets stay above the keyboard, and toasts stay in the
+// visible part.
 const view = window.visualViewport;
 function fit() {
   const isZoomed = view.scale > 1;
-  document.documentElement.style.setProperty("--keyboard", `${isZoomed ? 0 : Math.max(0, Math.round(innerHeight - view.height - view.offsetTop))}px`);
+  document.documentElement.style.setProperty("--keyboard",
+    `${isZoomed ? 0 : Math.max(0, Math.round(innerHeight - view.height - view.offsetTop))}px`);
   document.documentElement.style.setProperty("--above", `${isZoomed ? 0 : Math.round(view.offsetTop)}px`);
 }
 if (view) for (const name of ["resize", "scroll"]) view.addEventListener(name, fit);
@@ -62,10 +65,12 @@ for (const form of document.querySelectorAll("form:not([data-form], [data-site])
     form.dataset.sent = "1";
   });
 }
-for (const form of document.querySelectorAll("form[data-signs-out]")) form.addEventListener("submit", () => { try { sessionStorage.clear(); localStorage.clear(); } catch {} });
+for (const form of document.querySelectorAll("form[data-signs-out]")) form.addEventListener("submit",
+  () => { try { sessionStorage.clear(); localStorage.clear(); } catch {} });
 
 const kind = document.body.dataset.page;
-const screens = { login: "login", register: "register", verify: "otp_verification", email: "email", pin: "pin", account: "account" };
+const screens = { login: "login", register: "register", verify: "otp_verification", email: "email", pin: "pin",
+  account: "account" };
 if (screens[kind]) record("screen_view", { screen_name: screens[kind] });
 // What was typed goes along to the other page.
 document.addEventListener("click", (event) => {
@@ -83,7 +88,8 @@ document.addEventListener("click", (event) => {
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("[data-carries]");
   const form = document.getElementById("typed");
-  if (!link || link.inert || !form?.elements.email?.value.trim() || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!link || link.inert || !form?.elements.email?.value.trim() || event.ctrlKey || event.metaKey ||
+    event.shiftKey) return;
   event.preventDefault();
   const button = document.createElement("button");
   button.hidden = true;
@@ -97,7 +103,8 @@ document.addEventListener("click", (event) => {
 });
 // Includes links that scripts insert: in the dialog for an unknown number, and the stressed link below the form.
 document.addEventListener("click", (event) => {
-  if (document.body.dataset.page === "login" && event.target.closest?.("[data-other], [data-event=login_create_account_tapped]")) record("login_create_account_tapped");
+  if (document.body.dataset.page === "login" &&
+    event.target.closest?.("[data-other], [data-event=login_create_account_tapped]")) record("login_create_account_tapped");
 });
 
 // No code is sent that could not be entered: without cookies its page would be nobody's.
@@ -112,5 +119,6 @@ const isEntrance = kind === "login" || kind === "register";
 if (said) {
   announce(said, true);
 } else if (isEntrance) {
-  announce([...document.querySelectorAll("h1, .subtitle")].map((part) => part.textContent.replace(/[!?.]$/, "").trim()).join(". "));
+  announce([...document.querySelectorAll("h1, .subtitle")].map((part) => part.textContent.replace(/[!?.]$/,
+    "").trim()).join(". "));
 }

@@ -1,5 +1,5 @@
-// A number as it is typed: its country, its spaces, and whether it can be one. libphonenumber at the gateway judges; where it cannot be
-// asked, typing goes on and the form is judged when it is sent.
+// A number as it is typed: its country, its spaces, and whether it can be one. libphonenumber at the gateway judges;
+// where it cannot be asked, typing goes on and the form is judged when it is sent.
 import { announce, open, problemLine, say } from "./say.js";
 import { record } from "./events.js";
 import countries, { aliases, flag } from "./countries.js";
@@ -40,14 +40,16 @@ export default function enhance(field) {
   for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => { isDown = false; }, true);
   let asked = 0, hasStarted = false, verdict = null, judged = "", wasValid = false, waitsToSend = false;
 
-  // A hold is for one number: another number can be sent meanwhile. The hold returns when the person types the same number again.
+  // A hold is for one number: another number can be sent meanwhile. The hold returns when the person types the same
+  // number again.
   let held = null;
   const isHeld = () => Boolean(slot?.querySelector("[data-countdown]"));
   function hold() {
     if (isHeld()) {
       held ??= { told: [...slot.children] };
       held.e164 ??= verdict?.e164;
-    } else if (held?.e164 && held.e164 === verdict?.e164 && held.told.some((line) => line.querySelector("[data-countdown]"))) {
+    } else if (held?.e164 && held.e164 === verdict?.e164 &&
+      held.told.some((line) => line.querySelector("[data-countdown]"))) {
       slot.replaceChildren(...held.told);
     }
   }
@@ -55,7 +57,8 @@ export default function enhance(field) {
     hold();
     clear.hidden = input.value === "";
     check.hidden = !verdict?.valid;
-    if (!form.dataset.busy) button.disabled = isHeld() || !(verdict ? verdict.e164 : input.value.replace(/\D/g, "").length >= fewest && verdict === undefined);
+    if (!form.dataset.busy) button.disabled = isHeld() || !(verdict ?
+      verdict.e164 : input.value.replace(/\D/g, "").length >= fewest && verdict === undefined);
     // Of a number that was there before anyone typed nothing is said: the page says first what it is.
     if (hasStarted && verdict?.valid && !wasValid) announce(say("valid_number"));
     wasValid = verdict?.valid ?? false;
@@ -119,12 +122,14 @@ export default function enhance(field) {
     // What was typed since is not judged yet; its own verdict comes here too.
     if (!whole || judged !== input.value || !input.value.startsWith("+") || form.dataset.busy) return;
     const shared = countries.filter((country) => whole.startsWith(`+${country.code}`));
-    const country = shared.find((one) => one.region === region.value) ?? shared.find((one) => principal.has(one.region)) ?? shared[0];
+    const country = shared.find((one) => one.region === region.value) ??
+      shared.find((one) => principal.has(one.region)) ?? shared[0];
     if (!country) return;
     const typed = input.value;
     try {
       const found = await ask(whole.slice(country.code.length + 1), country.region);
-      if (found.e164 !== whole || input.value !== typed || (hasStarted && document.activeElement === input) || form.dataset.busy) return;
+      if (found.e164 !== whole || input.value !== typed || (hasStarted && document.activeElement === input) ||
+        form.dataset.busy) return;
       verdict = found;
       choose(country, true);
       input.value = judged = found.formatted;
@@ -139,7 +144,8 @@ export default function enhance(field) {
     slot?.replaceChildren();
     judge();
   });
-  const sentence = (found) => (region.value === "IN" && !input.value.startsWith("+") ? say("invalid_number") : found.problem ?? say("invalid_number"));
+  const sentence = (found) => (region.value === "IN" && !input.value.startsWith("+") ?
+    say("invalid_number") : found.problem ?? say("invalid_number"));
   const invalid = () => { if (input.value.trim() && verdict && !verdict.e164) complain(sentence(verdict)); };
   // Not while a finger is down: what moves under it would not be pressed.
   field.addEventListener("focusout", (event) => {
@@ -182,7 +188,8 @@ export default function enhance(field) {
   }
   picker.disabled = false;
   picker.addEventListener("click", () => openList(field, region.value, choose));
-  choose(countries.find((country) => country.region === region.value) ?? countries.find((country) => country.region === "IN"), true);
+  choose(countries.find((country) => country.region === region.value) ??
+    countries.find((country) => country.region === "IN"), true);
   if (input.value) judge(); else settle();
 }
 
@@ -225,7 +232,8 @@ function openList(field, current, choose) {
   // Removes Latin accents only: other scripts spell with combining marks.
   const plain = (text) => text.normalize("NFD").replace(/[\u0300-\u036f]/g, "").toLowerCase();
   const english = new Intl.DisplayNames("en", { type: "region" });
-  for (const country of all) country.names = [country.name, english.of(country.region), ...(aliases[country.region] ?? [])].map(plain);
+  for (const country of all) country.names = [country.name, english.of(country.region),
+    ...(aliases[country.region] ?? [])].map(plain);
   let options = [], at = -1;
 
   function mark(index) {
@@ -234,13 +242,15 @@ function openList(field, current, choose) {
     const option = options[at];
     option?.setAttribute("aria-selected", "true");
     option?.scrollIntoView({ block: "nearest" });
-    if (option) search.setAttribute("aria-activedescendant", option.id); else search.removeAttribute("aria-activedescendant");
+    if (option) search.setAttribute("aria-activedescendant", option.id);
+    else search.removeAttribute("aria-activedescendant");
   }
   function fill() {
     const wanted = plain(search.value.trim());
     const digits = wanted.replace(/^(\+|00)/, "");
     const isExact = (country) => country.codes.includes(wanted) || country.names.includes(wanted);
-    const found = all.filter((country) => isExact(country) || country.names.some((name) => name.includes(wanted)) || country.code.startsWith(digits))
+    const found = all.filter((country) => isExact(country) || country.names.some((name) => name.includes(wanted)) ||
+      country.code.startsWith(digits))
       .sort((one, two) => wanted && isExact(two) - isExact(one));
     options = found.map((country) => {
       const option = document.createElement("li");

@@ -2,9 +2,11 @@
 const { default: words } = await import(`./words-${document.documentElement.lang}.js`);
 
 /// In a text that runs from right to left, a part that is not one word or number keeps its own order.
-const isolated = (value) => document.dir === "rtl" && /[^\p{L}\p{N}\p{M}]/u.test(value) ? `\u2068${value}\u2069` : value;
+const isolated = (value) => document.dir === "rtl" && /[^\p{L}\p{N}\p{M}]/u.test(value) ?
+  `\u2068${value}\u2069` : value;
 
-export const say = (name, values = {}) => (words[name] ?? name).replace(/\{(\w+)\}/g, (all, key) => (key in values ? isolated(String(values[key])) : all));
+export const say = (name, values = {}) => (words[name] ?? name).replace(/\{(\w+)\}/g,
+  (all, key) => (key in values ? isolated(String(values[key])) : all));
 
 /// 45 seconds, 2 minutes: for ears, where mm:ss is a riddle.
 export function spoken(seconds) {

@@ -1,5 +1,6 @@
--- The gateway itself: where it listens, where its state lies, how messages leave. A change of `listen`, `admin`, `store` or `key` takes effect at the
--- next start; everything else within two seconds. Relative paths begin at this folder. What else there is to set: config/README.md of the manual.
+-- The gateway itself: where it listens, where its state lies, how messages leave. A change of `listen`, `admin`,
+-- `store` or `key` takes effect at the next start; everything else within two seconds. Relative paths begin at this
+-- folder. What else there is to set: config/README.md of the manual.
 return gateway {
   -- The public listener. The proxy in front, which speaks TLS, passes requests on to it.
   listen = "127.0.0.1:8080",
@@ -16,8 +17,8 @@ return gateway {
   -- Accounts, sessions, counters and locks.
   store = @STORE@,
 
-  -- The master key, which seals what the store holds. The first start makes the file: keep a copy of it apart from the store. Under systemd it can
-  -- be a credential instead: credential "master.key".
+  -- The master key, which seals what the store holds. The first start makes the file: keep a copy of it apart from the
+  -- store. Under systemd it can be a credential instead: credential "master.key".
   key = file @KEY@,
 
   -- The country (two letters, ISO 3166-1) of phone numbers that are typed without +.

@@ -1,5 +1,5 @@
--- What holds of the flows that come with new_provider, whatever the numbers of its policy are. `moongate check` plays these cases while gateway.lua configures
--- the provider and config/tests/ has no new_provider.lua.
+-- What holds of the flows that come with new_provider, whatever the numbers of its policy are. `moongate check` plays
+-- these cases while gateway.lua configures the provider and config/tests/ has no new_provider.lua.
 return tests {
   case "only somebody who is signed in chooses or removes a phrase" {
     flow "new_provider_set", expect { status = 401, code = "unauthenticated" },

@@ -8,7 +8,9 @@ public struct NewProvider: CodeProvider {
     submitFields: [InputField(name: "code", kind: .digits)],
     settings: [
       // To send by a site of your own: a text "url" and a secret "token" here, and tools.web.send(…) in deliver.
-      SettingField(name: "mail", kind: .messages(.mail), isRequired: true, help: "How its messages leave: outbox() keeps them for the demo.")
+      SettingField(
+        name: "mail", kind: .messages(.mail), isRequired: true,
+        help: "How its messages leave: outbox() keeps them for the demo.")
     ],
     policy: PolicySource(file: "Sources/NewProvider/Resources/policy.lua", bytes: PackageResources.policy_lua),
     identifierKinds: [.email],
@@ -23,8 +25,10 @@ public struct NewProvider: CodeProvider {
   public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try input.email() }
 
   /// Sends the code. If it throws, the operator is told, and the person is not charged.
-  public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault) {
+  public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault)
+  {
     try await tools.send(
-      Message(channel: .mail, to: identifier.value, subject: "Your \(code.service) code", text: code.text, code: code.code))
+      Message(
+        channel: .mail, to: identifier.value, subject: "Your \(code.service) code", text: code.text, code: code.code))
   }
 }

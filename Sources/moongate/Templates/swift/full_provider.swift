@@ -1,6 +1,7 @@
 import MoongateSDK
 
-/// Verifies a secret phrase that the account has chosen. The gateway counts the attempts, keeps the record sealed, and lends the hashing.
+/// Verifies a secret phrase that the account has chosen. The gateway counts the attempts, keeps the record sealed, and
+/// lends the hashing.
 public struct NewProvider: FullProvider {
   private static let phrase = InputField(name: "phrase", kind: .password)
 
@@ -8,10 +9,14 @@ public struct NewProvider: FullProvider {
     name: "new_provider", beginFields: [], submitFields: [phrase], settings: [],
     policy: PolicySource(file: "Sources/NewProvider/Resources/policy.lua", bytes: PackageResources.policy_lua),
     flows: [
-      PolicySource(file: "Sources/NewProvider/Resources/new_provider_set.lua", bytes: PackageResources.new_provider_set_lua),
-      PolicySource(file: "Sources/NewProvider/Resources/new_provider_disable.lua", bytes: PackageResources.new_provider_disable_lua),
+      PolicySource(
+        file: "Sources/NewProvider/Resources/new_provider_set.lua", bytes: PackageResources.new_provider_set_lua),
+      PolicySource(
+        file: "Sources/NewProvider/Resources/new_provider_disable.lua", bytes: PackageResources.new_provider_disable_lua
+      ),
     ],
-    cases: PolicySource(file: "Sources/NewProvider/Resources/cases.lua", bytes: PackageResources.cases_lua), identifierKinds: [], hashesSecrets: true,
+    cases: PolicySource(file: "Sources/NewProvider/Resources/cases.lua", bytes: PackageResources.cases_lua),
+    identifierKinds: [], hashesSecrets: true,
     outcomes: [
       Outcome("wrong_phrase", "This is not your phrase. Try again."),
       // The others say nothing about a secret, so the attempt is given back.
@@ -21,7 +26,8 @@ public struct NewProvider: FullProvider {
     ],
     facts: [FactField(name: "words", kind: .number, help: "How many words the phrase has.")],
     words: StepWords(
-      title: "New provider", instruction: "Type your secret phrase.", labels: ["phrase": "Phrase"], links: [.set: "Choose a secret phrase"],
+      title: "New provider", instruction: "Type your secret phrase.", labels: ["phrase": "Phrase"],
+      links: [.set: "Choose a secret phrase"],
       translations: [(tag: "hi", file: PackageResources.hi_words)]),
     role: .keepsFactor)
 
@@ -35,7 +41,8 @@ public struct NewProvider: FullProvider {
     }
   }
 
-  /// Opens the step. In the flow new_provider_set the purpose is `set`, in new_provider_disable `disable`, elsewhere `prove`.
+  /// Opens the step. In the flow new_provider_set the purpose is `set`, in new_provider_disable `disable`, elsewhere
+  /// `prove`.
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     Self.obstacle(step) ?? .ask([Self.phrase], state: [])
   }
@@ -49,13 +56,16 @@ public struct NewProvider: FullProvider {
     if step.purpose == .set { return try await choose(step, typed, hasher) }
     // Without an account the same work is done, so that the time does not tell who is registered.
     let hash = step.account?.record.map { String(decoding: $0, as: UTF8.self) }
-    guard case .right(let rehashed) = try await hasher.verify(typed, against: hash) else { return .refused("wrong_phrase") }
+    guard case .right(let rehashed) = try await hasher.verify(typed, against: hash) else {
+      return .refused("wrong_phrase")
+    }
     if step.purpose == .disable { return .proved(Proof(record: .remove)) }
     let words = phrase.split { $0.isWhitespace }.count
     return .proved(Proof(facts: ["words": "\(words)"], record: rehashed.map { .replace(Array($0.utf8)) } ?? .keep))
   }
 
-  /// Takes two rounds: the first keeps a hash of the phrase in the state, which the gateway seals; the second compares with it.
+  /// Takes two rounds: the first keeps a hash of the phrase in the state, which the gateway seals; the second compares
+  /// with it.
   private func choose(_ step: StepContext, _ typed: [UInt8], _ hasher: any SecretHasher) async throws -> StepAnswer {
     if step.state.isEmpty {
       let hash = Array(try await hasher.hash(typed).utf8)

@@ -1,7 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Moongate with your provider beside the shipped ones. It builds the whole gateway, so it is apart from the provider and its tests.
+// Moongate with your provider beside the shipped ones. It builds the whole gateway, so it is apart from the provider
+// and its tests.
 let package = Package(
   name: "gateway",
   dependencies: [
@@ -11,7 +12,9 @@ let package = Package(
   targets: [
     .executableTarget(
       name: "gateway",
-      dependencies: [.product(name: "NewProvider", package: "new-provider"), .product(name: "MoongateCommand", package: "moongate")])
+      dependencies: [
+        .product(name: "NewProvider", package: "new-provider"), .product(name: "MoongateCommand", package: "moongate"),
+      ])
   ],
   swiftLanguageModes: [.v6]
 )
