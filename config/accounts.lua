@@ -15,7 +15,8 @@ return accounts {
   },
 
   -- What people are offered to set up after a sign-in on the pages, with "Skip for now": a provider, how often at most,
-  -- and perhaps `when`. offer = { { "passkey", every = "30d" } },
+  -- and perhaps `when`.
+  -- offer = { { "passkey", every = "30d" } },
 
   -- How recently people must have proved something that the account already holds before they change a number, an
   -- address or a factor, or export or delete the account.
@@ -26,7 +27,8 @@ return accounts {
 
   -- Groups of accounts, which routes require by require = { group = "ops" }: listed
   -- (`moongate group add ops asha@example.com`), or computed from facts of the account. And what else services are told
-  -- of an account, by names of your own. groups = {
+  -- of an account, by names of your own.
+  -- groups = {
   --   ops   = members(),
   --   staff = function(f) return f.account.email_verified and ends_with(f.email.address, "@example.com") end,
   -- },

@@ -50,15 +50,17 @@ return gateway {
   brand = { name = "Moongate", primary = "#0D7377", support = "mailto:help@example.com" },
 
   -- The languages of pages and messages; the first is for people whose browser wants none of them. Default: English,
-  -- Hindi and what pages/ adds. ar, bn, de, es, fr, pt, ta and te come with the gateway too, drafted by a machine: have
-  -- them read by a native speaker first. languages = { "en", "hi" },
+  -- Hindi and what pages/ adds.
+  -- ar, bn, de, es, fr, pt, ta and te come with the gateway too, drafted by a machine: have them read by a native
+  -- speaker first.
+  -- languages = { "en", "hi" },
 
   -- The chance of guessing a code that you accept, per identifier. `moongate check` refuses policies above it.
   risk_budget = "0.1% per 30d",
 
-  -- Connections at a time. Each client address may have 1,000 of them unless per_ip = { connections = 200, requests =
-  -- "100/s" } says otherwise; requests are unlimited unless it does. Flows in which nobody has proved anything: flows =
-  -- { count = 100000, bytes = "64MiB" }.
+  -- Connections at a time. Each client address may have 1,000 of them unless per_ip =
+  -- { connections = 200, requests = "100/s" } says otherwise; requests are unlimited unless it does. Flows in which
+  -- nobody has proved anything: flows = { count = 100000, bytes = "64MiB" }.
   limits = { connections = 50000 },
 
   -- The steps that flows may use, and what each needs.

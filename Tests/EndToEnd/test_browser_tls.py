@@ -1,29 +1,15 @@
 """A real browser over TLS: HTTP/2 from the first page to the signed-in one."""
 
 import pytest
-from selenium import webdriver
 
-from house import free_port, wait_for
-from test_story import CHROMIUM, DRIVER
+import screens
+from house import wait_for
 from test_tls import certificate, speak_tls
 
 
 @pytest.fixture
 def browser(tmp_path):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in [
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--ignore-certificate-errors",
-        "--lang=en",
-        f"--user-data-dir={tmp_path}/chromium",
-    ]:
-        options.add_argument(argument)
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER, port=free_port()))
-    driver.set_page_load_timeout(30)
+    driver = screens.start(tmp_path / "chromium", full=True, arguments=["--ignore-certificate-errors"])
     yield driver
     driver.quit()
 

@@ -13,10 +13,11 @@ import websockets.exceptions
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
+import screens
 from house import House, free_port
 from proxies import FrontProxy
 from test_forward import Service
-from test_story import CHROMIUM, DRIVER, Person
+from test_story import Person
 from test_websocket import EchoService
 
 PIN = "482915"
@@ -93,21 +94,13 @@ def brands(tmp_path_factory):
 
 @pytest.fixture
 def browser(tmp_path):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in [
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--ignore-certificate-errors",
-        "--lang=en",
-        "--host-resolver-rules=MAP *.example.com 127.0.0.1,MAP *.example.org 127.0.0.1",
-        f"--user-data-dir={tmp_path}/chromium",
-    ]:
-        options.add_argument(argument)
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER, port=free_port()))
-    driver.set_page_load_timeout(30)
+    driver = screens.start(
+        tmp_path / "chromium",
+        arguments=[
+            "--ignore-certificate-errors",
+            "--host-resolver-rules=MAP *.example.com 127.0.0.1,MAP *.example.org 127.0.0.1",
+        ],
+    )
     yield driver
     driver.quit()
 

@@ -1,35 +1,17 @@
 """The main job in a real browser: from the demo's address to a person who is signed in, and out, and in again."""
 
 import pytest
-from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from house import free_port, wait_for
-
-CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
+import screens
+from house import wait_for
 
 
 @pytest.fixture(params=[True, False], ids=["with JavaScript", "without JavaScript"])
 def browser(request, tmp_path):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in [
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--lang=en",
-        f"--user-data-dir={tmp_path}/chromium",
-    ]:
-        options.add_argument(argument)
-    if not request.param:
-        options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
-    # A port of ours: the one that selenium takes may be somebody's before its driver listens there.
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER, port=free_port()))
-    driver.set_page_load_timeout(30)
-    driver.scripted = request.param
+    driver = screens.start(tmp_path / "chromium", scripts=request.param, full=True)
     try:
         yield driver
     finally:

@@ -1,6 +1,7 @@
 -- Passwords: how many wrong ones are too many. What is not named here keeps the provider's default; `limits` is
--- replaced as a whole. policies/phone_otp.lua says what each word means. A password has 8 to 1,024 characters; which
--- ones are too easy to guess is the provider's to say.
+-- replaced as a whole.
+-- policies/phone_otp.lua says what each word means. A password has 8 to 1,024 characters; which ones are too easy to
+-- guess is the provider's to say.
 return policy "password" {
   limits = {
     -- One network address cannot begin steps without end, whatever becomes of them.

@@ -28,8 +28,8 @@ return policy "phone_otp" {
 
     -- Ceilings on what messages may cost, against attackers with many addresses and numbers. A device that has passed
     -- for an account before neither counts against them nor is refused by them when it asks for a code to that account:
-    -- a flood stops new devices, not everybody. An office or a mobile carrier's exchange (an IPv4 /24, an IPv6 /48):
-    -- ten busy addresses.
+    -- a flood stops new devices, not everybody.
+    -- An office or a mobile carrier's exchange (an IPv4 /24, an IPv6 /48): ten busy addresses.
     send_network = { on = "send", per = "network", max = 300, window = "1h" },
     -- Numbers that share their first seven digits (10,000 to 100,000 of them). Those who earn by being sent to hold
     -- whole ranges.

@@ -1,6 +1,7 @@
 -- PINs: how many wrong ones are too many. What is not named here keeps the provider's default; `limits` is replaced as
--- a whole. policies/phone_otp.lua says what each word means. A PIN is six digits; which ones are too easy to guess is
--- the provider's to say.
+-- a whole.
+-- policies/phone_otp.lua says what each word means. A PIN is six digits; which ones are too easy to guess is the
+-- provider's to say.
 return policy "pin" {
   limits = {
     -- Five wrong PINs lock the account's PIN, whatever flow asks for it: a quarter of an hour first, then longer.

@@ -7,11 +7,11 @@
 --   account { exists = true }          there is an account of that name; also age, idle, has_pin, email_verified,
 --   locked, … client { ip = "…" }                where requests come from from here on; also user_agent
 --   send(), resend()                   asks for a code; send { until_sent = true } waits as long as it must
---   right(), wrong(), skip()           enters the code, or another one; wrong { until_locked = true }, wrong { times =
---   3 } request { path = "/x" }            asks for a page behind the gateway, signed in as by the flow completed last;
---   also method, host, query wait "15m"                         also wait { until_unlocked = true }, { until_resend =
---   true }, { until_expired = true } expect { … }                       of the answer before it: status (429,
---   "pending", "complete", "refused"), code, retry_after, attempts_left,
+--   right(), wrong(), skip()           enters the code, or another one; wrong { until_locked = true }, wrong
+--   { times = 3 } request { path = "/x" }            asks for a page behind the gateway, signed in as by the flow
+--   completed last; also method, host, query wait "15m"                         also wait { until_unlocked = true },
+--   { until_resend = true }, { until_expired = true } expect { … }                       of the answer before it:
+--   status (429, "pending", "complete", "refused"), code, retry_after, attempts_left,
 --                                      resends_left, field, messages (how many were sent so far), step, locked, next
 return tests {
   case "a code signs a known number in" {
