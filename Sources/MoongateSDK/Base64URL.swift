@@ -1,13 +1,13 @@
-/// Base64url without padding (RFC 4648 section 5): how tokens, ids and the parts of a JSON Web Token travel. A value
-/// has one text.
+/// Base64url without padding (RFC 4648 section 5), the encoding of tokens, IDs and the parts of a JSON Web Token. Each
+/// value has exactly one encoding.
 public enum Base64URL {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-  /// The value of each character; 64 of those that are none of the alphabet.
+  /// The value of each character; 64 for characters that are not in the alphabet.
   private static let values: [UInt8] = (UInt8.min...UInt8.max).map { character in
     UInt8(alphabet.firstIndex(of: character) ?? 64)
   }
 
-  /// - Parameter bytes: any number of them.
+  /// Encodes bytes of any length.
   public static func encode(_ bytes: some Sequence<UInt8>) -> String { text(of: Array(bytes)) }
 
   private static func text(of bytes: [UInt8]) -> String {
@@ -27,8 +27,8 @@ public enum Base64URL {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// - Returns: nil where the text is none, or spells its bytes in another way than `encode` does: with padding,
-  ///   spaces, or bits after the last byte.
+  /// - Returns: nil if the text is not what `encode` would return: invalid characters, padding, whitespace, or set bits
+  ///   after the last byte.
   public static func decode(_ text: String) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.utf8.count * 3 / 4)

@@ -1,6 +1,6 @@
 extension ProviderDescriptor {
-  /// What its author got wrong, a sentence each; empty where it is well formed. A program refuses to start with a
-  /// provider that has any, and the conformance suite names them.
+  /// The mistakes in the declaration, one sentence each; empty if it is well formed. A program refuses to start with a
+  /// provider that has any, and the conformance suite reports them.
   public var mistakes: [String] {
     guard sdk <= SDKVersion.current, sdk >= 1 else {
       return [
@@ -16,7 +16,7 @@ extension ProviderDescriptor {
     if callbackFields.contains(where: { ["returned", "code_verifier"].contains($0.name) }) {
       found.append("no callback field can be called `returned` or `code_verifier`: the gateway has these itself")
     }
-    // These two are words of the calls themselves.
+    // Both names are used by the API calls themselves.
     if beginFields.contains(where: { $0.name == "provider" }) {
       found.append("no begin field can be called `provider`: calls name the provider by it")
     }
@@ -87,7 +87,7 @@ extension ProviderDescriptor {
     return found
   }
 
-  /// What is wrong with how it wants to be shown.
+  /// The mistakes in the presentation.
   private var presentationMistakes: [String] {
     var found: [String] = []
     if let page {
@@ -146,20 +146,20 @@ extension ProviderDescriptor {
     return found
   }
 
-  /// Fields that the form of a pad has of its own.
+  /// Field names that the page's form uses itself.
   private static let reservedPadFields: Set<String> = ["confirm", "code", "id", "flow", "action", "check", "return_to"]
 
-  /// The last parts of addresses under /auth that are the gateway's own.
+  /// Path components under /auth that the gateway uses itself.
   private static let reservedPages: Set<String> = [
     "login", "register", "logout", "account", "step", "choose", "callback", "hook", "assets", "error", "delete",
     "export", "leave", "outbox",
   ]
 
-  /// Whose attribute the fact is; nil where only the provider's proofs tell it.
+  /// The kind of identifier whose attribute the fact is; nil if only the provider's proofs contain it.
   public func of(_ fact: FactField) -> IdentifierKind? { fact.of ?? identifierKinds.first }
 
   private static let maintenanceIntervals: ClosedRange<Duration> = .seconds(10)...Duration.seconds(30 * 86_400)
-  /// Enough for any history, and little enough for every program.
+  /// Enough for any history of formats.
   private static let recordVersions = 1...1_000_000
 
   fileprivate static let form = "lower-case letters, digits and underscores, a letter first, 48 characters at most"
@@ -181,7 +181,7 @@ extension ProviderDescriptor {
 
   static func isSentence(_ text: String) -> Bool { DescriptorText.isSentence(text) }
 
-  /// In bytes. What a step shows may be longer than a sentence, and most scripts take three bytes a letter.
+  /// In bytes. What a step shows can be longer than a sentence, and most scripts take three bytes per letter.
   private static let longestTranslation = 2_000
 
   fileprivate static func isPlain(_ text: String, most: Int) -> Bool {
@@ -199,11 +199,11 @@ extension ProviderDescriptor {
 }
 
 extension InputField {
-  /// The most fields of one round: what a page has space for.
+  /// The maximum number of fields in one round, for which a page has space.
   public static let mostInRound = 16
 
-  /// What is wrong with the fields of one `ask`, a sentence each; empty if they can be asked for. The gateway answers
-  /// 503 to a step that asks for others.
+  /// The mistakes in the fields of one `ask`, one sentence each; empty if they are valid. The gateway answers 503 to a
+  /// step with invalid fields.
   public static func mistakes(inRound fields: [InputField]) -> [String] {
     var found = fields.count > mostInRound ? ["it asks for more than \(mostInRound) fields"] : []
     found += ProviderDescriptor.mistakes(in: fields.map(\.name), "the field", repeated: "is asked for twice")
@@ -221,7 +221,7 @@ extension InputField {
 }
 
 extension InputField {
-  /// Whether it has choices exactly where it is a choice, each with a value of its own.
+  /// Whether it has valid choices if and only if its kind is `choice`.
   private var hasFittingChoices: Bool {
     guard kind == .choice else { return choices == nil }
     let values = (choices ?? []).map(\.value)
@@ -230,9 +230,9 @@ extension InputField {
   }
 }
 
-/// What may stand in the texts of a descriptor.
+/// The rules for texts in a descriptor.
 public enum DescriptorText {
-  /// Whether the text is one line of plain text, not empty, of at most 300 bytes.
+  /// Whether the text is a single non-empty line of plain text with at most 300 bytes.
   public static func isSentence(_ text: String) -> Bool { ProviderDescriptor.isPlain(text, most: 300) }
 }
 
@@ -242,7 +242,7 @@ extension PolicySource {
 }
 
 extension SettingField {
-  /// What is wrong with its own declaration.
+  /// The mistake in its declaration, if any.
   fileprivate var mistake: String? {
     if case .choice(let words) = kind, words.isEmpty { return "the setting `\(name)` offers no choice" }
     guard let standard else { return nil }

@@ -1,24 +1,24 @@
 import Foundation
 
-/// An email address in its one canonical spelling, for all providers that read one: two spellings that reach one
-/// mailbox and are taken for two would be two budgets of guesses.
+/// An email address in canonical form, for all providers that read one. If two spellings of one mailbox were treated as
+/// different, an attacker would have two budgets of guesses.
 ///
-/// What it takes is the everyday form of RFC 5321 section 4.1.2: a local part without quotes or comments, and a domain
-/// of two labels or more. Case does not count. An international domain is one with its ASCII form (RFC 5890). `a+b` and
-/// `a` are two: what a mail system makes of `+` is its own affair.
+/// Accepts the common form of RFC 5321 section 4.1.2: a local part without quotes or comments, and a domain of at least
+/// two labels. Case does not matter. International domains are converted to ASCII (RFC 5890). `a+b` and `a` are
+/// different addresses, because the meaning of `+` depends on the mail system.
 public struct EmailAddress: Hashable, Sendable {
-  /// Before the `@`, in lower case.
+  /// The part before the `@`, in lower case.
   public let local: String
-  /// In lower case and ASCII: `xn--bcher-kva.example`.
+  /// The domain in lower case and ASCII: `xn--bcher-kva.example`.
   public let domain: String
 
   /// `local@domain`.
   public var text: String { "\(local)@\(domain)" }
 
-  /// - Returns: nil where what was typed is no such address. Space around it is not looked at.
+  /// - Returns: nil if the text is not a valid address. Surrounding whitespace is ignored.
   public init?(_ typed: String) {
-    // Attack: CR and LF in an address become lines of a mail's head; quotes, brackets, commas and semicolons a second
-    // recipient. Only what may stand in an unquoted local part comes through.
+    // Attack: CR and LF in an address become lines of an email's header; quotes, brackets, commas and semicolons add a
+    // second recipient. Only characters of an unquoted local part are accepted.
     let trimmed = typed.unicodeScalars.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }
       .reversed()
     guard trimmed.count <= 512, let at = trimmed.lastIndex(of: "@") else { return nil }
@@ -32,7 +32,7 @@ public struct EmailAddress: Hashable, Sendable {
     }
     self.local = local
     self.domain = domain
-    // RFC 5321 section 4.5.3.1.3: a path has 256 octets with its brackets.
+    // RFC 5321 section 4.5.3.1.3: a path has at most 256 octets including its brackets.
     guard text.utf8.count <= 254 else { return nil }
   }
 
@@ -45,7 +45,7 @@ public struct EmailAddress: Hashable, Sendable {
   }
 
   private static func domain(_ typed: String) -> String? {
-    // Nothing that means something else in a URL reaches its parser: `:`, `/`, `%`, `[`, `@`, …
+    // Reject characters with a meaning in URLs before the URL parser sees them: `:`, `/`, `%`, `[`, `@`, …
     guard typed.lowercased().utf8.allSatisfy({ $0 >= 0x80 || isLabelByte($0) || $0 == UInt8(ascii: ".") }) else {
       return nil
     }
@@ -53,7 +53,7 @@ public struct EmailAddress: Hashable, Sendable {
     if typed.utf8.allSatisfy({ $0 < 0x80 }) {
       ascii = typed.lowercased()
     } else {
-      // UTS #46, as browsers map the hosts of addresses.
+      // UTS #46, as browsers map host names.
       guard let host = URLComponents(string: "http://\(typed)/")?.encodedHost else { return nil }
       ascii = host.lowercased()
     }
@@ -62,7 +62,7 @@ public struct EmailAddress: Hashable, Sendable {
       labels.allSatisfy({
         (1...63).contains($0.utf8.count) && $0.utf8.allSatisfy(isLabelByte) && !$0.hasPrefix("-") && !$0.hasSuffix("-")
       }),
-      // An address of digits is an IP address, which nobody's mailbox is at.
+      // A domain that ends in digits is an IP address, which is not accepted.
       labels.last?.contains(where: \.isLetter) ?? false
     else { return nil }
     return ascii
@@ -77,20 +77,20 @@ public struct EmailAddress: Hashable, Sendable {
 }
 
 extension Identifier {
-  /// The address as what names a person; policies may ask for its `domain`.
+  /// The address as an identifier. Policies can read its `domain`.
   public init(_ address: EmailAddress) {
     self.init(kind: .email, value: address.text, display: address.text, attributes: ["domain": address.domain])
   }
 }
 
 extension FactField {
-  /// `f.email.domain`, which every identifier made of an `EmailAddress` carries.
+  /// `f.email.domain`, which every identifier created from an `EmailAddress` has.
   public static let emailDomain = FactField(name: "domain", kind: .text, of: .email, help: "what stands behind its @")
 }
 
 extension ProviderInput {
   /// The email address in the field.
-  /// - Throws: a problem that names the field where it is missing, or is none.
+  /// - Throws: a problem with the field's name if it is missing or not a valid address.
   public func email(_ name: String = "email") throws(InputProblem) -> Identifier {
     guard let address = EmailAddress(try text(name)) else {
       throw InputProblem(field: name, reason: .invalidEmail, detail: "Please enter a valid email address.")

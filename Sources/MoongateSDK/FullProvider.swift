@@ -1,72 +1,73 @@
 /// A provider that verifies by itself: a PIN, a password, another identity provider.
 ///
-/// The core charges each `submit` against the policy's limits before it calls, settles it by the answer, and counts a
-/// thrown error as a fault: refunded, answered 503, never a pass.
+/// The core charges each `submit` against the policy's limits before it calls the provider, and settles the attempt by
+/// the answer. A thrown error is a fault: the attempt is refunded, the client gets 503, and the step never passes.
 public protocol FullProvider: Provider {
-  /// Reads the identifier that `begin` names, where it names one (the email beside a password): limits count by it.
-  /// - Throws: what is wrong with it, and in which field.
+  /// Reads the identifier that `begin` names, if it names one (such as the email address beside a password). Limits
+  /// count by it.
+  /// - Throws: the problem and its field.
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier?
 
-  /// Whether what was sent can be judged at all. Called before anything is charged or compared, for `submit`, and for a
-  /// `begin` that holds all that `submit` asks for; may be called more than once. A PIN that is too weak is refused
-  /// here, so that its refusal says nothing about the current PIN or a code beside it.
-  /// - Throws: what is wrong with it, and in which field.
+  /// Checks whether the input can be judged at all. Called before anything is charged or compared, for `submit` and for
+  /// a `begin` that holds everything that `submit` asks for. May be called more than once. A PIN that is too weak is
+  /// refused here, so that the refusal reveals nothing about the current PIN or a code beside it.
+  /// - Throws: the problem and its field.
   func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem)
 
   /// Opens the step.
   func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer
 
-  /// Judges what the person sent. Must be free of effects where it answers `refused`.
+  /// Judges what the client sent. Must have no side effects if it answers `refused`.
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer
 
-  /// Brings a record of an older version into today's form. Called before the record is handed over, with records of
-  /// versions below `ProviderDescriptor.recordVersion`. The result is stored when a step with it has passed.
+  /// Converts a record of an older version to the current format. Called with records of versions below
+  /// `ProviderDescriptor.recordVersion` before they are passed to other methods. The result is stored once a step with
+  /// it has passed.
   ///
-  /// Convert, and do nothing else: no hash and no call to another site. The time would tell a stranger who is
-  /// registered.
-  /// - Throws: where the record cannot be read. The step is then answered 503.
+  /// Only convert: do not hash, and do not call another site. The time would reveal who is registered.
+  /// - Throws: if the record cannot be read. The step is then answered with 503.
   func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8]
 
-  /// What the record holds, as the account page lists it: for a provider with the role `.keepsSeveral`. At most 64
-  /// items are listed.
-  /// - Throws: where the record cannot be read. The page then lists nothing.
+  /// The contents of the record as the account page lists them, for a provider with the role `.keepsSeveral`. At most
+  /// 64 items are listed.
+  /// - Throws: if the record cannot be read. The page then lists nothing.
   func holdings(in record: [UInt8]) throws -> [HeldItem]
 }
 
 extension FullProvider {
-  /// Nothing is refused before it is judged.
+  /// Refuses nothing before judgement.
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {}
 
-  /// There are no older versions.
+  /// Throws, because there are no older versions by default.
   public func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] {
     throw RecordUpgradeMissing(version: version)
   }
 
-  /// Nothing is listed.
+  /// Lists nothing.
   public func holdings(in record: [UInt8]) throws -> [HeldItem] { [] }
 
-  /// None: the flow's account is meant.
+  /// Reads no identifier: the step is about the flow's account.
   public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? { nil }
 }
 
-/// One of several things that a provider keeps for an account, as its owner sees it. No secret is in it.
+/// One of several items that a provider stores for an account, as its owner sees it. Must not contain a secret.
 ///
-/// A provider that declares `HeldItem.field` among its begin fields lets people change or remove this very item: the
-/// account page then has a link beside it to the flows with the purposes `change` and `disable`, and `begin` is given
-/// its `id`. The step proves who asks, as without it.
+/// A provider that declares `HeldItem.field` among its begin fields lets users change or remove this particular item:
+/// the account page links it to the flows with the purposes `change` and `disable`, and `begin` receives its `id`. The
+/// step authenticates the user as it does without an item.
 public struct HeldItem: Sendable, Equatable {
-  /// The begin field that names one item.
+  /// The begin field that names an item.
   public static let field = InputField(name: "item", kind: .text, isRequired: false)
 
-  /// Which of the provider's items it is.
+  /// The item's ID within the provider.
   public let id: String
-  /// What the owner calls it: plain text.
+  /// The name for the owner, as plain text.
   public let name: String
-  /// More of it, such as the kind of device, a few words each; translated where the provider's words have them.
+  /// Further details, such as the kind of device, a few words each. Translated if the provider's words contain them.
   public let details: [String]
-  /// Milliseconds since the Unix epoch; nil where it is not known.
+  /// Milliseconds since the Unix epoch; nil if unknown.
   public let addedAt: Int64?
-  /// The same; nil where it was not used yet.
+  /// Milliseconds since the Unix epoch; nil if it was not used yet.
   public let usedAt: Int64?
 
   public init(id: String, name: String, details: [String] = [], addedAt: Int64? = nil, usedAt: Int64? = nil) {
@@ -78,7 +79,7 @@ public struct HeldItem: Sendable, Equatable {
   }
 }
 
-/// A provider has a record of an older version and does not say how to read it.
+/// A provider has a record of an older version but does not implement `upgrade`.
 public struct RecordUpgradeMissing: Error, Sendable, CustomStringConvertible {
   public let version: Int
 
@@ -87,34 +88,34 @@ public struct RecordUpgradeMissing: Error, Sendable, CustomStringConvertible {
   public var description: String { "there is no `upgrade` for a record of version \(version)" }
 }
 
-/// What a full provider is given: enough to judge, nothing to sign in with.
+/// The context of a call to a full provider: enough to judge the step, but no way to create a session.
 public struct StepContext: Sendable {
-  /// The name of the flow: `login`, `step_up`, … An operator chooses it, so nothing should depend on it.
+  /// The name of the flow: `login`, `step_up`, … The operator chooses it, so do not depend on it.
   public let flow: String
-  /// What completing the flow does: `reset` where a forgotten secret is replaced, `register` where an account is
-  /// created.
+  /// What completing the flow does, such as `reset` to replace a forgotten secret or `register` to create an account.
   public let flowPurpose: FlowPurposeKind
-  /// What the step is for.
+  /// What the step does.
   public let purpose: StepPurpose
-  /// The account of the flow, or the one that the identifier of `begin` opens; nil where there is none (yet). A
-  /// provider whose policy conceals does the same work, and takes the same time, without one.
+  /// The account of the flow, or the one that the identifier of `begin` belongs to; nil if there is none (yet). If the
+  /// policy conceals, the provider must do the same work in the same time without an account.
   public var account: StepAccount?
-  /// What `readIdentifier` made of `begin`'s input, where it made something.
+  /// The result of `readIdentifier` for the input of `begin`, if any.
   public package(set) var identifier: Identifier?
-  /// What the provider's last answer in this step asked to keep. Sealed by the core while it waits.
+  /// The state from the provider's last answer in this step. The core seals it while the step waits.
   public let state: [UInt8]
   /// Milliseconds since the Unix epoch, by the core's clock.
   public let now: Int64
-  /// Where a site that this step leads to sends the person back; nil where the step was not begun over HTTP.
+  /// The address to which a site that this step redirects to sends the user back; nil if the step was not begun over
+  /// HTTP.
   public let callback: Callback?
-  /// The fields of this round: in `begin` the declared ones, in `submit` those of the last `ask`, or, after a
-  /// `redirect`, the callback parameters. Empty where nothing was asked for, as after a `wait`.
+  /// The fields of this round: in `begin` the declared ones; in `submit` those of the last `ask` or, after a
+  /// `redirect`, the callback parameters. Empty if nothing was asked for, as after a `wait`.
   public var asked: [InputField]
   public var tools: StepTools
 
   /// - Parameters:
-  ///   - flowPurpose: nil for the one that goes with the step's purpose.
-  ///   - asked: nothing, unless told otherwise.
+  ///   - flowPurpose: nil for the purpose that matches the step's purpose.
+  ///   - asked: by default empty.
   public init(
     flow: String, flowPurpose: FlowPurposeKind? = nil, purpose: StepPurpose, account: StepAccount?,
     identifier: Identifier?, state: [UInt8],
@@ -133,21 +134,21 @@ public struct StepContext: Sendable {
   }
 }
 
-/// What a flow is for: the values of `purpose` in flows/NAME.lua.
+/// The purpose of a flow: the values of `purpose` in flows/NAME.lua.
 public enum FlowPurposeKind: String, Sendable, Codable, CaseIterable {
-  /// Signs a person in, or creates an account where the flow allows it.
+  /// Signs a user in, or creates an account if the flow allows it.
   case signIn = "sign_in"
   /// Creates an account.
   case register
-  /// Proves once more who holds a session.
+  /// Authenticates the user of a session again.
   case stepUp = "step_up"
   /// Verifies an identifier that the account claims.
   case verify
   /// Replaces an identifier, or proves a factor and replaces it.
   case change
-  /// Adds an identifier, which may join two accounts.
+  /// Adds an identifier. This can merge two accounts.
   case join
-  /// Creates a factor where the account has none.
+  /// Sets a factor if the account has none.
   case set
   /// Proves a factor and removes it.
   case disable
@@ -156,7 +157,7 @@ public enum FlowPurposeKind: String, Sendable, Codable, CaseIterable {
   /// Proves a factor within a session.
   case unlock
 
-  /// The flow in which a step of this purpose usually stands.
+  /// The flow purpose in which a step of this purpose usually occurs.
   public init(of purpose: StepPurpose) {
     self =
       switch purpose {
@@ -168,23 +169,23 @@ public enum FlowPurposeKind: String, Sendable, Codable, CaseIterable {
   }
 }
 
-/// What a step of a full provider is to do. The core derives it from the flow.
+/// What a step of a full provider does. The core derives it from the flow.
 public enum StepPurpose: String, Sendable, Codable {
-  /// Prove a secret that the account has, or an identity elsewhere.
+  /// Prove an existing secret, or a federated identity.
   case prove
-  /// Make a secret where there is none, or in place of one that is forgotten; the flow has proved enough before.
+  /// Set a secret if there is none, or in place of a forgotten one. The flow has required the necessary proofs before.
   case set
-  /// Prove the old secret and replace it, in one try.
+  /// Prove the old secret and replace it, in one attempt.
   case change
-  /// Prove the secret and remove it, in one try.
+  /// Prove the secret and remove it, in one attempt.
   case disable
 }
 
-/// Where another site sends the person back to.
+/// The callback of a step that redirects to another site.
 public struct Callback: Sendable, Equatable {
-  /// The address to register with that site, exactly: `https://example.com/auth/callback/google_oauth`.
+  /// The exact address to register with that site: `https://example.com/auth/callback/google_oauth`.
   public let address: String
-  /// To be handed back unchanged with the person. Finds the flow, and works only in the browser that began it.
+  /// The site must return this unchanged. It identifies the flow, and works only in the browser that began it.
   public let state: String
 
   public init(address: String, state: String) {
@@ -193,14 +194,15 @@ public struct Callback: Sendable, Equatable {
   }
 }
 
-/// The account of a step as its provider may see it.
+/// The account of a step, as far as its provider may see it.
 public struct StepAccount: Sendable {
   public let id: String
-  /// This provider's own record for the account, sealed at rest by the core; nil where there is none.
+  /// The provider's own record for the account, sealed at rest by the core; nil if there is none.
   public let record: [UInt8]?
-  /// What the account holds, verified or only claimed: for rules such as "no PIN out of your own number".
+  /// The account's identifiers, verified or only claimed, for rules such as "the PIN must not be part of your phone
+  /// number".
   public let identifiers: [Identifier]
-  /// First and last name, where they are known.
+  /// First and last name, if known.
   public let names: [String]
 
   public init(id: String, record: [UInt8]?, identifiers: [Identifier] = [], names: [String] = []) {
@@ -211,25 +213,25 @@ public struct StepAccount: Sendable {
   }
 }
 
-/// What a full provider answers. A refusal is a value; a fault is a thrown error.
+/// The answer of a full provider. A refusal is a value; a fault is a thrown error.
 public enum StepAnswer: Sendable {
-  /// Ask the person (again) for these fields, and show them something beside; `state` comes back with the next call.
+  /// Ask the user (again) for these fields, and show something beside them. `state` is returned with the next call.
   case ask([InputField], state: [UInt8], showing: [Shown] = [])
-  /// Send the person to another site; `state` comes back with the next call.
+  /// Redirect the user to another site. `state` is returned with the next call.
   case redirect(to: String, state: [UInt8])
-  /// The person decides elsewhere, such as in an app on their phone. The core calls `submit` again without fields, at
-  /// the earliest after `poll`, which is from 1 to 60 seconds; `state` comes back with it. A further `wait` is not
-  /// counted. The flow's lifetime bounds the whole wait, and `refused` ends it.
+  /// Wait for the user to decide elsewhere, such as in an app on their phone. The core calls `submit` again without
+  /// fields, at the earliest after `poll`, which is 1 to 60 seconds. `state` is returned with the call. A further
+  /// `wait` is not counted. The flow's lifetime bounds the whole wait, and `refused` ends it.
   case wait(poll: Duration, state: [UInt8], showing: [Shown] = [])
-  /// It is they.
+  /// The user is authenticated.
   case proved(Proof)
-  /// Not accepted, for a reason that the descriptor declares among its outcomes; counted as a failure, unless the
+  /// Not accepted, for a reason that the descriptor declares among its outcomes. Counted as a failure, unless the
   /// outcome says otherwise.
   case refused(RefusalReason)
-  /// The same, and the step asks the fields of another round, such as the first question again. Written
+  /// Not accepted, and the step continues with the fields of another round, such as the first question again. Written
   /// `.refused(reason, then: round)`.
   case refusedAndAsked(RefusalReason, Round)
-  /// Cannot be read: 422, not counted.
+  /// The input is malformed: 422, not counted.
   case malformed(InputProblem)
 
   /// One round of questions.
@@ -239,76 +241,77 @@ public enum StepAnswer: Sendable {
     public let shown: [Shown]
 
     /// - Parameters:
-    ///   - state: comes back with the next call.
-    ///   - showing: something for the person to see beside the fields.
+    ///   - state: returned with the next call.
+    ///   - showing: what the page displays beside the fields.
     public static func ask(_ fields: [InputField], state: [UInt8], showing shown: [Shown] = []) -> Round {
       Round(fields: fields, state: state, shown: shown)
     }
   }
 
-  /// How long a step may wait from one poll to the next.
+  /// The allowed interval between two polls of a step.
   public static let pollIntervals: ClosedRange<Duration> = .seconds(1)...(.seconds(60))
 
-  /// Not accepted, and what to ask next. Counted as `refused` is.
+  /// Not accepted, with the next round of questions. Counted like `refused`.
   public static func refused(_ reason: RefusalReason, then next: Round) -> StepAnswer { .refusedAndAsked(reason, next) }
 }
 
-/// Something for the person to see beside the fields of a step. It goes to the flow's own browser or app and nowhere
-/// else: the core seals it while the flow waits, and neither logs nor audits it.
+/// Something to display beside the fields of a step. Only sent to the flow's own browser or app: the core seals it
+/// while the flow waits, and never writes it to the log or the audit trail.
 public enum Shown: Sendable, Equatable, Codable {
   /// A line of plain text.
   case text(String)
-  /// To be copied by the person, such as an authenticator app's key: monospaced.
+  /// A secret for the user to copy, such as an authenticator app's key. Shown in a monospaced font.
   case secret(String)
-  /// A text that the page draws as a QR code; the API gives the text.
+  /// A text that the page draws as a QR code. The API returns the text.
   case qr(String)
-  /// Lines to be kept, such as recovery codes.
+  /// Lines for the user to keep, such as recovery codes.
   case list([String])
   /// A call of the browser's or platform's credential API. `options` is the JSON text of a
   /// `PublicKeyCredentialCreationOptionsJSON` or a `PublicKeyCredentialRequestOptionsJSON` (Web Authentication, Level
-  /// 3, section 5.1) of at most 32 KiB. The same round asks for one field of kind `json`, which takes the answer
-  /// (`PublicKeyCredential.toJSON()`). For providers with the presentation `.ceremony`.
+  /// 3, section 5.1) of at most 32 KiB. The same round must ask for one field of kind `json` for the answer
+  /// (`PublicKeyCredential.toJSON()`). Requires the presentation `.ceremony`.
   case ceremony(CeremonyCall, options: String)
 }
 
 /// The calls of the credential API.
 public enum CeremonyCall: String, Sendable, Codable {
-  /// `navigator.credentials.create()`: makes a credential.
+  /// `navigator.credentials.create()`: creates a credential.
   case create
-  /// `navigator.credentials.get()`: proves a credential that was made before.
+  /// `navigator.credentials.get()`: proves an existing credential.
   case get
 }
 
-/// What a passed step establishes.
+/// The result of a passed step.
 public struct Proof: Sendable {
-  /// What becomes of the provider's record of the account.
+  /// What happens to the provider's record of the account.
   public enum Record: Sendable {
-    /// It stays as it is.
+    /// The record stays unchanged.
     case keep
-    /// This takes its place, when the flow completes. In a step of the purpose `prove` it is the same secret in a newer
-    /// form, such as a hash at today's cost, and gives way where the record was changed meanwhile; what sets or changes
-    /// a secret answers `replaceOnce`.
+    /// The record is replaced when the flow completes. In a step of the purpose `prove`, the new record must be the
+    /// same secret in a newer form, such as a hash at today's cost; it is dropped if the record was changed in the
+    /// meantime. Steps that set or change a secret use `replaceOnce`.
     case replace([UInt8])
-    /// The same, for a proof that may be used once, such as a code of an authenticator app: of all flows that were
-    /// judged by the same record one completes, and the others are refused.
+    /// The record is replaced, for a proof that can be used only once, such as a code of an authenticator app. Of all
+    /// flows that were judged by the same record, one completes and the others are refused.
     case replaceOnce([UInt8])
-    /// There is none any more. As with `replaceOnce`, what it was judged by must still be there: a code that removes it
-    /// does nothing else.
+    /// The record is removed. As with `replaceOnce`, the record that the proof was judged by must still exist, so that
+    /// a code that removes it cannot be used for anything else.
     case remove
   }
 
-  /// What was proved to be theirs, the most specific first (a federated identity before its verified email).
+  /// The identifiers that were proved, most specific first (a federated identity before its verified email address).
   public package(set) var proved: [Identifier]
-  /// What another site has verified at some time and does not vouch for today, such as an address at a domain that is
-  /// not the site's own. A new account holds it verified; an account that has it already is not joined by it before it
-  /// has proved something of its own.
+  /// Identifiers that another site has verified once but does not vouch for today, such as an address at a domain that
+  /// is not the site's own. A new account holds them as verified. An existing account that already has one of them is
+  /// only joined after it has proved something of its own.
   public package(set) var attested: [Identifier]
-  /// What they say is theirs and nobody has proved: held unverified, opens nothing.
+  /// Identifiers that the user claims without proof. They are stored as unverified and cannot be used to sign in by
+  /// themselves.
   public package(set) var claimed: [Identifier]
   public package(set) var firstName: String?
   public package(set) var lastName: String?
-  /// What policies may ask about this proof for the rest of the flow, by the names of the descriptor's `facts`:
-  /// `f.providers.NAME.FACT`. Undeclared names are dropped. Each value has at most 300 bytes; a longer one is a fault.
+  /// The facts of this proof that policies can read for the rest of the flow, by the names of the descriptor's `facts`:
+  /// `f.providers.NAME.FACT`. Undeclared names are dropped. A value of more than 300 bytes is a fault.
   public package(set) var facts: [String: String]
   public package(set) var record: Record
   /// Whether two factors were proved at once, such as a device and the fingerprint that unlocks it. A session with such

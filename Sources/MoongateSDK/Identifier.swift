@@ -1,4 +1,4 @@
-/// What kind of thing names a person.
+/// The kind of an identifier.
 public enum IdentifierKind: String, Sendable, Codable, CaseIterable {
   case phone
   case email
@@ -6,18 +6,18 @@ public enum IdentifierKind: String, Sendable, Codable, CaseIterable {
   case federated
 }
 
-/// Something that names one person, in its one canonical spelling.
+/// Something that identifies a user, in canonical form.
 ///
-/// Two spellings of the same number or address must give equal `value`s: limits are counted by it, so a second spelling
+/// Two spellings of the same number or address must have equal `value`s. Limits count by `value`, so a second spelling
 /// would be a fresh budget of guesses (`+91 99999-99999` and `099999 99999` are one number).
 public struct Identifier: Hashable, Sendable, Codable {
   public let kind: IdentifierKind
-  /// Canonical: E.164 for a phone, lower case for an email address, `issuer subject` for a federated identity.
+  /// Canonical: E.164 for a phone number, lower case for an email address, `issuer subject` for a federated identity.
   public let value: String
-  /// For a person to read: `+91 99999 99999`.
+  /// For display: `+91 99999 99999`.
   public let display: String
-  /// What policies may ask about it. For a phone: `country` (ISO 3166-1 alpha-2) and `type` (mobile, fixed, voip or
-  /// unknown); for an email address: `domain`.
+  /// The attributes that policies can read. For a phone number: `country` (ISO 3166-1 alpha-2) and `type` (mobile,
+  /// fixed, voip or unknown); for an email address: `domain`.
   public let attributes: [String: String]
 
   public init(kind: IdentifierKind, value: String, display: String, attributes: [String: String] = [:]) {
@@ -27,7 +27,7 @@ public struct Identifier: Hashable, Sendable, Codable {
     self.attributes = attributes
   }
 
-  /// The same person's name, whatever it was typed as: display and attributes do not count.
+  /// Compares kind and value. Display and attributes do not count.
   public static func == (left: Self, right: Self) -> Bool { left.kind == right.kind && left.value == right.value }
 
   public func hash(into hasher: inout Hasher) {
@@ -36,13 +36,14 @@ public struct Identifier: Hashable, Sendable, Codable {
   }
 }
 
-/// What can be said of a number that is still being typed.
+/// The state of an identifier while it is being typed.
 public struct IdentifierDraft: Sendable, Equatable {
-  /// What was typed, spaced as the region writes it.
+  /// The typed text in the spacing of its region.
   public let formatted: String
-  /// The canonical spelling, once there is one.
+  /// The canonical form, once it is complete.
   public let canonical: String?
-  /// Whether it looks like one that is in use. It colours a check mark and refuses nothing: number ranges age.
+  /// Whether it looks like a number in use. Only used for a check mark, never to refuse input, because number ranges
+  /// change.
   public let isValid: Bool
 
   public init(formatted: String, canonical: String?, isValid: Bool) {
@@ -52,16 +53,16 @@ public struct IdentifierDraft: Sendable, Equatable {
   }
 }
 
-/// A provider that can help while an identifier is typed.
+/// A provider that can format an identifier while it is typed.
 public protocol IdentifierFormatting: Sendable {
   /// The kind of identifier that it formats.
   var identifierKind: IdentifierKind { get }
-  /// Whether the code names a region whose numbers it can read.
-  /// - Parameter region: what a client sent; any text.
+  /// Whether the provider supports the region.
+  /// - Parameter region: untrusted text that a client sent.
   func knows(region: String) -> Bool
-  /// The code by which the region is called, such as `+91`; nil where it has none, or the provider does not know.
+  /// The calling code of the region, such as `+91`; nil if it has none or the provider does not know it.
   func callingCode(region: String) -> String?
-  /// Formats what was typed so far; never fails, since typing must go on whatever happens.
+  /// Formats a partial input. Never fails, so that typing is never interrupted.
   /// - Parameter region: ISO 3166-1 alpha-2, for numbers typed without `+`.
   func draft(_ typed: String, region: String) -> IdentifierDraft
 }

@@ -1,26 +1,26 @@
-/// A small key-value store that the core grants each provider: for nonces, replay protection, pending approvals and
-/// cached answers of a vendor.
+/// A small key-value store that the core provides to each provider, for nonces, replay protection, pending approvals
+/// and cached answers of a vendor.
 ///
 /// The keys belong to the provider alone: no other provider can read, guess or overwrite them. All gateways of an
-/// installation share the entries, and a restart keeps them. Every entry expires. Values are sealed at rest; keys are
+/// installation share the entries, and they survive a restart. Every entry expires. Values are sealed at rest; keys are
 /// stored as keyed hashes.
 ///
-/// Secrets of a person belong in the account's record and the state of a step belongs in `state`, not here.
+/// Keep users' secrets in the account's record and the state of a step in `state`, not here.
 public protocol KeyValueStore: Sendable {
   /// Reads a value.
   /// - Returns: nil if there is no entry, or if it has expired.
   func value(for key: String) async throws(KeyValueFault) -> [UInt8]?
 
-  /// Writes a value, in place of the one that the key has.
-  /// - Parameter lifetime: `KeyValueLimits.lifetime`, from now on.
+  /// Writes a value, replacing the key's previous one.
+  /// - Parameter lifetime: the time from now, within `KeyValueLimits.lifetime`.
   func set(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault)
 
-  /// Writes a value if the key has none. Of several calls at once, on whichever gateways, one writes: a nonce is new
+  /// Writes a value if the key has none. Of several concurrent calls, on any gateways, only one writes: a nonce is new
   /// exactly once.
   /// - Returns: whether the value was written.
   func setOnce(_ value: [UInt8], for key: String, expiresIn lifetime: Duration) async throws(KeyValueFault) -> Bool
 
-  /// Reads a value and removes it, in one step. Of several calls at once, on whichever gateways, one gets the value.
+  /// Reads and removes a value atomically. Of several concurrent calls, on any gateways, only one gets the value.
   /// - Returns: nil if there is no entry, or if it has expired.
   func take(_ key: String) async throws(KeyValueFault) -> [UInt8]?
 
@@ -28,23 +28,23 @@ public protocol KeyValueStore: Sendable {
   func remove(_ key: String) async throws(KeyValueFault)
 }
 
-/// The bounds of the key-value store, for each provider.
+/// The limits of the key-value store, per provider.
 public enum KeyValueLimits {
-  /// Bytes of a key in UTF-8; at least one.
+  /// The maximum length of a key in UTF-8 bytes. The minimum is 1.
   public static let longestKey = 256
-  /// Bytes of a value.
+  /// The maximum size of a value, in bytes.
   public static let longestValue = 16_384
-  /// How long an entry may live.
+  /// The allowed lifetime of an entry.
   public static let lifetime: ClosedRange<Duration> = .seconds(1)...Duration.seconds(30 * 86_400)
-  /// Entries of one provider. A new key beyond them is refused with `KeyValueFault.full`; nothing that is stored gives
-  /// way to it.
+  /// The maximum number of entries of one provider. Further keys are refused with `KeyValueFault.full`; stored entries
+  /// are never evicted.
   ///
-  /// Attack: steps that are begun without end, each of which stores something, until the disk is full or other people's
-  /// nonces are pushed out.
+  /// Attack: steps that are begun without end, each of which stores something, until the disk is full or other users'
+  /// nonces are evicted.
   public static let entries = 20_000
 
-  /// Checks what a provider wants to read or write.
-  /// - Throws: which bound it exceeds.
+  /// Checks the arguments of a read or write.
+  /// - Throws: the limit that is exceeded.
   public static func check(key: String, value: [UInt8]? = nil, lifetime: Duration? = nil) throws(KeyValueFault) {
     guard (1...longestKey).contains(key.utf8.count) else { throw .invalidKey(bytes: key.utf8.count) }
     if let value, value.count > longestValue { throw .valueTooLong(bytes: value.count) }
@@ -52,12 +52,12 @@ public enum KeyValueLimits {
   }
 }
 
-/// Why the key-value store did not do what it was asked. A provider that lets it through answers a fault: 503,
-/// refunded, never a pass.
+/// Why an operation of the key-value store failed. If a provider throws it on, the step ends with a fault: 503,
+/// refunded, never passed.
 public enum KeyValueFault: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The store does not answer. The reason is in the gateway's log.
+  /// The store does not respond. The reason is in the gateway's log.
   case unavailable
-  /// The provider has as many entries as it may have.
+  /// The provider has the maximum number of entries.
   case full
   /// The maintenance run has lost its lease: another gateway runs it now, or its time is over.
   case leaseLost
@@ -78,7 +78,7 @@ public enum KeyValueFault: Error, Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// The store of a call that has none, such as in a provider's own unit tests: it never answers.
+/// A store for calls that have none, such as in a provider's own unit tests. Every operation throws `unavailable`.
 public struct UnavailableKeyValueStore: KeyValueStore {
   public init() {}
 

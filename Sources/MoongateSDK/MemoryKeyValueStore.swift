@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A key-value store in memory, for tests of a provider: the same bounds and the same meaning as the gateway's, by a
-/// clock that the test holds.
+/// An in-memory key-value store for tests of a provider. It has the same limits and semantics as the gateway's, and
+/// uses the test's clock.
 public final class MemoryKeyValueStore: KeyValueStore {
   private struct Entry {
     let value: [UInt8]

@@ -1,21 +1,21 @@
-/// How a message reaches a person.
+/// The channel of a message.
 public enum MessageChannel: String, Sendable, Codable {
   case sms
   case mail
 }
 
-/// One message to one person.
+/// A message to one recipient.
 public struct Message: Sendable {
   public let channel: MessageChannel
-  /// E.164 or an email address.
+  /// An E.164 number or an email address.
   public let to: String
-  /// For mail.
+  /// For emails.
   public let subject: String?
-  /// Complete: the code is in it, and so is the domain-bound last line of an SMS.
+  /// The complete text, including the code and, for an SMS, the domain-bound last line.
   public let text: String
   /// The code in `text`, so that the demo's outbox can show it. Never logged.
   public let code: String?
-  /// What a mail looks like; nil where nobody has said so.
+  /// The style of an email; nil for the default.
   package private(set) var style: MessageStyle?
 
   public init(channel: MessageChannel, to: String, subject: String? = nil, text: String, code: String? = nil) {
@@ -33,16 +33,16 @@ public struct Message: Sendable {
   }
 }
 
-/// What a mail looks like, and which language it is in.
+/// The style and language of an email.
 package struct MessageStyle: Sendable, Equatable {
-  /// BCP 47.
+  /// The BCP 47 tag.
   package let language: String
   package let isRightToLeft: Bool
-  /// What the operator's service calls itself.
+  /// The name of the operator's service.
   package let service: String
-  /// `#rrggbb`; nil: the gateway's own.
+  /// `#rrggbb`; nil for the default.
   package let colour: String?
-  /// The last line of a mail.
+  /// The last line of an email.
   package let footer: String
 
   package init(language: String, isRightToLeft: Bool, service: String, colour: String?, footer: String) {
@@ -54,29 +54,29 @@ package struct MessageStyle: Sendable, Equatable {
   }
 }
 
-/// Takes messages to where the operator's gateway.lua says. Given to a provider by the core.
+/// Sends messages by the channel that the operator configures in gateway.lua. The core passes one to the provider.
 public protocol Messenger: Sendable {
-  /// Returns when the message was taken over for delivery.
-  /// - Throws: `DeliveryFault` where it was not; the person's try is then not charged.
+  /// Sends a message. Returns when it was accepted for delivery.
+  /// - Throws: `DeliveryFault` if it was not accepted. The user is then not charged.
   func send(_ message: Message) async throws(DeliveryFault)
 }
 
-/// A message that could not be handed over.
+/// A failed delivery.
 public struct DeliveryFault: Error, Sendable, Equatable {
-  /// For the operator's log: what and why, without the message or its code.
+  /// For the operator's log: what failed and why, without the message or its code.
   public let reason: String
-  /// Why this identifier cannot be reached, where the provider declares that among its `deliveryReasons`; nil for any
-  /// other fault, such as a site that does not answer.
+  /// Why this identifier cannot be reached, if the provider declares that among its `deliveryReasons`; nil for any
+  /// other fault, such as a site that does not respond.
   public let declared: RefusalReason?
 
-  /// A fault that says nothing about the identifier.
+  /// A fault that is not about the identifier.
   public init(reason: String) {
     self.reason = reason
     declared = nil
   }
 
-  /// The identifier cannot be reached, for a declared reason:
-  /// `throw DeliveryFault("not_on_whatsapp", "error 131026 of the hub")`.
+  /// A declared reason why the identifier cannot be reached: `throw DeliveryFault("not_on_whatsapp", "error 131026 of
+  /// the hub")`.
   /// - Parameter reason: for the operator's log.
   public init(_ declared: RefusalReason, _ reason: String) {
     self.reason = reason
@@ -84,13 +84,13 @@ public struct DeliveryFault: Error, Sendable, Equatable {
   }
 }
 
-/// Why a code provider could not deliver to an identifier, declared beforehand: the person may be told the sentence,
-/// and a flow goes on with the next provider of its `fallback`.
+/// A declared reason why a code provider could not deliver to an identifier. The user may see the sentence, and a flow
+/// continues with the next provider of its `fallback`.
 public struct DeliveryReason: Hashable, Sendable, Codable {
   public let reason: RefusalReason
-  /// One English sentence for the person: what is the matter and what to do. Plain text.
+  /// One English sentence for the user: what is wrong and what to do. Plain text.
   public let sentence: String
-  /// Whether another attempt to the same identifier will fail as well.
+  /// Whether another attempt to the same identifier will fail too.
   public let isPermanent: Bool
 
   public init(_ reason: RefusalReason, _ sentence: String, isPermanent: Bool = false) {

@@ -1,9 +1,9 @@
-/// Percent-encoding of text that stands in a query or a form (RFC 3986 section 2.1).
+/// Percent-encoding for queries and forms (RFC 3986 section 2.1).
 public enum PercentEncoding {
   private static let digits = Array("0123456789ABCDEF".utf8)
 
-  /// Everything but RFC 3986's unreserved characters is encoded, byte by byte of its UTF-8; a space is %20, which forms
-  /// read as well as a plus.
+  /// Encodes everything except RFC 3986's unreserved characters, byte by byte in UTF-8. A space becomes %20, which form
+  /// parsers accept as well as a plus.
   public static func encode(_ text: String) -> String {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.utf8.count * 2)
@@ -18,7 +18,7 @@ public enum PercentEncoding {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// `application/x-www-form-urlencoded` (RFC 6749 appendix B): `name=value&name=value`. The names stand as they are.
+  /// `application/x-www-form-urlencoded` (RFC 6749 appendix B): `name=value&name=value`. The names are not encoded.
   public static func form(_ fields: [(String, String)]) -> String {
     fields.map { "\($0)=\(encode($1))" }.joined(separator: "&")
   }

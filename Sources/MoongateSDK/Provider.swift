@@ -1,56 +1,56 @@
 /// A kind of step: phone code, email code, PIN, …
 ///
-/// There are two shapes. A ``CodeProvider`` says only how an identifier is read and how a code is delivered; the core
-/// makes, keeps, counts and compares the codes. A ``FullProvider`` verifies by itself; the core still charges each try
-/// before it is asked. Neither can name a session or mark a step as passed: only the core can.
+/// There are two kinds of provider. A ``CodeProvider`` only reads an identifier and delivers a code; the core
+/// generates, stores, counts and compares the codes. A ``FullProvider`` verifies by itself; the core still charges each
+/// attempt before it calls. Neither can create a session or mark a step as passed.
 public protocol Provider: Sendable {
-  /// What it is and what it asks for. The same at every call: the core reads it once.
+  /// The declaration of the provider. Must not change: the core reads it once.
   var descriptor: ProviderDescriptor { get }
 
-  /// Does what has to be done now and then, such as fetching a vendor's keys or removing what has expired there. Runs
-  /// on one gateway of the installation at a time, about every `ProviderDescriptor.maintenanceInterval`, while the
-  /// provider is configured. Nobody waits for it. It is cancelled after a minute.
-  /// - Parameter tools: as for a step, without a hasher. `tools.store` refuses once the run has lost its lease.
-  /// - Throws: what went wrong: it is logged and counted, and maintenance runs again after the next interval.
+  /// Performs periodic work, such as fetching a vendor's keys or removing expired data there. Runs on one gateway of
+  /// the installation at a time, about every `ProviderDescriptor.maintenanceInterval`, while the provider is
+  /// configured. It runs in the background and is cancelled after a minute.
+  /// - Parameter tools: as for a step, but without a hasher. `tools.store` throws once the run has lost its lease.
+  /// - Throws: any error. It is logged and counted, and maintenance runs again after the next interval.
   func maintain(with tools: StepTools) async throws
 }
 
 extension Provider {
-  /// There is nothing to do.
+  /// Does nothing.
   public func maintain(with tools: StepTools) async throws {}
 }
 
 /// The versions of this library that a provider can be written for.
 public enum SDKVersion {
-  /// This one. It grows where something that providers were promised changes; what is only added changes nothing.
+  /// The version of this library. It increases with changes that break existing providers; additions do not count.
   ///
-  /// Version 2: presentations, entrances, pages, flows and roles in the descriptor; what a flow is for in
+  /// Version 2: presentations, entrances, pages, flows and roles in the descriptor; the flow's purpose in
   /// `StepContext`; refusals that ask again.
   public static let current = 2
 }
 
-/// A provider whose proof is a code that reached the person. About thirty lines.
+/// A provider that proves an identifier by a code that is sent to it. About thirty lines.
 public protocol CodeProvider: Provider {
-  /// Reads the identifier that the code is to be sent to, in its canonical spelling.
-  /// - Throws: what is wrong with it, and in which field.
+  /// Reads the identifier that the code is sent to, in canonical form.
+  /// - Throws: the problem and its field.
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier
 
-  /// Sends a code. Called after the try was charged; a fault is not charged to the person.
-  /// - Parameter tools: what the core lends for it: `tools.send(…)` for a message by the way that gateway.lua names,
-  ///   `tools.web` for another site, the settings, a log.
+  /// Sends a code. Called after the send was charged. The user is not charged for a fault.
+  /// - Parameter tools: the tools from the core: `tools.send(…)` sends a message by the channel that gateway.lua
+  ///   configures; `tools.web` reaches other sites; the settings; a log.
   func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault)
 }
 
-/// A code on its way out.
+/// A code to be sent.
 public struct CodeMessage: Sendable {
   public let code: String
-  /// The policy's `message` with its parts filled in.
+  /// The policy's `message` with its placeholders filled in.
   public let text: String
   /// The last line that binds an SMS to our pages (`@host #code`), for providers that send SMS.
   public let domainBoundLine: String
-  /// What messages call us.
+  /// The service name in messages.
   public let service: String
-  /// The language of `text`, by its tag (BCP 47).
+  /// The language of `text`, as a BCP 47 tag.
   public let language: String
   private let translate: @Sendable (String) -> String
 
@@ -58,7 +58,7 @@ public struct CodeMessage: Sendable {
     self.init(code: code, text: text, domainBoundLine: domainBoundLine, service: service, language: "en") { $0 }
   }
 
-  /// - Parameter translate: gives an English text in the language.
+  /// - Parameter translate: translates an English text into the language.
   package init(
     code: String, text: String, domainBoundLine: String, service: String, language: String,
     translate: @escaping @Sendable (String) -> String
@@ -71,7 +71,7 @@ public struct CodeMessage: Sendable {
     self.translate = translate
   }
 
-  /// An English text of the provider's own in the language of the message, as the provider's `words/` or the operator's
-  /// `pages/` say it, with {service} filled in: `code.said("Your {service} verification code")`.
+  /// The translation of the provider's own English text into the language of the message, from the provider's `words/`
+  /// or the operator's `pages/`, with {service} filled in: `code.said("Your {service} verification code")`.
   public func said(_ english: String) -> String { translate(english).replacing("{service}", with: service) }
 }

@@ -1,71 +1,72 @@
-/// What a provider declares about itself.
+/// The declaration of a provider.
 public struct ProviderDescriptor: Sendable {
   public package(set) var name: ProviderName
-  /// What `begin` takes.
+  /// The fields of `begin`.
   public let beginFields: [InputField]
-  /// What `submit` takes; a code provider's `code` field is completed by the core with the policy's length.
+  /// The fields of `submit`. For a code provider, the core sets the length of the `code` field from the policy.
   public let submitFields: [InputField]
-  /// What its entry under `providers` in gateway.lua may hold.
+  /// The settings of its entry under `providers` in gateway.lua.
   public let settings: [SettingField]
   /// Its default policy: the text of its `policy.lua`.
   public package(set) var policy: PolicySource
-  /// Flows that come with the provider, each the text of a flows/NAME.lua. They are there while gateway.lua configures
-  /// the provider and the operator's folder has no flow of the same name. Each begins with a session: which flows let
-  /// people in is the operator's to decide.
+  /// Flows that come with the provider, each the text of a flows/NAME.lua. They exist while gateway.lua configures the
+  /// provider, unless the operator's folder has a flow of the same name. Each must begin with a session: only the
+  /// operator decides which flows sign users in.
   public package(set) var flows: [PolicySource]
-  /// Cases that come with the provider, the text of a tests/NAME.lua: what holds of its own flows whatever the numbers
-  /// of its policy are. `moongate check` plays those that name no other flows, unless the operator's folder has a
-  /// tests/NAME.lua. nil for none.
+  /// Test cases that come with the provider, the text of a tests/NAME.lua. They must hold for its own flows with any
+  /// numbers in its policy. `moongate check` runs the cases that name no other flows, unless the operator's folder has
+  /// a tests/NAME.lua. nil for none.
   public package(set) var cases: PolicySource?
   /// The kinds of identifier that it reads or proves.
   public let identifierKinds: [IdentifierKind]
-  /// Whether its `submit` hashes secrets: the core then takes a permit of the hashing threads before it charges an
-  /// attempt, and answers `busy` where there is none; and it counts a registration before the hash. `StepTools.hasher`
-  /// is granted in `submit` either way.
+  /// Whether its `submit` hashes secrets. If true, the core acquires a permit for the hashing threads before it charges
+  /// an attempt, answers `busy` if there is none, and counts a registration before the hash. `StepTools.hasher` is
+  /// available in `submit` either way.
   public let hashesSecrets: Bool
-  /// How many different secrets people may choose from, for the guess budget of `moongate check`; nil where that is not
-  /// known, as of passwords, or where there is no secret to guess. That people choose evenly is assumed, and said.
+  /// The number of different secrets that users can choose from, for the guess budget of `moongate check`; nil if
+  /// unknown, as for passwords, or if there is no secret to guess. The budget assumes that users choose evenly, and
+  /// says so.
   public let secretSpace: Int?
-  /// All refusals that it may answer. One that is not here is a fault of the provider: answered 503, logged, given
-  /// back, and never a pass. A code provider needs none: its codes are the core's to refuse.
+  /// All refusals that it may answer. An undeclared one is a fault of the provider: answered with 503, logged,
+  /// refunded, and never passed. A code provider needs none, because the core refuses its codes.
   public let outcomes: [Outcome]
-  /// Of a code provider: the reasons for which it may fail to deliver to an identifier. A `DeliveryFault` with a reason
-  /// that is not here is an ordinary fault.
+  /// For a code provider: the reasons why it may fail to deliver to an identifier. A `DeliveryFault` with an undeclared
+  /// reason is an ordinary fault.
   public let deliveryReasons: [DeliveryReason]
-  /// What policies may ask about whom it proves: attributes of identifiers, and what its proofs tell beside them.
+  /// The facts that policies can read: attributes of identifiers, and facts of proofs.
   public let facts: [FactField]
-  /// What the hosted pages show of its steps; nil lets them do with its name.
+  /// The texts that the hosted pages show for its steps; nil to use its name.
   public package(set) var words: StepWords?
-  /// How the pages show its steps; nil for the usual one of its shape: boxes for a code provider, a form for any other.
+  /// How the pages show its steps; nil for the default: boxes for a code provider, a form for any other.
   public package(set) var presentation: Presentation?
-  /// How the pages for signing in and registering offer it; nil: by a link.
+  /// How the sign-in and registration pages offer it; nil: with a link.
   public package(set) var entrance: Entrance?
-  /// The last part of its page's address: `verify` for `/auth/verify`; nil for `/auth/step/NAME`. For `codeEntry` and
+  /// The last component of its page's path: `verify` for `/auth/verify`; nil for `/auth/step/NAME`. For `codeEntry` and
   /// `digitPad`.
   public package(set) var page: String?
-  /// The provider of which gateway.lua makes this an instance under another name; nil for a provider under its own
+  /// The provider of which gateway.lua declares this instance under another name; nil for a provider under its own
   /// name.
   package var instanceOf: ProviderName?
-  /// What gateway.lua says that people read as its name; nil where it says nothing.
+  /// The display name that gateway.lua sets; nil if it sets none.
   package var title: String?
-  /// What it is to an account. Not declared: it may keep a factor, and proves identifiers where it names their kinds.
+  /// What it does for an account. By default, it may keep a factor, and proves identifiers if it declares kinds of
+  /// them.
   public let role: ProviderRole
-  /// What another site may send back with a person to `/auth/callback/NAME`, by GET or POST; nothing else arrives.
-  /// Empty: nobody is sent back. The parameter `state` finds the flow whether it is here or not.
+  /// The parameters that another site may send to `/auth/callback/NAME` by GET or POST; all others are dropped. Empty:
+  /// the provider has no callback. The parameter `state` always identifies the flow, whether it is listed or not.
   public let callbackFields: [InputField]
-  /// Whether a vendor's servers may call `/auth/hook/NAME`; then it is a `WebhookReceiver`.
+  /// Whether a vendor's servers may call `/auth/hook/NAME`. The provider must be a `WebhookReceiver`.
   public let receivesWebhooks: Bool
-  /// Documents that it publishes as `/.well-known/NAME`; then it is a `WellKnownPublisher`. Routes never see a request
-  /// for one of them.
+  /// The documents that it publishes as `/.well-known/NAME`. The provider must be a `WellKnownPublisher`. Routes never
+  /// see requests for these documents.
   public let wellKnown: [String]
-  /// How often `Provider.maintain(with:)` runs, on one gateway of the installation; nil for a provider that needs no
+  /// How often `Provider.maintain(with:)` runs, on one gateway of the installation; nil for a provider without
   /// maintenance. 10 seconds to 30 days.
   public let maintenanceInterval: Duration?
-  /// The version of the records that it keeps for accounts: 1 or more. A provider that changes their form counts it up
-  /// and reads the older ones in `FullProvider.upgrade(_:from:)`. A gateway refuses a record of a version above this
-  /// one.
+  /// The version of the records that it stores for accounts: 1 or more. If you change their format, increase it and
+  /// convert older ones in `FullProvider.upgrade(_:from:)`. A gateway refuses a record of a later version.
   public let recordVersion: Int
-  /// The version of this library that it was written for. A program refuses to start with one of its future.
+  /// The version of this library that it was written for. A program refuses to start with a later one.
   public let sdk: Int
 
   public init(
@@ -106,28 +107,28 @@ public struct ProviderDescriptor: Sendable {
     self.sdk = sdk
   }
 
-  /// What an OAuth 2.0 site sends back (RFC 6749 section 4.1.2, RFC 9207 section 2).
+  /// The parameters that an OAuth 2.0 site sends back (RFC 6749 section 4.1.2, RFC 9207 section 2).
   public static let standardCallbackFields = ["code", "state", "iss", "error"].map {
     InputField(name: $0, kind: .text, isRequired: false)
   }
 
-  /// The declared outcome of a reason; nil where it was not declared.
+  /// The declared outcome for a reason; nil if it is not declared.
   public func outcome(_ reason: RefusalReason) -> Outcome? { outcomes.first { $0.reason == reason } }
 
-  /// The declared reason of a failed delivery; nil where it was not declared.
+  /// The declared delivery reason; nil if it is not declared.
   public func deliveryReason(_ reason: RefusalReason) -> DeliveryReason? {
     deliveryReasons.first { $0.reason == reason }
   }
 }
 
-/// A Lua file that a provider ships, such as its default policy, and the name by which messages refer to it.
+/// A Lua file that a provider ships, such as its default policy, with the name that messages use for it.
 public struct PolicySource: Sendable {
-  /// Where its author finds it: `Plugins/PhoneOTP/policy.lua`. A flow has the name of its file:
+  /// The path in the provider's source: `Plugins/PhoneOTP/policy.lua`. The file name of a flow is the flow's name:
   /// `Plugins/PIN/flows/pin_set.lua`.
   public let file: String
-  /// Lua, UTF-8.
+  /// Lua source in UTF-8.
   public let text: String
-  /// What the file is called without its folder and its ending: `pin_set`. A flow has this name.
+  /// The file name without folder and extension: `pin_set`. A flow has this name.
   public let name: String
 
   public init(file: String, text: String) {
@@ -135,7 +136,7 @@ public struct PolicySource: Sendable {
     self.init(file: file, text: text, name: last.hasSuffix(".lua") ? String(last.dropLast(4)) : last)
   }
 
-  /// A source under another name than its file's.
+  /// A source whose name differs from its file's.
   package init(file: String, text: String, name: String) {
     self.file = file
     self.text = text
@@ -143,7 +144,7 @@ public struct PolicySource: Sendable {
   }
 }
 
-/// One thing that a step asks a person for.
+/// A field that a step asks the user for.
 public struct InputField: Sendable, Equatable, Codable {
   public enum Kind: String, Sendable, Codable {
     case digits
@@ -155,18 +156,18 @@ public struct InputField: Sendable, Equatable, Codable {
     /// A JSON object of at most 64 KiB, such as the answer of a browser's credential API. A client may send the object
     /// itself or its text; the provider receives the text. For `submit`, with the presentation `.ceremony`.
     case json
-    /// One of `choices`, by its value. Only in a round: what there is to choose depends on the account.
+    /// One of `choices`, by its value. Only allowed in a round, because the choices depend on the account.
     case choice
   }
 
   public let name: String
   public let kind: Kind
-  /// How many characters the value has, where the number is fixed. People group codes by spaces and hyphens: of
-  /// `digits` they do not count, and a `text` fits with them or without. Of every other kind each character counts. The
+  /// The length of the value in characters, if it is fixed. People group codes with spaces and hyphens: in `digits`
+  /// these are not counted, and a `text` may match with or without them. In every other kind, all characters count. The
   /// provider receives the value as it was typed.
   public let length: Int?
   public let isRequired: Bool
-  /// What a field of kind `choice` may hold: 1 to 64 of them; nil for every other kind.
+  /// The choices of a field of kind `choice`, 1 to 64; nil for every other kind.
   public let choices: [InputChoice]?
 
   public init(name: String, kind: Kind, length: Int? = nil, isRequired: Bool = true, choices: [InputChoice]? = nil) {
@@ -178,11 +179,11 @@ public struct InputField: Sendable, Equatable, Codable {
   }
 }
 
-/// One value of a field of kind `choice`.
+/// A choice of a field of kind `choice`.
 public struct InputChoice: Sendable, Equatable, Codable {
-  /// What the client sends.
+  /// The value that the client sends.
   public let value: String
-  /// What the person reads: plain text.
+  /// The label that the user sees, as plain text.
   public let label: String
 
   public init(value: String, label: String) {
@@ -191,15 +192,15 @@ public struct InputChoice: Sendable, Equatable, Codable {
   }
 }
 
-/// Something that policies may ask about. With `of: .phone` and the name `country` a policy reads `f.phone.country`:
-/// the identifier's attribute of this name, or nil.
+/// A fact that policies can read. With `of: .phone` and the name `country`, a policy reads `f.phone.country`: the
+/// identifier's attribute of this name, or nil.
 ///
-/// Once the provider's step has passed, policies read the fact as `f.providers.NAME.country` for the rest of the flow,
-/// whatever identifier comes next, and as `f.NAME.country` unless NAME is one of the gateway's own groups, such as
-/// `account`. Its value is `Proof.facts`, else the attribute. A provider without identifiers declares facts that have
-/// only this place.
+/// Once the provider's step has passed, policies can read the fact as `f.providers.NAME.country` for the rest of the
+/// flow, whatever identifier comes next, and as `f.NAME.country` unless NAME is one of the gateway's own groups, such
+/// as `account`. Its value is that of `Proof.facts`, otherwise the attribute. Facts of a provider without identifiers
+/// can only be read this way.
 public struct FactField: Sendable, Equatable {
-  /// How the attribute's text is read.
+  /// How the attribute's text is parsed.
   public enum Kind: String, Sendable, Codable {
     case text
     /// A decimal number: `12`, `-0.5`.
@@ -208,13 +209,13 @@ public struct FactField: Sendable, Equatable {
     case flag
   }
 
-  /// Snake case, and none of the core's own: not `e164`, not `address`.
+  /// In snake case. Must not be one of the core's own names: `e164`, `address`.
   public let name: String
   public let kind: Kind
-  /// Which identifiers carry it; nil: those of the first kind that the provider declares, or none where it declares no
-  /// kind.
+  /// The kind of identifier that has the attribute; nil: the first kind that the provider declares, or none if it
+  /// declares no kind.
   public let of: IdentifierKind?
-  /// For editors and the manual, a few words: "the number's country in two letters".
+  /// A few words for editors and the manual: "the number's country in two letters".
   public let help: String
 
   public init(name: String, kind: Kind, of: IdentifierKind? = nil, help: String) {
@@ -225,11 +226,11 @@ public struct FactField: Sendable, Equatable {
   }
 }
 
-/// What a message says when a factor of an account was changed.
+/// The notice to the owner of an account when a factor was changed.
 public struct FactorNotice: Sendable, Equatable, Codable {
-  /// The subject of a mail, without the service's name: "Passcode set".
+  /// The subject of an email, without the service's name: "Passcode set".
   public let subject: String
-  /// What happened, as a sentence without its end: "A passcode was set for your account".
+  /// What happened, as a sentence without a full stop: "A passcode was set for your account".
   public let event: String
 
   public init(subject: String, event: String) {
@@ -238,28 +239,27 @@ public struct FactorNotice: Sendable, Equatable, Codable {
   }
 }
 
-/// What the hosted pages show of a step. Plain text: pages escape it, so there is no HTML in it.
+/// The texts that the hosted pages show for a step. Plain text: pages escape it, so do not use HTML.
 public struct StepWords: Sendable, Equatable, Codable {
   /// The heading: "Your authenticator app".
   public let title: String
-  /// One or two sentences: what the person is to do.
+  /// One or two sentences that tell the user what to do.
   public let instruction: String
-  /// What stands at each field, by its name; a field that is not here is called by its name.
+  /// The labels of fields, by field name. The default label is the field's name.
   public let labels: [String: String]
-  /// What the account page calls the links to its flows `NAME_set`, `NAME_change` and `NAME_disable`, by purpose; one
-  /// that is not here is called "Set up", "Change" or "Turn off".
+  /// The account page's labels for the links to the flows `NAME_set`, `NAME_change` and `NAME_disable`, by purpose. The
+  /// defaults are "Set up", "Change" and "Turn off".
   public let links: [StepPurpose: String]
-  /// What people call it where it is one of several: "Code by SMS". nil: its title.
+  /// The name in a list of sign-in methods: "Code by SMS". nil: its title.
   public package(set) var name: String?
-  /// What the presentation says in other words for this provider, by the names of the page's words (`en.words`):
+  /// Replacements for texts of the presentation's page, by the names in the page's words (`en.words`):
   /// `["enter_passcode": "Enter your vault code"]`.
   public let page: [String: String]
-  /// What the owner of an account is told by a message when the factor is set, changed or disabled; what is not here is
-  /// said with the title.
+  /// The notices to the owner of an account when the factor is set, changed or disabled. The defaults use the title.
   public let notices: [StepPurpose: FactorNotice]
-  /// All of that, what its steps show and the sentences of its outcomes in other languages: by the language's tag (BCP
-  /// 47, `hi`), then by the English text. What is not here is shown in English; what an operator's own words say goes
-  /// first.
+  /// Translations of all of these texts, of what its steps show, and of the sentences of its outcomes: by the
+  /// language's BCP 47 tag (`hi`), then by the English text. Missing texts are shown in English. An operator's own
+  /// words take precedence.
   public let translations: [String: [String: String]]
 
   public init(
@@ -278,8 +278,8 @@ public struct StepWords: Sendable, Equatable, Codable {
     self.translations = translations
   }
 
-  /// The same with the translations of files that a target embeds, such as words/hi.words: a line each,
-  /// `English text = translation`. Lines that are empty or begin with # say nothing.
+  /// Creates words with the translations of embedded files, such as words/hi.words, with one `English text =
+  /// translation` per line. Empty lines and lines that begin with # are ignored.
   public init(
     title: String, name: String? = nil, instruction: String = "", labels: [String: String] = [:],
     links: [StepPurpose: String] = [:],
@@ -291,7 +291,7 @@ public struct StepWords: Sendable, Equatable, Codable {
       translations: Dictionary(files.map { ($0.tag, Self.translations(in: $0.file)) }) { first, _ in first })
   }
 
-  /// The lines of a file of words, by the English text.
+  /// Parses the lines of a words file into translations by English text.
   public static func translations(in file: [UInt8]) -> [String: String] {
     let lines = String(decoding: file, as: UTF8.self).split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("#") }
     let pairs = lines.compactMap { line -> (String, String)? in
@@ -301,7 +301,7 @@ public struct StepWords: Sendable, Equatable, Codable {
     return Dictionary(pairs) { first, _ in first }
   }
 
-  /// The translations of a language, by the English text: those of the very tag, else of its language (`hi` for
+  /// The translations for a language, by English text: those of the exact tag, otherwise of its language (`hi` for
   /// `hi-IN`).
   public func translations(in tag: String) -> [String: String] {
     translations[tag] ?? translations[String(tag.prefix { $0 != "-" })] ?? [:]

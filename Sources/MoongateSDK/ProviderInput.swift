@@ -1,18 +1,18 @@
-/// One value of a `begin` or `submit` body. Codes are text everywhere, so that a leading zero stays.
+/// A value in the body of `begin` or `submit`. Codes are always text, so that leading zeros are kept.
 public enum InputValue: Sendable, Equatable {
   case text(String)
   case flag(Bool)
-  /// An object, as JSON text. The core hands it as `text` to a provider that asked for a field of kind `json`; any
+  /// An object, as JSON text. The core passes it as `text` to a provider that asked for a field of kind `json`. Any
   /// other provider refuses it.
   case object(String)
-  /// Anything else: a number or a list. A provider refuses it.
+  /// Anything else, such as a number or a list. Providers refuse it.
   case other
 }
 
-/// What the client sent for a step. Fields that a provider did not ask for are not looked at.
+/// What the client sent for a step. Fields that a provider did not ask for are ignored.
 public struct ProviderInput: Sendable {
   public let fields: [String: InputValue]
-  /// ISO 3166-1 alpha-2: what `region` in gateway.lua says. A provider may let the client's own `region` field win.
+  /// ISO 3166-1 alpha-2: the `region` in gateway.lua. A provider may prefer the client's own `region` field.
   public let defaultRegion: String
 
   public init(fields: [String: InputValue], defaultRegion: String) {
@@ -21,7 +21,7 @@ public struct ProviderInput: Sendable {
   }
 
   /// The field's text.
-  /// - Throws: a problem that names the field where it is missing or is not text.
+  /// - Throws: a problem with the field's name if it is missing or not text.
   public func text(_ name: String) throws(InputProblem) -> String {
     switch fields[name] {
     case .text(let text): return text
@@ -30,16 +30,16 @@ public struct ProviderInput: Sendable {
     }
   }
 
-  /// The field's text, or nil where it is missing or null.
-  /// - Throws: a problem where it is there and is not text.
+  /// The field's text, or nil if it is missing or null.
+  /// - Throws: a problem if it exists and is not text.
   public func optionalText(_ name: String) throws(InputProblem) -> String? {
     fields[name] == nil ? nil : try text(name)
   }
 }
 
-/// Input that cannot be read: answered 422, never counted as a try.
+/// Malformed input: answered with 422 and never counted as an attempt.
 public struct InputProblem: Error, Sendable, Equatable {
-  /// The closed set of codes that malformed input can have.
+  /// The codes of malformed input.
   public enum Reason: String, Sendable {
     case invalidPhone = "invalid_phone"
     case invalidEmail = "invalid_email"
@@ -52,7 +52,7 @@ public struct InputProblem: Error, Sendable, Equatable {
   /// The name of the field, as the client sent it.
   public let field: String
   public let reason: Reason
-  /// A sentence for the person.
+  /// A sentence for the user.
   public let detail: String
 
   public init(field: String, reason: Reason, detail: String) {

@@ -1,10 +1,10 @@
-/// The name of a provider, as policies, flows and the API spell it: `phone_otp`, `pin`, …
+/// The name of a provider in policies, flows and the API: `phone_otp`, `pin`, …
 ///
-/// Lower-case letters, digits and underscores, beginning with a letter, 48 characters at most.
+/// Lower-case letters, digits and underscores, beginning with a letter, at most 48 characters.
 public struct ProviderName: RawRepresentable, Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
   public let rawValue: String
 
-  /// - Returns: nil where the text is not of the form above.
+  /// - Returns: nil if the text is not of this form.
   public init?(rawValue: String) {
     let bytes = rawValue.utf8
     guard let first = bytes.first, (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(first), bytes.count <= 48,
@@ -18,8 +18,8 @@ public struct ProviderName: RawRepresentable, Hashable, Comparable, Sendable, Co
   public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// A provider's author writes its name as a literal. It is taken as written; the program's list of providers refuses
-/// one that is not of the form above before anything is served.
+/// Write a provider's name as a literal. It is taken as written; if it is not of the required form, the program refuses
+/// to start.
 extension ProviderName: ExpressibleByStringLiteral {
   public init(stringLiteral value: StaticString) { rawValue = "\(value)" }
 }

@@ -1,15 +1,16 @@
-/// A provider that reaches people by a way of its own and not by `tools`: another program, a modem.
+/// A provider that sends messages by its own means and not by `tools`, such as another program or a modem.
 ///
-/// In the cases of an operator's `tests/`, in simulations and in comparisons its part is played by what it gives here,
-/// so that trying out a configuration sends nobody anything.
+/// The operator's test cases, simulations and comparisons use its `rehearsal` instead, so that trying out a
+/// configuration sends no messages.
 public protocol RehearsableProvider: Provider {
-  /// A provider of the same descriptor that reads identifiers alike, and hands its codes to the messenger alone.
+  /// A provider with the same descriptor that reads identifiers in the same way and sends its codes only to the
+  /// messenger.
   func rehearsal(sending messenger: any Messenger) -> any Provider
 }
 
-/// The rehearsal of a provider whose steps wait for a decision that a person makes elsewhere. In the cases of `tests/`,
-/// `right()` approves at a step that waits, and `wrong()` refuses.
+/// The rehearsal of a provider whose steps wait for a user's decision elsewhere. In test cases, `right()` approves a
+/// waiting step and `wrong()` refuses it.
 public protocol DecidedRehearsal: Provider {
-  /// The person decides. The next poll is answered by it, and by nothing afterwards.
+  /// Sets the user's decision. It answers the next poll only.
   func decide(_ isApproved: Bool)
 }

@@ -1,16 +1,16 @@
-/// A provider that takes the hashes of secrets from other systems: `moongate account import` reads them under the
+/// A provider that accepts hashes of secrets from other systems. `moongate account import` reads them under the
 /// provider's name, and `moongate account export --hashes` prints them.
 ///
-/// The hash is verified by ``SecretHasher/verify(_:against:)``, which makes it anew at the next sign-in.
+/// ``SecretHasher/verify(_:against:)`` verifies the hash and rehashes the secret at the next sign-in.
 public protocol SecretImporting: Provider {
-  /// The kinds of hash that it takes.
+  /// The kinds of hash that it accepts.
   var importedHashes: Set<SecretHashKind> { get }
 
-  /// The record that keeps a hash of another system.
-  /// - Parameter hash: of one of the kinds, well formed and at a cost that can be afforded.
+  /// The record for a hash of another system.
+  /// - Parameter hash: of one of the accepted kinds, well formed and at an acceptable cost.
   func record(importing hash: String) -> [UInt8]
 
-  /// The hash in a record; nil where there is none.
+  /// The hash in a record; nil if there is none.
   func hash(exporting record: [UInt8]) -> String?
 }
 

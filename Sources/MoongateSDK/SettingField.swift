@@ -1,12 +1,12 @@
-/// One field of a provider's entry in gateway.lua. What does not fit is a problem at load, with file and line: a
-/// provider reads settings that are there and are right.
+/// A field of a provider's entry in gateway.lua. Invalid values are reported at load with file and line, so a provider
+/// only sees valid settings.
 public struct SettingField: Sendable, Equatable {
-  /// What the field may hold.
+  /// The type of the field's value.
   public enum Kind: Sendable, Equatable {
     case text
-    /// From `env`, `file` or `credential` only; never prints.
+    /// From `env`, `file` or `credential` only. Never printed.
     case secret
-    /// A way for messages to leave, such as `outbox()`.
+    /// A delivery channel, such as `outbox()`.
     case messages(MessageChannel)
     /// A number within these bounds.
     case number(ClosedRange<Double>)
@@ -14,9 +14,9 @@ public struct SettingField: Sendable, Equatable {
     case flag
     /// One of these words.
     case choice([String])
-    /// Texts, as in `{ "a", "b" }`.
+    /// A list of texts, as in `{ "a", "b" }`.
     case list
-    /// The path of a file that exists, relative to the configuration folder. The provider gets it absolute.
+    /// The path of an existing file, relative to the configuration folder. The provider gets the absolute path.
     case file
   }
 
@@ -25,7 +25,7 @@ public struct SettingField: Sendable, Equatable {
   public let isRequired: Bool
   /// One sentence for the operator.
   public let help: String
-  /// What holds where the operator says nothing; nil: nothing does. Not for secrets, messages or files.
+  /// The default; nil for none. Not allowed for secrets, messages and files.
   public let standard: SettingValue?
 
   public init(name: String, kind: Kind, isRequired: Bool, help: String, standard: SettingValue? = nil) {
@@ -37,7 +37,7 @@ public struct SettingField: Sendable, Equatable {
   }
 }
 
-/// A setting as it was read.
+/// A validated setting.
 public enum SettingValue: Sendable, Equatable {
   /// A text, a choice, or a file's absolute path.
   case text(String)
@@ -45,7 +45,7 @@ public enum SettingValue: Sendable, Equatable {
   case flag(Bool)
   case list([String])
 
-  /// Whether a field of this kind may hold it. Of secrets, messages and files no value can be written down here.
+  /// Whether the value fits a field of this kind. Secrets, messages and files cannot have a value here.
   public func fits(_ kind: SettingField.Kind) -> Bool {
     switch (self, kind) {
     case (.text, .text), (.flag, .flag), (.list, .list): true
@@ -67,14 +67,14 @@ extension SettingValue: ExpressibleByStringLiteral, ExpressibleByFloatLiteral, E
   public init(arrayLiteral elements: String...) { self = .list(elements) }
 }
 
-/// A provider's entry in gateway.lua, as it declared it.
+/// The settings of a provider's entry in gateway.lua.
 public struct StepSettings: Sendable {
   private let values: [String: SettingValue]
   private let secrets: [String: @Sendable () -> String]
 
   /// - Parameters:
-  ///   - texts: the same as `values` of texts.
-  ///   - values: by name; defaults are in it already.
+  ///   - texts: shorthand for `values` of kind text.
+  ///   - values: by name, including defaults.
   public init(
     texts: [String: String] = [:], secrets: [String: @Sendable () -> String] = [:], values: [String: SettingValue] = [:]
   ) {
@@ -82,7 +82,7 @@ public struct StepSettings: Sendable {
     self.secrets = secrets
   }
 
-  /// A field of kind `text` or `choice`; nil where the operator left it out and it has no default.
+  /// A field of kind `text` or `choice`; nil if the operator omitted it and it has no default.
   public func text(_ name: String) -> String? {
     if case .text(let text) = values[name] { text } else { nil }
   }
@@ -92,20 +92,20 @@ public struct StepSettings: Sendable {
     if case .number(let number) = values[name] { number } else { nil }
   }
 
-  /// A field of kind `flag`; nil where nothing was said and it has no default.
+  /// A field of kind `flag`; nil if the operator omitted it and it has no default.
   public func flag(_ name: String) -> Bool? {
     if case .flag(let flag) = values[name] { flag } else { nil }
   }
 
-  /// A field of kind `list`; empty where nothing was said and it has no default.
+  /// A field of kind `list`; empty if the operator omitted it and it has no default.
   public func list(_ name: String) -> [String] {
     if case .list(let list) = values[name] { list } else { [] }
   }
 
-  /// The absolute path of a field of kind `file`; nil where the operator left it out. The file was there when the
+  /// The absolute path of a field of kind `file`; nil if the operator omitted it. The file existed when the
   /// configuration was loaded.
   public func file(_ name: String) -> String? { text(name) }
 
-  /// A field of kind `secret`; nil where the operator left it out. Never put it in an error or a log.
+  /// A field of kind `secret`; nil if the operator omitted it. Never put it in an error or a log.
   public func secret(_ name: String) -> String? { secrets[name]?() }
 }

@@ -1,18 +1,18 @@
-/// What the core lends a provider for one call.
+/// The tools that the core provides for one call.
 public struct StepTools: Sendable {
-  /// Bytes from the system's generator (or a test's).
+  /// Random bytes from the system's generator (or a test's).
   public let randomBytes: @Sendable (_ count: Int) -> [UInt8]
   /// The provider's entry in gateway.lua.
   public let settings: StepSettings
-  /// Hashes and verifies secrets, in every `submit`; nil in other calls, since what runs before an attempt is charged
-  /// must not cost a hash.
+  /// Hashes and verifies secrets. Available in every `submit`; nil in other calls, because work before an attempt is
+  /// charged must not include hashing.
   ///
-  /// A descriptor with `hashesSecrets` has a permit of the hashing threads reserved before the attempt is charged.
-  /// Without it the first use asks for one, and throws where there is none: 503, refunded.
+  /// With `hashesSecrets`, a permit for the hashing threads is reserved before the attempt is charged. Without it, the
+  /// first use asks for a permit, and throws if there is none: 503, refunded.
   public var hasher: (any SecretHasher)?
-  /// Reaches other sites.
+  /// Sends requests to other sites.
   public let web: any WebClient
-  /// The way that gateway.lua names for its messages; nil where it names none. `send` is the easy way to it.
+  /// The messenger that gateway.lua configures for its messages; nil if it configures none. `send` is a shortcut.
   public let messenger: (any Messenger)?
   /// The operator's log.
   public let log: StepLog
@@ -22,9 +22,9 @@ public struct StepTools: Sendable {
   public var store: any KeyValueStore
 
   /// - Parameters:
-  ///   - log: keeps nothing, unless told otherwise.
-  ///   - clock: stands at the epoch, unless told otherwise.
-  ///   - store: never answers, unless told otherwise.
+  ///   - log: by default, discards everything.
+  ///   - clock: by default, stays at the epoch.
+  ///   - store: by default, always throws.
   public init(
     randomBytes: @escaping @Sendable (Int) -> [UInt8], settings: StepSettings = StepSettings(),
     hasher: (any SecretHasher)? = nil,
@@ -42,56 +42,56 @@ public struct StepTools: Sendable {
     self.store = store
   }
 
-  /// Sends a message by the way that gateway.lua names for this provider. Returns when it was taken over for delivery.
-  /// - Throws: where it was not, or gateway.lua names no way.
+  /// Sends a message by the channel that gateway.lua configures for this provider. Returns when it was accepted for
+  /// delivery.
+  /// - Throws: if it was not accepted, or gateway.lua configures no channel.
   public func send(_ message: Message) async throws(DeliveryFault) {
     guard let messenger else { throw DeliveryFault(reason: "gateway.lua names no way for its messages to leave") }
     try await messenger.send(message)
   }
 }
 
-/// The core's clock. Time is never read from the system, so that tests and simulations can turn it.
+/// The core's clock. Do not read the system's time, so that tests and simulations can control it.
 public struct StepClock: Sendable {
   private let read: @Sendable () -> Int64
 
-  /// - Parameter read: milliseconds since the Unix epoch.
+  /// - Parameter read: returns milliseconds since the Unix epoch.
   public init(_ read: @escaping @Sendable () -> Int64) { self.read = read }
 
-  /// Milliseconds since the Unix epoch. In one process it only goes forward.
+  /// Milliseconds since the Unix epoch. Never goes backwards within a process.
   public var now: Int64 { read() }
 }
 
-/// Lines for the operator, beside the core's own. A refusal needs none, nor does an error that is thrown: the core logs
-/// those.
+/// Additional log lines for the operator. Refusals and thrown errors need none: the core logs those.
 ///
-/// Whatever the client sent in this step, codes, identifiers and secret settings are replaced by `[redacted]` before
-/// anything is written; that is a net, and no reason to log them.
+/// Everything that the client sent in this step, codes, identifiers and secret settings are replaced by `[redacted]`
+/// before a line is written. This is only a safety net: do not log them.
 public struct StepLog: Sendable {
-  /// How much it matters.
+  /// The severity.
   public enum Level: String, Sendable, CaseIterable, Codable {
     case info, notice, warning, error
   }
 
   private let write: @Sendable (_ level: Level, _ sentence: String, _ values: [String: String]) -> Void
 
-  /// - Parameter write: takes one line: how much it matters, a sentence, and named values.
+  /// - Parameter write: writes one line with a severity, a sentence and named values.
   public init(_ write: @escaping @Sendable (_ level: Level, _ sentence: String, _ values: [String: String]) -> Void) {
     self.write = write
   }
 
-  /// What goes on as it should, for whoever looks closely.
+  /// For normal operation, of interest in detailed logs.
   public func info(_ sentence: String, _ values: [String: String] = [:]) { write(.info, sentence, values) }
 
-  /// What an operator would want to know.
+  /// For events that an operator should know about.
   public func notice(_ sentence: String, _ values: [String: String] = [:]) { write(.notice, sentence, values) }
 
-  /// What will go wrong if nobody looks after it.
+  /// For problems that need attention before something fails.
   public func warning(_ sentence: String, _ values: [String: String] = [:]) { write(.warning, sentence, values) }
 
-  /// What went wrong.
+  /// For failures.
   public func error(_ sentence: String, _ values: [String: String] = [:]) { write(.error, sentence, values) }
 
-  /// By a level that is known only when it runs.
+  /// Logs at a level that is determined at run time.
   public func line(_ level: Level, _ sentence: String, _ values: [String: String] = [:]) {
     write(level, sentence, values)
   }

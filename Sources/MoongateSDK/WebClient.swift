@@ -1,7 +1,8 @@
-/// Reaches other sites for a provider: bounded in time and size, certificates verified, redirects not followed.
+/// Sends HTTP requests for a provider, with limits on time and size. Verifies certificates and does not follow
+/// redirects.
 public protocol WebClient: Sendable {
-  /// Sends a request and reads the whole answer.
-  /// - Throws: where there is no answer within five seconds, or it is larger than a mebibyte.
+  /// Sends a request and reads the whole response.
+  /// - Throws: if no response arrives within five seconds, or if it is larger than 1 MiB.
   func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer
 }
 
@@ -9,7 +10,7 @@ public protocol WebClient: Sendable {
 public struct WebRequest: Sendable {
   /// `GET` or `POST`.
   public let method: String
-  /// Absolute, http or https.
+  /// An absolute http or https URL.
   public let url: String
   public let headers: [(name: String, value: String)]
   public let body: [UInt8]
@@ -22,10 +23,10 @@ public struct WebRequest: Sendable {
   }
 }
 
-/// What another site answered.
+/// The response of another site.
 public struct WebAnswer: Sendable {
   public let status: Int
-  /// Names in lower case.
+  /// Names are in lower case.
   public let headers: [(name: String, value: String)]
   public let body: [UInt8]
 
@@ -35,12 +36,12 @@ public struct WebAnswer: Sendable {
     self.body = body
   }
 
-  /// The first header of the name.
+  /// The first header with the name.
   /// - Parameter name: in lower case.
   public func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
 }
 
-/// Another site could not be asked.
+/// A failed request to another site.
 public struct WebFault: Error, Sendable, Equatable {
   /// For the operator's log: which site and why, without its query or body.
   public let reason: String

@@ -1,21 +1,21 @@
-/// A provider that a vendor's servers call: delivery receipts, push approvals. Its descriptor says `receivesWebhooks`,
-/// and the vendor calls `POST /auth/hook/NAME`.
+/// A provider that a vendor's servers call, such as for delivery receipts or push approvals. Its descriptor sets
+/// `receivesWebhooks`, and the vendor calls `POST /auth/hook/NAME`.
 ///
-/// Anybody can send a request there. Verify it, by the vendor's signature over the raw body, before you look at
-/// anything else, and refuse a delivery that was there before. A webhook knows no flow and no session: it writes into
-/// `tools.store`, under a handle that `begin` made at random and gave the vendor, and the next poll of the step reads
-/// it there.
+/// Anyone can send a request there. First verify the vendor's signature over the raw body, and refuse a delivery that
+/// was processed before. A webhook has no flow and no session: write its content to `tools.store` under a random handle
+/// that `begin` generated and gave to the vendor, and read it there in the next poll of the step.
 public protocol WebhookReceiver: Provider {
-  /// Takes a request. The gateway limits how many arrive, by the client's address and in total, before it calls.
-  /// - Throws: where it cannot be taken now. The vendor is answered 503, and tries again.
+  /// Handles a request. The gateway limits the number of requests, by client address and in total, before it calls
+  /// this.
+  /// - Throws: if the request cannot be handled now. The vendor gets 503 and retries.
   func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer
 }
 
-/// A request that a vendor sent.
+/// A request from a vendor.
 public struct WebhookRequest: Sendable {
-  /// Names in lower case. Cookies and what proxies on the way say of the client are left out.
+  /// Names are in lower case. Cookies and headers that proxies add about the client are removed.
   public let headers: [(name: String, value: String)]
-  /// As it was sent, of at most 65,536 bytes: signatures are over these bytes.
+  /// The raw body of at most 65,536 bytes. Signatures are computed over these bytes.
   public let body: [UInt8]
   /// The client's address.
   public let remote: String
@@ -26,7 +26,7 @@ public struct WebhookRequest: Sendable {
     self.remote = remote
   }
 
-  /// The only header of the name; nil where there is none, or more than one.
+  /// The only header with the name; nil if there is none or more than one.
   /// - Parameter name: in lower case.
   public func header(_ name: String) -> String? {
     let values = headers.filter { $0.name == name }
@@ -34,15 +34,15 @@ public struct WebhookRequest: Sendable {
   }
 }
 
-/// What a vendor is answered.
+/// The response to a vendor.
 public enum WebhookAnswer: Sendable, Equatable {
   /// Why a request is refused.
   public enum Refusal: String, Sendable, CaseIterable {
     /// 401: its signature is missing or wrong.
     case unauthenticated
-    /// 400: it cannot be read.
+    /// 400: it is malformed.
     case malformed
-    /// 413: it is longer than can be taken.
+    /// 413: it is too large.
     case tooLarge = "too_large"
   }
 

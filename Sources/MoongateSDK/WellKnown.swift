@@ -1,11 +1,11 @@
 /// A provider that publishes documents at well-known addresses of the site (RFC 8615). Its descriptor names them in
-/// `wellKnown`, and the gateway answers `GET /.well-known/NAME` with them while gateway.lua configures the provider.
+/// `wellKnown`. The gateway answers `GET /.well-known/NAME` with them while gateway.lua configures the provider.
 ///
-/// Everybody can read them: they say nothing of a secret or a person.
+/// The documents are public: they must not contain secrets or personal data.
 public protocol WellKnownPublisher: Provider {
   /// The document.
   /// - Parameter name: one of the descriptor's `wellKnown`.
-  /// - Returns: JSON; nil if these settings have no such document, which is answered 404.
+  /// - Returns: JSON; nil if the settings have no such document. The answer is then 404.
   func document(_ name: String, of site: PublicSite) throws -> String?
 }
 
@@ -13,9 +13,9 @@ public protocol WellKnownPublisher: Provider {
 public struct PublicSite: Sendable {
   /// `public_url`: `https://auth.example.com`.
   public let origin: String
-  /// The address of the page on which people look after their account.
+  /// The address of the account page.
   public let accountPage: String
-  /// The address of the page on which an account sets up what the provider keeps; nil if no flow does so.
+  /// The address of the page on which a user sets up the provider's factor; nil if no flow does that.
   public let setUpPage: String?
   /// The provider's own settings.
   public let settings: StepSettings

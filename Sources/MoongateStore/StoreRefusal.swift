@@ -1,26 +1,27 @@
-/// A store that the program does not open: what is wrong and what to do, in one sentence or two for the operator.
+/// Why the program does not open a store: what is wrong and what to do, in one or two sentences for the operator.
 package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
-  /// Written by a program that is newer than this one.
+  /// Written by a newer program.
   case newerSchema(path: String, found: Int, known: Int)
-  /// A database, but of another program.
+  /// A database of another program.
   case foreign(path: String)
-  /// No database at all, or a damaged one.
+  /// Not a database, or a damaged one.
   case unreadable(path: String)
-  /// File or folder cannot be made or written.
+  /// The file or folder cannot be created or written.
   case unwritable(path: String, reason: String)
-  /// Made with another master key: its codes, counters and records would mean nothing under this one.
+  /// Created with another master key. Its codes, counters and records cannot be used with this one.
   case otherKey(path: String)
-  /// Of the key that comes after `retired`, which is still in the ring: whoever took it out was interrupted.
+  /// The store already belongs to the key that follows `retired`, which is still in the ring: retiring the key was
+  /// interrupted.
   case retirementInterrupted(path: String, retired: String, heir: String)
-  /// No store, or one that no gateway has served from yet; and whoever asks makes none.
+  /// No store, or one that no gateway has used yet, and the caller does not create one.
   case nothingThere(path: String)
-  /// No connection string that PostgreSQL's library understands.
+  /// A connection string that libpq does not accept.
   case address(problem: String)
-  /// Tables of another program, under names of ours.
+  /// Another program's tables with names of ours.
   case foreignTables(name: String, table: String)
-  /// What keeps us out of a PostgreSQL database.
+  /// Why a PostgreSQL database cannot be reached.
   case obstacle(name: String, PostgresErrorClassification)
-  /// Anything else that the database says.
+  /// Any other error of the database.
   case fault(path: String, reason: String)
 
   package var description: String {
@@ -57,7 +58,7 @@ package enum StoreRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  /// Whether the same start may succeed a little later, with nothing changed by anybody here.
+  /// Whether a retry may succeed without any change on this side.
   package var mayPass: Bool { if case .obstacle(_, let obstacle) = self { obstacle.mayPass } else { false } }
 
   private static func sentence(_ name: String, _ obstacle: PostgresErrorClassification) -> String {

@@ -1,16 +1,16 @@
 import Logging
 import Synchronization
 
-/// Keeps every line of a log, at every level, so that a test can look for what must not be in it.
+/// Records every log line at every level, so that a test can check what must not be logged.
 package final class CapturedLog: Sendable {
   private let state = Mutex<[String]>([])
 
   package init() {}
 
-  /// Level, message and metadata of each line.
+  /// The level, message and metadata of each line.
   package var lines: [String] { state.withLock { $0 } }
 
-  /// A logger that writes here.
+  /// A logger that writes to this log.
   package var logger: Logger { Logger(label: "test") { _ in Handler(log: self) } }
 
   private struct Handler: LogHandler {

@@ -1,14 +1,14 @@
 import MoongateCore
 import MoongateSDK
 
-/// 100,000 identifiers attacked at once, by a process that does nothing else, so that its memory can be measured.
+/// An attack on 100,000 identifiers at once. Run it in a separate process, so that its memory can be measured.
 package enum ConcurrentAttack {
-  /// How many are attacked.
+  /// The number of attacked identifiers.
   package static let size = 100_000
-  /// When.
+  /// The time of the attack.
   package static let now = ManualClock.start
 
-  /// What a try of the identifier with the number counts against.
+  /// The limit that counts attempts at the identifier with this number.
   package static func limit(_ number: Int) -> ResolvedLimit {
     ResolvedLimit(
       provider: ProviderName(test: "phone_otp"), name: "verify", key: .identifier,
@@ -17,10 +17,10 @@ package enum ConcurrentAttack {
     )
   }
 
-  /// One failure locks every tenth, and is counted to the others.
+  /// Whether one failure locks the identifier: every tenth one. For the others it is only counted.
   package static func isLocked(_ number: Int) -> Bool { number % 10 == 0 }
 
-  /// One wrong try at each, some hundreds of them in a transaction, and some transactions at once.
+  /// Makes one wrong attempt at each identifier, in batches of several hundred per transaction, several at once.
   package static func lay(to store: any Store) async throws {
     let random = SeededRandom()
     try await withThrowingTaskGroup(of: Void.self) { group in

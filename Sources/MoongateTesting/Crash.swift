@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// What a process that will be killed does, and what must be there afterwards of all that was acknowledged.
+/// The writes of a process that will be killed, and a check that all acknowledged writes survived.
 package enum Crash {
   private static let provider = ProviderName(test: "phone_otp")
   private static let tries = limit("tries", max: 1_000_000)
@@ -25,7 +25,7 @@ package enum Crash {
       returnTo: nil, browser: nil, network: [], account: nil)
   }
 
-  /// One round of writes. All of it is acknowledged when it returns.
+  /// Performs one round of writes. All of them are acknowledged when it returns.
   package static func act(_ number: Int, on store: any Store) async throws {
     let now = start + .milliseconds(number)
     var flow = flow(number)
@@ -52,8 +52,8 @@ package enum Crash {
       ], at: now)
   }
 
-  /// What is missing of the rounds that were acknowledged, in words; empty where nothing is.
-  /// - Parameter kills: how often a round was interrupted; it may have written a part.
+  /// Describes the missing writes of acknowledged rounds; empty if none is missing.
+  /// - Parameter kills: how many rounds were interrupted. Those may have been written in part.
   package static func missing(_ rounds: [Int], kills: Int, in store: any Store) async throws -> [String] {
     var missing: [String] = []
     let last = start + .milliseconds(rounds.max() ?? 0)
@@ -70,7 +70,7 @@ package enum Crash {
         missing.append("flow \(number)")
       }
     }
-    // Recorded within a second.
+    // The latest time is recorded within a second.
     if try await store.latestMoment() + .seconds(1) <= last { missing.append("latest moment") }
     return missing
   }

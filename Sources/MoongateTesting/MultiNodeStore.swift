@@ -4,8 +4,7 @@ import MoongateStore
 import Synchronization
 import Testing
 
-/// Several gateways' stores of one database as one: each call goes to the next of them, as requests do that a balancer
-/// spreads.
+/// Several gateways' stores of one database, used in turn for each call, as a load balancer would do.
 package final class MultiNodeStore: Store {
   private let stores: [any Store]
   private let calls = Atomic<Int>(0)
@@ -13,7 +12,7 @@ package final class MultiNodeStore: Store {
 
   /// - Parameters:
   ///   - stores: at least one.
-  ///   - afterFlow: what happens when a flow was read, and before it is given to who asked.
+  ///   - afterFlow: called after a flow was read and before it is returned.
   package init(_ stores: [any Store], afterFlow: @escaping @Sendable () async -> Void = {}) {
     self.stores = stores
     self.afterFlow = afterFlow
@@ -183,19 +182,19 @@ package final class MultiNodeStore: Store {
   package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? { try await next.event(id) }
 }
 
-/// Which store a test runs on.
+/// The kind of store that a test runs on.
 package enum TestedStore: Sendable, CaseIterable, CustomTestStringConvertible {
-  /// One file, and one process that has it.
+  /// A file that one process uses.
   case sqlite
-  /// One database of PostgreSQL, and three gateways' stores.
+  /// A PostgreSQL database that three gateways' stores use.
   case postgres
 
-  /// Those that can be had here.
+  /// The kinds that are available on this machine.
   package static var here: [TestedStore] { PostgresServer.isInstalled ? allCases : [.sqlite] }
 
   package var testDescription: String { "\(self)" }
 
-  /// Opens a store as the gateways of such a test have it.
+  /// Opens a store as the gateways of such a test do.
   /// - Parameter address: the path of a file, or a connection string.
   package static func open(_ address: String) throws -> any Store {
     guard address.hasPrefix("postgres:") else { return try SQLiteStore(path: address, keyFingerprint: [1]) }
@@ -203,7 +202,7 @@ package enum TestedStore: Sendable, CaseIterable, CustomTestStringConvertible {
       try (0..<3).map { _ in try PostgresStore(url: address, keyFingerprint: [1], purpose: .working) })
   }
 
-  /// The address of a new store.
+  /// Creates a new store and returns its address.
   package func address(in folder: ScratchFolder) throws -> String {
     switch self {
     case .sqlite: return folder.path("moongate.db")

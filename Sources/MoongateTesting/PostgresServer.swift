@@ -3,32 +3,33 @@ import MoongateCore
 import MoongateStore
 import Synchronization
 
-/// A PostgreSQL server of this process's own: made in a scratch folder, gone with the process, however that ends.
+/// A PostgreSQL server for this process. It is created in a scratch folder, and removed when the process ends in any
+/// way.
 ///
-/// Needs Debian's `postgresql` (`/usr/lib/postgresql/*/bin`); suites that need it are skipped where it is not there:
+/// Requires Debian's `postgresql` (`/usr/lib/postgresql/*/bin`). Skip suites that need it if it is not installed:
 /// ```swift
 /// @Suite(.enabled(if: PostgresServer.isInstalled, PostgresServer.need)) struct …
 /// ```
 package final class PostgresServer: Sendable {
-  /// What is said of a suite that is skipped.
+  /// The reason shown for a skipped suite.
   package static let need = "PostgreSQL's server is not installed (Debian: postgresql)"
-  /// Whether there is one to start.
+  /// Whether a server is installed.
   package static var isInstalled: Bool { binaries != nil }
-  /// The one that suites share; nil where none can be started. Does not sync: it is not for what is to survive the
-  /// machine.
+  /// The server that suites share; nil if none can be started. Runs without fsync, so do not use it to test crash
+  /// safety of the machine.
   package static let shared: PostgresServer? = try? PostgresServer()
 
   /// The role that stores sign in as, and its password.
   package static let (role, password) = ("moongate", "a secret")
 
-  /// Why no server runs.
+  /// Why no server is running.
   package struct Problem: Error, CustomStringConvertible {
     package let description: String
   }
 
-  /// A port of 127.0.0.1; the socket lies in `folder`.
+  /// A port on 127.0.0.1. The socket is in `folder`.
   package let port: Int
-  /// Where everything of it lies.
+  /// The folder with all of the server's files.
   package let folder: String
   private let binaries: String
   private let process: Process
@@ -37,8 +38,8 @@ package final class PostgresServer: Sendable {
   private let numbers = Mutex(0)
   private let turn = NSLock()
 
-  /// Makes and starts one.
-  /// - Parameter settings: of postgresql.conf, such as `"max_connections=20"`.
+  /// Creates and starts a server.
+  /// - Parameter settings: settings of postgresql.conf, such as `"max_connections=20"`.
   package init(settings: [String] = []) throws {
     guard let binaries = Self.binaries else { throw Problem(description: Self.need) }
     self.binaries = binaries
@@ -68,12 +69,12 @@ package final class PostgresServer: Sendable {
 
   deinit { end() }
 
-  /// Ends it, and takes its folder away.
+  /// Stops the server and removes its folder.
   package func end() { try? commands.close() }
 
-  // MARK: databases
+  // MARK: Databases
 
-  /// Makes an empty database that belongs to the role.
+  /// Creates an empty database that belongs to the role.
   /// - Returns: its name.
   package func makeDatabase() throws -> String {
     let number = numbers.withLock { number in
@@ -85,7 +86,7 @@ package final class PostgresServer: Sendable {
     return name
   }
 
-  /// How a store names the database.
+  /// The connection string of a database.
   package func url(
     _ database: String, user: String = PostgresServer.role, password: String? = PostgresServer.password,
     more: String = "pool=4"
@@ -96,8 +97,8 @@ package final class PostgresServer: Sendable {
     return "postgres://\(user)\(secret)@127.0.0.1:\(port)/\(database)?\(more)"
   }
 
-  /// Runs statements as the superuser, by psql.
-  /// - Returns: rows a line each, columns with | between them.
+  /// Runs statements as the superuser, with psql.
+  /// - Returns: one line per row, with columns separated by |.
   @discardableResult
   package func sql(_ statements: String, in database: String = "postgres") throws -> String {
     let psql = Process()
@@ -118,15 +119,15 @@ package final class PostgresServer: Sendable {
     return text.trimmingCharacters(in: .newlines)
   }
 
-  // MARK: failures
+  // MARK: Failures
 
-  /// Kills it and all its processes at once (SIGKILL), as a power cut would.
+  /// Kills the server and all its processes at once (SIGKILL), like a power failure.
   package func kill() throws { try tell("kill") }
-  /// Starts it after `kill`; it repairs itself from its log.
+  /// Starts the server after `kill`. It recovers from its log.
   package func start() throws { try tell("start") }
-  /// Lets none of its processes run: it keeps its connections and says nothing.
+  /// Suspends all its processes: it keeps its connections but does not respond.
   package func freeze() throws { try tell("freeze") }
-  /// Lets them run again.
+  /// Resumes its processes.
   package func thaw() throws { try tell("thaw") }
 
   private func tell(_ command: String) throws {
@@ -156,7 +157,7 @@ package final class PostgresServer: Sendable {
     "logging_collector=off", "lc_messages=C", "timezone=UTC",
   ]
 
-  /// A port that nobody has, below those that the system gives to connections that go out.
+  /// Returns a free port below the range that the system uses for outgoing connections.
   private static func freePort() throws -> Int {
     for _ in 0..<200 {
       let port = Int.random(in: 22000..<23000)
@@ -175,8 +176,8 @@ package final class PostgresServer: Sendable {
     throw Problem(description: "there is no free port")
   }
 
-  /// Keeps the server: does what it is told by lines, and ends it when nobody can tell it anything any more, because
-  /// this process is gone.
+  /// The script that supervises the server. It executes commands from standard input, and stops the server when
+  /// standard input closes because this process has ended.
   private static let keeper = """
     folder=$1 bin=$2 port=$3; shift 3
     mkdir -m 0700 "$folder" || exit 1

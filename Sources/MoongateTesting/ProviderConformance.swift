@@ -2,10 +2,10 @@ import MoongateConformance
 import MoongateSDK
 import Testing
 
-/// Runs the conformance suite against a provider inside a test: each finding is an issue of the test.
+/// Runs the conformance suite against a provider in a test. Each finding is recorded as an issue.
 /// - Parameters:
-///   - subject: nil for one made of the descriptor.
-///   - needed: rules that must apply: a subject that knows too little makes a suite that finds nothing.
+///   - subject: nil to create one from the descriptor.
+///   - needed: rules that must apply. An incomplete subject would make the suite find nothing.
 package func expectConformance(
   _ provider: any Provider, _ subject: ConformanceSubject? = nil, applying needed: Set<ConformanceRule> = [],
   sourceLocation: SourceLocation = #_sourceLocation

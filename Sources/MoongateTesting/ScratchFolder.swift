@@ -1,11 +1,11 @@
 import Foundation
 
-/// A folder of a test's own, gone with the value.
+/// A temporary folder for a test. It is removed with the value.
 package final class ScratchFolder: Sendable {
-  /// Absolute, without a slash at its end.
+  /// The absolute path without a trailing slash.
   package let path: String
 
-  /// - Throws: where the folder cannot be made.
+  /// - Throws: if the folder cannot be created.
   package init() throws {
     path = NSTemporaryDirectory() + "moongate-" + UUID().uuidString
     try FileManager.default.createDirectory(
@@ -14,15 +14,16 @@ package final class ScratchFolder: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// The path of something inside.
+  /// The path of a file in the folder.
   package func path(_ name: String) -> String { path + "/" + name }
 
-  /// Says who may use a file, as `chmod` does.
+  /// Sets the permissions of a file, like `chmod`.
   package func setMode(_ mode: Int, of name: String) throws {
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path(name))
   }
 
-  /// Writes a file, and the folders above it. A new file is its owner's alone, as a file with a secret has to be.
+  /// Writes a file and creates its parent folders. A new file can only be accessed by its owner, as required for files
+  /// with secrets.
   package func write(_ text: String, to name: String) throws {
     let file = URL(fileURLWithPath: path(name))
     try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// What is remembered of failed attempts, so that an operator knows whose lock it is.
+// The failed attempts that are stored for the details of locks.
 
 extension StoreConformance {
   static let attempts: [StoreConformance] = [
@@ -54,7 +54,8 @@ extension StoreConformance {
       #expect(try await bench.store.liftLock(lock.id, at: bench.now))
       #expect(try await bench.store.failedAttempts(at: [limit.counter]).isEmpty)
     },
-    // Attack: a person is deleted, and a copy of the store still tells from where somebody tried to sign in as them.
+    // Attack: a user is deleted, and a copy of the store still reveals from where someone tried to sign in as that
+    // user.
     StoreConformance("failed attempts of a person who is deleted go, and their lock stays") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       let limit = bench.limit(max: 1, lock: [.seconds(900)])
@@ -82,7 +83,7 @@ extension StoreConformance {
 }
 
 extension StoreBench {
-  /// Charges an attempt and settles it as a failure of a person.
+  /// Charges an attempt and settles it as a failure at a user's account.
   func fail(_ limit: ResolvedLimit, about person: String, sealed: UInt8) async throws {
     let (id, result) = try await reserve([limit])
     guard case .reserved = result else { return }

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// Looking for events, and sending them to sinks.
+// Searching events, and sending them to sinks.
 
 extension StoreConformance {
   static let audit: [StoreConformance] = [
@@ -56,7 +56,8 @@ extension StoreConformance {
       #expect(try await bench.store.events(after: end, limit: 10).isEmpty)
       #expect(try await bench.store.auditBacklog(after: end) == AuditBacklog(count: 0, oldest: nil))
     },
-    // Attack on ourselves: a gateway that was stopped in the middle of a batch, and goes on when another one sends.
+    // Attack on ourselves: a gateway that was suspended in the middle of a batch, and continues while another one is
+    // sending.
     StoreConformance("nobody moves a cursor under a lease that is lost") { bench async throws in
       try await bench.store.append([bench.event("dc_1", .refused)])
       let first = try #require(try await bench.lease("one", name: "audit"))
@@ -122,8 +123,8 @@ extension StoreConformance {
 }
 
 extension StoreBench {
-  /// What is to be sent. Waits for it: a database gives nothing out while an older transaction is under way, also one
-  /// of another test.
+  /// The events to be sent. Waits for them, because a database returns none while an older transaction is running, even
+  /// one of another test.
   func unsent(after position: AuditPosition, limit: Int, atLeast count: Int) async throws -> [PositionedEvent] {
     for _ in 0..<5_000 {
       let found = try await store.events(after: position, limit: limit)

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// What keeps a flood from filling the store.
+// Bounds that keep a flood from filling the store.
 
 extension StoreConformance {
   static let bounds: [StoreConformance] = [
@@ -58,7 +58,7 @@ extension StoreConformance {
         return flow
       }
       try await bench.apply(.putFlow(flow(0, of: "other")))
-      // Begun: its second version.
+      // Begun: this is its second version.
       try await bench.apply(.putFlow(flow(0, of: "flood")))
       var begun = flow(0, of: "flood")
       begun.version = 1

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// What becomes of accounts: claims, changed identifiers, two accounts that are one person, sessions that are replaced.
+// Changes of accounts: claims, changed identifiers, merged accounts, replaced sessions.
 
 extension StoreConformance {
   static let changing: [StoreConformance] = [
@@ -45,7 +45,7 @@ extension StoreConformance {
       #expect(left.identifiers.map(\.identifier) == [bench.email()] && left.credentials == [password])
       #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
       #expect(try await bench.store.sessionChanges(after: before).accounts.contains("ac_1"))
-      // Whoever has proved something else meanwhile is its owner too.
+      // An account that has verified something else in the meantime also has an owner.
       try await bench.apply(.verifyIdentifier(account: "ac_1", bench.phone()))
       #expect(try await bench.apply(reclaim) == .conflict(.recordChanged))
       #expect(

@@ -2,12 +2,12 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// Tokens of sessions for further root domains, and codes that are good once.
+// Session tokens for other root domains, and one-time codes.
 
 extension StoreBench {
   fileprivate func token(_ text: String) -> TokenHash { TokenHash(of: text.utf8) }
 
-  /// A signed-in account with a token for a further domain.
+  /// A signed-in account with a token for another domain.
   fileprivate func signInOnTwoDomains() async throws -> Session {
     let session = session("se_1", of: "ac_1", token: "own")
     try await apply(.createAccount(account("ac_1", verified: [phone()])), .putSession(session))

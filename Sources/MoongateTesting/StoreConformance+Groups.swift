@@ -29,7 +29,7 @@ extension StoreConformance {
         try await bench.store.memberships(of: "ac_1") == [
           added, GroupMember(group: ops, account: "ac_1", addedAt: bench.now),
         ])
-      // Once more changes nothing, and tells nobody.
+      // Adding a member again changes nothing and announces nothing.
       bench.clock.advance(by: .seconds(1))
       let between = try await bench.store.sessionChanges(after: .max).latest
       try await bench.apply(
@@ -50,8 +50,8 @@ extension StoreConformance {
       let found = try await bench.store.session(TokenHash(of: "se_1".utf8))
       #expect(found?.account.groups == [GroupName(test: "ops")] && found?.account.identifiers.count == 2)
     },
-    // Attack: an account that is deleted, taken back by its owner or joined to another one leaves its groups to
-    // somebody who never had them.
+    // Attack: an account that is deleted, reclaimed by its owner or merged into another one passes its groups on to
+    // someone who never had them.
     StoreConformance("memberships end with the account, with its taking back, and are not joined to another") {
       bench async throws in
       let ops = GroupName(test: "ops")
@@ -74,7 +74,7 @@ extension StoreConformance {
 }
 
 extension GroupName {
-  /// A name that a test is sure of.
+  /// A valid group name for tests.
   package init(test name: String) {
     guard let valid = GroupName(rawValue: name) else { preconditionFailure("\(name) is no name of a group") }
     self = valid

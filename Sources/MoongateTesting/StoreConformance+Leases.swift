@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// What runs on one gateway at a time.
+// Leases for tasks that run on one gateway at a time.
 
 extension StoreConformance {
   static let leases: [StoreConformance] = [
@@ -16,7 +16,7 @@ extension StoreConformance {
       bench.clock.advance(by: .milliseconds(1))
       let second = try #require(try await bench.lease("two"))
       #expect(second.fence > first.fence)
-      // The first one comes back from the dead: it takes nothing from the second.
+      // The first holder continues after its lease has ended. It must not affect the second.
       try await bench.store.releaseLease(first, dueAt: bench.now, at: bench.now)
       #expect(try await bench.acquire("three") == .notBefore(second.heldUntil))
     },
@@ -36,7 +36,8 @@ extension StoreConformance {
       }
       #expect(answers.count { if case .held = $0 { true } else { false } } == 1)
     },
-    // Attack on ourselves: a gateway that was stopped in the middle of its run, and goes on when another one has begun.
+    // Attack on ourselves: a gateway that was suspended in the middle of its run, and continues when another one has
+    // begun.
     StoreConformance("nothing is stored or taken under a lease that is lost") { bench async throws in
       let first = try #require(try await bench.lease("one"))
       _ = try await bench.put("mine", [1], under: first)

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// Tries: what is charged, what stays charged, what falls out.
+// Attempts: what is charged, what stays charged, what leaves the window.
 
 extension StoreConformance {
   static let ledger: [StoreConformance] = [

@@ -1,7 +1,7 @@
 import MoongateCore
 import Testing
 
-// Who serves from the store.
+// The gateways that serve from the store.
 
 extension StoreConformance {
   static let nodes: [StoreConformance] = [
@@ -14,14 +14,14 @@ extension StoreConformance {
       #expect(try await bench.store.beat(two) == [one, two])
       let again = ServingNode(id: "one", generation: "b", seenAt: start + .seconds(3), keys: ["0b"])
       #expect(try await bench.store.beat(again) == [again, two])
-      // One that was killed counts until it has not been heard of for long enough.
+      // A gateway that was killed counts until it has not reported for long enough.
       let end = two.seenAt + ServingNode.patience
       #expect(try await bench.store.nodes(at: end - .milliseconds(1)) == [again, two])
       #expect(try await bench.store.nodes(at: end) == [again])
       let third = ServingNode(id: "one", generation: "b", seenAt: end + ServingNode.memory)
       #expect(try await bench.store.beat(third) == [third])
       #expect(try await bench.store.nodes(at: start) == [third], "the row of the other is gone")
-      // One that ends says so.
+      // A gateway that shuts down removes itself.
       try await bench.store.leave("one", at: third.seenAt)
       #expect(try await bench.store.nodes(at: third.seenAt).isEmpty)
     }

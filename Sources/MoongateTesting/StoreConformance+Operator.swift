@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// What an operator does to people.
+// Operators' changes of accounts.
 
 extension StoreConformance {
   static let operated: [StoreConformance] = [
@@ -87,8 +87,8 @@ extension StoreConformance {
         try await bench.store.event(DecisionID(text: "dc_3")) == event("dc_3", account: "ac_2", identifier: "other"))
       #expect(try await bench.store.account("ac_2") != nil)
       #expect(try await bench.apply(.deleteAccount("ac_1", traces: [])) == .conflict(.accountUnavailable))
-      // Attack: an account that claims somebody's address is deleted by whoever made it, and with it the other's
-      // sign-in under way.
+      // Attack: the owner of an account that claims another user's address deletes that account, and with it the other
+      // user's running sign-in.
       for id in ["ac_5", "ac_6"] { try await bench.apply(.createAccount(bench.account(id, claimed: [address]))) }
       var shared = bench.flow("shared")
       shared.step = StepRecord(
@@ -97,7 +97,7 @@ extension StoreConformance {
       try await bench.apply(.putFlow(shared))
       #expect(try await bench.apply(.deleteAccount("ac_5", traces: [])) == .applied(locks: []))
       #expect(try await bench.store.flow(shared.id) != nil)
-      // The number is free again.
+      // The number can be registered again.
       #expect(try await bench.apply(.createAccount(bench.account("ac_4", verified: [phone]))) == .applied(locks: []))
     },
   ]

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// Sessions, and how other nodes learn of what happened to them.
+// Sessions, and how other nodes learn about their changes.
 
 extension StoreConformance {
   static let sessions: [StoreConformance] = [

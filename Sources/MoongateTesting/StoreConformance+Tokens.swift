@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// The tokens of programs.
+// Access tokens.
 
 extension StoreConformance {
   static let tokens: [StoreConformance] = [
@@ -51,7 +51,7 @@ extension StoreConformance {
       #expect(try await bench.store.accessToken(token.id) == nil)
       #expect(try await bench.store.accessTokens(of: "ac_2") == [others])
     },
-    // Attack: tokens without end, by one account.
+    // Attack: one account creates an unlimited number of tokens.
     StoreConformance("an account has so many tokens and no more, and none while it is locked") { bench async throws in
       _ = try await bench.apply(.createAccount(bench.account("ac_1")))
       let owner = AccountVersion(id: "ac_1", epoch: 0)
@@ -122,7 +122,7 @@ extension StoreConformance {
       let told = try await bench.store.events(limit: 100).filter { $0.kind == .tokenUsed }
       #expect(told.compactMap { $0.detail["network"] }.sorted() == ["192.0.2.0/24", "198.51.100.0/24"])
       try await bench.store.recordAccessTokenUses([])
-      // Attack: uses a stolen token just before it is revoked, so that nobody learns from where.
+      // Attack: a stolen token is used just before it is revoked, so that its network is not recorded.
       #expect(try await bench.apply(.endAccessToken(token.id)) == .applied(locks: []))
       try await bench.store.recordAccessTokenUses([use("203.0.113.0/24", later + .seconds(2))])
       #expect(
@@ -167,7 +167,7 @@ extension StoreConformance {
 }
 
 extension StoreBench {
-  /// A token whose hash follows from its id.
+  /// A token whose hash is derived from its ID.
   func token(
     _ name: String, id: String? = nil, owner: AccountVersion? = nil, groups: [String] = [], networks: [String] = [],
     expires: Duration? = nil

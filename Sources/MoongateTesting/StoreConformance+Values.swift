@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-// What providers keep in their key-value stores.
+// The providers' key-value stores.
 
 extension StoreConformance {
   static let values: [StoreConformance] = [
@@ -18,7 +18,7 @@ extension StoreConformance {
       #expect(try await bench.take("a") == nil)
       #expect(try await bench.put("a", [3], once: true) == .stored, "an expired value protects nothing")
     },
-    // Attack: the handle of another provider's pending approval, typed by who knows it.
+    // Attack: someone enters the handle of another provider's pending approval.
     StoreConformance("a value belongs to one provider") { bench async throws in
       _ = try await bench.put("a", [1])
       #expect(try await bench.value("a", of: "other") == nil)
@@ -26,7 +26,7 @@ extension StoreConformance {
       #expect(try await bench.put("a", [2], of: "other", once: true) == .stored)
       #expect(try await bench.value("a") == [1])
     },
-    // Attack: a nonce that is replayed at another gateway in the same moment.
+    // Attack: a nonce is replayed at another gateway at the same moment.
     StoreConformance("of fifty that store a value once, one does") { bench async throws in
       let stored = try await withThrowingTaskGroup(of: ProviderValueOutcome.self) { group in
         for number in 0..<50 { group.addTask { try await bench.put("nonce", [UInt8(number)], once: true) } }
@@ -42,7 +42,7 @@ extension StoreConformance {
       }
       #expect(taken.compactMap(\.self) == [[7]])
     },
-    // Attack: steps that are begun without end fill the disk, or push out what protects others from replays.
+    // Attack: steps that are begun without end fill the disk, or evict entries that protect others from replays.
     StoreConformance("a provider that is full stores no new key, and keeps what it has") { bench async throws in
       for number in 0..<3 { #expect(try await bench.put("k\(number)", [1], most: 3) == .stored) }
       #expect(try await bench.put("k3", [1], most: 3) == .full)

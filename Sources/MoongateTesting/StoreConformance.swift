@@ -2,16 +2,16 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-/// What every store must do, whatever it keeps its rows in: one list of checks that runs unchanged on each of them.
+/// The requirements for every store: one list of checks that runs unchanged on each kind of store.
 ///
 /// ```swift
 /// @Test(arguments: StoreConformance.all) func conforms(_ check: StoreConformance) async throws {
 ///   try await check.run(on: try SQLiteStore.memory())
 /// }
 /// ```
-/// A check is given a store that is empty. It records what it finds by `#expect`.
+/// Each check gets an empty store, and records failures with `#expect`.
 package struct StoreConformance: Sendable, CustomTestStringConvertible {
-  /// What the check says of the store.
+  /// The requirement that it checks.
   package let name: String
   private let body: @Sendable (StoreBench) async throws -> Void
 
@@ -26,13 +26,13 @@ package struct StoreConformance: Sendable, CustomTestStringConvertible {
     + nodes + values + leases + groups
     + domains + tokens
 
-  /// - Parameter store: an empty one.
+  /// - Parameter store: an empty store.
   package func run(on store: any Store) async throws { try await body(StoreBench(store: store)) }
 
   package var testDescription: String { name }
 }
 
-/// A store on the bench: with a clock and randomness that the check holds, and short words for what it does most.
+/// A store under test, with a clock and randomness that the check controls, and short names for common operations.
 struct StoreBench: Sendable {
   let store: any Store
   let clock = ManualClock()
@@ -40,7 +40,7 @@ struct StoreBench: Sendable {
 
   var now: Timestamp { clock.now() }
 
-  /// A limit whose counter is its name and subject.
+  /// A limit whose counter is derived from its name and subject.
   func limit(
     _ name: String = "verify", of subject: String = "asha", per key: LimitKey = .identifier, max: Int = 3,
     window: Duration? = .seconds(60),
@@ -56,7 +56,7 @@ struct StoreBench: Sendable {
     ResendTimer(key: [9, 9], intervals: intervals, expiredAt: expiredAt)
   }
 
-  /// When the timer lets the next send through.
+  /// When the timer allows the next send.
   func resendAt(_ timer: ResendTimer) async throws -> Timestamp? {
     try await store.standing([], timer, at: now).resendAt
   }
@@ -128,12 +128,12 @@ struct StoreBench: Sendable {
 }
 
 extension ReservationResult {
-  /// Places where it was reserved.
+  /// The places, if the reservation was granted.
   var places: [Int]? { if case .reserved(let places, _) = self { places } else { nil } }
 
-  /// Why not, where it was refused.
+  /// The reason, if the reservation was refused.
   var reason: ReservationRefusal.Reason? { if case .refused(let refusal) = self { refusal.reason } else { nil } }
 
-  /// When the next send is open, where it was reserved.
+  /// When the next send is allowed, if the reservation was granted.
   var resendAt: Timestamp? { if case .reserved(_, let resendAt) = self { resendAt } else { nil } }
 }

@@ -4,8 +4,8 @@ import MoongateDelivery
 import MoongateSDK
 import MoongateStore
 
-/// A whole gateway but for its listeners: the real engine over a store in memory, with a clock, randomness, an outbox
-/// and a log that the test holds in its hand.
+/// A complete gateway without listeners: the real engine with an in-memory store, and with a clock, randomness, an
+/// outbox and a log that the test controls.
 package struct TestGateway: Sendable {
   package let clock = ManualClock()
   package let random: SeededRandom
@@ -19,10 +19,10 @@ package struct TestGateway: Sendable {
   package let engine: FlowEngine
 
   /// - Parameters:
-  ///   - generation: see `TestGeneration.gateway(for:)` for the usual one.
-  ///   - store: nil for one in memory.
-  ///   - web: how providers reach other sites; nobody, unless a test says otherwise.
-  ///   - cost: of hashing PINs and passwords.
+  ///   - generation: usually `TestGeneration.gateway(for:)`.
+  ///   - store: nil for an in-memory store.
+  ///   - web: the HTTP client for providers. By default, requests fail.
+  ///   - cost: the cost of hashing PINs and passwords.
   package init(
     providers: [any Provider], generation: TestGeneration, store: (any Store)? = nil,
     web: any WebClient = UnreachableWeb(), seed: UInt64 = 1,
@@ -42,24 +42,24 @@ package struct TestGateway: Sendable {
       audit: audit, logger: log.logger)
   }
 
-  /// What an operator does to people.
+  /// The operators' operations on accounts.
   package var desk: AccountAdministration {
     AccountAdministration(store: store, providers: providers, keys: keys, clock: clock, random: random)
   }
 
-  /// What an operator does to the tokens of programs.
+  /// The operators' operations on service tokens.
   package var serviceTokens: ServiceTokens { ServiceTokens(store: store, keys: keys, clock: clock, random: random) }
 
-  /// How many messages went out.
+  /// The number of sent messages.
   package var sent: Int { outbox.entries.count }
 
-  /// The code of the latest message to someone; nil where none went there.
+  /// The code of the latest message to an address; nil if none was sent.
   package func code(for address: String) -> String? { outbox.entries.first { $0.message.to == address }?.message.code }
 }
 
 extension TestGeneration {
-  /// The flows `login`, `register` and `enter`, each of one step for which any of the providers will do, with the
-  /// shipped numbers for each of them and messages that go to the outbox.
+  /// The flows `login`, `register` and `enter`, each with one step that any of the providers can pass, the shipped
+  /// numbers for each provider, and messages that go to the outbox.
   package static func gateway(for providers: [any Provider], settings: GatewaySettings = .test(), routes: [Route] = [])
     -> Self
   {

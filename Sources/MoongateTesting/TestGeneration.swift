@@ -1,31 +1,31 @@
 import MoongateCore
 import MoongateSDK
 
-/// A generation made from values, with Swift closures where a configuration has Lua functions: what the core does with
-/// policies can be tested without a file.
+/// A generation made from values, with Swift closures in place of Lua functions, so that the core's use of policies can
+/// be tested without files.
 package struct TestGeneration: PolicyGeneration {
   package var id: String
   package var gateway: GatewaySettings
   package var routes: RouteTable
   package var flows: [String: FlowDefinition]
   package var policies: [ProviderName: ProviderPolicy]
-  /// What `accounts.lua` says.
+  /// The rules of `accounts.lua`.
   package var accounts = AccountRules.standard
   package var warnings: [ConfigurationProblem] = []
-  /// What the operator has put into `pages/`.
+  /// The files of `pages/`.
   package var pages: [PageFile] = []
   /// The providers whose factor is a PIN.
   package var pads: Set<ProviderName> = ["pin"]
   package var lease = GenerationLease()
-  /// What `send`, `verify` and `decide` answer, by name; a function that is not here allows.
+  /// The verdicts of `send`, `verify` and `decide`, by function name. A missing function allows.
   package var verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:]
-  /// What `when` answers, by name; a function that is not here holds.
+  /// The results of `when`, by function name. A missing function returns true.
   package var conditions: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> Bool] = [:]
-  /// What functions of claims return.
+  /// The results of claim functions.
   package var claims: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> ClaimValue?] = [:]
-  /// What `vary` answers, in whole numbers or milliseconds; one that is not here answers its lowest.
+  /// The results of `vary`, as integers or milliseconds. A missing function returns its lowest value.
   package var values: [FunctionName: @Sendable (Facts) throws(PolicyFault) -> Int64] = [:]
-  /// Where it is set, no evaluator can be made.
+  /// If set, creating an evaluator throws this fault.
   package var evaluatorFault: PolicyFault?
 
   package init(

@@ -1,9 +1,9 @@
 import MoongateCore
 import MoongateSDK
 
-/// Values for tests that need a configuration but do not care for most of it.
+/// Default values for tests that need a configuration but depend on little of it.
 extension GatewaySettings {
-  /// A gateway on loopback with a store in memory.
+  /// A gateway on loopback with an in-memory store.
   package static func test(
     publicURL: PublicURL = PublicURL(isSecure: false, host: "localhost", port: 8080),
     providers: [ProviderName: ProviderSettings] = [:]
@@ -32,8 +32,8 @@ extension Limit {
 }
 
 extension ProviderPolicy {
-  /// The numbers that ship for phone codes, for the provider named: 6 digits for 10 minutes, resends after 60 and 120
-  /// s, 4 sends per 15 min, 5 wrong tries.
+  /// The shipped numbers for phone codes, for the named provider: 6 digits valid for 10 minutes, resends after 60 and
+  /// 120 s, 4 sends per 15 min, 5 wrong attempts.
   package static func test(
     _ provider: ProviderName, code: CodeRule = CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600)),
     resendAfter: [Duration] = [.seconds(60), .seconds(120)],
@@ -55,8 +55,8 @@ extension ProviderPolicy {
 }
 
 extension FlowDefinition {
-  /// A flow of the given steps, 15 minutes long, with sessions of 12 hours that are idle for at most one.
-  /// - Parameter purpose: nil for what the flow's name says.
+  /// A flow with the given steps, a lifetime of 15 minutes, and sessions of 12 hours with an idle timeout of one hour.
+  /// - Parameter purpose: nil to derive it from the flow's name.
   package static func test(_ name: String, purpose: FlowPurpose? = nil, account: AccountRule, steps: [StepRule]) -> Self
   {
     Self(
@@ -78,6 +78,6 @@ extension StepRule {
 }
 
 extension ProviderName {
-  /// A name in a test's own words, as a provider's author writes it.
+  /// A provider name as a literal.
   package init(test name: StaticString) { self.init(stringLiteral: name) }
 }

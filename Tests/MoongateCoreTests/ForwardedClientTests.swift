@@ -1,7 +1,7 @@
 import MoongateCore
 import Testing
 
-/// Who is believed about whom: security.md 21.
+/// Which hop of `X-Forwarded-For` is taken as the client's address.
 @Suite struct ForwardedClientTests {
   static let trusted = [
     AddressBlock(network: [10, 0, 0, 0], prefix: 8),
@@ -24,9 +24,9 @@ import Testing
     (["9.9.9.9", " 10.0.0.2 ,10.0.0.3\t"], "9.9.9.9"), (["2001:db8::1"], "2001:db8::1"),
     (["::ffff:9.9.9.9"], "9.9.9.9"),
     (["9.9.9.9, fd00::1"], "9.9.9.9"),
-    // Rubbish to the left of what our proxies added is the client's own and spoils nothing.
+    // Anything to the left of what the trusted proxies appended comes from the client and must not matter.
     (["rubbish, 9.9.9.9"], "9.9.9.9"), ([",,, 9.9.9.9"], "9.9.9.9"),
-    // What cannot be read: the peer.
+    // No usable entry: the peer's address is used.
     ([], "10.0.0.1"), ([""], "10.0.0.1"), (["rubbish"], "10.0.0.1"), (["9.9.9.9,"], "10.0.0.1"),
     (["9.9.9.9, unknown"], "10.0.0.1"),
     (["9.9.9.9:80"], "10.0.0.1"),

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateTesting
 import Testing
 
-/// Where `return_to` may lead: security.md 17.
+/// Which URLs `return_to` accepts.
 @Suite struct RedirectTargetsTests {
   static func route(host: String?) -> Route {
     Route(

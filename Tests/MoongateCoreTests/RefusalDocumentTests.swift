@@ -4,7 +4,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Refusals as clients read them.
+/// The JSON documents that clients get for refusals.
 @Suite struct RefusalDocumentTests {
   static let decision = DecisionID(text: "dc_test")
 

@@ -2,7 +2,7 @@ import MoongateSDK
 import Testing
 
 @Suite("Email addresses") struct EmailAddressTests {
-  /// Attack: each spelling that is taken for another address is a fresh budget of guesses (security.md, 3).
+  /// Attack: each spelling that is taken for another address brings a fresh budget of guesses.
   @Test(
     "spellings of one address are one",
     arguments: [

@@ -2,7 +2,7 @@ import Foundation
 import MoongateSDK
 import Testing
 
-/// What the build makes of a `policy.lua` that is a resource.
+/// What the build generates for a `policy.lua` resource.
 private enum PackageResources {
   // swift-format-ignore: AlwaysUseLowerCamelCase
   static let policy_lua = Array(#"return policy "pigeon_post" {}"#.utf8)

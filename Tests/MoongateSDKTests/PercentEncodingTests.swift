@@ -2,7 +2,7 @@ import MoongateSDK
 import Testing
 
 @Suite struct PercentEncodingTests {
-  /// RFC 3986 section 2.3: these stand for themselves, and nothing else does.
+  /// RFC 3986 section 2.3: unreserved characters are kept, all others are encoded.
   @Test func leavesUnreservedCharacters() {
     let unreserved = "ABCXYZabcxyz0189-._~"
     #expect(PercentEncoding.encode(unreserved) == unreserved)
@@ -20,7 +20,7 @@ import Testing
     #expect(PercentEncoding.encode("") == "")
   }
 
-  /// Attack: a value that holds `&` or `=` adds a field of its own.
+  /// Attack: a value that contains `&` or `=` adds another field.
   @Test func aValueStaysOneField() {
     #expect(PercentEncoding.form([("a", "1&b=2"), ("c", "")]) == "a=1%26b%3D2&c=")
   }

@@ -1,7 +1,7 @@
 import MoongateSDK
 import Testing
 
-/// How a provider declares that it wants to be shown.
+/// How providers declare their presentation.
 @Suite struct PresentationTests {
   private static func mistakes(
     _ presentation: Presentation? = nil, entrance: Entrance? = nil, page: String? = nil, flows: [PolicySource] = [],

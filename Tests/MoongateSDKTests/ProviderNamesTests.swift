@@ -2,12 +2,12 @@ import Foundation
 import MoongateSDK
 import Testing
 
-/// Providers own everything about themselves: the gateway's sources name none of them.
+/// Everything about a provider is in its own module: the gateway's sources name none of them.
 @Suite struct ProviderNamesTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// Names that mean nothing but a provider, and places in which a word can only be the name of one.
+  /// Names that can only mean a provider, and positions in which a word can only be a provider's name.
   private static let naming = [
     #"\b(phone_otp|google_oauth|totp|passkey|chat_code)\b"#,
     #"(?i)\b(?!GoogleDemo|MockGoogleCommand)\w*google\w*|done_pin"#,
@@ -15,15 +15,15 @@ import Testing
     #"(rawValue:|rawValue ==|ProviderName =|case|provider:|provider ==|nil,|\[ProviderName\] = \[)\s*"(pin|password|email_code)""#,
   ]
 
-  /// The words to look for at all: most lines have none of them.
+  /// The words to search for first: most lines contain none of them.
   private static let words = [
     "phone_otp", "google", "Google", "totp", "passkey", "chat_code", "done_pin", "\"pin\"", "\"password\"",
     "\"email_code\"", "'pin'", "'password'",
     "'email_code'",
   ]
 
-  /// Files that may name providers: the list of those that are compiled in, the calls of the first apps, which say so
-  /// in their contract, the demonstration, and what tests use.
+  /// Files that may name providers: the list of compiled-in providers, the calls of the first apps, whose contract says
+  /// so, the demonstration, and test helpers.
   private static let allowed = [
     "Sources/moongate/Composition/Providers.swift", "Sources/MoongateHTTP/API/SeedCalls",
     "Sources/moongate/Composition/GoogleDemo.swift",
@@ -55,7 +55,7 @@ import Testing
     #expect(found == [])
   }
 
-  /// A comment, a help text, or a message with an example in it: those name what a reader knows.
+  /// A comment, a help text, or a message with an example.
   private static func isExample(_ line: String) -> Bool {
     ["//", "/*", "*"].contains(where: line.hasPrefix) || line.contains("as in ") || line.contains("(help: ")
       || ["otpauth://totp/", "TOTPRecipe", "totp_of", ".totp(let recipe)", "such as `", "example: ", "let example = "]
@@ -73,7 +73,7 @@ import Testing
     #expect(!Self.isExample(line) && Self.naming.contains { line.range(of: $0, options: .regularExpression) != nil })
   }
 
-  /// What belongs to a provider lies in its folder.
+  /// All files of a provider are in its folder.
   @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
   func aProviderIsWhole(_ name: String) throws {
     let folder = Self.root.appendingPathComponent("Plugins/\(name)")
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  /// A language is a file of each provider, beside that of the pages, with the same texts in it.
+  /// Each provider has a file for every language of the pages, with the same texts.
   @Test(arguments: ["ChatCode", "EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
   func aProviderSpeaksEveryLanguage(
     _ name: String
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  /// Adding one touches its folder, its target, and the list.
+  /// Adding a provider changes its folder, its target, and the list.
   @Test(arguments: ["EmailCode", "GoogleOAuth", "PIN", "Passkey", "Password", "PhoneOTP", "TOTP"])
   func theProgramNamesAProviderInItsListOnly(
     _ name: String

@@ -1,7 +1,7 @@
 import MoongateSDK
 import Testing
 
-/// What a provider says in other languages, and what is wrong with how it is declared.
+/// Translations of a provider, and mistakes in declaring them.
 @Suite struct TranslationTests {
   private func descriptor(_ translations: [String: [String: String]]) -> ProviderDescriptor {
     ProviderDescriptor(

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// Writes that share a transaction: each for itself, durable together.
+/// Writes that share a transaction: each succeeds or fails on its own, and all become durable together.
 @Suite struct CommitQueueTests {
   private struct Refused: Error, Equatable {}
 
@@ -35,7 +35,7 @@ import Testing
     try await database.read { db in try String.fetchAll(db, sql: "SELECT substr(text, 1, 8) FROM note ORDER BY 1") }
   }
 
-  /// Runs the writes in one transaction: they wait while the connection is held.
+  /// Runs the writes in one transaction: they queue up while the connection is blocked.
   private func together(_ writes: [@Sendable () async throws -> Void]) async -> [Result<Void, any Error>] {
     let gate = DispatchSemaphore(value: 0)
     database.asyncWriteWithoutTransaction { _ in gate.wait() }
@@ -83,7 +83,7 @@ import Testing
     #expect(try await notes().last == "xxxxxxxx")
   }
 
-  /// Attack: whoever hangs up between a wrong try and its settlement must not have it back.
+  /// Attack: a client disconnects between a wrong attempt and its settlement to get the attempt back.
   @Test func aCallerThatGivesUpTakesNothingBack() async throws {
     let gate = DispatchSemaphore(value: 0)
     database.asyncWriteWithoutTransaction { _ in gate.wait() }

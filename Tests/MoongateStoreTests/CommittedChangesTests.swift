@@ -5,12 +5,12 @@ import MoongateTesting
 import Synchronization
 import Testing
 
-/// A process forgets what it ended itself before whoever asked for it is answered.
+/// A process drops from its caches what it ended itself, before the caller is answered.
 @Suite struct CommittedChangesTests {
   private static let address = Identifier(kind: .email, value: "asha@example.com", display: "asha@example.com")
   private static let now = Timestamp(milliseconds: 1_000_000)
 
-  /// Every change by which a session ends.
+  /// Every change that ends a session.
   private static let endings: [(name: String, change: Change)] = [
     ("signing out", .endSession(session("old").token)),
     ("signing out elsewhere", .endSessions(account: "ac_1", except: nil)),
@@ -42,7 +42,7 @@ import Testing
     #expect(before == .applied(locks: []))
     let told = Mutex<[SessionChanges]>([])
     store.memory.committed.subscribe { changes in
-      // A subscriber that takes its time is waited for.
+      // A slow subscriber is waited for.
       for _ in 0..<100 { await Task.yield() }
       told.withLock { $0.append(changes) }
     }

@@ -4,7 +4,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// 100,000 identifiers attacked at once: memory stays bounded, no lock is forgotten, no one else is locked out.
+/// Concurrent attacks on 100,000 identifiers: memory stays bounded, no lock is lost, and nobody else is locked out.
 @Suite struct ConcurrentAttackTests {
   @Test(arguments: TestedStore.here) func aHundredThousandAtOnce(_ tested: TestedStore) async throws {
     let folder = try ScratchFolder()
@@ -37,8 +37,8 @@ import Testing
     }
   }
 
-  /// A thousand guesses at once at one person, as many gateways as there are: five are compared, the fifth begins the
-  /// lock, and nobody gets past it.
+  /// A thousand concurrent guesses at one account, over several gateways: five are compared, the fifth starts the lock,
+  /// and none gets past it.
   @Test(arguments: TestedStore.here) func aThousandGuessesAtOnce(_ tested: TestedStore) async throws {
     let store = try TestedStore.open(try tested.address(in: ScratchFolder()))
     let now = ConcurrentAttack.now
@@ -73,6 +73,6 @@ import Testing
   }
 }
 
-/// The program `store-writer`, beside the tests.
+/// The program `store-writer`, which is built beside the tests.
 let storeWriter = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(
   "store-writer")

@@ -5,9 +5,9 @@ import Testing
 
 @testable import MoongateStore
 
-/// What a transaction takes hold of before it looks, and in which order.
+/// Which rows a transaction locks before it reads, and in which order.
 @Suite struct HoldingTests {
-  /// A transaction that writes down what it is told, and finds what the test says.
+  /// A transaction that records its statements, and returns what the test defines.
   private final class RecordingTransaction: SQLTransaction {
     struct Nothing: SQLRow {
       func optionalInteger(_ column: Int) throws -> Int64? { nil }
@@ -38,7 +38,7 @@ import Testing
 
   private static let timer = ResendTimer(key: [2], intervals: [], expiredAt: nil)
 
-  /// Two transactions that took their locks in different orders would wait for each other for ever.
+  /// Two transactions that lock in different orders would deadlock.
   @Test func countersTheTimerAndAccountsAreLockedInOrder() throws {
     var holding = Holding([Self.limit([9]), Self.limit([1, 255]), Self.limit([1])], Self.timer)
     for account in ["ac_b", "ac_a", "ac_b"] { holding.add(account: account) }
@@ -47,7 +47,7 @@ import Testing
     let keys: [SQLValue] = [.bytes([1]), .bytes([1, 255]), .bytes([2]), .bytes([9])]
     #expect(rows.trips.isEmpty && rows.ran.count == 2, "locking goes with what is read next")
     #expect(rows.ran[0].arguments.filter { if case .bytes = $0 { true } else { false } } == keys)
-    // Attack: of two that only looked whether the row is there, both would get in.
+    // Attack: two transactions that only check whether the row exists would both proceed.
     #expect(rows.ran[0].sql.contains("ON CONFLICT (key) DO UPDATE"), "a row that is there is locked, not left alone")
     #expect(
       rows.ran[1].arguments == [.text("ac_a"), .text("ac_b")] && rows.ran[1].sql.hasSuffix("ORDER BY id FOR UPDATE"))
@@ -67,7 +67,7 @@ import Testing
     #expect(rows.ran.isEmpty && rows.trips.isEmpty)
   }
 
-  /// Changes of sessions get their numbers at the very end, and once for each token and account.
+  /// Changes of sessions get their numbers at the very end, and one for each token and account.
   @Test func announcementsAreWrittenTogether() throws {
     let news = ChangeNotifications()
     news.add(account: "ac_a")

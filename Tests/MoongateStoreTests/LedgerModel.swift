@@ -1,7 +1,7 @@
 import MoongateCore
 
-/// The rules of exact.md, "Tries, limits, locks", in the plainest form: every try that ever was is kept in a list and
-/// looked at again each time. Shares no code with the store or with `CounterState`.
+/// The rules of limits in their simplest form: every attempt is kept in a list, which is searched each time. Shares no
+/// code with the store or with `CounterState`.
 struct LedgerModel {
   private struct Try {
     let id: ReservationID
@@ -13,7 +13,7 @@ struct LedgerModel {
 
   private struct Counter {
     var tries: [Try] = []
-    /// Beginning, end and length number of each lock.
+    /// Start, end and level of each lock.
     var locks: [(since: Int64, until: Int64, level: Int)] = []
     var isDisabled = false
   }
@@ -100,7 +100,7 @@ struct LedgerModel {
       }
       if case .success = outcome, limit.counts == .consecutiveFailures {
         counters[limit.counter]?.tries.removeAll { !$0.isPending(now) }
-        // What follows is a new streak.
+        // A new streak starts here.
         if let last = counters[limit.counter]?.locks.last, last.until <= now { counters[limit.counter]?.locks = [] }
       }
       if case .failure = outcome, inWindow(limit, now).count(where: { !$0.isPending(now) }) >= limit.max {
@@ -125,7 +125,7 @@ struct LedgerModel {
     return true
   }
 
-  /// Pending, settled, the end of a lock that stands, and whether it is disabled.
+  /// The counts of pending and settled attempts, the end of a current lock, and whether the counter is disabled.
   func look(_ limit: ResolvedLimit, at now: Int64) -> (pending: Int, settled: Int, until: Int64?, isDisabled: Bool) {
     let counter = counters[limit.counter, default: Counter()]
     let tries = inWindow(limit, now)

@@ -4,7 +4,7 @@ import MoongateStore
 import MoongateTesting
 import Testing
 
-/// The store against the model, over random sequences; a failure names its seed.
+/// Compares the store with the model over random sequences; a failure names its seed.
 @Suite struct LedgerModelTests {
   private static let limits: [ResolvedLimit] = [
     limit("verify", max: 3, window: .seconds(60), lock: [.seconds(20), .seconds(50)]),

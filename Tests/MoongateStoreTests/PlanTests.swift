@@ -5,10 +5,10 @@ import Testing
 
 @testable import MoongateStore
 
-/// A statement that walks a whole table slows down with every person who ever came: none of the store's does, but for
-/// those that are named here.
+/// A statement that scans a whole table slows down as the installation grows: the store has none, except for those
+/// listed here.
 @Suite struct PlanTests {
-  /// Statements that may look at all rows of a table, by how they begin, and why.
+  /// The beginnings of statements that may scan a table, with the reason.
   static let exceptions: [(beginning: String, why: String)] = [
     ("DELETE FROM node WHERE seen_at", "a row for each gateway"),
     ("SELECT id, generation, seen_at, keys FROM node", "a row for each gateway"),
@@ -19,14 +19,14 @@ import Testing
     ("UPDATE audit_cursor SET number = 0", "a row for each sink"),
     ("SELECT name, count(*) FROM group_member GROUP BY name", "an operator asks how many members the groups have"),
   ]
-  /// Statements that walk a table in the order of its key and stop after so many rows; SQLite calls that a scan.
+  /// Statements that read a table in the order of its key up to a LIMIT; SQLite calls that a scan.
   static let bounded: [String] = [
     "SELECT event FROM event ORDER BY number DESC LIMIT ?1",
     "DELETE FROM event WHERE number IN (SELECT number FROM event ORDER BY number LIMIT 500)",
     "DELETE FROM session_change WHERE number IN (SELECT number FROM session_change ORDER BY number LIMIT 500)",
   ]
 
-  /// Everything that the store ever says.
+  /// Every statement that the store executes.
   static func statements<Database: SQLDatabase>(of make: () throws -> Database) async throws -> [String] {
     let book = StatementBook()
     for check in StoreConformance.all {
@@ -36,7 +36,7 @@ import Testing
     }
     let store = RecordingStore(try make(), in: book)
     try await Estate.fill(store)
-    // PostgreSQL records the latest moment within a second.
+    // PostgreSQL records the latest time to within a second.
     #expect(try await Estate.missing(in: store).allSatisfy { $0 == "latest moment" })
     _ = try await store.replaceFingerprint([1], with: [1], at: Estate.now)
     while try await store.prune(at: Estate.now + .seconds(40 * 86_400)) {}
@@ -62,8 +62,8 @@ import Testing
       let scans = plan.filter {
         $0.hasPrefix("SCAN") && !$0.contains("CONSTANT ROW") && !$0.contains("subquery") && !isBounded
       }
-      // The indexes have a row for each that is turned off, and for each in which nobody has proved anything, which are
-      // bounded; and no other.
+      // The indexes contain a row for each disabled counter, and for each flow in which nothing was proved. Both are
+      // bounded; no other full index scan is allowed.
       .filter { plan in
         plan != "SCAN audit_cursor" && plan != "SCAN unsent"
           && ![

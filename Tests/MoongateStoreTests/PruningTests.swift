@@ -6,7 +6,7 @@ import MoongateStore
 import MoongateTesting
 import Testing
 
-/// What pruning leaves, looked at row by row.
+/// What pruning leaves behind, row by row.
 @Suite struct PruningTests {
   private let now = ManualClock.start
 
@@ -28,7 +28,7 @@ import Testing
         == "dc_1235")
   }
 
-  /// Attack: junk requests, each refused with a line in the trail, until the lines of a sign-in are no longer kept.
+  /// Attack: junk requests, each refused with an event in the trail, push the events of a sign-in out.
   @Test func aFloodOfRefusalsTakesNoSecurityEventOutOfTheTrail() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
@@ -50,7 +50,7 @@ import Testing
         == 100_000)
   }
 
-  /// Rows of every table that a sign-in leaves behind go in time.
+  /// Rows that a sign-in leaves in any table are removed in time.
   @Test func nothingIsKeptForEver() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
@@ -65,7 +65,7 @@ import Testing
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM account") } == 20)
   }
 
-  /// Gateways write down their own moments: of two changes the second may be the older one by a little.
+  /// Gateways record their own times: of two changes, the second may be slightly older.
   @Test func changesOfSessionsKeepNumbersWithoutGaps() async throws {
     let folder = try ScratchFolder()
     let path = folder.path("moongate.db")
@@ -87,7 +87,7 @@ import Testing
     #expect(try await database.read { db in try Int.fetchAll(db, sql: "SELECT number FROM session_change") } == [5])
   }
 
-  /// Tries of processes that died, however many: no step looks at more of them than of any other table.
+  /// Attempts of processes that died, in any number: no step of pruning reads more of them than of any other table.
   @Test func abandonedTriesGoInSmallSteps() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
@@ -112,8 +112,8 @@ import Testing
     #expect(try await left() == 300)
   }
 
-  /// A transaction that holds the counter counts it in one statement and moves it in the next, at a moment that it was
-  /// given before it waited.
+  /// A transaction that has locked the counter counts the attempt in one statement and moves it in the next, with a
+  /// time that it was given before it waited for the lock.
   @Test func aTryThatLeftItsWindowJustNowIsLeftToItsCounter() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
@@ -129,8 +129,8 @@ import Testing
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM pending") } == 0)
   }
 
-  /// Flows are looked through in stretches, after the transaction that deletes the person: all of them, and theirs
-  /// alone are gone.
+  /// Flows are searched in batches after the transaction that deletes the user; all flows of the user are removed, and
+  /// no others.
   @Test func manyFlowsForgetThePersonEverywhere() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
@@ -145,7 +145,7 @@ import Testing
     let theirs = [1, 999, 1000, 1001, 2000, 2001, 2500]
     try await database.write { db in
       for number in 1...2500 {
-        // Numbers have gaps.
+        // The numbers have gaps.
         let place = number * (number < 1500 ? 1 : 7)
         let name = !theirs.contains(number) ? "ac_12" : number.isMultiple(of: 2) ? "ac_1" : "+919999999999"
         try db.execute(
@@ -161,7 +161,7 @@ import Testing
     #expect(try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM flow") } == left)
   }
 
-  /// The trail is looked through in stretches before the transaction that deletes the person, and its end in that
+  /// The trail is searched in batches before the transaction that deletes the user, and its latest part within that
   /// transaction.
   @Test func aLongTrailForgetsThePersonEverywhere() async throws {
     let folder = try ScratchFolder()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// Reads beside a writer.
+/// Reads that run beside a writer.
 @Suite struct ReadersTests {
   private let folder: ScratchFolder
   private let writer: DatabaseQueue
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  /// Attack: a session that ends between two statements of one read.
+  /// Attack: a session ends between two statements of one read.
   @Test func aReadIsOfOneMoment() throws {
     try readers.read { db in
       #expect(try Self.count(db) == 0)

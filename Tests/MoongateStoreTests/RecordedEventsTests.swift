@@ -4,9 +4,9 @@ import MoongateTesting
 import Synchronization
 import Testing
 
-/// What tells the log which lines of the audit trail are stored.
+/// Subscriptions that tell the log which events of the audit trail are stored.
 @Suite struct RecordedEventsTests {
-  /// Each telling cost more than the one before, and the stack overflowed at last.
+  /// Regression: each notification cost more stack than the one before, until it overflowed.
   @Test func manyTellingsCostNoStack() {
     let recorded = SQLStoreMemory().recorded
     let heard = Atomic<Int>(0)

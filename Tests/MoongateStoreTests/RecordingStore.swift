@@ -3,7 +3,7 @@ import Synchronization
 
 @testable import MoongateStore
 
-/// A store that writes down each statement that it carries out.
+/// A store that records each statement that it executes.
 struct RecordingStore<Base: SQLDatabase>: SQLStore {
   let database: RecordingDatabase<Base>
   let memory = SQLStoreMemory()

@@ -3,7 +3,7 @@ import MoongateStore
 import MoongateTesting
 import Testing
 
-/// The store does what every store must, in memory and in a file.
+/// The conformance checks on SQLite, in memory and in a file.
 @Suite struct SQLiteConformanceTests {
   @Test(arguments: StoreConformance.all) func inMemory(_ check: StoreConformance) async throws {
     try await check.run(on: try SQLiteStore.memory())

@@ -5,9 +5,9 @@ import Testing
 
 @testable import MoongateStore
 
-/// The steps of the schema: what has shipped stays as it is, and what is written down beside it agrees.
+/// The steps of the schema: shipped steps never change, and the lists kept beside them agree with it.
 @Suite struct SchemaTests {
-  /// A step that ran somewhere is never run there again: changed, it would mean two schemas of one number.
+  /// A shipped step is never run again: changing it would result in two schemas with the same number.
   @Test(arguments: [(0, "6a49309c3d9932fdcb0196d53b867290c39424c4d950bf44f78ae66c529f831f")])
   func whatHasShippedForSQLiteStays(step: Int, digest: String) {
     let hash = TokenHash(of: Schema.steps(after: step, .sqlite)[0].utf8).bytes
@@ -32,7 +32,7 @@ import Testing
     #expect(try await store.latestMoment() == Timestamp(milliseconds: 5))
   }
 
-  /// What copies and checks a store reads tables by this list.
+  /// Copies and checks of a store read tables by this list.
   @Test func theListOfTablesIsTheSchemas() async throws {
     let store = try DatabaseQueue()
     try await store.write { db in for step in Schema.steps(after: 0, .sqlite) { try db.execute(sql: step) } }
@@ -56,7 +56,8 @@ import Testing
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [1])
     let now = ManualClock.start
     #expect(try await store.replaceFingerprint([3], with: [2], at: now) == .notTheirs)
-    // Attack: who guesses while a gateway counts by the old key, and another by the new one, has his tries twice.
+    // Attack: somebody guesses while one gateway counts by the old key and another by the new one, and has twice the
+    // attempts.
     let node = ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: now)
     _ = try await store.beat(node)
     #expect(try await store.replaceFingerprint([1], with: [2], at: now + .milliseconds(14_999)) == .served([node]))

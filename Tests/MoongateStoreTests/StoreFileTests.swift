@@ -6,7 +6,7 @@ import MoongateStore
 import MoongateTesting
 import Testing
 
-/// The file: who may read it, and which one is refused with which words.
+/// The database file: its permissions, and the messages with which a file is refused.
 @Suite struct StoreFileTests {
   let folder: ScratchFolder
   var path: String { folder.path("data/deep/moongate.db") }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// What `/metrics` tells of a store.
+/// What `/metrics` reports about a store.
 @Suite struct StoreGaugesTests {
   private func value(_ name: String, _ families: [MetricFamily], _ label: String? = nil) -> Double? {
     families.first { $0.name == name }?.samples.first { sample in
@@ -33,26 +33,26 @@ import Testing
     let transactions = try #require(families.first { $0.name == "moongate_store_transaction_seconds" })
     let counts = transactions.samples.filter { $0.suffix == "_count" }
     #expect(counts.count == 2 && counts.allSatisfy { $0.value > 0 })
-    // Attack on ourselves: many who scrape would keep the store counting. It looks again after a while.
+    // Attack on ourselves: many scrapers would keep the store counting. It counts again after an interval.
     clock.advance(by: .seconds(86_400 * 3650))
     #expect(value("moongate_sessions", await gauges.families()) == sessions)
     passed.withLock { $0 = .seconds(15) }
     #expect(value("moongate_sessions", await gauges.families()) == 0)
-    // A store that is closed tells nothing of what it holds, and what was counted stays.
+    // A closed store reports no contents, and earlier counts remain.
     try store.close()
     passed.withLock { $0 = .seconds(30) }
     let closed = await gauges.families()
     #expect(value("moongate_sessions", closed) == nil && (value("moongate_store_faults_total", closed) ?? 0) > 0)
   }
 
-  /// Attack on ourselves: a store of millions of sessions, which takes seconds to count them, counts all the time.
+  /// Attack on ourselves: a store with millions of sessions, which takes seconds to count them, counts all the time.
   @Test func whatTakesLongIsCountedSeldom() async throws {
     let folder = try ScratchFolder()
     let path = folder.path("moongate.db")
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
     try await Estate.fill(store)
     let clock = ManualClock()
-    // Each look at the time is two seconds later, so the count takes two.
+    // Each reading of the clock is two seconds later, so the count takes two seconds.
     let passed = Mutex<Duration>(.zero)
     let start = ContinuousClock.now
     let gauges = StoreGauges(

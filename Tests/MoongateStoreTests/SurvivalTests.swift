@@ -5,7 +5,7 @@ import MoongateStore
 import MoongateTesting
 import Testing
 
-/// Killed by SIGKILL at any point, the store has everything that it acknowledged.
+/// Killed by SIGKILL at any point, the store still has everything that it acknowledged.
 @Suite(.serialized) struct SurvivalTests {
   @Test func nothingAcknowledgedIsLost() async throws {
     let folder = try ScratchFolder()
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  /// Starts a writer and kills it some instructions after so many lines.
+  /// Starts a writer and kills it some instructions after it has printed this many lines.
   /// - Returns: the rounds that it has acknowledged.
   private func kill(after lines: Int, spinning: UInt32, path: String, first: Int) throws -> [Int] {
     let writer = Process()

@@ -1,16 +1,16 @@
 import MoongateSDK
 
 extension AccountRules {
-  /// Whether anything has to be evaluated for a session.
+  /// Whether accounts.lua defines any groups or claims.
   package var definesEntitlements: Bool { !groups.isEmpty || !claims.isEmpty }
 
-  /// The entitlements of a session, evaluated now.
+  /// Evaluates the groups and claims of a session.
   ///
-  /// They depend on the account and on what the session has passed, and on no clock: `f.now` is the moment of the
-  /// session's last proof. So all event loops and nodes find the same ones, and a change of any of those facts is what
-  /// evaluates them again.
-  /// - Throws: `PolicyFault` where any function cannot be run to its end. Attack: a function that fails must not take a
-  ///   group away in silence, because services may refuse by a group ("banned") as well as allow by one.
+  /// They depend on the account and on what the session has passed, not on the current time: `f.now` is the time of the
+  /// session's last proof. All event loops and nodes therefore compute the same result, and it is recomputed only if
+  /// one of those facts changes.
+  /// - Throws: `PolicyFault` if any function fails. Attack: a function that fails must not silently remove a group,
+  ///   because services may refuse by a group ("banned") as well as allow by one.
   package func entitlements(
     of snapshot: SessionSnapshot, in generation: any PolicyGeneration,
     by evaluator: () throws(PolicyFault) -> any PolicyEvaluator
@@ -18,7 +18,7 @@ extension AccountRules {
     throws(PolicyFault) -> Entitlements
   {
     guard definesEntitlements else { return .none }
-    // A service token is nobody: what it has is what it was given.
+    // A service token has no account, only the groups that it was given.
     if let token = snapshot.token, token.owner == nil { return entitlements(ofGroups: token.groups) }
     var found: [GroupName] = []
     var claims: [String: ClaimValue] = [:]
@@ -35,7 +35,7 @@ extension AccountRules {
     return Entitlements(groups: found, claims: claims)
   }
 
-  /// Why operators cannot add members to the group; nil where they can.
+  /// Why operators cannot add members to the group; nil if they can.
   package func problem(ofAddingTo group: GroupName) -> String? {
     switch groups[group] {
     case .members: nil
@@ -46,15 +46,15 @@ extension AccountRules {
 
   /// The entitlements of a requester with a fixed list of groups, such as a token.
   ///
-  /// Attack: a group is taken out of accounts.lua, and what was given that group before keeps it. Names that are not
-  /// defined count for nothing.
+  /// Attack: a group is removed from accounts.lua, and tokens that were given that group keep it. Undefined names are
+  /// therefore ignored.
   package func entitlements(ofGroups names: some Sequence<GroupName>) -> Entitlements {
     Entitlements(groups: names.filter { groups[$0] != nil })
   }
 }
 
 extension SessionSnapshot {
-  /// What functions of `groups` and `claims` are told: verified identifiers only.
+  /// The facts for the functions of `groups` and `claims`. Only verified identifiers are included.
   ///
   /// Attack: an account claims `ceo@example.com` without having verified it. `f.email.address` is nil for it here.
   package func entitlementFacts(in generation: any PolicyGeneration) -> Facts {
@@ -66,7 +66,7 @@ extension SessionSnapshot {
     return facts
   }
 
-  /// `f.session`, without groups and claims.
+  /// `f.session`, without groups and claims by default.
   package func sessionFacts(at now: Timestamp, _ entitlements: Entitlements = .none) -> SessionFacts {
     var passed: [ProviderName: Timestamp] = [:]
     for step in session.passed { passed[step.provider] = max(step.at, passed[step.provider] ?? step.at) }

@@ -1,7 +1,7 @@
-/// A person who is signed in and may not have what they asked for.
+/// A signed-in user who was refused access to a page.
 package struct RefusedVisitor: Sendable {
   package let account: Account
-  /// The absolute address that they asked for; nil where nothing leads back to it, as to what a form was sent to.
+  /// The absolute address of the request; nil if the user cannot be sent back to it, such as the target of a form.
   package let address: String?
 
   package init(account: Account, address: String?) {

@@ -1,23 +1,23 @@
 import MoongateSDK
 
-/// What a route says of a request. How the client is told (a page, a problem document) is the data path's to say.
+/// The decision of a route about a request. The data path decides how the client is told (page or problem document).
 package enum RouteVerdict: Sendable, Hashable {
   case pass
-  /// Nobody is signed in.
+  /// The request has no live session.
   case noSession
   case emailNotVerified
-  /// The requester is in none of the required groups. No step leads out of this.
+  /// The requester is in none of the required groups. No step can change that.
   case notInGroup(GroupRequirement)
-  /// The provider is to be passed, or passed again.
+  /// The provider must be passed, or passed again.
   case needs(ProviderName)
-  /// `decide` refused, with its reason.
+  /// `decide` refused, with this reason.
   case denied(String)
-  /// `decide` could not be run to its end.
+  /// `decide` failed.
   case failed(PolicyFault)
 }
 
 extension RouteVerdict {
-  /// Whether the session does not do, for what it has passed or for what `decide` makes of it.
+  /// Whether the route refuses this session because of what it has passed or because of `decide`.
   package var isRefusal: Bool {
     switch self {
     case .pass, .noSession, .failed: false
@@ -27,23 +27,24 @@ extension RouteVerdict {
 }
 
 extension Route {
-  /// Judges a request: a live session first, then the groups, then the rest of `require`, then `decide`. The data path
-  /// and the cases of tests/ both go by it.
+  /// Decides about a request. Checks a live session first, then the groups, then the rest of `require`, then `decide`.
+  /// Used by the data path and by the cases in tests/.
   ///
-  /// Groups come before steps: a person who is in none of them is not asked for a passcode first, only to be refused
-  /// after it.
+  /// Groups are checked before steps, so that a user who is in none of them is not asked for a passcode before being
+  /// refused.
   /// - Parameters:
-  ///   - session: alive at the moment.
-  ///   - entitlements: of the session; a failure refuses every route that is not open to all, since services are told
-  ///     the groups as well.
-  ///   - decide: runs the function; asked only where all else holds.
+  ///   - session: a live session, if any.
+  ///   - entitlements: the session's entitlements. A failure refuses every route that is not open, because services
+  ///     receive the groups as well.
+  ///   - decide: runs the function. Called only if all other checks pass.
   package func verdict(
     _ session: SessionSnapshot?, _ entitlements: Result<Entitlements, PolicyFault>, at now: Timestamp,
     decide ask: (_ function: FunctionName, _ session: SessionSnapshot, _ entitlements: Entitlements) -> Verdict
   ) -> RouteVerdict {
     if isOpen { return .pass }
     guard let session else { return .noSession }
-    // Attack: a token on a route for people. The data path does not look it up there; this holds even if it did.
+    // Attack: a token on a route for users. The data path does not look tokens up there; this check holds even if it
+    // did.
     if let token = session.token, tokens?.admits(token) != true { return .noSession }
     let known: Entitlements
     switch entitlements {
@@ -56,14 +57,14 @@ extension Route {
     switch ask(decide, session, known) {
     case .allow: return .pass
     case .deny(let reason): return .denied(reason)
-    // It holds until the session has passed that provider.
+    // Required until the session has passed that provider.
     case .requireAlso(let provider):
       return session.session.passed.contains { $0.provider == provider } ? .pass : .needs(provider)
     case .fault(let fault): return .failed(fault)
     }
   }
 
-  /// The flow in which someone who is signed in passes what is missing.
+  /// The flow in which a signed-in user passes what is missing.
   package var stepUpFlow: String { flow == "login" ? "step_up" : flow }
 }
 
@@ -75,7 +76,7 @@ extension Requirement {
       guard let at = session.session.passed.last(where: { $0.provider == provider })?.at else {
         return .needs(provider)
       }
-      // Half-open, as all times: passed at t and good for 5 minutes is good until just before t + 5 min.
+      // Half-open, as all times: a step passed at t and valid for 5 minutes is valid until just before t + 5 min.
       if let within, now >= at + within { return .needs(provider) }
       return nil
     }
@@ -83,7 +84,7 @@ extension Requirement {
 }
 
 extension SessionSnapshot {
-  /// What `decide` is told.
+  /// The facts for `decide`.
   package func facts(
     of request: RequestFacts, by client: ClientFacts, _ entitlements: Entitlements, at now: Timestamp,
     clockIsSuspect: Bool

@@ -1,25 +1,25 @@
 import MoongateSDK
 
-/// A person, as the store keeps them.
+/// A user account as it is stored.
 package struct Account: Sendable, Equatable, Codable {
-  /// `ac_` and 128 bits of randomness in base64url.
+  /// `ac_` followed by 128 random bits in base64url.
   package let id: String
   package var firstName: String?
   package var lastName: String?
   package let createdAt: Timestamp
   package var lastSeenAt: Timestamp
-  /// Locked by an operator: no session lives, none begins.
+  /// Whether an operator has locked the account. A locked account has no live sessions and cannot sign in.
   package var isLocked: Bool
   package var identifiers: [HeldIdentifier]
-  /// Which providers have a credential for it: `pin`, `password`.
+  /// The providers that have a credential for the account, such as `pin` or `password`.
   package var credentials: Set<ProviderName>
-  /// Counts the changes after which nothing that was proved before is believed: a reset, a changed or removed
-  /// identifier, password or factor, a lock or disabling by an operator, and signing out everywhere. A flow completes
-  /// only under the epoch in which its account became known.
+  /// A counter that increases with every change that invalidates earlier proofs: a reset, a changed or removed
+  /// identifier, password or factor, a lock or disabling by an operator, and signing out everywhere. A flow can only
+  /// complete in the epoch in which it identified the account.
   package var epoch: Int
-  /// The language of messages to it (BCP 47); nil: none is known.
+  /// The language of messages to the account, as a BCP 47 tag; nil if unknown.
   package var language: String?
-  /// The groups that an operator added it to, defined in accounts.lua or not.
+  /// The groups that an operator added the account to. accounts.lua may not define all of them.
   package var groups: Set<GroupName>
 
   package init(
@@ -41,17 +41,17 @@ package struct Account: Sendable, Equatable, Codable {
     self.groups = groups
   }
 
-  /// The identifier of a kind: the verified one where there is one.
+  /// The account's identifier of a kind. Prefers a verified one.
   package func identifier(_ kind: IdentifierKind) -> HeldIdentifier? {
     identifiers.first { $0.identifier.kind == kind && $0.verifiedAt != nil }
       ?? identifiers.first { $0.identifier.kind == kind }
   }
 }
 
-/// An account as it was when it became known to a flow.
+/// An account at the time at which a flow identified it.
 package struct AccountVersion: Sendable, Equatable, Codable {
   package let id: String
-  /// `Account.epoch` at that moment.
+  /// The value of `Account.epoch` at that time.
   package let epoch: Int
 
   package init(id: String, epoch: Int) {
@@ -62,7 +62,7 @@ package struct AccountVersion: Sendable, Equatable, Codable {
   package init(_ account: Account) { self.init(id: account.id, epoch: account.epoch) }
 }
 
-/// An identifier of an account. Only a verified one opens it, and only one account can hold it verified.
+/// An identifier of an account. Only a verified one can be used to sign in, and only one account can hold it verified.
 package struct HeldIdentifier: Sendable, Equatable, Codable {
   package var identifier: Identifier
   package var verifiedAt: Timestamp?

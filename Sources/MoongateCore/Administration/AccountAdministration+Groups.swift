@@ -1,44 +1,44 @@
 import MoongateSDK
 
-// The members of groups, by `moongate group` and by the admin listener.
+// Manages the members of groups, for `moongate group` and the admin listener.
 
 extension AccountAdministration {
-  /// One group as operators see it.
+  /// A group as operators see it.
   package struct GroupSummary: Sendable, Equatable {
-    /// How accounts.lua defines a group.
+    /// How accounts.lua defines the group.
     package enum Kind: String, Sendable {
       /// `members()`.
       case members
       /// By a function.
       case computed
-      /// Not at all (any more): its members are kept, and count for nothing.
+      /// Not defined, or not any more. Its members are kept but have no effect.
       case undefined
     }
 
     package let name: GroupName
     package let kind: Kind
-    /// How many accounts an operator added; nil for a computed group.
+    /// How many accounts operators have added; nil for a computed group.
     package let members: Int?
   }
 
-  /// Who is meant by a text, where an operator is about to give somebody rights.
+  /// The account that a text refers to when an operator is about to grant rights.
   package enum Holder: Sendable {
     case account(Account)
-    /// Accounts claim the number or address, and none has verified it.
+    /// Accounts claim the number or address, but none has verified it.
     case claimedOnly(accounts: [String])
     case unknown
   }
 
-  /// What came of a change of a membership.
+  /// The result of changing a membership.
   package enum MembershipChange: Sendable, Equatable {
     case changed
-    /// It was so already.
+    /// The membership was already as requested.
     case unchanged
-    /// There is no such account.
+    /// The account does not exist.
     case unknown
   }
 
-  /// All groups that accounts.lua defines or that have members, by name.
+  /// All groups that accounts.lua defines or that have members, sorted by name.
   package func groups(of rules: AccountRules) async throws(StoreFault) -> [GroupSummary] {
     let counts = try await store.groupCounts()
     return Set(counts.keys).union(rules.groups.keys).sorted().map { name in
@@ -50,7 +50,7 @@ extension AccountAdministration {
     }
   }
 
-  /// The members of a group with their accounts, in the order of their ids.
+  /// The members of a group with their accounts, sorted by account ID.
   package func members(
     of group: GroupName, after id: String? = nil, limit: Int
   ) async throws(StoreFault) -> [(member: GroupMember, account: Account)] {
@@ -61,10 +61,10 @@ extension AccountAdministration {
     return found
   }
 
-  /// The account that a text names: by its id, or by a number or an address that it has verified.
+  /// The account that a text refers to: by its ID, or by a number or an address that it has verified.
   ///
-  /// Attack: somebody registers with `asha@example.com` before Asha does, verifies nothing, and waits for the operator
-  /// to add that address to a group. An address that is only claimed names nobody here.
+  /// Attack: someone registers with `asha@example.com` before Asha does, verifies nothing, and waits for the operator
+  /// to add that address to a group. An address that is only claimed therefore refers to no account here.
   package func holder(named text: String, region: String) async throws(StoreFault) -> Holder {
     let found = try await accounts(named: text, region: region)
     guard !found.isEmpty else { return .unknown }

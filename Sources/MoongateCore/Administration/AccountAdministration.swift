@@ -1,14 +1,14 @@
 import MoongateSDK
 
-/// What an operator does to accounts: by `moongate account` and by the admin listener alike. Each deed is one
-/// transaction with its line in the audit trail, and is seen by every process of the store within a second.
+/// An operator's operations on accounts, for `moongate account` and the admin listener. Each operation is one
+/// transaction together with its audit event, and takes effect in every process that uses the store within a second.
 package struct AccountAdministration: Sendable {
   let store: any Store
   let providers: ProviderRegistry
   let keys: KeyRing
   let clock: any GatewayClock
   let random: any RandomSource
-  /// Who acts.
+  /// The operator.
   private var actor: OperatorIdentity?
 
   package init(
@@ -21,25 +21,25 @@ package struct AccountAdministration: Sendable {
     self.random = random
   }
 
-  /// The same, with what it does told to be an operator's.
+  /// A copy that records its operations as this operator's.
   package func acting(as identity: OperatorIdentity) -> AccountAdministration {
     var desk = self
     desk.actor = identity
     return desk
   }
 
-  // MARK: looking
+  // MARK: Queries
 
-  /// Accounts by their ids.
+  /// Accounts in the order of their IDs.
   /// - Parameters:
-  ///   - id: the last one that was told; nil: from the first.
-  ///   - limit: at most so many, 1 or more.
+  ///   - id: the last ID of the previous page; nil for the first page.
+  ///   - limit: the maximum number, 1 or more.
   package func accounts(after id: String? = nil, limit: Int) async throws(StoreFault) -> [Account] {
     try await store.accounts(after: id, limit: limit)
   }
 
-  /// The accounts that a text names: by id, or by a number or an address in any spelling, whether proved or only
-  /// claimed; the one that holds it verified first.
+  /// The accounts that a text refers to: by ID, or by a number or an address in any spelling, verified or only claimed.
+  /// The account that has verified it comes first.
   /// - Parameter region: ISO 3166-1 alpha-2, for numbers without `+`.
   package func accounts(named text: String, region: String) async throws(StoreFault) -> [Account] {
     if let account = try await store.account(text) { return [account] }
@@ -51,13 +51,13 @@ package struct AccountAdministration: Sendable {
     return found
   }
 
-  /// An account's sessions, newest first, dead ones left out.
+  /// The live sessions of an account, newest first.
   package func sessions(of account: String) async throws(StoreFault) -> [Session] {
     let now = clock.now()
     return try await store.sessions(of: account).filter { now < $0.deadline }
   }
 
-  /// What a text may name, in its one spelling.
+  /// The identifiers that a text may refer to, in canonical form.
   package func identifiers(named text: String, region: String) -> [Identifier] {
     if let address = EmailAddress(text) { return [Identifier(address)] }
     return providers.all.compactMap { $0 as? any CodeProvider }.compactMap { provider in
@@ -67,27 +67,27 @@ package struct AccountAdministration: Sendable {
     } + [Identifier(kind: .federated, value: text, display: text)]
   }
 
-  // MARK: deeds
+  // MARK: Operations
 
-  /// What came of a deed.
+  /// The result of an operation.
   package enum Outcome: Sendable, Equatable {
     case done
-    /// There is no such account.
+    /// The account does not exist.
     case unknown
   }
 
-  /// Locks the account: its sessions end, and nobody signs in to it until it is unlocked.
+  /// Locks the account: its sessions end, and it cannot sign in until it is unlocked.
   package func lock(_ account: String) async throws(StoreFault) -> Outcome {
     try await apply([.setLocked(account: account, true), .raiseEpoch(account: account)], .accountLocked, account)
   }
 
-  /// Lets people sign in again.
+  /// Lets the account sign in again.
   package func unlock(_ account: String) async throws(StoreFault) -> Outcome {
     try await apply([.setLocked(account: account, false)], .accountUnlocked, account)
   }
 
-  /// For an account that somebody else got into: locks it and forgets its PIN, its password and whatever else its
-  /// providers keep, so that after an unlocking only a code to what it holds opens it.
+  /// For a compromised account: locks it and deletes its PIN, its password and all other records of its providers.
+  /// After unlocking, it can only be opened by a code to one of its identifiers.
   package func disable(_ account: String) async throws(StoreFault) -> Outcome {
     guard let found = try await store.account(account) else { return .unknown }
     let forgotten = found.credentials.sorted().map { Change.putProviderRecord(account: account, $0, sealed: nil) }
@@ -95,14 +95,14 @@ package struct AccountAdministration: Sendable {
       [.setLocked(account: account, true), .raiseEpoch(account: account)] + forgotten, .accountDisabled, account)
   }
 
-  /// Ends its sessions; signing in stays as it is.
+  /// Ends the account's sessions. Signing in remains possible.
   package func endSessions(of account: String) async throws(StoreFault) -> Outcome {
     guard try await store.account(account) != nil else { return .unknown }
     return try await apply(
       [.endSessions(account: account, except: nil), .raiseEpoch(account: account)], .sessionEnded, account)
   }
 
-  /// Removes the account and all that tells of the person (`AccountDeletion`).
+  /// Deletes the account and everything stored about the user (`AccountDeletion`).
   package func delete(_ account: String) async throws(StoreFault) -> Outcome {
     guard let found = try await store.account(account) else { return .unknown }
     let deletion = AccountDeletion(store: store, keys: keys, random: random, detail: actor?.detail ?? [:])
@@ -119,19 +119,19 @@ package struct AccountAdministration: Sendable {
     }
   }
 
-  /// A line of the audit trail about what the operator does.
+  /// An audit event about an operator's operation.
   func event(_ kind: AuditEvent.Kind, _ account: String?, at now: Timestamp) -> AuditEvent {
     AuditEvent(
       id: DecisionID(from: random), at: now, kind: kind, account: account, address: actor?.address,
       detail: actor?.detail ?? [:])
   }
 
-  // MARK: locks of limits
+  // MARK: Locks of limits
 
-  /// The locks that stand.
+  /// All active locks.
   package func locks() async throws(StoreFault) -> [LockRecord] { try await store.locks(at: clock.now()) }
 
-  /// Ends a lock, or turns on again what a limit turned off.
+  /// Ends a lock, or re-enables what a limit has disabled.
   package func clearLock(_ id: String) async throws(StoreFault) -> Outcome {
     let now = clock.now()
     guard try await store.liftLock(id, at: now) else { return .unknown }
@@ -142,11 +142,11 @@ package struct AccountAdministration: Sendable {
   }
 }
 
-// MARK: - Moving people in and out
+// MARK: - Import and export
 
 extension AccountAdministration {
-  /// Stores accounts, all of them or none.
-  /// - Returns: nil where all are in; else the index of the first that someone else's account is in the way of.
+  /// Stores all the accounts in one transaction.
+  /// - Returns: nil on success, otherwise the index of the first account that conflicts with an existing one.
   package func add(_ accounts: [ImportedAccount]) async throws(StoreFault) -> Int? {
     let now = clock.now()
     var changes: [Change] = []
@@ -190,7 +190,7 @@ extension AccountAdministration {
     }
   }
 
-  /// All that providers keep for the account.
+  /// All the records that providers store for the account.
   package func records(of account: Account) async throws(StoreFault) -> ExportedRecords {
     var records: [ProviderName: ProviderRecord] = [:]
     for provider in account.credentials { records[provider] = try await record(of: account.id, for: provider) }
@@ -207,18 +207,18 @@ extension AccountAdministration {
     return record
   }
 
-  /// The compiled-in providers and instances that take hashes from elsewhere.
+  /// The compiled-in providers and instances that can import hashes.
   package var importers: [any SecretImporting] { providers.all.compactMap { $0 as? any SecretImporting } }
 
-  /// The hash that a provider keeps of the account; nil where it keeps none, or something else.
+  /// The hash that a provider stores for the account; nil if it stores none or something else.
   package func hash(of account: String, for importer: any SecretImporting) async throws(StoreFault) -> String? {
     try await record(of: account, for: importer.descriptor.name).flatMap { importer.hash(exporting: $0.bytes) }
   }
 }
 
-/// An account that comes from elsewhere, read and judged.
+/// A validated account to import.
 package struct ImportedAccount: Sendable {
-  /// One of its names.
+  /// An identifier of the account.
   package struct Name: Sendable {
     package let identifier: Identifier
     package let isVerified: Bool
@@ -229,18 +229,19 @@ package struct ImportedAccount: Sendable {
     }
   }
 
-  /// Of an account that was exported; nil: a new one.
+  /// The ID of an exported account; nil for a new one.
   package var id: String?
   package var identifiers: [Name]
   package var firstName: String?
   package var lastName: String?
   package var createdAt: Timestamp?
-  /// nil: not since it was made. A policy may take a number for a recycled one whose owner was away for long.
+  /// nil: never since it was created. A policy may treat the number of an account that was unused for long as recycled.
   package var lastSeenAt: Timestamp?
   package var isLocked: Bool
   /// The groups that an operator added it to.
   package var groups: Set<GroupName> = []
-  /// What its providers keep of it: made by the provider of a hash, or kept in the gateway that exported it.
+  /// The records of its providers: created by the provider that imports a hash, or taken from the gateway that exported
+  /// the account.
   package var records: [ProviderName: ProviderRecord]
 
   package init(

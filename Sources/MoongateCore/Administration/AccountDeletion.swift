@@ -1,25 +1,25 @@
 import MoongateSDK
 
-/// How an account is removed, by an operator or by the person themselves.
+/// Deletes an account, for an operator or for the user.
 ///
-/// What goes: the account, identifiers, names, records, sessions and flows under way. Lines of the audit trail stay
-/// without account, identifier, address and facts. Counters and timers are rows of keyed hashes that name nobody; they
-/// stay until they expire, since to be deleted must not be a way out of a lock. What failed attempts say of the person,
-/// so that an operator knows whose lock it is, goes.
+/// Deleted are the account, its identifiers, names, records and sessions, and its running flows. Audit events stay,
+/// without account, identifier, address and facts. Counters and timers are rows with keyed hashes that cannot be linked
+/// to a person; they stay until they expire, so that deleting an account does not escape a lock. The details of failed
+/// attempts, which tell operators whose lock it is, are deleted.
 struct AccountDeletion: Sendable {
   let store: any Store
   let keys: KeyRing
   let random: any RandomSource
-  /// Who does it, where an operator does.
+  /// The operator's details, if an operator deletes the account.
   var detail: [String: String] = [:]
 
-  /// Removes the account.
-  /// - Returns: false where it is gone already.
+  /// Deletes the account.
+  /// - Returns: false if it no longer exists.
   func delete(_ account: Account, at now: Timestamp) async throws(StoreFault) -> Bool {
     var traces = [keys.accountTrace(account.id)]
     for held in account.identifiers {
-      // Attack: an account that claims the address of another is deleted by whoever made it, and with it every line
-      // about the other's address that the audit trail has, such as those of an attack on it.
+      // Attack: the owner of an account that claims another user's address deletes that account, and with it every
+      // audit event about the other's address, such as those of an attack on it.
       if held.verifiedAt == nil,
         try await store.accounts(naming: held.identifier).contains(where: { $0.id != account.id })
       {

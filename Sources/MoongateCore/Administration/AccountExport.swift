@@ -1,30 +1,30 @@
 import MoongateSDK
 
-/// Everything that the gateway stores about a person, for themselves: no token, no hash, no code, no key.
+/// Everything that the gateway stores about a user, for that user. Contains no tokens, hashes, codes or keys.
 ///
-/// Not in it: flows under way, which are forgotten within their lifetime, and counters, whose keys name nobody. Devices
-/// are not stored: a device carries its own token.
+/// Not included: running flows, which expire soon, and counters, whose keys cannot be linked to a person. Devices are
+/// not stored; each device holds its own token.
 package struct AccountExport: Sendable, Equatable {
   package let account: Account
-  /// What providers keep for the account, by name.
+  /// What providers store for the account, by name.
   package let factors: [StoredFactor]
   /// The groups that an operator added the account to.
   package let groups: [GroupMember]
   /// Newest first.
   package let sessions: [Session]
-  /// The tokens that the person has made for programs, without their secrets.
+  /// The user's personal access tokens, without their secrets.
   package let tokens: [AccessToken]
-  /// What happened to the account, newest first, as far back as the audit trail goes; at most `mostEvents`.
+  /// The account's audit events, newest first, at most `mostEvents`.
   package let events: [AuditEvent]
 
   package static let mostEvents = 10_000
 }
 
 extension AccountExport {
-  /// Reads everything that is stored about the account's person.
+  /// Reads everything that is stored about the account's user.
   /// - Parameters:
-  ///   - keys: by which the audit trail names the account's identifiers.
-  ///   - now: sessions that have ended by then are left out.
+  ///   - keys: the keys by which the audit trail refers to the account's identifiers.
+  ///   - now: sessions that have ended by this time are left out.
   init(of account: Account, in store: any Store, keys: KeyRing, at now: Timestamp) async throws(StoreFault) {
     let traces = account.identifiers.filter { $0.verifiedAt != nil }.map { keys.logHash($0.identifier.value) }
     self.init(

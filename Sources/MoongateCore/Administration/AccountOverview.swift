@@ -1,26 +1,26 @@
 import MoongateSDK
 
-/// What an operator wants to know of a person at a glance.
+/// A summary of an account for operators.
 package struct AccountOverview: Sendable {
   package let account: Account
-  /// The locks of limits that stand.
+  /// The account's active locks.
   package let locks: [NamedLock]
-  /// What providers keep for the account, without what it is.
+  /// What providers store for the account, without the secrets.
   package let factors: [StoredFactor]
-  /// The devices that are signed in: its sessions, newest first. (A device that is known and signed out carries its own
-  /// token, and is stored nowhere.)
+  /// The signed-in devices: the sessions, newest first. (A known device that is signed out holds its own token and is
+  /// not stored.)
   package let devices: [Session]
-  /// The tokens that the person has made for programs, without their secrets.
+  /// The user's personal access tokens, without their secrets.
   package let tokens: [AccessToken]
   /// The last sign-ins, newest first.
   package let signIns: [AuditEvent]
 
-  /// So many sign-ins are told.
+  /// The number of sign-ins included.
   package static let signInsTold = 5
 }
 
 extension AccountAdministration {
-  /// All that is known of an account.
+  /// The summary of an account.
   package func overview(of account: Account, in generation: any PolicyGeneration) async throws(StoreFault)
     -> AccountOverview
   {
@@ -33,10 +33,10 @@ extension AccountAdministration {
       signIns: try await store.events(matching: filter, limit: AccountOverview.signInsTold))
   }
 
-  /// Whom a text names in the audit trail: accounts, and identifiers that nobody has.
+  /// The accounts and unowned identifiers that a text may refer to in the audit trail.
   package func people(named text: String, region: String) async throws(StoreFault) -> AuditFilter.People {
     var people = AuditFilter.People(traces: traces(named: text, region: region))
-    // The id of an account that is gone still finds the line that says so.
+    // The ID of a deleted account still finds the event of its deletion.
     if text.hasPrefix("ac_") { people.accounts.insert(text) }
     for account in try await accounts(named: text, region: region) {
       people.accounts.insert(account.id)
@@ -46,18 +46,18 @@ extension AccountAdministration {
     return people
   }
 
-  /// The forms in which the audit trail names identifiers that a text may mean.
+  /// The keyed hashes of the identifiers that a text may refer to.
   package func traces(named text: String, region: String) -> Set<String> {
     Set(identifiers(named: text, region: region).map { keys.logHash($0.value) })
   }
 
-  /// The events that a filter asks for, newest first.
+  /// The events that match a filter, newest first.
   package func events(matching filter: AuditFilter, limit: Int) async throws(StoreFault) -> [AuditEvent] {
     try await store.events(matching: filter, limit: limit)
   }
 
-  /// Everything that is stored about a person. That it was given out is told in the audit trail.
-  /// - Returns: nil where there is no such account.
+  /// Exports everything that is stored about a user, and records the export in the audit trail.
+  /// - Returns: nil if the account does not exist.
   package func export(_ id: String) async throws(StoreFault) -> AccountExport? {
     guard let account = try await store.account(id) else { return nil }
     let now = clock.now()

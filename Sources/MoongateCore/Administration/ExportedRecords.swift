@@ -2,17 +2,17 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// All that providers keep for one account, on its way to another gateway: sealed in one piece, and bound to the
-/// account as it was exported.
+/// All records that providers store for one account, for export to another gateway: sealed in one piece, and bound to
+/// the account as it was exported.
 ///
 /// Attack: a line of an export with another identifier in it, with the records of another account, or with the record
-/// of a second factor taken out. None of them opens.
+/// of a second factor removed. None of them can be opened.
 package struct ExportedRecords: Sendable, Equatable {
   package let records: [ProviderName: ProviderRecord]
 
   package init(records: [ProviderName: ProviderRecord]) { self.records = records }
 
-  /// The account that records belong to, as far as its export says it.
+  /// The account that the records belong to, as the export describes it.
   package struct Owner: Sendable {
     fileprivate let digest: String
 
@@ -23,7 +23,7 @@ package struct ExportedRecords: Sendable, Equatable {
         + identifiers.flatMap { [$0.0.kind.rawValue, $0.0.value, $0.isVerified ? "verified" : "claimed"] }
       var bytes: [UInt8] = []
       for part in parts {
-        // Each part with its length before it: no two accounts give the same bytes.
+        // Each part is prefixed with its length, so that different accounts never give the same bytes.
         bytes += Array("\(part.utf8.count) ".utf8)
         bytes += Array(part.utf8)
       }
@@ -37,8 +37,8 @@ package struct ExportedRecords: Sendable, Equatable {
     let record: Data
   }
 
-  /// Seals them.
-  /// - Parameter keys: the gateway's own, or a ring of a key that the operator has chosen.
+  /// Seals the records.
+  /// - Parameter keys: the gateway's own keys, or a ring with a key that the operator has chosen.
   package func sealed(for owner: Owner, by keys: KeyRing) throws -> String {
     let entries = records.sorted { $0.key < $1.key }.map {
       Entry(provider: $0.key.rawValue, version: $0.value.version, record: Data($0.value.bytes))
@@ -48,8 +48,8 @@ package struct ExportedRecords: Sendable, Equatable {
     return Base64URL.encode(try keys.seal(Array(encoder.encode(entries)), for: Self.purpose(owner)))
   }
 
-  /// Opens what `sealed` made.
-  /// - Throws: where it was changed, is another account's, or was sealed with another key.
+  /// Opens what `sealed` sealed.
+  /// - Throws: if it was changed, belongs to another account, or was sealed with another key.
   package init(opening text: String, for owner: Owner, by keys: KeyRing) throws {
     guard let sealed = Base64URL.decode(text) else { throw KeyRingError.notOurs }
     let entries = try JSONDecoder().decode(
@@ -64,10 +64,10 @@ package struct ExportedRecords: Sendable, Equatable {
     self.init(records: records)
   }
 
-  /// What keeps the records from being used here, a sentence each.
+  /// Why the records cannot be used here, one sentence each.
   /// - Parameters:
-  ///   - keys: the gateway's own.
-  ///   - descriptor: of the providers that gateway.lua configures.
+  ///   - keys: the gateway's own keys.
+  ///   - descriptor: the descriptors of the providers that gateway.lua configures.
   package func problems(by keys: KeyRing, _ descriptor: (ProviderName) -> ProviderDescriptor?) -> [String] {
     records.sorted { $0.key < $1.key }.compactMap { provider, record in
       guard let known = descriptor(provider) else {
@@ -90,7 +90,7 @@ package struct ExportedRecords: Sendable, Equatable {
 }
 
 extension KeyRing {
-  /// Whether the ring has every pepper that the hashes in a provider's record name.
+  /// Whether the ring has every pepper that the hashes in a provider's record use.
   func hasPeppers(of record: [UInt8]) -> Bool {
     String(decoding: record, as: UTF8.self).matches(of: /keyid=([A-Za-z0-9_\-+\/]+)/).allSatisfy {
       peppered([], by: String($0.output.1)) != nil

@@ -1,20 +1,20 @@
 import MoongateSDK
 
-/// What the store's records have of each key of the ring: whether a key can go.
+/// Counts which keys of the ring the stored records use, to decide whether a key can be removed.
 ///
-/// Walks all accounts, in pages; others may work on the store meanwhile.
+/// Reads all accounts page by page. Others may change the store meanwhile.
 package struct KeyCensus: Sendable, Equatable {
-  /// Records that are sealed under a key, by its name.
+  /// The number of records sealed under each key, by key name.
   package private(set) var sealed: [String: Int] = [:]
-  /// Records in which a hash is peppered with a key, by its name and by provider: those only their owner's secret can
-  /// move to another key.
+  /// The number of records whose hashes are peppered with each key, by key name and provider. Only the user's secret
+  /// can move such a record to another key.
   package private(set) var peppered: [String: [ProviderName: Int]] = [:]
-  /// Records that no key of the ring opens.
+  /// The number of records that no key of the ring opens.
   package private(set) var foreign = 0
 
   private static let page = 200
 
-  /// Counts.
+  /// Counts the records.
   package init(of store: any AccountStore, by keys: KeyRing) async throws(StoreFault) {
     var counted = Self()
     try await Self.walk(store) { account, provider, sealed throws(StoreFault) in
@@ -25,11 +25,11 @@ package struct KeyCensus: Sendable, Equatable {
 
   private init() {}
 
-  /// Seals anew, with the current key, what is sealed under the named one. What changed meanwhile is left to whoever
-  /// changed it: that was sealed with the current key.
-  /// - Parameter drops: whether records whose hashes are peppered with the named key are removed; else they stay as
+  /// Seals what is sealed under the named key again with the current key. Records that change meanwhile are skipped,
+  /// because they are written with the current key.
+  /// - Parameter drops: whether to delete records whose hashes are peppered with the named key. Otherwise they stay as
   ///   they are.
-  /// - Returns: what is there after that.
+  /// - Returns: the counts afterwards.
   package static func move(
     from name: String, in store: any Store, by keys: KeyRing, dropping drops: Bool, at now: Timestamp
   ) async throws(StoreFault) -> KeyCensus {
@@ -56,8 +56,8 @@ package struct KeyCensus: Sendable, Equatable {
     return try await KeyCensus(of: store, by: keys)
   }
 
-  /// Moves the key-value entries of providers to a ring that lacks a key. To be done when nothing is made with that key
-  /// any more.
+  /// Moves the providers' key-value entries to a ring without a certain key. Call it once nothing is sealed with that
+  /// key any more.
   package static func moveValues(
     from ring: KeyRing, to left: KeyRing, in store: any ProviderValueStore, at now: Timestamp
   ) async throws(StoreFault) {

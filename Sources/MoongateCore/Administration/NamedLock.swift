@@ -1,8 +1,8 @@
 import MoongateSDK
 
-/// A lock with all that an operator wants to know of it.
+/// A lock with its details for operators.
 package struct NamedLock: Sendable, Equatable {
-  /// From where attempts came.
+  /// An address that attempts came from, with their number.
   package struct Source: Sendable, Equatable {
     package let address: String
     package let count: Int
@@ -14,26 +14,26 @@ package struct NamedLock: Sendable, Equatable {
   }
 
   package let lock: LockRecord
-  /// What was typed in the last attempt; nil: nothing, or it is not known.
+  /// The identifier entered in the last attempt; nil if there was none or it is unknown.
   package let identifier: Identifier?
-  /// The account that the last attempt was about; nil: none, or it is not known.
+  /// The account that the last attempt was about; nil if there was none or it is unknown.
   package let account: String?
-  /// By what the limit counts; nil: the policy has no such limit any more.
+  /// The key of the limit; nil if the policy no longer has such a limit.
   package let key: LimitKey?
-  /// Where the limit stands; nil as well then.
+  /// The source location of the limit; nil if the policy no longer has it.
   package let location: SourceLocation?
-  /// How many failed attempts are remembered, `FailedAttempt.most` at the most.
+  /// The number of stored failed attempts, at most `FailedAttempt.most`.
   package let failures: Int
-  /// Where they came from, the address with the most first.
+  /// The addresses of the attempts, most frequent first.
   package let sources: [Source]
 
-  /// - Parameter attempts: those at the lock's counter, newest first.
+  /// - Parameter attempts: the attempts at the lock's counter, newest first.
   init(_ lock: LockRecord, _ attempts: [FailedAttempt], by keys: KeyRing, in generation: any PolicyGeneration) {
     self.lock = lock
     let limit = generation.policies[lock.provider]?.limits.first { $0.name == lock.limit }
     key = limit?.key
     location = limit?.location
-    // What was sealed under a key that is gone names nobody.
+    // Attempts that were sealed under a removed key have no details.
     let origins = attempts.compactMap { try? AttemptOrigin(opening: $0, by: keys) }
     identifier = origins.first { $0.identifier != nil }?.identifier
     account = origins.first { $0.account != nil }?.account
@@ -45,20 +45,20 @@ package struct NamedLock: Sendable, Equatable {
   }
 }
 
-// MARK: - What an operator does about locks
+// MARK: - Operations on locks
 
 extension AccountAdministration {
-  /// The locks that stand, oldest first, with whom they are about.
+  /// The active locks with their details, oldest first.
   package func namedLocks(in generation: any PolicyGeneration) async throws(StoreFault) -> [NamedLock] {
     try await name(try await locks(), in: generation)
   }
 
-  /// The locks that stand and that are about a person, oldest first.
+  /// The active locks that concern an account, oldest first.
   package func locks(of account: Account, in generation: any PolicyGeneration) async throws(StoreFault) -> [NamedLock] {
     let now = clock.now()
     let traces = [keys.accountTrace(account.id)] + account.identifiers.map { keys.logHash($0.identifier.value) }
     var locks = try await store.locks(about: traces, at: now)
-    // A lock that an older gateway began has no attempts that name anybody: its counter says whose it is.
+    // A lock of an older gateway has no attempts with details, so it is found by its counter.
     let counters = Set(
       PersonalLimits(keys: keys, providers: providers).limits(of: account, in: generation).map(\.counter))
     for lock in try await store.locks(at: now)
@@ -68,7 +68,7 @@ extension AccountAdministration {
     return try await name(locks.sorted { ($0.since, $0.id) < ($1.since, $1.id) }, in: generation)
   }
 
-  /// The locks that a text names: by a lock's id, an account's id, a number or an address in any spelling.
+  /// The locks that a text refers to: by the ID of a lock or an account, or by a number or an address in any spelling.
   /// - Parameter region: ISO 3166-1 alpha-2, for numbers without `+`.
   package func locks(named text: String, region: String, in generation: any PolicyGeneration) async throws(StoreFault)
     -> [NamedLock]
@@ -80,7 +80,7 @@ extension AccountAdministration {
     for account in try await accounts(named: text, region: region) {
       for lock in try await locks(of: account, in: generation) where !found.contains(lock) { found.append(lock) }
     }
-    // Nobody's account: a number that somebody only guessed at.
+    // Locks on identifiers without an account, such as a guessed number.
     let traces = identifiers(named: text, region: region).map { keys.logHash($0.value) }
     let others = try await store.locks(about: traces, at: now).filter { lock in
       !found.contains { $0.lock.id == lock.id }
@@ -88,7 +88,7 @@ extension AccountAdministration {
     return found + (try await name(others, in: generation))
   }
 
-  /// Ends a lock, or turns on again what a limit turned off.
+  /// Ends a lock, or re-enables what a limit has disabled.
   package func clear(_ lock: NamedLock) async throws(StoreFault) -> Outcome {
     let now = clock.now()
     guard try await store.liftLock(lock.lock.id, at: now) else { return .unknown }
@@ -107,20 +107,20 @@ extension AccountAdministration {
   }
 }
 
-/// What ended when an account was unlocked.
+/// The result of unlocking an account.
 package struct Unlocking: Sendable, Equatable {
   /// Whether an operator had locked the account.
   package let wasLocked: Bool
-  /// The locks of limits that ended.
+  /// The locks of limits that were lifted.
   package let locks: [NamedLock]
 
-  /// Whether nothing stood between the person and a sign-in.
+  /// Whether nothing had been locked.
   package var isNothing: Bool { !wasLocked && locks.isEmpty }
 }
 
 extension AccountAdministration {
-  /// Ends everything that stands between a person and a sign-in: the lock of an operator, and the locks of limits.
-  /// - Returns: nil where there is no such account.
+  /// Removes everything that prevents an account from signing in: an operator's lock, and the locks of limits.
+  /// - Returns: nil if the account does not exist.
   package func unlock(_ id: String, in generation: any PolicyGeneration) async throws(StoreFault) -> Unlocking? {
     guard let account = try await store.account(id) else { return nil }
     if account.isLocked, try await unlock(id) == .unknown { return nil }

@@ -1,13 +1,13 @@
 import MoongateSDK
 
-/// What the policy of a provider sees of a person, outside of any request: for operators who ask.
+/// The facts about a user that a provider's policy would see outside of any request, for operators.
 package struct PersonFacts: Sendable {
   private let policy: ProviderPolicy
   private let generation: any PolicyGeneration
   private let keys: KeyRing
   private let now: Timestamp
 
-  /// - Parameter policy: of the generation.
+  /// - Parameter policy: a policy of the generation.
   package init(_ policy: ProviderPolicy, in generation: any PolicyGeneration, keys: KeyRing, at now: Timestamp) {
     self.policy = policy
     self.generation = generation
@@ -17,8 +17,8 @@ package struct PersonFacts: Sendable {
 
   /// The facts without counters.
   /// - Parameters:
-  ///   - account: nil: there is none.
-  ///   - address: from which the person comes; nil: that is left open.
+  ///   - account: nil if none exists.
+  ///   - address: the client address; nil if unknown.
   package func facts(of identifier: Identifier, _ account: Account?, from address: ClientAddress?) -> Facts {
     Facts(
       now: now, action: .send, provider: policy.provider, identifier: identifier,
@@ -26,9 +26,8 @@ package struct PersonFacts: Sendable {
       client: ClientFacts(address: address ?? .unspecified))
   }
 
-  /// The same with the counters of the limits that count by the person, or by all; where an address is given, also of
-  /// those that count by it.
-  /// - Throws: `StoreFault`; a `PolicyFault` where a function that chooses a number fails.
+  /// The facts with the counters of limits that count by user or globally and, if an address is given, by address.
+  /// - Throws: `StoreFault`; a `PolicyFault` if a function that chooses a number fails.
   package func facts(of identifier: Identifier, _ account: Account?, from address: ClientAddress?, in store: any Store)
     async throws -> Facts
   {

@@ -1,16 +1,16 @@
 import MoongateSDK
 
-/// The limits that count attempts of one person, whatever device they come from. Only the counters' names count: their
-/// numbers are no policy's.
+/// The limits that count one user's attempts from any device. Only their counters matter; their numbers are
+/// placeholders.
 package struct PersonalLimits: Sendable {
   let keys: KeyRing
   let providers: ProviderRegistry
 
-  /// Longer than any window that counts.
+  /// Longer than any window of a limit.
   private static let longestWindow: Duration = .seconds(400 * 86_400)
 
   /// The limits of a provider's policy.
-  /// - Parameter actions: what the limits count.
+  /// - Parameter actions: the actions that the limits count.
   func limits(
     _ actions: [LimitAction], of account: Account, at provider: ProviderName, in generation: any PolicyGeneration
   ) -> [ResolvedLimit] {

@@ -1,21 +1,21 @@
 import Logging
 import Synchronization
 
-/// Collects events that belong to no transaction (refusals, mostly) and writes them in batches.
+/// Collects events that belong to no transaction (mostly refusals) and writes them in batches.
 ///
-/// Bounded: when the store cannot keep up, the oldest of what waits is dropped and counted, never the request held up.
+/// Bounded: if the store cannot keep up, the oldest waiting events are dropped and counted. Requests never wait.
 package final class AuditTrail: Sendable {
   private struct State {
     var waiting: [AuditEvent] = []
-    /// Batches that the store has been given and has not kept yet.
+    /// Batches that are being written.
     var writing: [Int: [AuditEvent]] = [:]
     var batches = 0
     var dropped = 0
-    /// Since the start, by code.
+    /// Refusals since the start, by code.
     var refusals: [String: Int] = [:]
     var folds = RefusalFolds()
 
-    /// What is of no security event goes first where there is too much.
+    /// If too many events wait, drops the oldest ones that are not security events first.
     mutating func add(_ event: AuditEvent) {
       if waiting.count >= AuditTrail.most {
         let surplus = AuditTrail.most / 10
@@ -32,7 +32,7 @@ package final class AuditTrail: Sendable {
     }
   }
 
-  /// Some 3 KiB each on the way to the store.
+  /// About 3 KiB each in memory.
   private static let most = 10_000
   private static let interval: Duration = .milliseconds(200)
 
@@ -43,9 +43,9 @@ package final class AuditTrail: Sendable {
   private let state = Mutex(State())
 
   /// - Parameters:
-  ///   - foldsFloods: whether a flood of refusals becomes one event; false where every decision is looked at, as in
+  ///   - foldsFloods: whether to combine a flood of refusals into one event. False if every decision is needed, as in
   ///     policy cases.
-  ///   - signIns: counts refusals, one by one.
+  ///   - signIns: counts each refusal.
   package init(store: any AuditStore, logger: Logger, foldsFloods: Bool = true, signIns: SignInMetrics? = nil) {
     self.signIns = signIns
     self.store = store
@@ -53,8 +53,9 @@ package final class AuditTrail: Sendable {
     self.foldsFloods = foldsFloods
   }
 
-  /// Never waits.
-  /// - Returns: the id under which the event is found: its own, or that of the flood of refusals that it counts in.
+  /// Records an event without waiting.
+  /// - Returns: the ID under which the event can be found: its own, or that of the flood of refusals that it belongs
+  ///   to.
   @discardableResult
   package func record(_ event: AuditEvent) -> DecisionID {
     if event.kind == .refused { signIns?.note(refused: event) }
@@ -78,26 +79,26 @@ package final class AuditTrail: Sendable {
     }
   }
 
-  /// Counts of floods whose minute is over, and of all of them at the end, are written with the next batch.
+  /// Writes the counts of floods with the next batch: of floods whose minute is over, or of all if no time is given.
   package func endFloods(at moment: Timestamp? = nil) {
     state.withLock { state in
       for ended in moment.map({ state.folds.end(before: $0) }) ?? state.folds.end() { state.add(ended) }
     }
   }
 
-  /// How many requests have been refused since the start, by the refusal's code. The codes are a closed set and the
+  /// The number of refused requests since the start, by the refusal's code. The codes are a closed set plus the
   /// policies' own reasons.
   package var refusals: [String: Int] { state.withLock { $0.refusals } }
 
-  /// Newest first, what is not written yet included.
+  /// The latest events, newest first, including those that are not written yet.
   package func events(limit: Int) async throws(StoreFault) -> [AuditEvent] {
     try await flush()
     let events = try await store.events(limit: limit)
     return state.withLock { state in events.map { $0.count == nil ? $0 : state.folds.fold($0.id) ?? $0 } }
   }
 
-  /// The events that a filter asks for, newest first, what is not written yet included.
-  /// - Parameter store: the one that the trail is in.
+  /// The events that match a filter, newest first, including those that are not written yet.
+  /// - Parameter store: the store of the audit trail.
   package func events(
     matching filter: AuditFilter, limit: Int, in store: any AuditSearch
   ) async throws(StoreFault) -> [AuditEvent] {
@@ -106,7 +107,8 @@ package final class AuditTrail: Sendable {
     return state.withLock { state in events.map { $0.count == nil ? $0 : state.folds.fold($0.id) ?? $0 } }
   }
 
-  /// The event with this id, written or not: a client may ask as soon as it has the id, also while the store is at it.
+  /// The event with this ID, written or not. Clients may ask as soon as they have the ID, even while the event is being
+  /// written.
   package func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent? {
     let known = state.withLock { state in
       state.folds.fold(id) ?? state.waiting.last { $0.id == id }
@@ -116,7 +118,7 @@ package final class AuditTrail: Sendable {
     return try await store.event(id)
   }
 
-  /// Writes what waits; puts it back where that fails.
+  /// Writes the waiting events. If that fails, they wait for the next attempt.
   package func flush() async throws(StoreFault) {
     let (batch, number, dropped) = state.withLock { state in
       let (batch, dropped) = (state.waiting, state.dropped)
@@ -139,7 +141,7 @@ package final class AuditTrail: Sendable {
     }
   }
 
-  /// Writes batches until the task is cancelled, and a last one then.
+  /// Writes batches until the task is cancelled, and a last batch then.
   package func run(clock: any GatewayClock) async {
     var wasFailing = false
     while !Task.isCancelled {

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Folds log lines about the same thing: the first one is written, those of the following minute are counted.
+/// Folds repeated log lines: the first line of a key is written, and those of the following minute are counted.
 ///
-/// Attack: what fails for some requests fails for as many as somebody sends. A line for each would fill the disk and
-/// hide everything else.
+/// Attack: an error that some requests cause can be caused as often as someone sends them. A line for each would fill
+/// the disk and hide everything else.
 package final class FoldedLines<Key: Hashable & Sendable, Line: Sendable>: Sendable {
   private struct Window {
     let until: Timestamp
-    /// The last line that was not written, and how many of them there were.
+    /// The last line that was not written, and the number of such lines.
     var last: Line?
     var count = 0
   }
@@ -16,14 +16,14 @@ package final class FoldedLines<Key: Hashable & Sendable, Line: Sendable>: Senda
   private let most: Int
   private let windows = Mutex<[Key: Window]>([:])
 
-  /// - Parameter most: keys at a time; lines of others are not written.
+  /// - Parameter most: the maximum number of keys at a time. Lines of further keys are dropped.
   package init(window: Duration = .seconds(60), most: Int = 1_000) {
     self.window = window
     self.most = most
   }
 
-  /// - Returns: how many lines were not written since the last one, where this one is to be written; nil where it is
-  ///   counted.
+  /// - Returns: the number of lines suppressed since the last written one, if this line is to be written; nil if it was
+  ///   only counted.
   package func admit(_ key: Key, _ line: Line, at now: Timestamp) -> Int? {
     windows.withLock { windows in
       if var open = windows[key], now < open.until {
@@ -39,7 +39,7 @@ package final class FoldedLines<Key: Hashable & Sendable, Line: Sendable>: Senda
     }
   }
 
-  /// Takes what was counted in windows that are over, and forgets them.
+  /// Returns and removes the counts of windows that are over.
   package func takeOver(at now: Timestamp) -> [(last: Line, count: Int)] {
     windows.withLock { windows in
       let over = windows.filter { $0.value.until <= now }

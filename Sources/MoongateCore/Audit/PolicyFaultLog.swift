@@ -1,12 +1,11 @@
 import Logging
 
-/// Tells the operator of policy functions that fail: each error at most once a minute, with how often it happened.
+/// Logs failing policy functions: each error at most once a minute, with its count.
 ///
-/// Attack: a function that fails for some requests fails for as many as somebody sends. A line for each would fill the
-/// disk and hide everything else.
+/// Attack: a function that fails for some requests can be made to fail as often as someone sends them. A line for each
+/// would fill the disk and hide everything else.
 package final class PolicyFaultLog: Sendable {
-  /// One error: what a function is told may be part of its message, so the message does not count where the line is
-  /// known.
+  /// Identifies an error. The message may contain facts, so it is ignored if the location is known.
   private struct Place: Hashable {
     let location: SourceLocation?
     let kind: PolicyFault.Kind
@@ -23,7 +22,7 @@ package final class PolicyFaultLog: Sendable {
 
   private let logger: Logger
   private let clock: any GatewayClock
-  // More places than a folder has functions.
+  // The default maximum of keys exceeds the number of functions in any folder.
   private let lines = FoldedLines<Place, PolicyFault>()
 
   package init(logger: Logger, clock: any GatewayClock) {
@@ -31,9 +30,10 @@ package final class PolicyFaultLog: Sendable {
     self.clock = clock
   }
 
+  /// Reports a fault.
   /// - Parameters:
-  ///   - rule: the function's path: `routes[2].decide`.
-  ///   - decision: of the request that was refused for it; nil where none was.
+  ///   - rule: the function's path, such as `routes[2].decide`.
+  ///   - decision: the request that was refused because of it; nil if none was.
   package func report(_ fault: PolicyFault, rule: String?, decision: DecisionID?) {
     guard let unsaid = lines.admit(Place(fault), fault, at: clock.now()) else { return }
     var metadata: Logger.Metadata = ["fault": "\(Self.cut(fault))"]
@@ -43,7 +43,7 @@ package final class PolicyFaultLog: Sendable {
     logger.error("a policy failed", metadata: metadata)
   }
 
-  /// Tells how often errors happened whose minute is over, and forgets them.
+  /// Logs and resets the counts of errors whose minute is over.
   package func tellSuppressed() {
     for (fault, count) in lines.takeOver(at: clock.now()) {
       logger.error("a policy went on failing", metadata: ["fault": "\(Self.cut(fault))", "suppressed": "\(count)"])

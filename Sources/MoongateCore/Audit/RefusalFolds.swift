@@ -1,28 +1,28 @@
 import MoongateSDK
 
-/// Turns a flood of refusals into one event per minute, kind and address.
+/// Combines a flood of refusals into one event per minute, kind and address.
 ///
-/// The first refusals of a kind from an address are stored one by one, with all that led to them. Beyond that they
-/// share one event, with its count, and each of them carries that event's decision id: so every id that a client is
-/// given can be looked up, at once and as long as the event is kept.
+/// The first refusals of a kind from an address are stored individually with all their details. Further ones share one
+/// event with a count, and carry that event's decision ID. Every ID that a client receives can therefore be looked up,
+/// immediately and for as long as the event is stored.
 struct RefusalFolds: Sendable {
-  /// So many refusals of one kind from one address are stored one by one in a minute.
+  /// The number of refusals of one kind from one address that are stored individually per minute.
   static let singles = 10
-  /// So many of all kinds and addresses are stored one by one in a minute.
+  /// The number of refusals of all kinds and addresses that are stored individually per minute.
   static let mostSingles = 3_000
-  /// So many kinds and addresses are told apart in a minute. Beyond them refusals of one kind share an event whatever
-  /// address they are from.
+  /// The number of different kinds and addresses per minute. Beyond that, refusals of one kind from all addresses share
+  /// an event.
   static let mostKeys = 10_000
   private static let minute: Int64 = 60_000
 
-  /// What is alike in the refusals of a flood.
+  /// The common properties of the refusals of a flood.
   private struct Key: Hashable {
     let code: String?
     let provider: ProviderName?
-    /// The rule of a policy that refused, or the reason that a page tells.
+    /// The policy rule that refused, or the reason that a page reported.
     let rule: String?
     let address: String?
-    /// Whether it is for all addresses that came too late to be told apart.
+    /// Whether this is the shared key of all addresses beyond `mostKeys`.
     var isShared = false
   }
 
@@ -32,17 +32,17 @@ struct RefusalFolds: Sendable {
   private var keys: [DecisionID: Key] = [:]
   private var stored = 0
 
-  /// What becomes of a refusal.
+  /// What to do with a refusal.
   enum Disposition: Equatable {
-    /// It is stored by itself.
+    /// Store it individually.
     case single
-    /// It is the first of a flood: this event is stored, and counts from now on.
+    /// It is the first of a flood: store this event, which counts further refusals.
     case opened(AuditEvent)
-    /// It counts in the event with this id.
+    /// It was counted in the event with this ID.
     case counted(DecisionID)
   }
 
-  /// Takes a refusal in. `end(before:)` comes first.
+  /// Handles a refusal. Call `end(before:)` first.
   mutating func take(_ event: AuditEvent) -> Disposition {
     var key = Key(
       code: event.code, provider: event.provider, rule: event.detail["rule"] ?? event.detail["reason"],
@@ -52,7 +52,7 @@ struct RefusalFolds: Sendable {
     }
     if let fold = folds[key] {
       folds[key]?.count = (fold.count ?? 1) + 1
-      // A flood that goes through many people is about none of them.
+      // A flood that concerns several accounts or identifiers names none of them.
       if fold.account != event.account { folds[key]?.account = nil }
       if fold.identifier != event.identifier { folds[key]?.identifier = nil }
       return .counted(fold.id)
@@ -70,10 +70,10 @@ struct RefusalFolds: Sendable {
     return .opened(fold)
   }
 
-  /// The event as it counts at the moment; nil where no flood of this minute has the id.
+  /// The event with its current count; nil if no flood of this minute has the ID.
   func fold(_ id: DecisionID) -> AuditEvent? { keys[id].flatMap { folds[$0] } }
 
-  /// Ends the minutes before the one of this moment.
+  /// Ends all minutes before this time.
   /// - Returns: the events of their floods, with their counts.
   mutating func end(before moment: Timestamp) -> [AuditEvent] {
     let now = moment.milliseconds / Self.minute
@@ -83,14 +83,14 @@ struct RefusalFolds: Sendable {
     return ended
   }
 
-  /// Ends the minute at hand.
+  /// Ends the current minute.
   mutating func end() -> [AuditEvent] {
     let ended = folds.values.filter { ($0.count ?? 1) > 1 }
     (seen, folds, keys, stored) = ([:], [:], [:], 0)
     return ended.sorted { $0.id.text < $1.id.text }
   }
 
-  /// An IPv6 address counts by its /64.
+  /// IPv6 addresses are combined by their /64.
   private static func counted(_ address: String) -> String {
     guard address.contains(":"), let parsed = IPAddressText.parse(address.utf8) else { return address }
     return ClientAddress.text(parsed.countingKey)

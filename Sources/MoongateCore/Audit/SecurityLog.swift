@@ -1,8 +1,7 @@
 import Logging
 
-/// Writes what an operator has to see into the log: sign-ins, locks and their ends, changes of identifiers and factors,
-/// what operators did. One line for each event of the audit trail, once the store holds it; `GET /decisions/{id}` tells
-/// the rest.
+/// Logs security events: sign-ins, locks and their ends, changes of identifiers and factors, and operators' actions.
+/// One line for each audit event, once it is stored. `GET /decisions/{id}` has the details.
 package struct SecurityLog: Sendable {
   private let logger: Logger
 
@@ -23,10 +22,10 @@ package struct SecurityLog: Sendable {
 }
 
 extension AuditEvent.Kind {
-  /// Whether it says who came in, what opens an account, or what an operator did.
+  /// Whether the event is about a sign-in, a change of what opens an account, or an operator's action.
   package var isSecurityEvent: Bool {
     switch self {
-    // Generations have lines of their own. A name opens nothing.
+    // Generations have their own log lines. Renaming an account is not relevant to security.
     case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .refused, .generationActive,
       .generationRefused, .client,
       .accountRenamed:

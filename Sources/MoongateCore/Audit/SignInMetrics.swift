@@ -1,10 +1,10 @@
 import MoongateSDK
 import Synchronization
 
-/// Counts sign-ins and attempts by what became of them: for `/metrics`. It is told of events of the audit trail, and
-/// costs a request nothing of its own.
+/// Counts sign-ins and attempts by outcome, for `/metrics`. It is updated from audit events and adds no work to a
+/// request.
 package final class SignInMetrics: Sendable {
-  /// A name that labels a series, and what became of it.
+  /// The name that labels a series, and the outcome.
   private struct Key: Hashable, Comparable {
     let name: String
     let outcome: String
@@ -17,15 +17,16 @@ package final class SignInMetrics: Sendable {
     var attempts: [Key: UInt64] = [:]
   }
 
-  /// Of each family. Flows, providers, codes and reasons come from the configuration; this bounds what many reloads
-  /// bring.
+  /// The maximum number of series per family. Flows, providers, codes and reasons come from the configuration; this
+  /// bounds the effect of many reloads.
   private static let mostSeries = 1000
 
   private let counts = Mutex(Counts())
 
   package init() {}
 
-  /// Counts events that the store holds. Refusals are told one by one: a flood of them is stored as one event.
+  /// Counts stored events. Refusals are counted individually by `note(refused:)`, because a flood of them is stored as
+  /// one event.
   package func note(_ events: [AuditEvent]) {
     for event in events where event.kind == .sessionStarted || event.kind == .codeVerified {
       counts.withLock { counts in
@@ -52,7 +53,7 @@ package final class SignInMetrics: Sendable {
     series[key, default: 0] += 1
   }
 
-  /// As Prometheus reads it.
+  /// The metrics for Prometheus.
   package var families: [MetricFamily] {
     let counts = counts.withLock { $0 }
     let samples = { (label: String, series: [Key: UInt64]) in

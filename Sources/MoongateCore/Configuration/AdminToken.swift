@@ -1,19 +1,19 @@
-/// A token of the admin listener.
+/// A token for the admin listener.
 package struct AdminToken: Sendable {
-  /// What a token lets its holder do.
+  /// What the holder of a token may do.
   package enum Role: String, Sendable, CaseIterable {
-    /// Look at what is told by GET, but for messages of the outbox and exports.
+    /// GET requests, except for the outbox's messages and exports.
     case read
-    /// Everything.
+    /// All requests.
     case act
   }
 
-  /// By which the audit trail knows who acted.
+  /// The name in the audit trail.
   package let name: String
   package let role: Role
   package let secret: SecretText
 
-  /// The name of the token that gateway.lua gives without one.
+  /// The name of the token that gateway.lua sets without a name.
   package static let unnamed = "admin"
 
   package init(name: String, role: Role, secret: SecretText) {
@@ -24,7 +24,7 @@ package struct AdminToken: Sendable {
 }
 
 extension GatewaySettings {
-  /// All tokens of the admin listener; none: it asks nobody who they are.
+  /// All tokens of the admin listener. If empty, it requires no authentication.
   package var allAdminTokens: [AdminToken] {
     (adminToken.map { [AdminToken(name: AdminToken.unnamed, role: .act, secret: $0)] } ?? []) + adminTokens
   }

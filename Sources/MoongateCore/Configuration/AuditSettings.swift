@@ -1,15 +1,15 @@
-/// Where a copy of the audit trail goes: an entry of `audit` in gateway.lua.
+/// A sink for copies of the audit trail: an entry of `audit` in gateway.lua.
 package enum AuditSinkSettings: Sendable, Hashable {
   case file(AuditFileSettings)
   case syslog(SyslogSettings)
   case webhook(AuditWebhookSettings)
 
-  /// By which the store knows how far the sink has got. A sink of another name begins anew.
+  /// The name under which the store records the sink's position. A sink with a new name starts from the beginning.
   package var name: String {
     switch self {
     case .file(let file): "file \(file.path)"
     case .syslog(let syslog): "syslog \(syslog.address)"
-    // What follows a `?` may be a secret, and the name is in logs and metrics.
+    // The query may contain a secret, and the name appears in logs and metrics.
     case .webhook(let webhook): "webhook \(webhook.url.prefix { $0 != "?" })"
     }
   }
@@ -20,11 +20,11 @@ package enum AuditSinkSettings: Sendable, Hashable {
 
 /// `file { path = "…", rotate = "100MiB", keep = 10 }`.
 package struct AuditFileSettings: Sendable, Hashable {
-  /// Absolute, or relative to the working folder by now.
+  /// Absolute, or already resolved against the working directory.
   package let path: String
-  /// In bytes: a file that has so many is moved away before the next line.
+  /// The size in bytes at which the file is rotated before the next line.
   package let rotate: Int
-  /// How many of the files that were moved away are kept.
+  /// How many rotated files are kept.
   package let keep: Int
 
   package init(path: String, rotate: Int, keep: Int) {
@@ -36,9 +36,9 @@ package struct AuditFileSettings: Sendable, Hashable {
 
 /// `syslog { address = "/dev/log", facility = "authpriv" }`.
 package struct SyslogSettings: Sendable, Hashable {
-  /// Where a syslog server listens.
+  /// The address of a syslog server.
   package enum Address: Sendable, Hashable, CustomStringConvertible {
-    /// A socket of this machine.
+    /// A local socket.
     case local(path: String)
     case tcp(host: String, port: Int)
 
@@ -50,7 +50,7 @@ package struct SyslogSettings: Sendable, Hashable {
     }
   }
 
-  /// RFC 5424 section 6.2.1: those that a program like this one may use.
+  /// The facilities of RFC 5424 section 6.2.1 that suit a gateway.
   package enum Facility: String, Sendable, CaseIterable {
     case auth, authpriv, daemon, local0, local1, local2, local3, local4, local5, local6, local7
 
@@ -77,7 +77,7 @@ package struct SyslogSettings: Sendable, Hashable {
 package struct AuditWebhookSettings: Sendable, Hashable {
   /// http or https.
   package let url: String
-  /// Signs what is posted.
+  /// The key that signs the requests.
   package let secret: SecretText
 
   package init(url: String, secret: SecretText) {

@@ -1,8 +1,8 @@
-/// Where something is said in a Lua file.
+/// A position in a Lua file.
 package struct SourceLocation: Hashable, Sendable, Codable, CustomStringConvertible {
   /// Relative to the configuration folder, or a plugin's own path for its defaults.
   package let file: String
-  /// From 1; 0 where the whole file is meant.
+  /// From 1; 0 for the whole file.
   package let line: Int
 
   package init(file: String, line: Int) {
@@ -13,10 +13,10 @@ package struct SourceLocation: Hashable, Sendable, Codable, CustomStringConverti
   package var description: String { line > 0 ? "\(file):\(line)" : file }
 }
 
-/// One thing that is wrong with a configuration, in words for the operator.
+/// A problem in a configuration, described for the operator.
 package struct ConfigurationProblem: Error, Hashable, Sendable, Codable, CustomStringConvertible {
   package let location: SourceLocation
-  /// The field: `limits.send.windw`; empty where none is meant.
+  /// The field, such as `limits.send.windw`; empty if the problem concerns no field.
   package let path: String
   /// What is wrong and what to do.
   package let message: String

@@ -1,6 +1,6 @@
-/// A way for messages to leave, as gateway.lua says it.
+/// A delivery channel for messages, as gateway.lua configures it.
 package enum DeliverySettings: Sendable, Equatable {
-  /// Kept in memory and shown on the admin listener, for demos and tests.
+  /// Stores messages in memory and shows them on the admin listener, for demos and tests.
   case outbox
   case smtp(SMTPSettings)
   case webhook(WebhookSettings)
@@ -9,25 +9,25 @@ package enum DeliverySettings: Sendable, Equatable {
 
 /// `smtp { … }`: a mail server (RFC 5321).
 package struct SMTPSettings: Sendable, Equatable {
-  /// When the connection becomes TLS.
+  /// When the connection switches to TLS.
   package enum Encryption: Sendable, Equatable {
-    /// From its first byte (RFC 8314 section 3.3).
+    /// From the first byte (RFC 8314 section 3.3).
     case implicit
-    /// By STARTTLS before anything else is said, or nothing is sent (RFC 3207).
+    /// By STARTTLS before any message; nothing is sent without it (RFC 3207).
     case required
-    /// Not at all: for a server on the same machine.
+    /// Never: for a server on the same machine.
     case none
   }
 
-  /// An address in brackets where it is IPv6.
+  /// An IPv6 address is in brackets.
   package let host: String
   package let port: Int
   package let encryption: Encryption
   package let from: MailSender
-  /// Both or neither.
+  /// Set together with `password`, or not at all.
   package let user: SecretText?
   package let password: SecretText?
-  /// A PEM file of the authorities that may have signed the server's certificate, in place of the system's.
+  /// A PEM file of trusted certificate authorities to use instead of the system's.
   package let authority: String?
 
   package init(
@@ -44,7 +44,7 @@ package struct SMTPSettings: Sendable, Equatable {
   }
 }
 
-/// `webhook { … }`: a site of the operator's that takes messages as JSON.
+/// `webhook { … }`: an operator's endpoint that accepts messages as JSON.
 package struct WebhookSettings: Sendable, Equatable {
   package struct Header: Sendable, Equatable {
     package let name: String
@@ -66,17 +66,17 @@ package struct WebhookSettings: Sendable, Equatable {
   }
 }
 
-/// `twilio { … }`: its Messages API, or one that speaks like it.
+/// `twilio { … }`: Twilio's Messages API or a compatible one.
 package struct TwilioSettings: Sendable, Equatable {
-  /// Where nothing else is said.
+  /// The default URL.
   package static let usualURL = "https://api.twilio.com"
 
-  /// Without a slash at its end.
+  /// Without a trailing slash.
   package let url: String
-  /// `AC…`.
+  /// The account SID, `AC…`.
   package let account: String
   package let token: SecretText
-  /// A number in E.164, a name, or a messaging service (`MG…`).
+  /// A number in E.164 format, a sender name, or a messaging service (`MG…`).
   package let from: String
 
   package init(url: String = TwilioSettings.usualURL, account: String, token: SecretText, from: String) {
@@ -87,14 +87,14 @@ package struct TwilioSettings: Sendable, Equatable {
   }
 }
 
-/// Who mails are from.
+/// The sender of emails.
 package struct MailSender: Sendable, Equatable {
-  /// As people see it; nil where there is the address alone.
+  /// The display name; nil for the address alone.
   package let name: String?
   package let address: String
 
-  /// Reads `no-reply@example.com` or `Moongate <no-reply@example.com>`.
-  /// - Returns: nil where the address cannot stand in a mail.
+  /// Parses `no-reply@example.com` or `Moongate <no-reply@example.com>`.
+  /// - Returns: nil if the address is not valid in an email.
   package init?(_ text: String) {
     if text.hasSuffix(">"), let open = text.lastIndex(of: "<") {
       let name = text[..<open].split(separator: " ").joined(separator: " ")
@@ -109,12 +109,13 @@ package struct MailSender: Sendable, Equatable {
     }
   }
 
-  /// What follows the last `@`.
+  /// The part after the last `@`.
   package var domain: Substring { address[address.index(after: address.lastIndex(of: "@") ?? address.startIndex)...] }
 
-  /// Whether the text can stand between `<` and `>` in a mail and its envelope (RFC 5321 section 4.1.2, in ASCII).
+  /// Whether the text is a valid address between `<` and `>` in an email and its envelope (RFC 5321 section 4.1.2,
+  /// ASCII only).
   ///
-  /// Attack: an address with a line end, or with `>` and more behind it, that writes headers or recipients of its own.
+  /// Attack: an address with a line break, or with `>` and more after it, that injects headers or recipients.
   package static func isAddress(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
     guard bytes.count <= 254, let at = bytes.lastIndex(of: UInt8(ascii: "@")), (1...64).contains(at) else {

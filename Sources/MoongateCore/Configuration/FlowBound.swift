@@ -1,10 +1,9 @@
-/// How many flows there may be in which nobody has proved anything, and how many bytes they may take: those in a
-/// gateway's memory, and those in the store.
+/// The maximum number and total size of flows without any proof, in a gateway's memory and in the store.
 ///
-/// Attack: flows that are created, or begun, without end, until memory or disk is full. Where there are too many, the
-/// address that has the most loses its oldest, so that a flood evicts itself.
+/// Attack: flows that are created, or begun, until memory or disk is full. If there are too many, the address that has
+/// the most loses its oldest ones, so that a flood evicts itself.
 package struct FlowBound: Sendable, Hashable {
-  /// Of one client address (`ClientAddress.countingKey`).
+  /// The maximum for one client address (`ClientAddress.countingKey`).
   package static let perAddress = 1_000
 
   package var count: Int
@@ -17,15 +16,14 @@ package struct FlowBound: Sendable, Hashable {
 
   package func holds(count: Int, bytes: Int) -> Bool { count <= self.count && bytes <= self.bytes }
 
-  /// A tenth below it, where it is large: what is found to be too much goes in one sweep, and the next one is not due
-  /// at once.
+  /// The target of a sweep: for a large bound, a tenth below it, so that the next sweep is not due at once.
   package var swept: FlowBound {
     count < 1_000 ? self : FlowBound(count: count - count / 10, bytes: bytes - bytes / 10)
   }
 
-  /// Which flows have to go.
-  /// - Parameter flows: oldest first, each with whose it is.
-  /// - Returns: their places in the list, in its order.
+  /// The flows to remove.
+  /// - Parameter flows: all flows, oldest first, each with its origin.
+  /// - Returns: their indices in ascending order.
   package func surplus<Origin: Hashable>(of flows: [(origin: Origin, bytes: Int)]) -> [Int] {
     var kept = Array(Dictionary(grouping: flows.indices, by: { flows[$0].origin }).values)
     Self.trim(&kept, to: count) { _ in 1 }
@@ -35,12 +33,12 @@ package struct FlowBound: Sendable, Hashable {
     return flows.indices.filter { !stays[$0] }
   }
 
-  /// Takes the oldest of whoever has the most until all together weigh no more than `most`: nobody has more than a
-  /// level, which is as high as can be.
+  /// Removes the oldest items of the heaviest groups until the total weight is at most `most`. This caps all groups at
+  /// a common level, which is chosen as high as possible.
   private static func trim(_ groups: inout [[Int]], to most: Int, weight: (Int) -> Int) {
     let heaviest = groups.map { $0.reduce(0) { $0 + weight($1) } }
     if heaviest.reduce(0, +) <= most { return }
-    // How many of its newest a group keeps below a level, and what they weigh.
+    // How many of its newest items a group keeps below a level, and their weight.
     func kept(_ group: [Int], _ level: Int) -> (count: Int, weight: Int) {
       var (count, sum) = (0, 0)
       while count < group.count, sum + weight(group[group.count - 1 - count]) <= level {
@@ -62,7 +60,7 @@ package struct FlowBound: Sendable, Hashable {
       if count < groups[number].count { next.append((groups[number][groups[number].count - 1 - count], number)) }
       groups[number] = Array(groups[number].suffix(count))
     }
-    // What is left goes to the newest of those that are equally heavy.
+    // The remaining weight goes to the newest items of equally heavy groups.
     for (index, group) in next.sorted(by: { $0.index > $1.index }) where weight(index) <= left {
       left -= weight(index)
       groups[group].insert(index, at: 0)

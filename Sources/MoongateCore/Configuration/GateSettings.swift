@@ -1,10 +1,10 @@
-/// `gate = { replay = "24h", most_flips = "0.5%" }` of gateway.lua: what a reload must not change.
+/// `gate = { replay = "24h", most_flips = "0.5%" }` in gateway.lua: which changes of decisions prevent a reload.
 package struct GateSettings: Sendable, Hashable {
-  /// How far back the recorded decisions are that a reload is judged by.
+  /// The period of recorded decisions that are replayed against a reload.
   package var replay: Duration
-  /// Which share of them may change: 0 to 1.
+  /// The share of decisions that may change, from 0 to 1.
   package var mostFlips: Double
-  /// The mark of the change that the operator accepts whatever it changes: the first 16 or more digits of
+  /// The mark of a change that the operator accepts regardless: the first 16 or more digits of
   /// `PolicyGeneration.changeMark`.
   package var accepted: String?
 

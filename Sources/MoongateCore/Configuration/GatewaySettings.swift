@@ -1,63 +1,62 @@
 import MoongateSDK
 
-/// gateway.lua, typed.
+/// The settings of gateway.lua.
 package struct GatewaySettings: Sendable {
   package var listen: ListenAddress
   package var admin: ListenAddress
-  /// What calls of the admin listener must carry as `Authorization: Bearer`; nil: it asks nobody who they are.
+  /// The token that admin requests must carry as `Authorization: Bearer`; nil for no authentication.
   package var adminToken: SecretText?
-  /// More of them, each with a name and a role.
+  /// Further tokens, each with a name and a role.
   package var adminTokens: [AdminToken] = []
-  /// Where copies of the audit trail go.
+  /// The sinks for copies of the audit trail.
   package var audit: [AuditSinkSettings] = []
-  /// Where spans of requests go; nil: there are none.
+  /// Where request spans are sent; nil for no tracing.
   package var tracing: TracingSettings?
-  /// What a reload must not change; nil: anything goes.
+  /// Which changes of decisions prevent a reload; nil for none.
   package var gate: GateSettings?
-  /// How people reach the gateway: decides the cookie's name and attributes and where redirects may go.
+  /// The address under which users reach the gateway. Determines cookie names and attributes, and allowed redirects.
   package var publicURL: PublicURL
-  /// Certificate and key, where the gateway itself speaks TLS.
+  /// Certificate and key, if the gateway terminates TLS.
   package var tls: TLSFiles?
   package var store: StoreLocation
   package var key: KeyLocation
-  /// ISO 3166-1 alpha-2, for phone numbers typed without `+`.
+  /// ISO 3166-1 alpha-2, for phone numbers entered without `+`.
   package var region: String
-  /// Who may say `X-Forwarded-*`.
+  /// The proxies whose `X-Forwarded-*` headers are trusted.
   package var trustedProxies: [AddressBlock]
-  /// Besides `publicURL`'s, where `return_to` may lead: `host` or `host:port`, in lower case.
+  /// Further hosts that `return_to` may lead to: `host` or `host:port`, in lower case.
   package var redirectHosts: [String]
-  /// One session for all subdomains of this domain: `cookie_domain`, or the one of `domains` that `publicURL` belongs
+  /// The domain whose subdomains share one session: `cookie_domain`, or the one of `domains` that `publicURL` belongs
   /// to.
   package var cookieDomain: String?
-  /// All root domains that share one sign-in, `cookieDomain` among them; empty where gateway.lua names none.
+  /// All root domains that share one sign-in, including `cookieDomain`; empty if gateway.lua names none.
   package var domains: [String] = []
-  /// What messages call us.
+  /// The service name in messages.
   package var service: String
   package var brand: Brand
-  /// The languages of pages and messages, by their tags (BCP 47), the first for people who want none of them; empty:
-  /// those that are offered by default.
+  /// The languages of pages and messages as BCP 47 tags. The first is the default. Empty: the built-in selection.
   package var languages: [String] = []
-  /// As a probability per 30 days; nil where the operator names none.
+  /// The probability per 30 days; nil if not set.
   package var riskBudget: Double?
   package var providers: [ProviderName: ProviderSettings]
-  /// Connections in all, and per address where limited.
+  /// Limits on connections, in total and per address.
   package var connectionLimits: ConnectionLimits
-  /// Origins that may call `/api/auth` from a browser.
+  /// The origins that may call `/api/auth` from a browser.
   package var corsOrigins: [String]
-  /// For how long browsers are told to use https alone (RFC 6797), where `publicURL` is https; nil: they are not told.
+  /// The `max-age` of HSTS (RFC 6797) if `publicURL` is https; nil for no HSTS.
   package var hsts: Duration?
-  /// How long connections may finish when the gateway ends or hands over to another process: requests, WebSockets and
-  /// event streams.
+  /// How long open connections (requests, WebSockets, event streams) may finish when the gateway stops or hands over to
+  /// another process.
   package var drain = GatewaySettings.usualDrain
-  /// Where each setting stands, by its path (`providers.phone_otp.sms`), for problems that are found later.
+  /// The source location of each setting, by its path (`providers.phone_otp.sms`), for problems that are found later.
   package var locations: [String: SourceLocation]
 
-  /// Of `drain`, where nothing is said.
+  /// The default of `drain`.
   package static let usualDrain: Duration = .seconds(10)
-  /// The values that `drain` may have.
+  /// The allowed range of `drain`.
   package static let drains: ClosedRange<Duration> = .seconds(1)...(.seconds(3_600))
 
-  /// Of `hsts`, where nothing is said: a year.
+  /// The default of `hsts`: one year.
   package static let usualHSTS: Duration = .seconds(365 * 86_400)
 
   package init(
@@ -93,18 +92,17 @@ package struct GatewaySettings: Sendable {
 }
 
 extension GatewaySettings {
-  /// The value of `Strict-Transport-Security` (RFC 6797 section 6.1) that answers carry; nil where they carry none.
-  /// Browsers do not believe it of an answer that came in the clear (section 8.1), so nobody is locked out of a host
-  /// that has no https.
+  /// The value of the `Strict-Transport-Security` header (RFC 6797 section 6.1); nil for none. Browsers ignore it in
+  /// responses over plain HTTP (section 8.1), so a host without https stays reachable.
   package var strictTransportSecurity: String? {
     publicURL.isSecure ? hsts.map { "max-age=\($0.components.seconds)" } : nil
   }
 }
 
-/// `host:port` to listen on; an IPv6 host stands in brackets where it is written out.
+/// The `host:port` to listen on. An IPv6 host is written in brackets.
 package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
   package let host: String
-  /// 0 lets the system choose.
+  /// 0 lets the system choose a port.
   package let port: Int
 
   package init(host: String, port: Int) {
@@ -112,7 +110,7 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     self.port = port
   }
 
-  /// Reads `host:port`; an IPv6 host stands in brackets. nil where the text is neither.
+  /// Parses `host:port`, with IPv6 hosts in brackets; nil if the text is invalid.
   package init?(_ text: String) {
     guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
       (0...65535).contains(port)
@@ -131,7 +129,7 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
   package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 
-/// An origin: scheme, host and port, with nothing after them.
+/// An origin: scheme, host and port.
 package struct PublicURL: Sendable, Hashable, CustomStringConvertible {
   package let isSecure: Bool
   /// In lower case.
@@ -145,13 +143,13 @@ package struct PublicURL: Sendable, Hashable, CustomStringConvertible {
   }
 
   package var scheme: String { isSecure ? "https" : "http" }
-  /// `host`, with the port where it is not the scheme's own.
+  /// `host`, with the port unless it is the scheme's default.
   package var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
   /// The serialised origin (RFC 6454 section 6.2).
   package var description: String { "\(scheme)://\(authority)" }
 }
 
-/// PEM files.
+/// Paths of PEM files.
 package struct TLSFiles: Sendable, Hashable {
   package let certificate: String
   package let key: String
@@ -162,41 +160,41 @@ package struct TLSFiles: Sendable, Hashable {
   }
 }
 
-/// Where state is kept.
+/// The location of the store.
 package enum StoreLocation: Sendable, Hashable {
-  /// A file, absolute or relative to the working folder by now; `:memory:` for tests.
+  /// A file, absolute or already resolved against the working directory; `:memory:` for tests.
   case sqlite(path: String)
-  /// A connection string of libpq.
+  /// A libpq connection string.
   case postgres(url: String)
 
-  /// Whether gateways on other machines may serve from it too.
+  /// Whether gateways on other machines can use the store.
   package var isShared: Bool { if case .postgres = self { true } else { false } }
 }
 
-/// Where the master key comes from.
+/// The source of the master key.
 package enum KeyLocation: Sendable, Equatable {
-  /// A file that is made at the first start.
+  /// A file that is created at the first start.
   case file(path: String)
   /// The value of an environment variable.
   case value(SecretText)
-  /// The file of a credential that systemd hands over. It is there, and does not change while the process lives.
+  /// A systemd credential file. It exists before the process starts and does not change while it runs.
   case credential(path: String)
 }
 
-/// What pages call and show us as.
+/// The branding of pages and messages.
 package struct Brand: Sendable, Hashable {
   package var name: String?
-  /// An https address, or a file of the configuration folder.
+  /// An https address, or a file in the configuration folder.
   package var logo: String?
-  /// The content of the logo's file, named as the file is without its folder; nil for an address.
+  /// The content of the logo file, named like the file without its folder; nil for an address.
   package var logoFile: PageFile?
   /// `#rrggbb`.
   package var primary: String?
-  /// A link for "Contact us": `mailto:` or `https:`.
+  /// The "Contact us" link: `mailto:` or `https:`.
   package var support: String?
-  /// An https address of the terms of service, linked on every page.
+  /// The https address of the terms of service, linked on every page.
   package var terms: String?
-  /// An https address of the privacy policy, linked on every page.
+  /// The https address of the privacy policy, linked on every page.
   package var privacy: String?
 
   package init(
@@ -212,18 +210,18 @@ package struct Brand: Sendable, Hashable {
   }
 }
 
-/// A provider's entry in gateway.lua, checked against what the provider declares.
+/// A provider's entry in gateway.lua, validated against the provider's declared settings.
 package struct ProviderSettings: Sendable {
   package var texts: [String: String]
   package var secrets: [String: SecretText]
-  /// Secrets whose file is not there, by the setting's name: the file's path. The demo's are made at the first start;
-  /// others are missing.
+  /// Secrets whose file does not exist: the path, by the setting's name. Demo secrets are created at the first start;
+  /// others are reported as missing.
   package var missingFiles: [String: String] = [:]
-  /// Ways for messages to leave, by the setting's name.
+  /// Delivery channels, by the setting's name.
   package var deliveries: [String: DeliverySettings]
-  /// Settings of the other kinds, by name: numbers, flags, choices, lists, files. What has a default is there.
+  /// Settings of all other kinds (numbers, flags, choices, lists, files), by name. Includes defaults.
   package var values: [String: SettingValue]
-  /// What people read as the provider's name: `title`; nil for the name that the provider declares.
+  /// `title`: the provider's display name; nil for the name that the provider declares.
   package var title: String?
 
   package init(
@@ -236,24 +234,24 @@ package struct ProviderSettings: Sendable {
     self.values = values
   }
 
-  /// As their provider reads them.
+  /// The settings as the provider reads them.
   package var forSteps: StepSettings {
     StepSettings(
       texts: texts, secrets: secrets.mapValues { secret in { @Sendable in secret.reveal() } }, values: values)
   }
 }
 
-/// Bounds on connections of the public listener.
+/// Limits on connections of the public listener.
 package struct ConnectionLimits: Sendable, Hashable {
-  /// In all.
+  /// In total.
   package var connections: Int
-  /// Per client address, trusted proxies left out; nil: no limit.
+  /// Per client address, except for trusted proxies; nil: no limit.
   package var connectionsPerAddress: Int?
-  /// Requests per second and client address; nil: no limit.
+  /// Requests per second per client address; nil: no limit.
   package var requestsPerSecondPerAddress: Int?
-  /// Flows in which nobody has proved anything.
+  /// The bound on flows without any proof.
   package var flows: FlowBound
-  /// Of request bodies, where a route says nothing else; nil: no limit.
+  /// The minimum rate of request bodies, unless a route sets another one; nil: no limit.
   package var bodyRate: BodyRate? = .standard
 
   package init(

@@ -1,10 +1,10 @@
-/// Hosts that only this machine reaches.
+/// Hosts that can only be reached from this machine.
 package enum Loopback {
-  /// Whether the text names this machine: `localhost` and names below it (RFC 6761 section 6.3), 127.0.0.0/8 and ::1.
+  /// Whether the host is this machine: `localhost` and names below it (RFC 6761 section 6.3), 127.0.0.0/8 and ::1.
   /// - Parameter host: in lower case; an IPv6 address with or without brackets.
   package static func contains(_ host: String) -> Bool { host.hasSuffix(".localhost") || isAddress(host) }
 
-  /// Attack: `127.example.com` is a name like any other.
+  /// Attack: `127.example.com` is an ordinary name that can resolve to any address.
   fileprivate static func isAddress(_ host: String) -> Bool {
     if host == "localhost" { return true }
     if let bytes = IPAddressText.parseV4(Array(host.utf8)) { return bytes.first == 127 }
@@ -14,11 +14,12 @@ package enum Loopback {
 }
 
 extension ListenAddress {
-  /// Whether nobody on another machine can connect to it. A name below `localhost` may be any address here.
+  /// Whether only this machine can connect to it. Names below `localhost` do not count, because they can resolve to any
+  /// address.
   package var isLoopback: Bool { Loopback.isAddress(host.lowercased()) }
 }
 
 extension PublicURL {
-  /// Whether it leads to the machine of whoever opens it.
+  /// Whether it refers to the machine of the user who opens it.
   package var isLoopback: Bool { Loopback.contains(host) }
 }

@@ -1,7 +1,6 @@
-/// A file of the folder's `pages/`: a template, words, a stylesheet or a picture that takes the place of ours, or adds
-/// to them.
+/// A file in the folder's `pages/`: a template, texts, a stylesheet or an image that replaces or extends ours.
 package struct PageFile: Sendable, Hashable {
-  /// Its name in `pages/`, such as `login.mustache`.
+  /// The name in `pages/`, such as `login.mustache`.
   package let name: String
   package let bytes: [UInt8]
 
@@ -10,6 +9,6 @@ package struct PageFile: Sendable, Hashable {
     self.bytes = bytes
   }
 
-  /// As problems spell it.
+  /// The path in problem messages.
   package var path: String { "pages/\(name)" }
 }

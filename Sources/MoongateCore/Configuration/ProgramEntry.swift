@@ -1,20 +1,20 @@
 import MoongateSDK
 
-/// An entry of gateway.lua whose provider is another program: `sms_hub = exec { "./sms_hub.py" }`.
+/// An entry of gateway.lua whose provider is an external program: `sms_hub = exec { "./sms_hub.py" }`.
 package struct ProgramEntry: Sendable {
   package let name: ProviderName
-  /// Of the entry.
+  /// The location of the entry.
   package let location: SourceLocation
-  /// Absolute.
+  /// The absolute path.
   package let path: String
   package let arguments: [String]
-  /// What its environment holds beside the little that every program gets.
+  /// Environment variables in addition to the few that every program gets.
   package let environment: [String: SecretText]
-  /// How long it may take for one call.
+  /// The timeout of one call.
   package let timeout: Duration
-  /// The configuration folder, absolute: where it runs.
+  /// The absolute path of the configuration folder, which is the working directory.
   package let folder: String
-  /// The SHA-256 over its file and those that its arguments name, in lower-case hexadecimal.
+  /// The SHA-256 of its file and of the files that its arguments name, in lower-case hexadecimal.
   package let digest: String
 
   package init(
@@ -33,26 +33,26 @@ package struct ProgramEntry: Sendable {
   }
 }
 
-/// Starts the programs of a candidate, aside from those that serve. All of this blocks, for as long as handshakes may
+/// Starts a candidate's programs without affecting the running ones. All calls block for as long as the handshakes
 /// take.
 package protocol ProgramStarter: Sendable {
-  /// Starts them all at once, or finds those that run already, and asks each what it is.
-  /// - Returns: in the order of the entries.
+  /// Starts all programs at once, or finds running ones, and asks each for its descriptor.
+  /// - Returns: the results in the order of the entries.
   func introduce(_ entries: [ProgramEntry]) -> [Result<any CandidateProgram, ProgramRefusal>]
 }
 
-/// A program that has said what it is, and serves nobody yet.
+/// A started program that has sent its descriptor and does not serve requests yet.
 package protocol CandidateProgram: Sendable {
   var descriptor: ProviderDescriptor { get }
 
-  /// Gives it its settings, which were read by what it declared.
-  /// - Throws: why it does not take them.
+  /// Sends the program its settings, which were validated against its descriptor.
+  /// - Throws: why it does not accept them.
   func accept(_ settings: ProviderSettings) throws(ProgramRefusal) -> any Provider
 }
 
 /// A program that cannot be used.
 package struct ProgramRefusal: Error, Sendable {
-  /// For the operator: each why, without the program's name.
+  /// The reasons for the operator, without the program's name.
   package let sentences: [String]
 
   package init(sentences: [String]) { self.sentences = sentences }

@@ -1,12 +1,12 @@
-/// `tracing = otlp { … }`: where spans of requests are sent, and of how many requests.
+/// `tracing = otlp { … }`: where request spans are sent, and the share of requests that are traced.
 package struct TracingSettings: Sendable, Equatable {
-  /// Where batches are posted to, http or https.
+  /// The URL to which batches are posted, http or https.
   package let url: String
-  /// The share of requests that are recorded, from 0 to 1.
+  /// The share of traced requests, from 0 to 1.
   package let sample: Double
   package let headers: [WebhookSettings.Header]
 
-  /// - Parameter url: without a path it gets the one of OTLP over HTTP, `/v1/traces`.
+  /// - Parameter url: without a path, OTLP's default `/v1/traces` is added.
   package init(url: String, sample: Double, headers: [WebhookSettings.Header] = []) {
     let rest = url.drop { $0 != "/" }.dropFirst(2)
     let path = rest.firstIndex { "/?".contains($0) }.map { rest[$0...] } ?? ""

@@ -1,31 +1,32 @@
 import MoongateSDK
 
-/// A token by which a program gets through routes that take tokens, without a person: one of the installation's own (a
-/// service token), or one that a person has made (a personal token).
+/// A token with which a program can use routes that accept tokens, without a user: a service token of the installation,
+/// or a personal token that a user has created.
 ///
-/// The secret itself is known to its holder alone: the store has a keyed hash of it.
+/// Only the holder knows the secret; the store has a keyed hash of it.
 package struct AccessToken: Sendable, Equatable {
-  /// `tk_` and 96 random bits in base64url. Not a secret: it names the token in lists, events and changes.
+  /// `tk_` followed by 96 random bits in base64url. Not a secret: it identifies the token in lists, events and changes.
   package let id: String
-  /// Of a service token: `ServiceTokenName`, unique among them. Of a personal one: what its owner calls it, unique for
-  /// the account.
+  /// For a service token: its `ServiceTokenName`, which is unique. For a personal token: a name chosen by its owner,
+  /// unique within the account.
   package let name: String
-  /// The owner of a personal token, as the account was when the token was made; nil for a service token.
+  /// The owner of a personal token, as the account was when the token was created; nil for a service token.
   ///
-  /// Attack: a thief with a stolen session makes a token, and stays when the owner resets the password or signs out
-  /// everywhere. Each of those raises the account's epoch, and a token of an older epoch is dead.
+  /// Attack: a thief with a stolen session creates a token, and keeps access when the owner resets the password or
+  /// signs out everywhere. Each of those raises the account's epoch, and a token of an older epoch is invalid.
   package let owner: AccountVersion?
-  /// Of a service token, sorted. A personal token has the groups that its account has now.
+  /// The groups of a service token, sorted. A personal token has the current groups of its account.
   package let groups: [GroupName]
-  /// Where a service token may be used from; empty: from everywhere.
+  /// The networks from which a service token may be used; empty: from everywhere.
   package let networks: [AddressBlock]
   package let createdAt: Timestamp
-  /// From then on it is dead; nil: never.
+  /// When it expires; nil: never.
   package var expiresAt: Timestamp?
-  /// Whether another secret has taken its place: it is good until `expiresAt`, and does not hold the name any more.
+  /// Whether its secret was replaced by a new one. It then stays valid until `expiresAt`, but no longer occupies its
+  /// name.
   package var isSuperseded: Bool
   package var lastUsedAt: Timestamp?
-  /// The network (/24 or /48) that it was last used from, such as `203.0.113.0/24`.
+  /// The network (/24 or /48) of its last use, such as `203.0.113.0/24`.
   package var lastUsedFrom: String?
   package var hash: AccessTokenHash
 
@@ -48,36 +49,36 @@ package struct AccessToken: Sendable, Equatable {
     self.hash = hash
   }
 
-  /// Whether it has come to its end. At `expiresAt` it has.
+  /// Whether it has expired. It is expired at `expiresAt`.
   package func isExpired(at now: Timestamp) -> Bool { expiresAt.map { now >= $0 } ?? false }
 
-  /// Whether a client of this address may use it.
+  /// Whether a client with this address may use it.
   package func admits(_ address: ClientAddress) -> Bool { networks.isEmpty || networks.contains { address.isIn($0) } }
 
-  /// By what a change of it is announced to caches (`SessionChanges.tokens`). It stays the same for as long as the
-  /// token lives, which its hash does not.
+  /// The hash by which changes of the token are announced to caches (`SessionChanges.tokens`). Unlike the token's own
+  /// hash, it never changes.
   package static func announcement(of id: String) -> TokenHash { TokenHash(of: id.utf8) }
 }
 
-/// The secret of a token: `mgt_` and 256 random bits in base64url. Programs that scan for leaked secrets know it by its
-/// beginning.
+/// The secret of a token: `mgt_` followed by 256 random bits in base64url. Scanners for leaked secrets recognise the
+/// prefix.
 package struct AccessTokenSecret: Sendable {
   package static let prefix: StaticString = "mgt_"
-  /// In bytes, with the prefix.
+  /// In bytes, including the prefix.
   package static let length = 47
 
   package let text: SecretText
 
-  /// A new one.
+  /// Generates a secret.
   package init(from random: any RandomSource) {
     text = SecretText("\(Self.prefix)\(Base64URL.encode(random.bytes(32)))")
   }
 }
 
-/// A token as the store found it.
+/// A token as it is stored.
 package struct FoundAccessToken: Sendable, Equatable {
   package let token: AccessToken
-  /// The owner of a personal token, as the account is now; nil for a service token, or where the account is gone.
+  /// The current account of a personal token's owner; nil for a service token, or if the account no longer exists.
   package let account: Account?
 
   package init(token: AccessToken, account: Account?) {
@@ -86,13 +87,13 @@ package struct FoundAccessToken: Sendable, Equatable {
   }
 }
 
-/// One use of a token, to be written down.
+/// A use of a token, to be recorded.
 package struct AccessTokenUse: Sendable, Equatable {
   package let id: String
   package let at: Timestamp
-  /// As `AccessToken.lastUsedFrom`.
+  /// In the form of `AccessToken.lastUsedFrom`.
   package let network: String
-  /// Stored where the token was never used from this network before.
+  /// Stored if the token was never used from this network before.
   package let event: AuditEvent
 
   package init(id: String, at: Timestamp, network: String, event: AuditEvent) {
@@ -104,16 +105,17 @@ package struct AccessTokenUse: Sendable, Equatable {
 }
 
 extension ClientAddress {
-  /// Its network as an operator writes it: `203.0.113.0/24`, `2001:db8:1::/48`.
+  /// The network in CIDR notation: `203.0.113.0/24`, `2001:db8:1::/48`.
   package var networkText: String { "\(Self.text(networkKey))/\(bytes.count == 4 ? 24 : 48)" }
 }
 
 extension SessionSnapshot {
-  /// How long a token lives without a request: as long as it lives.
+  /// The idle timeout of a token's session: unlimited in practice.
   private static let idle: Duration = .seconds(100 * 365 * 86_400)
 
-  /// What a request with the token is judged by: nobody has passed a step, so nothing that asks for one is met.
-  /// - Returns: nil where the token is dead because of its owner: gone, locked, or changed since the token was made.
+  /// The session for a request with the token. It has passed no steps, so it meets no requirement that asks for one.
+  /// - Returns: nil if the token is invalid because its owner was deleted, locked, or changed since the token was
+  ///   created.
   package init?(_ found: FoundAccessToken) {
     let token = found.token
     let account: Account

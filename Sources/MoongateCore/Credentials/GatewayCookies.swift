@@ -1,24 +1,25 @@
-/// The names of the gateway's cookies under one configuration, and the lines that set and expire them (http.md,
-/// "Sessions and cookies"; RFC 6265bis section 4.1.3.2 for the prefixes).
+/// The names of the gateway's cookies for one configuration, and the `Set-Cookie` values that set and expire them (RFC
+/// 6265bis section 4.1.3.2 for the prefixes).
 package struct GatewayCookies: Sendable, Hashable {
-  /// Every name that can be ours, under any configuration: none goes upstream, none is taken from there.
+  /// Every name that can be ours under any configuration. These cookies are neither sent upstream nor accepted from
+  /// there.
   package static let allNames: Set<String> = [
     "moongate", "__Host-moongate", "__Secure-moongate", "moongate-flow", "__Host-moongate-flow", "moongate-device",
     "__Host-moongate-device",
   ]
 
-  /// Holds a session's token.
+  /// The cookie with a session's token.
   package let session: String
-  /// Tells a browser that began flows.
+  /// The cookie that identifies a browser for its flows.
   package let flow: String
-  /// Holds the signed token of a device that has signed in before.
+  /// The cookie with the device token of a device that has signed in before.
   package let device: String
   private let isSecure: Bool
   private let domain: String?
-  /// The domains for which a neighbour could have set a cookie of our session's name.
+  /// The domains for which a sibling host could have set a cookie with the session cookie's name.
   private let parentDomains: [String]
 
-  /// - Parameter host: that the request is for; nil: `publicURL`'s.
+  /// - Parameter host: the host of the request; nil for `publicURL`'s.
   package init(publicURL: PublicURL, cookieDomain: String?, host: String? = nil) {
     let host = host ?? publicURL.host
     isSecure = publicURL.isSecure
@@ -37,7 +38,7 @@ package struct GatewayCookies: Sendable, Hashable {
     self.init(publicURL: settings.publicURL, cookieDomain: settings.cookieDomain)
   }
 
-  /// Those of the root domain that a request's host belongs to: their names are the same on all domains.
+  /// The cookies for the root domain of a request's host. Their names are the same on all domains.
   package init(_ settings: GatewaySettings, at host: String?) {
     guard let domain = settings.furtherDomain(of: host) else {
       self.init(settings)
@@ -46,27 +47,26 @@ package struct GatewayCookies: Sendable, Hashable {
     self.init(publicURL: settings.publicURL, cookieDomain: domain, host: host)
   }
 
-  /// The values of `Set-Cookie` that sign a browser in. What a neighbour has planted under our name is expired first:
-  /// two cookies of one name are no session, so it would lock the person out.
+  /// The `Set-Cookie` values that sign a browser in. Cookies that a sibling host has set with our name are expired
+  /// first: two cookies with that name would be refused, which would lock the user out.
   package func signIn(_ token: SecretText) -> [String] {
     expiries(keeping: true) + [line(session, token.reveal(), domain: domain)]
   }
 
-  /// The values of `Set-Cookie` that sign a browser out: every variant of our name goes.
+  /// The `Set-Cookie` values that sign a browser out. They expire every variant of our cookie.
   package func signOut() -> [String] { expiries(keeping: false) }
 
-  /// The value of `Set-Cookie` that makes a browser known to its flows.
+  /// The `Set-Cookie` value that identifies a browser for its flows.
   package func begin(_ token: SecretText) -> String { line(flow, token.reveal(), domain: nil) }
 
-  /// The values of `Set-Cookie` that make a browser known to the handoff that it asks for. What a neighbour has planted
-  /// under the name is expired first: only where there is no https can it have been, and two cookies of one name are
-  /// none.
+  /// The `Set-Cookie` values that identify a browser for the handoff that it requests. Cookies that a sibling host has
+  /// set with the same name are expired first, because two cookies with that name are refused. Only without https can a
+  /// sibling host set one.
   package func beginHandoff(_ token: SecretText) -> [String] {
     (isSecure ? [] : parentDomains).map { line(flow, "", domain: $0) + "; Max-Age=0" } + [begin(token)]
   }
 
-  /// The value of `Set-Cookie` that makes a device known to the accounts that signed in on it. It outlives sessions,
-  /// and signing out.
+  /// The `Set-Cookie` value that stores the device token. It outlives sessions and sign-out.
   package func remember(_ token: SecretText) -> String {
     line(device, token.reveal(), domain: nil) + "; Max-Age=\(DeviceToken.lifetime.components.seconds)"
   }
@@ -82,7 +82,8 @@ package struct GatewayCookies: Sendable, Hashable {
       variants += Set(parentDomains + (domain.map { [$0] } ?? [])).sorted().map { ("moongate", $0) }
     }
     if keeping {
-      // Only those that the next sign-in would be refused for: of the session's own name, and not the one that is set.
+      // Only the variants that would make the next sign-in fail: those with the session cookie's name, except the one
+      // being set.
       variants.removeAll { $0.0 != session || $0.1 == domain }
     }
     return variants.map { line($0.0, "", domain: $0.1) + "; Max-Age=0" }

@@ -1,23 +1,23 @@
-/// The name of a service token: 1 to 48 lower-case letters, digits, `-`, `_` and `.`, the first one a letter or a
-/// digit. It is part of a header's value (`Remote-User: token:NAME`) and of the admin API's addresses.
+/// The name of a service token: 1 to 48 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
+/// It is part of a header value (`Remote-User: token:NAME`) and of the admin API's paths.
 package struct ServiceTokenName: Sendable, Hashable {
   package let text: String
 
-  /// What is right, for who wrote something else.
+  /// The rule for names, for error messages.
   package static let rule = "1 to 48 lower-case letters, digits, -, _ and ., beginning with a letter or a digit"
 
-  /// - Returns: nil where the text is no name.
+  /// - Returns: nil if the text is not a valid name.
   package init?(_ text: String) {
     guard text.wholeMatch(of: /[a-z0-9][a-z0-9._\-]{0,47}/) != nil else { return nil }
     self.text = text
   }
 }
 
-/// What a person calls a personal token: 1 to 60 characters without control characters, spaces around it cut.
+/// The name of a personal token: 1 to 60 characters without control characters. Surrounding whitespace is trimmed.
 package struct PersonalTokenName: Sendable, Hashable {
   package let text: String
 
-  /// - Returns: nil where the text is no name.
+  /// - Returns: nil if the text is not a valid name.
   package init?(_ text: String) {
     let words = text.split(whereSeparator: \.isWhitespace)
     let name = words.joined(separator: " ")

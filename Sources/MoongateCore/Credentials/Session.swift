@@ -1,11 +1,11 @@
 import MoongateSDK
 
-/// A session's token: 256 bits in base64url, 43 characters. It is the cookie's value.
+/// A session's token: 256 random bits in base64url, 43 characters. It is the cookie's value.
 package struct SessionToken: Sendable {
   package let secret: SecretText
   package let hash: TokenHash
 
-  /// A new one.
+  /// Generates a token.
   package init(from random: any RandomSource) {
     let text = Base64URL.encode(random.bytes(32))
     secret = SecretText(text)
@@ -13,23 +13,23 @@ package struct SessionToken: Sendable {
   }
 }
 
-/// Proof that an account passed certain steps at certain times.
+/// A session: proof that an account passed certain steps at certain times.
 package struct Session: Sendable, Equatable, Codable {
-  /// Public name of the session, `se_…`; not a secret.
+  /// The public ID of the session, `se_…`. Not a secret.
   package let id: String
   package var token: TokenHash
   package let account: String
   package let createdAt: Timestamp
-  /// Absolute end.
+  /// The absolute expiry.
   package let expiresAt: Timestamp
-  /// How long it lives without a request.
+  /// The idle timeout.
   package let idle: Duration
   package var lastSeenAt: Timestamp
-  /// When each provider was passed, in order.
+  /// The passed steps, in order.
   package var passed: [PassedStep]
-  /// The browser or app that began it, for its owner to recognise; cut to 256 bytes.
+  /// The `User-Agent` of the browser or app that began it, for its owner to recognise. Truncated to 256 bytes.
   package var userAgent: String?
-  /// The root domain that `token` is good for, where that is not `public_url`'s; nil: the token is the sign-in's own.
+  /// The root domain that `token` is valid for, if that is not `public_url`'s; nil if the token is the sign-in's own.
   package var domain: SessionDomain?
 
   package init(
@@ -48,7 +48,7 @@ package struct Session: Sendable, Equatable, Codable {
     self.userAgent = userAgent
   }
 
-  /// The same session under a new token. Its end stays.
+  /// The same session with a new token. Its expiry does not change.
   func renewed(_ token: TokenHash, of account: String, passed: [PassedStep], at now: Timestamp) -> Session {
     Session(
       id: id, token: token, account: account, createdAt: createdAt, expiresAt: expiresAt, idle: idle, lastSeenAt: now,
@@ -56,24 +56,24 @@ package struct Session: Sendable, Equatable, Codable {
       userAgent: userAgent)
   }
 
-  /// When it ends unless there is a request before.
+  /// When the session ends if no further request comes.
   package var deadline: Timestamp { min(expiresAt, lastSeenAt + idle) }
 
-  /// How many different factors were proved, 1 or more: 2 and above is more than one kind of step.
+  /// The authentication assurance level: 2 if two different factors were proved, otherwise 1.
   package var assuranceLevel: Int {
     passed.contains { $0.isMultiFactor ?? false } ? 2 : max(1, min(2, Set(passed.map(\.provider)).count))
   }
 
-  /// The latest sign-in or step-up.
+  /// The time of the latest sign-in or step-up.
   package var authenticatedAt: Timestamp { passed.map(\.at).max() ?? createdAt }
 }
 
-/// One step that was passed.
+/// A step that was passed.
 package struct PassedStep: Sendable, Equatable, Codable {
   package let provider: ProviderName
   package let at: Timestamp
-  /// The identifier that was proved, as `KeyRing.proofHash`; nil where the step proved a secret, and in sessions that
-  /// an older program began. It authorises changes only while the account holds that identifier.
+  /// The identifier that was proved, as `KeyRing.proofHash`; nil if the step proved a secret, and in sessions of an
+  /// older version. The step authorises changes only while the account holds that identifier.
   package let identifier: String?
   /// Whether the step proved two factors at once, such as a device and the fingerprint that unlocks it; nil: no.
   package let isMultiFactor: Bool?
@@ -86,11 +86,11 @@ package struct PassedStep: Sendable, Equatable, Codable {
   }
 }
 
-/// A live session with its account: what a request is judged by.
+/// A live session with its account, as requests are authorised by it.
 package struct SessionSnapshot: Sendable, Equatable {
   package let session: Session
   package let account: Account
-  /// The token for programs that stands in place of a session; nil: a person is signed in.
+  /// The access token that is used in place of a session; nil for a user's session.
   package let token: AccessToken?
 
   package init(session: Session, account: Account, token: AccessToken? = nil) {

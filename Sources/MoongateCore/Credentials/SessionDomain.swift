@@ -1,14 +1,14 @@
-/// Why a session's token is good on one further root domain (`domains` in gateway.lua), and on no other.
+/// Restricts a session's token to one further root domain (`domains` in gateway.lua).
 ///
 /// Attack: a cookie that was stolen on one domain, sent to a host of another one. Each root domain has a token of its
-/// own, and a token is accepted only on the hosts of its domain, whether it comes as a cookie or as Bearer.
+/// own, and a token is accepted only on the hosts of its domain, whether it is sent as a cookie or as a Bearer token.
 package struct SessionDomain: Sendable, Equatable, Codable {
   /// The root domain, in lower case.
   package let name: String
-  /// The sign-in's own token at present: activity is recorded under it.
+  /// The sign-in's own current token, under which activity is recorded.
   package let home: TokenHash
-  /// Whether the sign-in has got a new token since (a step-up). This one does not know of that: its `passed` is as it
-  /// was.
+  /// Whether the sign-in has received a new token since (a step-up). This token does not include the step-up: its
+  /// `passed` is unchanged.
   ///
   /// Attack: a copied cookie of one domain waits for its owner to step up on another. It keeps the rights that it had,
   /// and no more.
@@ -21,12 +21,12 @@ package struct SessionDomain: Sendable, Equatable, Codable {
   }
 }
 
-/// A token for a further root domain, as it is stored: by the sign-in that it belongs to, whose end is its end.
+/// A new token for a further root domain. It ends with the sign-in that it belongs to.
 package struct NewDomainToken: Sendable, Equatable {
   /// The root domain, in lower case.
   package let domain: String
   package let token: TokenHash
-  /// The sign-in, with its own token: what it has passed is copied.
+  /// The sign-in with its own token. Its passed steps are copied.
   package let session: Session
 
   package init(domain: String, token: TokenHash, session: Session) {
@@ -37,18 +37,17 @@ package struct NewDomainToken: Sendable, Equatable {
 }
 
 extension GatewaySettings {
-  /// The root domain that a host belongs to, where that is one of `domains` and not `public_url`'s; nil for every other
-  /// host.
-  /// - Parameter host: in its one spelling (`HostName.name`).
+  /// The root domain of a host, if it is one of `domains` and not `public_url`'s; nil for every other host.
+  /// - Parameter host: in canonical form (`HostName.name`).
   package func furtherDomain(of host: String?) -> String? {
     guard let host, domains.count > 1 else { return nil }
     return domains.first { $0 != cookieDomain && (host == $0 || host.hasSuffix("." + $0)) }
   }
 
-  /// Whether a session's token is good for requests to the host.
+  /// Whether a session's token is valid for requests to the host.
   package func accepts(_ session: Session, at host: String?) -> Bool { session.domain?.name == furtherDomain(of: host) }
 
-  /// The address at which a host of `domains` is served: by the scheme and port of `public_url`.
+  /// The origin of a host of `domains`, with the scheme and port of `public_url`.
   package func siblingOrigin(_ host: String) -> PublicURL {
     PublicURL(isSecure: publicURL.isSecure, host: host, port: publicURL.port)
   }

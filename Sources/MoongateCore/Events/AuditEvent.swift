@@ -1,6 +1,7 @@
 import MoongateSDK
 
-/// Names one decision: `dc_` and 96 bits in base64url. In every refusal, and under `/decisions/{id}`.
+/// The ID of a decision: `dc_` followed by 96 random bits in base64url. Every refusal contains it, and
+/// `/decisions/{id}` shows the decision.
 package struct DecisionID: Hashable, Sendable, Codable, CustomStringConvertible {
   package let text: String
 
@@ -11,29 +12,29 @@ package struct DecisionID: Hashable, Sendable, Codable, CustomStringConvertible 
   package var description: String { text }
 }
 
-/// One line of the audit trail: who did what, and what was decided. Holds no code, PIN, password, token or key, and of
-/// identifiers only keyed hashes.
+/// An event of the audit trail: who did what, and what was decided. Holds no code, PIN, password, token or key, and
+/// identifiers only as keyed hashes.
 package struct AuditEvent: Sendable, Equatable, Codable {
   package let id: DecisionID
   package let at: Timestamp
-  /// A closed set of names: `flow_begun`, `code_sent`, `code_verified`, `refused`, `session_started`, …
+  /// From a closed set of names: `flow_begun`, `code_sent`, `code_verified`, `refused`, `session_started`, …
   package let kind: Kind
   package var flow: String?
-  /// The first characters of the flow's id: enough to find lines that belong together.
+  /// The first characters of the flow's ID: enough to find related events.
   package var flowPrefix: String?
   package var provider: ProviderName?
   package var account: String?
-  /// `KeyRing.logHash`.
+  /// The identifier's keyed hash (`KeyRing.logHash`).
   package var identifier: String?
   package var address: String?
   /// The code of a refusal.
   package var code: String?
-  /// For the operator: rule and file:line, counters, what a fault said.
+  /// For the operator: the rule and its file:line, counters, and the messages of faults.
   package var detail: [String: String]
-  /// For a flood of refusals that are stored as one event: how many there were. nil: it is one.
+  /// For a flood of refusals that are stored as one event: their number. nil for a single event.
   package var count: Int?
 
-  /// What happened.
+  /// The kind of event.
   package enum Kind: String, Sendable, Codable, CaseIterable {
     case flowBegun = "flow_begun"
     case codeSent = "code_sent"
@@ -48,12 +49,12 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case accountUnlocked = "account_unlocked"
     case accountDisabled = "account_disabled"
     case accountDeleted = "account_deleted"
-    /// An operator took out all that is stored about a person.
+    /// An operator exported everything that is stored about a user.
     case accountExported = "account_exported"
-    /// The person changed the name. Neither name is part of the event.
+    /// The user changed the name. The event contains neither name.
     case accountRenamed = "account_renamed"
     case accountsImported = "accounts_imported"
-    /// An operator added the account to a group, or removed it from one; the group is in the detail.
+    /// An operator added the account to a group, or removed it from one. The group is in the detail.
     case groupAdded = "group_added"
     case groupRemoved = "group_removed"
     case identifierAdded = "identifier_added"
@@ -63,7 +64,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case factorChanged = "factor_changed"
     case factorRemoved = "factor_removed"
     case sessionStarted = "session_started"
-    /// A sign-in was taken over to another root domain (`domains`), by the browser that it belongs to.
+    /// A sign-in was transferred to another root domain (`domains`), by the browser that it belongs to.
     case sessionExtended = "session_extended"
     case sessionEnded = "session_ended"
     case tokenCreated = "token_created"
@@ -74,23 +75,23 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     case tokenExpired = "token_expired"
     case generationActive = "generation_active"
     case generationRefused = "generation_refused"
-    /// An operator asked for a reload.
+    /// An operator requested a reload.
     case reloadRequested = "reload_requested"
-    /// An operator let a candidate look on (`moongate policy shadow`), made it active, or ended it.
+    /// An operator started a shadow candidate (`moongate policy shadow`), activated it, or ended it.
     case shadowBegun = "shadow_begun"
     case shadowPromoted = "shadow_promoted"
     case shadowEnded = "shadow_ended"
-    /// An operator had the program started again in this one's place (`moongate upgrade`), and what became of it.
+    /// An operator started a replacement process (`moongate upgrade`), and its result.
     case upgradeRequested = "upgrade_requested"
     case upgradeEnded = "upgrade_ended"
-    /// A page tells what only the browser knows (`client-events`); its name is in the detail.
+    /// A page reported something that only the browser knows (`client-events`). Its name is in the detail.
     case client
 
-    /// The quota of the trail that it counts against.
+    /// The quota of the audit trail that the event counts against.
     package var quota: AuditQuota {
       switch self {
       case .refused: .refusals
-      // A flood makes as many accounts as `register` lets it, and renames one as often as it likes.
+      // A flood can create as many accounts as `register` allows, and rename one any number of times.
       case .flowBegun, .codeSent, .deliveryFailed, .codeVerified, .stepSkipped, .client, .accountCreated,
         .accountRenamed,
         .sessionExtended, .tokenUsed:
@@ -118,7 +119,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     self.detail = detail
   }
 
-  /// The same as an encoder's JSON: there is one for each refusal of a flood, and several for each sign-in.
+  /// The same JSON as an encoder's, but faster: every refusal of a flood and every step of a sign-in writes one.
   package var json: [UInt8] {
     var name = JSONObjectText()
     name.add("text", id.text)
@@ -140,7 +141,7 @@ package struct AuditEvent: Sendable, Equatable, Codable {
     return object.closed
   }
 
-  /// The same happening, of nobody: what is left of a person who was deleted.
+  /// The event without the user. Used for the events of a deleted user.
   package var anonymous: AuditEvent {
     AuditEvent(id: id, at: at, kind: kind, flow: flow, provider: provider, code: code, detail: [:])
   }

@@ -1,5 +1,5 @@
 extension AuditEvent.Kind {
-  /// One sentence for the reference and for `moongate help event.NAME`.
+  /// A sentence for the reference and for `moongate help event.NAME`.
   package var help: String {
     switch self {
     case .flowBegun: "A flow began, such as a sign-in or a registration."

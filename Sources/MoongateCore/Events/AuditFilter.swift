@@ -1,10 +1,10 @@
-/// Which events of the audit trail are asked for. Each condition that is given narrows the answer.
+/// Selects events of the audit trail. An event must match all given conditions.
 package struct AuditFilter: Sendable, Equatable {
-  /// Events of one of these people.
+  /// Selects the events of certain people.
   package struct People: Sendable, Equatable {
-    /// Ids of accounts.
+    /// Account IDs.
     package var accounts: Set<String>
-    /// `KeyRing.logHash` of identifiers.
+    /// Keyed hashes of identifiers (`KeyRing.logHash`).
     package var traces: Set<String>
 
     package init(accounts: Set<String> = [], traces: Set<String> = []) {
@@ -19,9 +19,9 @@ package struct AuditFilter: Sendable, Equatable {
 
   package var people: People?
   package var kinds: Set<AuditEvent.Kind>?
-  /// This moment and later ones.
+  /// This time or later.
   package var since: Timestamp?
-  /// The events of one request: the decision itself, and what it led to.
+  /// The events of one request: the decision itself and its consequences.
   package var decision: DecisionID?
 
   package init(
@@ -33,7 +33,7 @@ package struct AuditFilter: Sendable, Equatable {
     self.decision = decision
   }
 
-  /// Whether the event fulfils all conditions.
+  /// Whether the event matches all conditions.
   package func matches(_ event: AuditEvent) -> Bool {
     if let people, !people.contains(event) { return false }
     if let kinds, !kinds.contains(event.kind) { return false }
@@ -42,7 +42,7 @@ package struct AuditFilter: Sendable, Equatable {
     return true
   }
 
-  /// Texts of which an event that matches holds at least one, as JSON spells them; nil: any event may match.
+  /// Texts, at least one of which is contained in the JSON of every matching event; nil if any event may match.
   package var needles: [String]? {
     if let decision { return [decision.text] }
     if let people { return Array(people.accounts) + Array(people.traces) }

@@ -1,15 +1,15 @@
-/// The parts of the audit trail that are bounded each by itself.
+/// The parts of the audit trail, each with its own bound.
 ///
-/// Attack: junk requests, each refused with a line in the trail, until the lines of a sign-in or of an operator's act
-/// are no longer kept.
+/// Attack: junk requests, each refused with an event in the trail, until the events of sign-ins or operators' actions
+/// are no longer stored.
 package enum AuditQuota: Int, Sendable, CaseIterable {
-  /// What people do on their way: flows begun, codes sent, events of pages. What an older gateway stores counts here.
+  /// Steps of users: flows begun, codes sent, events of pages. Events of an older gateway count here.
   case activity = 0
-  /// Sign-ins and sign-outs, locks, changes of accounts, operator acts, generations.
+  /// Sign-ins and sign-outs, locks, changes of accounts, operators' actions, generations.
   case security = 1
-  /// Requests that were refused.
+  /// Refused requests.
   case refusals = 2
 
-  /// The most events that are kept.
+  /// The maximum number of stored events.
   package var most: Int { 100_000 }
 }

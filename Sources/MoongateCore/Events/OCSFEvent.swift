@@ -1,10 +1,9 @@
 import MoongateSDK
 
-/// An event of the audit trail in the words of the Open Cybersecurity Schema Framework: a record of the class
-/// Authentication (3002), which programs that collect security events understand. What that class has no field for
-/// stands under `unmapped`.
+/// An audit event in the Open Cybersecurity Schema Framework: a record of the class Authentication (3002). Fields that
+/// the class does not have are in `unmapped`.
 package struct OCSFEvent: Sendable {
-  /// `activity_id` of the class.
+  /// The `activity_id` of the class.
   package enum Activity: Int, Sendable {
     case logon = 1
     case logoff = 2
@@ -14,7 +13,7 @@ package struct OCSFEvent: Sendable {
   private let event: AuditEvent
   private let service: String
 
-  /// - Parameter service: what the gateway is called.
+  /// - Parameter service: the name of the gateway's service.
   package init(_ event: AuditEvent, service: String) {
     self.event = event
     self.service = service
@@ -28,7 +27,7 @@ package struct OCSFEvent: Sendable {
     }
   }
 
-  /// 1 informational, 3 medium: what an operator looks at first.
+  /// The OCSF severity: 1 informational, 3 medium (for events that operators should look at first).
   private var severity: Int {
     switch event.kind {
     case .locked, .accountLocked, .accountDisabled, .generationRefused: 3
@@ -38,7 +37,7 @@ package struct OCSFEvent: Sendable {
 
   private var isFailure: Bool { [.refused, .locked, .deliveryFailed, .generationRefused].contains(event.kind) }
 
-  /// JSON in one line, without a line end.
+  /// JSON on one line, without a line end.
   package var line: [UInt8] {
     var record = JSONObjectText()
     record.add("category_uid", 3)
@@ -80,7 +79,7 @@ package struct OCSFEvent: Sendable {
   private var user: JSONObjectText {
     var user = JSONObjectText()
     user.add("uid", event.account)
-    // A keyed hash: the same person gives the same text, which tells nothing else.
+    // A keyed hash: equal for the same user, and revealing nothing else.
     user.add("uid_alt", event.identifier)
     return user
   }

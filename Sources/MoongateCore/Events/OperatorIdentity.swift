@@ -1,18 +1,17 @@
-/// Who acts on the gateway from outside it, for the audit trail.
+/// The operator of an action, for the audit trail.
 package struct OperatorIdentity: Sendable, Equatable {
-  /// The name that the operator gave, or has on the machine, or that the token of the admin listener has; nil: none is
-  /// known.
+  /// The name that the operator gave, their user name on the machine, or the name of the admin token; nil if unknown.
   package let name: String?
-  /// By what: `admin listener`, `moongate account`.
+  /// The tool that was used: `admin listener`, `moongate account`.
   package let tool: String
-  /// The address that the request came from; nil: the machine itself.
+  /// The client address of the request; nil for an action on the machine itself.
   package let address: String?
 
-  /// Longer names are cut.
+  /// The maximum length of a name. Longer names are truncated.
   private static let longest = 100
 
   package init(name: String?, tool: String, address: String? = nil) {
-    // A name comes from a command line or a file: no line of a log may be forged by it.
+    // A name comes from a command line or a file, so control characters are removed: they could forge log lines.
     self.name = name.map {
       String($0.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7f }.prefix(Self.longest).map(Character.init))
     }
@@ -20,7 +19,7 @@ package struct OperatorIdentity: Sendable, Equatable {
     self.address = address
   }
 
-  /// For `AuditEvent.detail`.
+  /// The fields for `AuditEvent.detail`.
   package var detail: [String: String] {
     var detail = ["by": tool]
     detail["operator"] = name

@@ -1,12 +1,12 @@
 import Crypto
 import Foundation
 
-/// Signs what is posted to a site of the operator's.
+/// Signs requests to an operator's endpoint.
 ///
-/// Attack: somebody between the gateway and the site makes events up, changes them, or sends old ones again.
+/// Attack: someone between the gateway and the endpoint invents events, changes them, or replays old ones.
 package enum WebhookSignature {
-  /// `t=1732449600,v1=…`: the time in Unix seconds, and HMAC-SHA256 over that time, a full stop and the body, in
-  /// hexadecimal.
+  /// The header value `t=1732449600,v1=…`: the time in Unix seconds, and the hexadecimal HMAC-SHA256 of that time, a
+  /// full stop and the body.
   /// - Parameter secret: the key.
   package static func header(of body: [UInt8], at now: Timestamp, by secret: SecretText) -> String {
     let time = String(now.seconds)

@@ -1,25 +1,25 @@
 import MoongateSDK
 
-/// The rules of a flow, as a value: it is told what happened and answers what is to be done. It reads no clock, asks no
-/// store and runs no policy; `FlowEngine` does that for it. Its diagram is `flow.mermaid` beside this file.
+/// The rules of a flow as a value type. It receives events and returns the next action. It reads no clock, store or
+/// policy; `FlowEngine` does that. Its diagram is `flow.mermaid` beside this file.
 package struct FlowMachine: Sendable {
-  /// What is to be done next.
+  /// The next action.
   package enum Action: Sendable, Equatable {
-    /// Ask the policy whether the step at hand applies, and tell `stepApplies`.
+    /// Ask the policy whether the current step applies, and call `stepApplies`.
     case askWhether(FunctionName)
     /// Wait for the client to begin one of these.
     case offer([ProviderName])
-    /// Wait until the person has chosen one of the accounts that claim what they have proved.
+    /// Wait until the user has chosen one of the accounts that claim the verified identifier.
     case chooseAccount
-    /// Everything that had to be proved is: make the session.
+    /// All steps are done: create the session.
     case complete
   }
 
-  /// What a flow that cannot go on answers.
+  /// Why a flow cannot continue.
   package enum Closed: Sendable, Equatable {
-    /// 410: its lifetime has passed.
+    /// 410: its lifetime has ended.
     case expired
-    /// 404: gone.
+    /// 404: no longer known.
     case gone
     /// 409: complete or failed.
     case over
@@ -29,21 +29,21 @@ package struct FlowMachine: Sendable {
 
   package init(_ record: FlowRecord) { self.record = record }
 
-  /// Why the flow takes no verb any more; nil where it is alive. An expired flow says so until its lifetime has passed
-  /// once more, then it never was.
+  /// Why the flow accepts no more operations; nil if it is open. An expired flow reports `expired` for another
+  /// lifetime, then `gone`.
   package func closed(at now: Timestamp) -> Closed? {
     if now >= record.expiresAt {
       return now >= record.expiresAt + (record.expiresAt - record.createdAt) ? .gone : .expired
     }
-    // Begun by an older program, under weaker rules.
+    // Begun by an older version, under weaker rules.
     if record.basis == nil { return .expired }
     return record.status == .pending ? nil : .over
   }
 
-  /// The step that is due; nil when all are behind.
+  /// The current step; nil if none is left.
   package var due: StepRule? { record.due }
 
-  /// What comes next. Call again after each answer.
+  /// The next action. Call it again after each event.
   package var next: Action {
     if record.accountChoice != nil { return .chooseAccount }
     guard let due else { return .complete }
@@ -51,7 +51,8 @@ package struct FlowMachine: Sendable {
     return .offer(due.choices)
   }
 
-  /// The policy's answer to `askWhether`. A step that applies has no condition any more: it is not asked twice.
+  /// Handles the policy's answer to `askWhether`. The condition of a step that applies is removed, so that it is asked
+  /// only once.
   package mutating func stepApplies(_ applies: Bool) {
     guard let due else { return }
     if applies {
@@ -63,18 +64,18 @@ package struct FlowMachine: Sendable {
     }
   }
 
-  /// A step was begun, or its code was sent anew: what was open before is dead.
+  /// Handles a step that was begun, or its code sent again. It replaces the step that was open before.
   package mutating func opened(_ step: StepRecord) { record.step = step }
 
-  /// The open step is about these of the accounts that it could be about; nil where it is no such step.
+  /// Narrows the accounts that the open step could be about; nil if it is not such a step.
   package mutating func isAbout(_ claimants: [AccountVersion]?) { record.step?.claimants = claimants }
 
-  /// The open step asks for something more, leads to another site, or waits.
+  /// Handles a step that asks for more, redirects to another site, or waits.
   /// - Parameters:
-  ///   - shown: what the person sees beside the fields, sealed.
-  ///   - wait: when the step may be polled, where it waits.
-  ///   - state: what its provider wants back, sealed.
-  ///   - judged: what a try was judged by before it asked; nil where it is asked for the first time.
+  ///   - shown: what the page displays beside the fields, sealed.
+  ///   - wait: when the step may be polled, if it waits.
+  ///   - state: the provider's state, sealed.
+  ///   - judged: the record that the attempt was judged by; nil if the step asks for the first time.
   package mutating func waits(
     for fields: [InputField]?, showing shown: SealedBytes? = nil, at site: String?, polling wait: StepWait? = nil,
     state: [UInt8],
@@ -89,41 +90,42 @@ package struct FlowMachine: Sendable {
     record.step?.judgedBy = judged
   }
 
-  /// Another site has posted something with the person; nil: it was taken.
+  /// Handles fields that another site has posted; nil once they were fetched.
   package mutating func holds(_ returned: HeldReturn?) { record.step?.returned = returned }
 
-  /// A poll of the waiting step is under way.
+  /// Handles a poll of the waiting step.
   package mutating func polled(at now: Timestamp) {
     let wait = record.step?.wait?.polled(at: now)
     record.step?.wait = wait
   }
 
-  /// The record was stored as it is: the next change is made from the stored version.
+  /// Handles that the record was stored unchanged: the next change is based on the stored version.
   package mutating func stored() { record.version += 1 }
 
-  /// Another session of the same account drives the flow from now on.
+  /// Lets another session of the same account continue the flow.
   package mutating func continues(inSession session: String) { record.startedIn = session }
 
-  /// The open step has ended without a proof: the person begins it again, or another one.
+  /// Handles an open step that ended without a proof. The user can begin it again, or another one.
   package mutating func closedStep() { record.step = nil }
 
-  /// Something is to be handed over when the flow completes.
+  /// Adds data that is handed over when the flow completes.
   package mutating func gathers(_ change: (inout PendingProofs) -> Void) { change(&record.gathered) }
 
-  /// What the provider tells policies of its step, which has passed.
+  /// Stores the facts that a provider reports about its passed step.
   package mutating func tells(_ facts: [String: String], of provider: ProviderName) {
     record.tells(facts, of: provider)
   }
 
-  /// The account that the flow makes has been counted by the provider's limits.
+  /// Records that the provider's limits have counted the account that the flow creates.
   package mutating func countsRegistration(by provider: ProviderName) {
     record.registered = (record.registered ?? []).union([provider])
   }
 
-  /// The core, and nobody else, has found that the open step was proved (security.md 19).
+  /// Handles a step that the core has judged to be proved. Only the core may call this.
   ///
-  /// A step that proves an identifier which is new to the account is kept in `ProofBasis.introduced` and is no factor.
-  /// So are the steps that passed before the account was known: what they proved was nobody's.
+  /// A step that proves an identifier that is new to the account is stored in `ProofBasis.introduced` and is not a
+  /// factor. The same applies to steps that passed before the account was known, because they proved nothing about an
+  /// account.
   package mutating func passed(_ proof: PassedProof) {
     var basis = record.basis ?? ProofBasis(epoch: nil)
     if record.account == nil, let account = proof.account {
@@ -131,8 +133,8 @@ package struct FlowMachine: Sendable {
       basis.epoch = account.epoch
       basis.introduced += record.passed
       record.passed = []
-      // Attack: the attacker proves a number of their own, then the victim's password: the number would be the victim's
-      // account's.
+      // Attack: the attacker proves a number of their own, then the victim's password: the number would be added to the
+      // victim's account.
       record.proved = []
     }
     if record.account != nil, !proof.proved.isEmpty, proof.held.isEmpty {
@@ -143,24 +145,24 @@ package struct FlowMachine: Sendable {
     basis.held += proof.held
     basis.holder = proof.holder ?? basis.holder
     record.basis = basis
-    // What is proved once more is not held twice.
+    // An identifier that was proved twice is stored once.
     record.proved = record.proved.filter { !proof.proved.contains($0) } + proof.proved
     record.step = nil
     record.position += 1
   }
 
-  /// The account joins another one by an identifier that is new to it. What introduced the identifier proves what the
-  /// other account holds, so there it is a factor.
+  /// Handles that the account is merged into another one by an identifier that is new to it. The step that proved the
+  /// identifier proves what the other account holds, so it is a factor there.
   package mutating func joins(_ account: AccountVersion) {
     record.passed = record.basis?.introduced ?? []
     record.account = account.id
     record.basis?.epoch = account.epoch
   }
 
-  /// What was proved is claimed by several accounts.
+  /// Handles that several accounts claim the verified identifier.
   package mutating func asks(toChoose choice: AccountChoice) { record.accountChoice = choice }
 
-  /// The person has chosen one of them: what was proved is what it claims.
+  /// Handles the user's choice: the account is the one that claims the identifier.
   package mutating func chose(_ account: AccountVersion, by identifier: Identifier) {
     record.account = account.id
     record.basis?.epoch = account.epoch
@@ -168,8 +170,8 @@ package struct FlowMachine: Sendable {
     record.accountChoice = nil
   }
 
-  /// The step at hand was left out.
-  /// - Returns: false where it may not be.
+  /// Skips the current step.
+  /// - Returns: false if it may not be skipped.
   package mutating func skipped() -> Bool {
     guard let due, due.isSkippable, record.accountChoice == nil else { return false }
     record.step = nil
@@ -177,7 +179,7 @@ package struct FlowMachine: Sendable {
     return true
   }
 
-  /// A policy wants another provider passed as well, right after the step that was just passed.
+  /// Adds a step for another provider that a policy requires, right after the step that was just passed.
   package mutating func requireNext(_ provider: ProviderName) {
     guard !hasPassed(provider), !record.steps.dropFirst(record.position).contains(where: { $0.isOwed(provider) }) else {
       return
@@ -185,7 +187,7 @@ package struct FlowMachine: Sendable {
     record.steps.insert(StepRule(choices: [provider], isSkippable: false, when: nil), at: record.position)
   }
 
-  /// All steps are behind, and `accounts.lua` requires another of this account.
+  /// Adds a step that `accounts.lua` requires of this account, after all other steps.
   package mutating func require(_ choices: [ProviderName], _ requirement: AccountStep) {
     record.steps.append(StepRule(choices: choices, isSkippable: false, when: nil, requirement: requirement))
   }
@@ -193,18 +195,18 @@ package struct FlowMachine: Sendable {
   /// Whether the provider was passed in this flow.
   package func hasPassed(_ provider: ProviderName) -> Bool { record.passed.contains { $0.provider == provider } }
 
-  /// The step after the one at hand, where it has one choice and no condition.
+  /// The provider of the step after the current one, if that step has one choice and no condition.
   package var certainNext: ProviderName? {
     guard record.position + 1 < record.steps.count else { return nil }
     let rule = record.steps[record.position + 1]
     return rule.when == nil && rule.choices.count == 1 ? rule.choices[0] : nil
   }
 
-  /// The flow is complete.
+  /// Completes the flow.
   /// - Parameters:
-  ///   - account: as it is from now on.
-  ///   - next: nil where an app takes over: the address that it goes to holds the code, which is told once.
-  ///   - code: what its app redeems, where it has one.
+  ///   - account: the account after the flow.
+  ///   - next: nil if an app receives the result. Its address contains the code, which is only sent once.
+  ///   - code: the code that the app redeems, if any.
   package mutating func completed(account: AccountVersion, isNew: Bool, next: String?, code: AppCode? = nil) {
     record.appCode = code
     record.status = .complete
@@ -216,10 +218,10 @@ package struct FlowMachine: Sendable {
     record.close()
   }
 
-  /// The app has its session: the code is spent.
+  /// Handles that the app has redeemed its code.
   package mutating func redeemed() { record.appCode = nil }
 
-  /// The flow can lead nowhere any more.
+  /// Ends the flow as failed.
   package mutating func failed() {
     record.status = .failed
     record.close()
@@ -228,6 +230,6 @@ package struct FlowMachine: Sendable {
 }
 
 extension StepRule {
-  /// Whether this very provider has to be passed here, come what may.
+  /// Whether this provider must be passed in this step without alternative.
   fileprivate func isOwed(_ provider: ProviderName) -> Bool { choices == [provider] && !isSkippable && when == nil }
 }

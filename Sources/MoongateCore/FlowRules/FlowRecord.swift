@@ -1,21 +1,21 @@
 import MoongateSDK
 
-/// The id of a flow: `fl_` and 256 bits in base64url. A bearer secret: whoever has it drives the flow, so the store
-/// keeps its hash and logs a prefix.
+/// The ID of a flow: `fl_` followed by 256 random bits in base64url. It is a bearer secret that gives control of the
+/// flow, so the store keeps its hash and logs contain a prefix.
 package struct FlowID: Sendable, Hashable, CustomStringConvertible {
   package let secret: SecretText
   package let hash: TokenHash
-  /// For logs: enough to find lines that belong together, too little to guess the rest.
+  /// For logs: enough to find related lines, too little to guess the rest.
   package let prefix: String
 
-  /// One that a client sent.
+  /// An ID that a client sent.
   package init(text: String) {
     secret = SecretText(text)
     hash = TokenHash(of: text.utf8)
     prefix = String(text.prefix(9))
   }
 
-  /// A new one.
+  /// A new ID.
   package init(from random: any RandomSource) { self.init(text: "fl_" + Base64URL.encode(random.bytes(32))) }
 
   package var description: String { prefix + "…" }
@@ -25,8 +25,8 @@ package struct FlowID: Sendable, Hashable, CustomStringConvertible {
   package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }
 
-/// One run of a flow, as the store keeps it. Steps, texts and lifetimes are those of its beginning; limits and
-/// functions are always the active generation's.
+/// One run of a flow, as it is stored. Steps, texts and lifetimes are fixed at its beginning; limits and functions are
+/// always those of the active generation.
 package struct FlowRecord: Sendable, Equatable, Codable {
   package enum Status: String, Sendable, Codable {
     case pending, complete, failed
@@ -34,62 +34,61 @@ package struct FlowRecord: Sendable, Equatable, Codable {
 
   package let id: TokenHash
   package let name: String
-  /// Counts the changes; a change is stored only over the version that it was made from, so that of two at once one
+  /// Counts the changes. A change is stored only over the version it is based on, so that one of two concurrent changes
   /// wins.
   package var version: Int
   package var status: Status
   package let createdAt: Timestamp
   package let expiresAt: Timestamp
-  /// nil where an older gateway began the flow: then its name tells (`purpose`).
+  /// nil if an older gateway began the flow. The purpose is then derived from the name (`purpose`).
   private let declaredPurpose: FlowPurpose?
   package let accountRule: AccountRule
-  /// Those of its beginning, and those that a policy has asked for since.
+  /// The steps at its beginning, and those that policies have added.
   package var steps: [StepRule]
   package let session: SessionRule
   package let next: NextPaths
-  /// How the code providers of its steps make and word their codes.
+  /// How the code providers of its steps generate and word their codes.
   package private(set) var codes: [ProviderName: CodeTexts]
   package let returnTo: String?
-  /// The hash of the `moongate-flow` cookie of the browser that the flow is bound to: the one that it began in, or,
-  /// where an app takes over what it ends in, the first one that opened its pages. nil: the flow is driven by the API
-  /// alone.
+  /// The hash of the `moongate-flow` cookie of the browser that the flow is bound to: the one in which it began or, for
+  /// a flow of an app, the first one that opened its pages. nil: the flow is used by the API only.
   package var browser: TokenHash?
-  /// The network that it began in.
+  /// The network in which it began.
   @Base64Coded package private(set) var network: [UInt8]
-  /// The index of the step that is due.
+  /// The index of the current step.
   package var position: Int
   /// The step that was begun.
   package var step: StepRecord?
-  /// Set while the person has to choose among several accounts.
+  /// Set while the user must choose among several accounts.
   package var accountChoice: AccountChoice?
   package var passed: [PassedStep]
-  /// What was proved along the way, in order.
+  /// The identifiers that were proved, in order.
   package var proved: [Identifier]
   package var account: String?
-  /// What waits for the flow's end.
+  /// What is handed over when the flow completes.
   package var gathered: PendingProofs
-  /// What the proofs of this flow relied on; nil in a flow that an older program began, which is over: under these
-  /// rules it could end in a session that they would not give.
+  /// What the proofs of this flow relied on; nil for a flow that an older version began. Such a flow is closed, because
+  /// it could end in a session that these rules would not allow.
   package var basis: ProofBasis?
-  /// The id of the session that drives it, where it is an account's own flow: the one that it was begun with, or one
-  /// that has adopted it.
+  /// The ID of the session that a signed-in account's flow belongs to: the one that began it, or one that has adopted
+  /// it.
   package var startedIn: String?
-  /// The app that takes over what it ends in, where there is one.
+  /// The app that receives the result, if any.
   package let app: AppReturn?
-  /// The code that the app redeems, from the flow's completion until it is redeemed.
+  /// The code that the app redeems, from completion until it is redeemed.
   package var appCode: AppCode?
-  /// Whether completing it made the account.
+  /// Whether the flow created the account.
   package var isNewAccount: Bool
-  /// Where the person goes, once it is complete.
+  /// Where the user goes once the flow is complete.
   package var completedNext: String?
-  /// Which client address created it, as a keyed hash: flows in which nobody has proved anything are counted by it.
+  /// A keyed hash of the client address that created it. Flows without any proof are counted by it.
   package var origin: String?
-  /// Whether an app began the step that leads to another site, before the flow belonged to the browser that came back
-  /// from there; nil: no.
+  /// Whether an app began the step that redirects to another site, before the flow was bound to the browser that came
+  /// back from there; nil: no.
   var isSentByApp: Bool?
-  /// The providers whose limits on `register` have counted the account that the flow makes; nil: none.
+  /// The providers whose `register` limits have counted the account that the flow creates; nil: none.
   package var registered: Set<ProviderName>?
-  /// What providers have told of the steps that passed, for policies; nil: nothing.
+  /// The facts that providers have reported about passed steps, for policies; nil: none.
   package private(set) var facts: [ProviderName: [String: String]]?
 
   package init(
@@ -126,13 +125,13 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     completedNext = nil
   }
 
-  /// It belongs to the browser from now on.
+  /// Binds the flow to the browser.
   mutating func bind(to browser: TokenHash) {
     self.browser = browser
     if step != nil { isSentByApp = true }
   }
 
-  /// Forgets what only a flow that goes on needs: of one that is over, its row keeps no sealed secret.
+  /// Removes what only an open flow needs, so that the row of a finished flow holds no sealed secret.
   mutating func close() {
     steps = []
     codes = [:]
@@ -140,17 +139,17 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     facts = nil
   }
 
-  /// A provider's step has passed, and this is what it tells of it.
+  /// Stores the facts that a provider reports about its passed step.
   mutating func tells(_ told: [String: String], of provider: ProviderName) {
     if told.isEmpty, facts == nil { return }
     facts = (facts ?? [:]).merging([provider: told]) { $1 }
   }
 
-  /// The step that is due; nil when all are behind.
+  /// The current step; nil if none is left.
   package var due: StepRule? { position < steps.count ? steps[position] : nil }
 
-  /// What a provider's step does in this flow: what the flow is for says it, and `accounts.lua` for the steps that it
-  /// requires.
+  /// What a provider's step does in this flow. Decided by the flow's purpose and, for steps that `accounts.lua`
+  /// requires, by the requirement.
   package func stepPurpose(of provider: ProviderName) -> StepPurpose {
     switch steps.last(where: { $0.requirement != nil && $0.choices.contains(provider) })?.requirement {
     case .prove?: .prove
@@ -159,13 +158,13 @@ package struct FlowRecord: Sendable, Equatable, Codable {
     }
   }
 
-  /// `origin` while nobody has proved anything in the flow; then it may be evicted (`FlowBound`).
+  /// `origin`, as long as nothing was proved in the flow. Such a flow may be evicted (`FlowBound`).
   package var unprovedOrigin: String? {
     status == .pending && passed.isEmpty && basis?.introduced.isEmpty ?? true && startedIn == nil ? origin : nil
   }
 
-  /// Whether nothing was typed, chosen or proved in it yet. An app may have begun the step that leads to another site:
-  /// what comes back from there is the person's who went there.
+  /// Whether nothing was entered, chosen or proved in it yet. An app may have begun the step that redirects to another
+  /// site: what comes back from there belongs to the user who went there.
   var isUntouched: Bool {
     let isOnlySentAway = step.map { $0.redirectTo != nil && $0.challenge == nil && $0.identifier == nil } ?? true
     return status == .pending && position == 0 && passed.isEmpty && proved.isEmpty && gathered == PendingProofs()
@@ -173,19 +172,19 @@ package struct FlowRecord: Sendable, Equatable, Codable {
       && account == nil && basis?.introduced.isEmpty ?? true && isOnlySentAway
   }
 
-  /// Whether the step sets the secret of an account that the flow is about to make.
+  /// Whether the step sets the secret of an account that the flow will create.
   func makesAccount(setting step: StepRecord) -> Bool {
     purpose.step(of: step.provider) == .set && accountRule != .existing && account == nil && step.account == nil
       && startedIn == nil
   }
 
-  /// What completing it does.
+  /// What completing the flow does.
   package var purpose: FlowPurpose {
     declaredPurpose ?? FlowPurpose(nameOfFlow: name, steps: steps, identifiesPeople: { _ in startedIn == nil })
   }
 }
 
-/// What a flow keeps of a code provider's policy from its beginning on.
+/// The parts of a code provider's policy that a flow keeps from its beginning.
 package struct CodeTexts: Sendable, Equatable, Codable {
   package let rule: CodeRule
   package let message: String
@@ -201,35 +200,35 @@ package struct StepRecord: Sendable, Equatable, Codable {
   package private(set) var provider: ProviderName
   package let identifier: Identifier?
   package let isSkippable: Bool
-  /// The account that the identifier opens, where there is one.
+  /// The account that the identifier belongs to, if any.
   package private(set) var account: String?
   /// `Account.epoch` of that account when the step was begun.
   package private(set) var epoch: Int?
-  /// For a code to an identifier that the account is to be given: the other account that holds it, where there is one.
+  /// For a code to a new identifier: the other account that holds the identifier, if any.
   package var holder: AccountVersion?
-  /// Where nobody has proved the identifier: the accounts that claim it and that the step may be about.
+  /// If the identifier is unverified: the accounts that claim it and that the step may be about.
   package var claimants: [AccountVersion]?
-  /// For code providers: what was issued last.
+  /// For code providers: the last issued code.
   package var challenge: Challenge?
-  /// In a `fallback`: the codes of its other providers that the person may type as well; nil: none.
+  /// In a `fallback`: the codes of its other providers that the user may also enter; nil: none.
   package var alternatives: [SentCode]?
-  /// In a `fallback`: the providers that have told that they can never reach the identifier; nil: none.
+  /// In a `fallback`: the providers that reported that they can never reach the identifier; nil: none.
   package var unreachable: [ProviderName]?
-  /// For full providers: what they asked to keep, sealed.
+  /// For full providers: their state, sealed.
   @Base64Coded package var state: [UInt8]
-  /// For full providers: what they ask for; nil where it is what they declare.
+  /// For full providers: the fields that they ask for; nil for the declared fields.
   package var fields: [InputField]?
-  /// For full providers: the site that the person is sent to.
+  /// For full providers: the site that the user is redirected to.
   package var redirectTo: String?
-  /// For full providers: what the person is shown beside the fields, sealed: it may be a secret.
+  /// For full providers: what the page displays beside the fields. Sealed, because it can be a secret.
   package var shown: SealedBytes?
-  /// For full providers: when the step may be polled, where the person decides elsewhere. An older gateway does not
-  /// read it, and asks at once.
+  /// For full providers: when the step may be polled, if the user decides elsewhere. An older gateway ignores it and
+  /// polls at once.
   package var wait: StepWait?
-  /// For full providers: what another site has posted with the person, until the browser comes for it.
+  /// For full providers: the fields that another site has posted, until the browser fetches them.
   package var returned: HeldReturn?
-  /// For full providers: the record by which they judged first, where they have asked for more since. A step that is
-  /// opened anew has none.
+  /// For full providers: the record by which they judged first, if they have asked for more since. A step that is begun
+  /// anew has none.
   package var judgedBy: StoredRecord.Judged?
 
   package init(
@@ -246,19 +245,19 @@ package struct StepRecord: Sendable, Equatable, Codable {
   }
 }
 
-/// What another site posted with a person (OAuth 2.0 Form Post Response Mode). The post brings no cookies of ours, so
-/// it is kept until the same browser comes back by itself, which it was told the handle for.
+/// The fields that another site posted (OAuth 2.0 Form Post Response Mode). The cross-site POST carries none of our
+/// cookies, so the fields are stored until the same browser returns with the handle that it was given.
 package struct HeldReturn: Sendable, Equatable, Codable {
-  /// Of the handle, which is good once.
+  /// The hash of the handle, which can be used once.
   package let handle: TokenHash
-  /// The parameters, sealed: the code of the other site is among them.
+  /// The parameters, sealed, because they include the other site's code.
   package let fields: SealedBytes
   package let expiresAt: Timestamp
 }
 
-/// A step waits for a decision that is made elsewhere.
+/// The polling state of a step that waits for a decision elsewhere.
 package struct StepWait: Sendable, Equatable, Codable {
-  /// Milliseconds from one poll to the next.
+  /// The milliseconds between two polls.
   package let interval: Int64
   /// The earliest time of the next poll.
   package var due: Timestamp
@@ -268,7 +267,7 @@ package struct StepWait: Sendable, Equatable, Codable {
     due = now + interval
   }
 
-  /// The same after a poll.
+  /// The state after a poll.
   package func polled(at now: Timestamp) -> StepWait { StepWait(interval: .milliseconds(interval), from: now) }
 }
 
@@ -279,20 +278,20 @@ package struct SentCode: Sendable, Equatable, Codable {
 }
 
 extension StepRecord {
-  /// The codes that the person may type, that of `provider` first; none in a step without codes.
+  /// The codes that the user may enter, with `provider`'s code first; empty in a step without codes.
   var codes: [SentCode] {
     (challenge.map { [SentCode(provider: provider, challenge: $0)] } ?? []) + (alternatives ?? [])
   }
 
-  /// The step as if this code were the only one.
+  /// The step as if this were its only code.
   func sent(_ code: SentCode) -> StepRecord { of(code.provider, code.challenge) }
 
-  /// The step as if the provider's code were the only one; without a code where it has sent none.
+  /// The step as if this provider's code were its only one; without a code if the provider has sent none.
   func sent(by provider: ProviderName) -> StepRecord {
     of(provider, codes.first { $0.provider == provider }?.challenge)
   }
 
-  /// The same step about an account.
+  /// The step with this account.
   func about(_ account: AccountVersion) -> StepRecord {
     var step = self
     (step.account, step.epoch) = (account.id, account.epoch)
@@ -308,12 +307,12 @@ extension StepRecord {
   }
 }
 
-/// Several accounts claim what the person has just proved: they choose one of them.
+/// Several accounts claim the identifier that the user has just proved. The user must choose one of them.
 package struct AccountChoice: Sendable, Equatable, Codable {
   /// The provider that proved the identifier.
   package let provider: ProviderName
   package let identifier: Identifier
-  /// As they were when the code was sent, oldest first.
+  /// The accounts when the code was sent, oldest first.
   package let accounts: [AccountVersion]
 
   package init(provider: ProviderName, identifier: Identifier, accounts: [AccountVersion]) {
@@ -330,14 +329,14 @@ package struct SealedBytes: Sendable, Equatable, Codable {
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
 }
 
-/// One issued code. It lives in `[issuedAt, expiresAt)`, in one flow, for one provider and identifier, and is spent by
-/// the flow's own change of version.
+/// An issued code. It is valid in `[issuedAt, expiresAt)`, in one flow, for one provider and identifier. It is used up
+/// by the flow's change of version.
 package struct Challenge: Sendable, Equatable, Codable {
-  /// `KeyRing.codeMAC`; of a code that nobody knows where nothing was sent (a concealed unknown account).
+  /// `KeyRing.codeMAC`. If nothing was sent (a concealed unknown account), the MAC of an unknown code.
   @Base64Coded package private(set) var mac: [UInt8]
   package let issuedAt: Timestamp
   package let expiresAt: Timestamp
-  /// What the code looks like: kept from the step's beginning.
+  /// The format of the code, fixed when the step began.
   package let rule: CodeRule
 
   package init(mac: [UInt8], issuedAt: Timestamp, expiresAt: Timestamp, rule: CodeRule) {

@@ -1,33 +1,33 @@
 import MoongateSDK
 
-/// What a flow has gathered on its way and hands over when it completes: until then nothing of it touches an account.
+/// What a flow has gathered and hands over when it completes. Nothing of it changes an account before that.
 package struct PendingProofs: Sendable, Equatable, Codable {
-  /// What they say is theirs and nobody has proved.
+  /// Identifiers that the user has claimed but not verified.
   package var claimed: [Identifier] = []
   package var firstName: String?
   package var lastName: String?
-  /// What providers want to keep, or to remove, of the account that the flow ends in.
+  /// The records that providers store in, or remove from, the flow's account.
   package var records: [ProviderName: StoredRecord] = [:]
 
   package init() {}
 }
 
-/// What becomes of one provider's record.
+/// The change of one provider's record.
 package struct StoredRecord: Sendable, Equatable, Codable {
   /// The record by which a proof was judged.
   package struct Judged: Sendable, Equatable, Codable {
-    /// Of its sealed bytes; nil: there was none.
+    /// The hash of its sealed bytes; nil if there was no record.
     package let hash: TokenHash?
 
     package init(hash: TokenHash?) { self.hash = hash }
   }
 
-  /// Sealed for the flow, since its account may not exist yet; nil: to be removed.
+  /// Sealed for the flow, because its account may not exist yet; nil to remove the record.
   package let sealed: [UInt8]?
-  /// Where the proof is good once: the account's record must still be this one when the flow completes.
+  /// For a proof that is valid once: the account's record must still be this one when the flow completes.
   package let judgedBy: Judged?
-  /// Whether it is only the judged record in a newer form: then it gives way to whatever has taken that one's place,
-  /// and no flow is refused for it.
+  /// Whether it is only the judged record in a newer form. If another record was stored in the meantime, the renewal is
+  /// dropped and the flow is not refused.
   package let isRenewal: Bool?
 
   package init(sealed: [UInt8]?, judgedBy: Judged? = nil, isRenewal: Bool? = nil) {
@@ -38,7 +38,7 @@ package struct StoredRecord: Sendable, Equatable, Codable {
 }
 
 extension KeyedDecodingContainer {
-  /// A flow that an older program stored has gathered nothing.
+  /// A flow stored by an older version has gathered nothing.
   func decode(_ type: PendingProofs.Type, forKey key: Key) throws -> PendingProofs {
     try decodeIfPresent(PendingProofs.self, forKey: key) ?? PendingProofs()
   }

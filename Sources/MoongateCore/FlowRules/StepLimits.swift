@@ -1,37 +1,37 @@
 import MoongateSDK
 
-/// Whom a step counts against: what the keys of limits mean for it.
+/// The subject that a step is counted against: the values of the limits' keys.
 struct StepSubject: Sendable {
   let provider: ProviderName
   let identifier: Identifier?
-  /// The id of the account that the step would open, or is for.
+  /// The ID of the account that the step would open, or is for.
   let account: String?
-  /// Whether an unknown identifier must look like a known one.
+  /// Whether an unknown identifier must be indistinguishable from a known one.
   let conceals: Bool
   let flow: TokenHash
   let challenge: Challenge?
   let address: ClientAddress
-  /// The device's id, where it carries a token of ours.
+  /// The ID of the device, if it has a valid device token.
   var device: [UInt8]?
-  /// Whether accounts claim the identifier that nobody has proved: they have one counter.
+  /// Whether accounts claim the identifier without having verified it. They share one counter.
   var isClaimed = false
-  /// Whether this device has passed this provider for the account before: it has counters of its own then.
+  /// Whether this device has passed this provider for the account before. It then has separate counters.
   var isOwnDevice = false
-  /// Whether this device has passed any provider for the account before: limits that count many people together do not
-  /// apply to what it begins and has sent there.
+  /// Whether this device has passed any provider for the account before. Limits that count many users together then do
+  /// not apply to its begins and sends.
   var isTrusted = false
 
-  /// The same, on a device that has counters of its own there.
+  /// A copy that also uses the device's own counters if `isOwn` is true.
   func of(ownDevice isOwn: Bool) -> StepSubject {
     var subject = self
     subject.isOwnDevice = isOwnDevice || isOwn
     return subject
   }
 
-  /// The device whose counters are its own here.
+  /// The device, if it has separate counters here.
   var ownDevice: [UInt8]? { isOwnDevice ? device : nil }
 
-  /// What the key is here, or nil where it does not exist: its limit then does not apply.
+  /// The value of the key; nil if it has none. The limit then does not apply.
   func value(of key: LimitKey) -> [UInt8]? {
     switch key {
     case .phone: identifier?.kind == .phone ? identifier.map { Array($0.value.utf8) } : nil
@@ -41,8 +41,8 @@ struct StepSubject: Sendable {
       if let account {
         Array(account.utf8)
       } else if conceals || isClaimed, let identifier {
-        // Attack: an account's limit that only known people have would tell who is known; one for each account that
-        // claims an address would multiply the tries at it.
+        // Attack: a limit per account that only applies to known users would reveal who is known; a separate one for
+        // each account that claims an address would multiply the attempts at it.
         Array("nobody \(identifier.kind.rawValue) \(identifier.value)".utf8)
       } else {
         nil
@@ -61,20 +61,20 @@ struct StepSubject: Sendable {
   }
 }
 
-/// The limits that a step meets.
+/// The limits of a step.
 struct StepLimits: Sendable {
   var send: [ResolvedLimit]
   var verify: [ResolvedLimit]
   var begin: [ResolvedLimit]
   var timer: ResendTimer
 
-  /// What `send` and `verify` of a policy are told of.
+  /// The limits that a policy's `send` and `verify` functions see.
   var all: [ResolvedLimit] { send + verify + begin }
 }
 
 extension ProviderPolicy {
-  /// All limits of a step with their numbers settled.
-  /// - Throws: `PolicyFault` where a `vary` function fails.
+  /// All limits of a step with their numbers resolved.
+  /// - Throws: `PolicyFault` if a `vary` function fails.
   func stepLimits(
     for subject: StepSubject, expiredAt: Timestamp?, keys: KeyRing, number: (Varying<Int>) throws(PolicyFault) -> Int,
     duration: (Varying<Duration>) throws(PolicyFault) -> Duration
@@ -90,7 +90,7 @@ extension ProviderPolicy {
 }
 
 extension LimitFacts {
-  /// What a policy is told of a limit: how far it is used, and until when it is locked now.
+  /// The facts about a limit: how much of it is used, and when its current lock ends.
   init(_ limit: ResolvedLimit, _ state: CounterState, at now: Timestamp) {
     self.init(
       name: limit.name, used: state.used, max: limit.max, lockedUntil: state.isLocked(at: now) ? state.lockedUntil : nil
@@ -99,8 +99,8 @@ extension LimitFacts {
 }
 
 extension StepSubject {
-  /// The resend timer's row: it belongs to provider and identifier, whatever the flow; a device that has passed before
-  /// has its own.
+  /// The key of the resend timer. It depends on provider and identifier, not on the flow. A device that has passed
+  /// before has its own timer.
   fileprivate func timerKey(by keys: KeyRing) -> [UInt8] {
     keys.counterKey(
       [
@@ -112,25 +112,26 @@ extension StepSubject {
 }
 
 extension ProviderPolicy {
-  /// The limits of an action with their numbers settled, those left out whose key does not exist here.
-  /// - Throws: `PolicyFault` where a `vary` function fails.
+  /// The limits of an action with their numbers resolved. Limits whose key has no value are left out.
+  /// - Throws: `PolicyFault` if a `vary` function fails.
   func resolve(
     _ action: LimitAction, for subject: StepSubject, keys: KeyRing, number: (Varying<Int>) throws(PolicyFault) -> Int,
     duration: (Varying<Duration>) throws(PolicyFault) -> Duration
   ) throws(PolicyFault) -> [ResolvedLimit] {
     var resolved: [ResolvedLimit] = []
     for limit in limits where limit.action == action {
-      // Attack: a flood that fills a ceiling turns everybody away. Devices that have passed for the account are neither
+      // Attack: a flood that fills a ceiling locks everyone out. Devices that have passed for the account are neither
       // counted nor refused by it.
       if limit.key.isCeiling, subject.isTrusted, action == .send || action == .begin { continue }
       guard let value = subject.value(of: limit.key) else { continue }
       // A global limit counts over all providers, the others over their own.
       let scope = limit.key == .global ? "" : provider.rawValue
       var counted = [Array(scope.utf8), Array(limit.name.utf8), Array(limit.key.rawValue.utf8), value]
-      // Attack: strangers who lock the owner out. What they use up is not the owner's, nor the owner's theirs.
+      // Attack: strangers who lock the owner out. Attempts of strangers and of the owner's devices are counted
+      // separately.
       //
-      // Attack: messages to a number of the attacker's own without end. Each code that arrives makes another trusted
-      // device, so sends of all trusted devices share one counter.
+      // Attack: an unlimited number of messages to a number of the attacker's own. Each code that arrives makes another
+      // trusted device, so sends of all trusted devices share one counter.
       if limit.key.isPersonal, let own = subject.ownDevice {
         counted.append(action == .send ? Array("trusted devices".utf8) : own)
       }
@@ -148,7 +149,7 @@ extension ProviderPolicy {
     return resolved
   }
 
-  /// Whether any number of its limits or timers is chosen by a function.
+  /// Whether a function chooses any number of its limits or timers.
   var hasVaryingNumbers: Bool {
     limits.contains { $0.max.varies || ($0.window?.varies ?? false) || $0.lock.contains(where: \.varies) }
       || resendAfter.contains(where: \.varies)
@@ -156,9 +157,9 @@ extension ProviderPolicy {
 }
 
 extension Varying {
-  /// The value where it is fixed.
+  /// The value, if it is fixed.
   var fixedValue: Value? { if case .fixed(let value) = self { value } else { nil } }
   var varies: Bool { fixedValue == nil }
-  /// What chooses it, where something does.
+  /// The function that chooses the value, if any.
   package var function: FunctionName? { if case .varying(_, _, let function) = self { function } else { nil } }
 }

@@ -1,25 +1,26 @@
 import Logging
 import MoongateSDK
 
-// What a provider receives of a request: the fields that it asked for, and nothing else.
+// Filters what a provider receives of a request: only the fields that it asked for.
 
 extension ProviderInput {
-  /// The same without the fields that are not named.
+  /// A copy with only the named fields.
   func only(_ names: some Sequence<String>) -> ProviderInput {
     let names = Set(names)
     return ProviderInput(fields: fields.filter { names.contains($0.key) }, defaultRegion: defaultRegion)
   }
 
-  /// The same with the declared fields of a provider only: what it receives where it has not asked for anything in
-  /// particular yet.
+  /// A copy with only the fields that the provider declares. Used before the provider has asked for specific fields.
   func declared(by descriptor: ProviderDescriptor) -> ProviderInput {
     only(descriptor.beginFields.map(\.name) + descriptor.submitFields.map(\.name))
   }
 }
 
 extension StepRecord {
-  /// What its provider has asked for in this round. After a redirect, that is what the other site may send back; the
-  /// submit fields beside it are for apps that bring a grant of their own.
+  /// The fields that the provider asked for in this round.
+  ///
+  /// After a redirect, these are the fields that the other site may send back. The submit fields are then optional:
+  /// native apps use them to send a grant that they obtained themselves.
   func asked(_ descriptor: ProviderDescriptor) -> [InputField] {
     guard redirectTo != nil else { return fields ?? descriptor.submitFields }
     let returned = descriptor.callbackFields
@@ -29,15 +30,16 @@ extension StepRecord {
 }
 
 extension InputField {
-  /// The most bytes of a field's text: more than any secret, identifier or token needs.
+  /// The maximum length of a field's text, in bytes. Longer than any secret, identifier or token needs.
   static let longest = 16_384
-  /// The same for a field of kind `json`: as much as the body of a request may have.
+  /// The maximum length of a `json` field, in bytes: as much as a request body may have.
   static let longestObject = 65_536
 
-  /// Why a value does not fit the field; nil where it fits.
+  /// Checks a value against the field's kind and length.
   ///
-  /// Spaces and hyphens are how people type and paste codes; providers read past them. So of `digits` they do not
-  /// count, of `text` they may count, and of every other kind, such as a password, each character counts.
+  /// People type and paste codes with spaces and hyphens, and providers ignore them. Separators are therefore not
+  /// counted in `digits`, counted or ignored in `text`, and counted in every other kind, such as a password.
+  /// - Returns: the problem, or nil if the value fits.
   func problem(with value: InputValue) -> InputProblem? {
     let refused = { (detail: String) in InputProblem(field: name, reason: .invalidInput, detail: detail) }
     guard case .text(let text) = value else { return refused("\(name) must be a string.") }
@@ -45,7 +47,7 @@ extension InputField {
       return refused("\(name) is too long.")
     }
     if kind == .json {
-      // A form has no other way to leave it out.
+      // A form can only send an optional field as empty text.
       if text.isEmpty, !isRequired { return nil }
       return JSONText.isObject(text) ? nil : refused("\(name) must be a JSON object.")
     }
@@ -78,8 +80,8 @@ extension InputField {
 }
 
 extension InputField {
-  /// Something, an @ and something, without spaces and control characters. Whether mail arrives there, only a message
-  /// tells.
+  /// Whether the text has the form `local@domain` without whitespace or control characters. Whether mail arrives there
+  /// is not checked.
   private static func hasFormOfAddress(_ text: String) -> Bool {
     let trimmed = text.trimmingPrefix { $0.isWhitespace }.reversed().drop { $0.isWhitespace }
     guard let at = trimmed.firstIndex(of: "@"), at != trimmed.startIndex, trimmed.index(after: at) != trimmed.endIndex
@@ -91,7 +93,7 @@ extension InputField {
 }
 
 extension ProviderInput {
-  /// The same, with the text of each object that was asked for.
+  /// A copy in which the object fields that were asked for are converted to text.
   fileprivate func withText(ofObjects fields: [InputField]) -> ProviderInput {
     var values = self.fields
     for field in fields where field.kind == .json {
@@ -102,11 +104,11 @@ extension ProviderInput {
 }
 
 extension Shown {
-  /// The most bytes that the options of a ceremony may have.
+  /// The maximum size of a ceremony's options, in bytes.
   static let longestOptions = 32_768
 
-  /// Whether the round's fields and what it shows fit together: a ceremony has options that are a JSON object, and one
-  /// field that takes its answer.
+  /// Whether the fields of a round match what it shows. A ceremony needs options that are a JSON object and exactly one
+  /// `json` field for its answer.
   static func fit(_ shown: [Shown], _ fields: [InputField]) -> Bool {
     let options = shown.compactMap { if case .ceremony(_, let options) = $0 { options } else { nil } }
     return options.count == fields.count { $0.kind == .json } && options.count <= 1
@@ -115,11 +117,11 @@ extension Shown {
 }
 
 extension FlowEngine {
-  /// What a provider receives of what was sent for an open step.
+  /// The part of a submitted input that the provider of the open step receives.
   ///
-  /// Attack: `{"code": "1", "is_admin": true}`: a field that nobody asked for reaches a provider that reads it all the
-  /// same.
-  /// - Throws: 422 where a field that it asked for is missing. It is not called then.
+  /// Attack: `{"code": "1", "is_admin": true}`: an extra field reaches a provider that reads it although it never asked
+  /// for it.
+  /// - Throws: 422 if a required field is missing. The provider is not called then.
   func answer(_ input: ProviderInput, to step: StepRecord, by descriptor: ProviderDescriptor, _ request: RequestContext)
     throws(FlowError)
     -> ProviderInput
@@ -132,23 +134,23 @@ extension FlowEngine {
     return input.only(asked.map(\.name)).withText(ofObjects: asked)
   }
 
-  /// Refuses values that do not fit the fields that were asked for. The provider's own `check` comes first: it says
-  /// more precisely what is wrong.
+  /// Refuses values that do not fit the fields that were asked for. Call the provider's own `check` first: its messages
+  /// are more specific.
   func demandFit(
     _ input: ProviderInput, to step: StepRecord, by descriptor: ProviderDescriptor, _ request: RequestContext
   ) throws(FlowError) {
     try demandFit(input, to: step.asked(descriptor), request)
   }
 
-  /// The same of the fields with which a step is begun. What names a person the provider has read already, and said
-  /// more precisely what is wrong with it.
+  /// Refuses values that do not fit the fields that begin a step. The provider has already read the identifier fields
+  /// and reports their problems itself.
   ///
   /// Attack: `{"word": …}` of a megabyte or of the wrong type for a provider whose `begin` expects a short text.
   func demandBeginning(_ input: ProviderInput, by descriptor: ProviderDescriptor, _ request: RequestContext)
     throws(FlowError)
   {
     let fields = descriptor.beginFields
-    // Whom a step is for may be known without being named.
+    // The recipient may be known without being sent, so identifier fields may be missing.
     if let missing = fields.first(where: {
       $0.isRequired && ![.phone, .email, .region].contains($0.kind) && input.fields[$0.name] == nil
     }) {
@@ -165,13 +167,13 @@ extension FlowEngine {
     }
   }
 
-  /// What a provider asks for can be asked for. Otherwise the provider is at fault: 503, logged, and the try is given
-  /// back.
+  /// Checks that the fields that a provider asks for are valid. If they are not, the provider is at fault: the gateway
+  /// answers 503, logs it and refunds the attempt.
   func demandAskable(
     _ fields: [InputField], showing shown: [Shown], by provider: ProviderName, _ request: RequestContext
   ) throws(FlowError) {
     if !InputField.mistakes(inRound: fields).isEmpty {
-      // Not what is wrong with them: their names could be anything.
+      // The log does not include the fields themselves: their names are arbitrary text.
       throw flaw(
         "a provider asks for a field twice, for a field without a proper name, or for more than 16 fields",
         of: provider, request)
@@ -184,14 +186,14 @@ extension FlowEngine {
 
   // MARK: - Refusals that are not counted
 
-  /// How many refusals of a provider are not counted, per identifier and day.
+  /// How many refusals of a provider may be refunded per identifier and day.
   static let mostUncounted = 20
 
-  /// Whether a refusal that its provider declares as no failure is given back.
+  /// Whether to refund the attempt for a refusal that its provider declares as not a failure.
   ///
-  /// Attack: a provider declares the refusal of a wrong answer as one that is not counted, by mistake, and its secret
-  /// can be guessed without end. So of such refusals only the first are given back, for each account, or else
-  /// identifier, or else flow.
+  /// Attack: a provider declares the refusal of a wrong answer as not a failure, by mistake, and its secret can be
+  /// guessed without limit. Only the first refusals per day are therefore refunded, counted per account, otherwise per
+  /// identifier, otherwise per flow.
   func isGivenBack(_ step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ request: RequestContext)
     async throws(FlowError) -> Bool
   {

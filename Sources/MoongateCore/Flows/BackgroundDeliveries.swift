@@ -1,13 +1,14 @@
 import Synchronization
 
-/// So many may be in here at once, and no more.
+/// Limits how many operations run at the same time.
 final class ConcurrencyLimit: Sendable {
   private let most: Int
   private let taken = Atomic<Int>(0)
 
   init(_ most: Int) { self.most = most }
 
-  /// - Returns: false where it is full; else `leave` must follow.
+  /// Takes a permit.
+  /// - Returns: false if the limit is reached. After true, the caller must call `leave`.
   func enter() -> Bool {
     let (before, _) = taken.add(1, ordering: .relaxed)
     if before < most { return true }
@@ -20,15 +21,15 @@ final class ConcurrencyLimit: Sendable {
   func leave() { taken.subtract(1, ordering: .releasing) }
 }
 
-/// Deliveries that go on after the answer, as `conceal` wants it. Bounded: a delivery that finds no place is a failed
-/// one.
+/// Runs deliveries after the response was sent, as `conceal` requires. Bounded: if too many are running, a new delivery
+/// fails.
 struct BackgroundDeliveries: Sendable {
   private let places = ConcurrencyLimit(1_000)
 
-  /// Waits until none is under way.
+  /// Waits until no delivery is running.
   func end() async { while !places.isEmpty { await Task.yield() } }
 
-  /// - Returns: false where too many are under way.
+  /// - Returns: false if too many deliveries are running.
   func start(_ delivery: @escaping @Sendable () async -> Void) -> Bool {
     guard places.enter() else { return false }
     Task {

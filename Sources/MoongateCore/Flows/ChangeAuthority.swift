@@ -12,16 +12,16 @@ struct ChangeAuthority: Sendable {
   let descriptors: [ProviderName: ProviderDescriptor]
   let keys: KeyRing
   let now: Timestamp
-  /// A factor that is about to be made anew, and says nothing until then.
+  /// A factor that is about to be replaced. It authorises nothing until then.
   var replaced: ProviderName?
 
-  /// The account's own factors: secrets that are kept for it and that do not also say who it is, as an email address
-  /// beside a password does.
+  /// The account's second factors: secrets kept for the account that do not also identify it, as an email address with
+  /// a password does.
   var factors: Set<ProviderName> {
     account.credentials.filter { $0 != replaced && descriptors[$0]?.isSecondFactor ?? false }
   }
 
-  /// The same where one of the account's factors is about to be made anew.
+  /// The same authority while one of the account's factors is being replaced.
   init(replacing factor: ProviderName, in authority: ChangeAuthority) {
     self = authority
     replaced = factor
@@ -45,43 +45,42 @@ struct ChangeAuthority: Sendable {
     guard let descriptor = descriptors[provider] else { return false }
     if account.credentials.contains(provider) { return true }
     let kinds = Set(descriptor.identifierKinds)
-    // What tells of an identity elsewhere proves that identity; the address that comes with it is not asked for by
-    // itself.
+    // A provider of federated identities proves that identity. The email address that comes with it does not count.
     let proved = kinds.contains(.federated) ? [.federated] : kinds
     return trusted.contains { proved.contains($0.identifier.kind) }
   }
 
-  /// Whether a step that a session has passed is recent enough and authorises a change.
+  /// Whether a step that the session has passed is recent enough and authorises a change.
   func accepts(_ step: PassedStep) -> Bool { now < step.at + rules.changeWithin && authorises(step) }
 
-  /// Whether a step that a session has passed, however long ago, is one of those that authorise a change.
+  /// Whether a step that the session has passed, at any time, is of a kind that authorises a change.
   func authorises(_ step: PassedStep) -> Bool {
     let factors = factors
     return factors.isEmpty ? isHeld(step) : factors.contains(step.provider)
   }
 
-  /// Whether what the step proved is still the account's, and old enough to be believed where a secret is replaced.
+  /// Whether the account still holds what the step proved, and has held it long enough to replace a secret.
   func isHeld(_ step: PassedStep) -> Bool {
     guard let proved = step.identifier else { return account.credentials.contains(step.provider) }
     return trusted.contains { keys.proofHash(of: $0.identifier) == proved }
   }
 
-  /// The verified identifiers that are not too new.
+  /// The verified identifiers that are past `recovery_delay`.
   var trusted: [HeldIdentifier] {
     account.identifiers.filter { $0.verifiedAt != nil && account.isTooNewUntil($0, rules, at: now) == nil }
   }
 
-  /// When the first of the identifiers that are too new stops being so; nil where none is.
+  /// When the first of the identifiers that are too new stops being so; nil if none is too new.
   var firstTrustedAt: Timestamp? { account.identifiers.compactMap { account.isTooNewUntil($0, rules, at: now) }.min() }
 }
 
 extension Account {
-  /// Until when the identifier may sign in and authorise nothing; nil where it may authorise changes and resets now.
+  /// Until when the identifier may sign in but not authorise changes or resets; nil if it may authorise them now.
   ///
-  /// Attack: a thief who holds a session for a minute adds a number of their own, and with it replaces the PIN and the
-  /// password. For `recovery_delay` only what was there before can do that. An account that has nothing else is exempt,
-  /// and so is the oldest identifier of an account that is itself younger than the delay: nothing older could be
-  /// protected by refusing it.
+  /// Attack: a thief who holds a session for a minute adds a number of their own, and replaces the PIN and the password
+  /// with it. For `recovery_delay` only identifiers that were there before can authorise changes. An account without
+  /// other verified identifiers is exempt. The oldest identifier of an account that is itself younger than the delay is
+  /// also exempt: refusing it would protect no older one.
   func isTooNewUntil(_ held: HeldIdentifier, _ rules: AccountRules, at now: Timestamp) -> Timestamp? {
     guard let verifiedAt = held.verifiedAt, createdAt < verifiedAt, now < verifiedAt + rules.recoveryDelay else {
       return nil

@@ -1,25 +1,25 @@
 import MoongateSDK
 
-/// What the core is told of the client of one request.
+/// What the core knows about the client of one request.
 package struct ClientContext: Sendable {
-  /// Names this request's decision; a refusal carries it.
+  /// Identifies this request's decision. A refusal includes it.
   package let decision: DecisionID
   package let address: ClientAddress
   package let userAgent: String?
-  /// Whether a hosted page asks, or the API.
+  /// Whether the request comes from a hosted page or from the API.
   package enum EntryPoint: Sendable {
     case page, api
   }
 
-  /// The hash of the `moongate-flow` cookie, where there is one. A flow that began in a browser is that browser's
-  /// alone.
+  /// The hash of the `moongate-flow` cookie, if the request has one. A flow that began in a browser belongs to that
+  /// browser only.
   package var browser: TokenHash?
-  /// The live session that came with the request, where there is one.
+  /// The live session that came with the request, if any.
   package var session: SessionSnapshot?
-  /// What the device carries from sign-ins before (`DeviceToken`), as it was sent: any text.
+  /// The device token of earlier sign-ins (`DeviceToken`) as the client sent it. Not validated.
   package let device: SecretText?
   package let entryPoint: EntryPoint
-  /// The languages that the person wants, by their tags (BCP 47), the most wanted first.
+  /// The languages that the user prefers, as BCP 47 tags, most preferred first.
   package var languages: [String] = []
 
   package init(
@@ -37,7 +37,7 @@ package struct ClientContext: Sendable {
   }
 }
 
-/// Where messages leave, by what gateway.lua says.
+/// Provides the messenger for the delivery settings of `gateway.lua`.
 package protocol DeliveryService: Sendable {
   func messenger(for settings: DeliverySettings) -> any Messenger
 }

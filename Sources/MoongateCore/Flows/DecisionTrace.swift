@@ -1,15 +1,15 @@
 import MoongateSDK
 import Synchronization
 
-/// What one decision was made from, noted on the way, for the operator who asks why (`moongate policy explain`). It
-/// goes into the audit trail where the decision is a refusal. Holds no secret, and of identifiers only keyed hashes.
+/// Records the inputs of one decision, for `moongate policy explain`. If the decision is a refusal, the trace is
+/// written to the audit trail. It holds no secrets, and identifiers only as keyed hashes.
 final class DecisionTrace: Sendable {
   struct Subject: Sendable {
     var flow: String?
     var provider: ProviderName?
-    /// `KeyRing.logHash`.
+    /// The identifier's keyed hash (`KeyRing.logHash`).
     var identifier: String?
-    /// The account's id.
+    /// The account's ID.
     var account: String?
   }
 
@@ -25,27 +25,27 @@ final class DecisionTrace: Sendable {
 
   func note(_ name: String, _ value: String?) { if let value { state.withLock { $0.lines[name] = value } } }
 
-  /// Notes each of these.
+  /// Adds several lines.
   func note(_ lines: [String: String]) { state.withLock { $0.lines.merge(lines) { $1 } } }
 
-  /// Whom it is about.
+  /// Sets the subject of the decision.
   func about(_ subject: Subject) { state.withLock { $0.subject = subject } }
 
-  /// What a function answered on the way, and what it read for that.
+  /// Records the answer of a policy function and the facts that it read.
   func asked(_ function: FunctionName, _ answer: String, _ evidence: PolicyEvidence?, _ keys: KeyRing) {
     let place = evidence.map { "  \($0.location)" } ?? ""
     note("asked.\(function.path)", answer + place)
     for (name, value) in evidence?.notes(keys) ?? [:] where name != "at" { note(name, value) }
   }
 
-  /// How limits stand where nothing was charged.
+  /// Records the state of limits that were checked but not charged.
   func uncharged(_ limits: [ResolvedLimit], _ states: [CounterState]) {
     for (limit, state) in zip(limits, states) {
       note("counter.\(limit.name)", "\(state.used) -> \(state.used) of \(limit.max)")
     }
   }
 
-  /// The rule that decided: its path in the policy, and where it stands.
+  /// Records the rule that decided: its path in the policy and its source location.
   func rule(_ path: String, at location: SourceLocation?) {
     note("rule", path)
     note("at", location?.description)
@@ -53,7 +53,7 @@ final class DecisionTrace: Sendable {
 }
 
 extension RequestContext {
-  /// Notes that the limit decided, and how it stood.
+  /// Records that the limit decided, and its state.
   func decided(by limit: ResolvedLimit, used: Int?, lockedUntil: Timestamp?) {
     let written = generation.policies[limit.provider]?.limits.first { $0.name == limit.name }
     notes.rule("limits.\(limit.name)", at: written?.location)
@@ -65,7 +65,7 @@ extension RequestContext {
     notes.note("locked_until", lockedUntil?.text)
   }
 
-  /// Notes that a value of the provider's policy decided.
+  /// Records that a value of the provider's policy decided.
   func decided(by path: String, of provider: ProviderName?) {
     notes.rule(path, at: provider.flatMap { generation.policies[$0]?.locations[path] })
   }

@@ -1,13 +1,13 @@
 import MoongateSDK
 
-// What a flow relied on, judged again when it completes.
+// When a flow completes, checks again what it relied on.
 
 extension FlowEngine {
-  /// What the flow relied on must still be the account's.
+  /// Refuses the flow if the account no longer holds what the flow relied on.
   func demandHeld(_ record: FlowRecord, by account: Account?, _ request: RequestContext) throws(FlowError) {
     guard let account else { return }
-    // Attack: the thief's change of the number was begun before the owner made a PIN, and is completed after it.
-    // (A secret that has been made meanwhile is not replaced: the transaction demands the record that was judged.)
+    // Attack: a thief begins a change of the phone number before the owner sets a PIN, and completes it afterwards. (A
+    // secret that was set in the meantime is not replaced: the transaction requires the record that was checked.)
     let isMade =
       record.purpose.setProvider.map { account.credentials.contains($0) && !keepsSeveral($0, request) } ?? false
     if record.purpose.needsHeldProof, !isMade, let own = request.client.session {
@@ -21,7 +21,7 @@ extension FlowEngine {
     guard isHeld, account.epoch == record.basis?.epoch else { throw request.refusal(.flowExpired) }
   }
 
-  /// Whether the flow resets a secret, or changes or removes one that the account has.
+  /// Whether the flow resets a secret, or changes or removes an existing one.
   func replacesSecret(of account: Account?, _ record: FlowRecord, _ request: RequestContext) -> Bool {
     guard let account else { return false }
     return record.purpose.isReset
@@ -32,7 +32,7 @@ extension FlowEngine {
       }
   }
 
-  /// Whether the provider adds a factor to those of its kind that an account has.
+  /// Whether an account can have several factors of this provider, so that a new one is added to the others.
   func keepsSeveral(_ provider: ProviderName, _ request: RequestContext) -> Bool {
     registry(request).descriptor(provider)?.role.contains(.keepsSeveral) ?? false
   }

@@ -1,10 +1,11 @@
 import MoongateSDK
 
-// Opening a step of a code provider: who it is for. What is sent then is in `FlowEngine+Sending`.
+// Begins a step of a code provider and determines the recipient. `FlowEngine+Sending` sends the message.
 
 extension FlowEngine {
-  /// Opens a step. A full provider is judged at once where the input holds all that it asks for.
-  /// - Parameter provider: nil where the client names none: the step has one choice, or one that the fields fit.
+  /// Begins a step. A full provider judges it at once if the input holds everything that it asks for.
+  /// - Parameter provider: nil if the client names none. The step must then have one choice, or one that matches the
+  ///   fields.
   package func begin(_ id: FlowID, provider: String?, fields: [String: InputValue], client: ClientContext) async
     -> Result<FlowView, Refusal>
   {
@@ -38,7 +39,7 @@ extension FlowEngine {
     }
   }
 
-  /// Sends another code for the open step; the one before it is dead.
+  /// Sends another code for the open step. The previous code stops working.
   package func resend(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { request throws(FlowError) in
       request.notes.note("act", LimitAction.send.rawValue)
@@ -53,7 +54,8 @@ extension FlowEngine {
     }
   }
 
-  /// The provider that is meant where none is named: the only choice, or the only one that the input has something for.
+  /// The provider to use if the client names none: the only choice, or the only one for which the input has a required
+  /// field.
   private func meant(of choices: [ProviderName], _ input: ProviderInput, _ request: RequestContext) -> (any Provider)? {
     let able = choices.compactMap { registry(request)[$0] }
     if able.count == 1 { return able[0] }
@@ -63,8 +65,8 @@ extension FlowEngine {
     return fitting.count == 1 ? fitting[0] : nil
   }
 
-  /// The flow, and whom the input names. Malformed comes before all else (exact.md, order of checks): it says nothing
-  /// about the flow.
+  /// Loads the flow and reads the identifier from the input. Malformed input is refused before any other check, because
+  /// that refusal reveals nothing about the flow.
   private func load(
     _ id: FlowID, for named: (any Provider)?, _ input: ProviderInput, _ request: RequestContext
   ) async throws(FlowError) -> (FlowMachine, said: Identifier?) {
@@ -76,7 +78,7 @@ extension FlowEngine {
     do {
       return (try await load(id, request), said)
     } catch {
-      // Whom a code is for may be left unsaid in an account's own flow, and only there.
+      // Only a flow of a signed-in account may omit the recipient.
       if case .refused(let refusal) = error, refusal.code != .unauthenticated { _ = try read(code, input, request) }
       throw error
     }
@@ -92,9 +94,9 @@ extension FlowEngine {
     return identifier
   }
 
-  /// Whom a code is for: who was named; where nobody was, the account's own address or number, or the one that the flow
-  /// was told before.
-  /// - Parameter said: who was named, where that has been read already.
+  /// The recipient of a code: the identifier in the input; otherwise the account's own address or number, or one given
+  /// earlier in this flow.
+  /// - Parameter said: the identifier in the input, if it was read already.
   private func recipient(
     of provider: any CodeProvider, _ said: Identifier?, _ input: ProviderInput, _ record: FlowRecord, _ own: Account?,
     _ request: RequestContext
@@ -104,7 +106,8 @@ extension FlowEngine {
     let isGiven = record.purpose.newIdentifier.map(kinds.contains) ?? false
     if isGiven || provider.isNamed(in: input) { return try read(provider, input, request) }
     if let own {
-      // What was said in this flow before: an address that another site has attested is confirmed at that very address.
+      // An identifier given earlier in this flow: an address that another site has attested is confirmed at that very
+      // address.
       let said = record.proved.last { proved in
         kinds.contains(proved.kind)
           && own.identifiers.contains { $0.identifier == proved && $0.verifiedAt != nil && record.purpose.accepts($0) }
@@ -117,7 +120,7 @@ extension FlowEngine {
     return try read(provider, input, request)
   }
 
-  /// The account has nothing of these kinds that could be proved here.
+  /// The refusal if the account has no identifier of these kinds that can be verified in this flow.
   private func nothingToProve(
     _ kinds: [IdentifierKind], _ own: Account, _ purpose: FlowPurpose, _ request: RequestContext
   ) -> FlowError {
@@ -127,8 +130,11 @@ extension FlowEngine {
       : request.refusal(.denied, detail: "There is no address or number here that a code could go to.")
   }
 
-  /// Attack: a second step passed with an identifier of the attacker's own. A step of a known account is for what it
-  /// holds, except for the one that it is to be given; a step beside a claimed address is for that one.
+  /// Checks that a step may use an identifier.
+  ///
+  /// Attack: a second step passed with an identifier of the attacker's own. A step for a known account accepts only
+  /// identifiers that the account holds, except the new one that the flow adds. A step beside a claimed address accepts
+  /// only that address.
   func demandRight(to identifier: Identifier, of own: Account?, _ record: FlowRecord, _ request: RequestContext)
     throws(FlowError)
   {
@@ -156,7 +162,7 @@ extension FlowEngine {
     }
   }
 
-  /// Refuses with what tells who is registered: so it costs the address that asks.
+  /// Charges the client address, then returns a refusal that reveals whether an account exists.
   func revealing(
     _ code: RefusalCode, _ provider: ProviderName, _ limits: [ResolvedLimit], _ action: LimitAction,
     _ request: RequestContext
@@ -164,7 +170,7 @@ extension FlowEngine {
     request.decided(by: "unknown_account", of: provider)
     let perAddress = limits.filter { $0.key == .ip }
     let reservation = try await charge(perAddress, for: action, timer: nil, request)
-    // A limit of failures counts it too: to ask who is registered is a try that went wrong.
+    // Limits on failures count this too: asking who is registered is a failed attempt.
     let outcome: Settlement.Outcome = action == .send ? .success : .failure
     request.watch?.ended(reservation.id, outcome)
     try await settle(
@@ -177,7 +183,7 @@ extension FlowEngine {
 }
 
 extension CodeProvider {
-  /// Whether the input says whom the code is for.
+  /// Whether the input names the recipient of the code.
   func isNamed(in input: ProviderInput) -> Bool {
     descriptor.beginFields.contains { $0.isRequired && input.fields[$0.name] != nil }
   }

@@ -1,16 +1,16 @@
 import Foundation
 import MoongateSDK
 
-// Other sites send people back with a `state` of ours: by GET with their cookies, or by a form that the browser posts
-// across sites without them.
+// Handles the redirect back from another site with our `state`: a GET with the browser's cookies, or a cross-site form
+// POST without them.
 
 extension FlowEngine {
   private static let callbackOwner = "callback"
 
-  /// How long what a site posted waits for the browser, which follows a redirect.
+  /// How long posted callback fields wait for the browser, which follows a redirect.
   static let longestReturn = Duration.seconds(120)
 
-  /// Where another site sends the person of the flow back to.
+  /// The callback address and state that the other site receives.
   func callback(_ provider: ProviderName, id: FlowID, _ request: RequestContext) throws(FlowError) -> Callback {
     do {
       let sealed = try keys.seal(Array(id.secret.reveal().utf8), for: "\(Self.callbackOwner) \(provider)")
@@ -21,15 +21,14 @@ extension FlowEngine {
     }
   }
 
-  /// The flow that a site sends a person back to, for `GET /auth/callback/{provider}?state=…`; the page then submits
-  /// what came with it.
+  /// The flow of a `GET /auth/callback/{provider}?state=…`. The page then submits the fields that came with the
+  /// request.
   ///
-  /// Attack: a link to the callback with the attacker's own grant would sign the victim in as the attacker. So a state
-  /// works in the browser that began the flow and in no other, and not at all for a flow that no browser began, unless
-  /// an app takes it over by a code that only it can redeem.
-  /// - Parameter handle: what `hold` gave, where the site posted what it sends back.
-  /// - Returns: `flowNotFound` for whatever is not a living flow of this browser; `stepNotOpen` for a handle that was
-  ///   used.
+  /// Attack: a link to the callback with the attacker's own grant would sign the victim in as the attacker. A state
+  /// therefore works only in the browser that began the flow. It does not work for a flow that no browser began, unless
+  /// an app completes the flow with a code that only the app can redeem.
+  /// - Parameter handle: the result of `hold`, if the site posted its answer.
+  /// - Returns: `flowNotFound` if this browser has no such live flow; `stepNotOpen` for a handle that was used.
   package func flow(
     ofCallback state: String, provider: ProviderName, returned handle: String? = nil, client: ClientContext
   ) async -> Result<CalledBack, Refusal> {
@@ -45,7 +44,7 @@ extension FlowEngine {
       else { throw request.refusal(.stepNotOpen) }
       machine.holds(nil)
       let taken = machine.record
-      // Of two that come for it, one wins.
+      // If two requests redeem the handle, only one succeeds.
       let result = try await asking { () async throws(StoreFault) in
         try await store.apply([.putFlow(taken)], at: request.now)
       }
@@ -55,15 +54,15 @@ extension FlowEngine {
     }
   }
 
-  /// Keeps what another site posted with a person, sealed, until their browser comes for it.
+  /// Stores the fields that another site posted, sealed, until the browser fetches them.
   ///
-  /// The post crosses sites, so it brings no cookie of ours and proves nothing of who sent it. Whoever sent it gets a
-  /// handle for a flow of which they know the state, and only the browser that began the flow can do something with it.
+  /// A cross-site POST carries no cookie of ours, so its sender is not authenticated. The sender gets a handle for a
+  /// flow whose state they know, and only the browser that began the flow can use the handle.
   ///
   /// Attack: a form of the attacker's posts their own code into the victim's browser. With the attacker's state the
-  /// flow is not the victim's; with a state that is made up there is no flow.
-  /// - Parameter fields: the declared callback fields that came.
-  /// - Returns: the handle, good once.
+  /// flow is not the victim's; with an invented state no flow exists.
+  /// - Parameter fields: the declared callback fields of the request.
+  /// - Returns: the handle, which can be used once.
   package func hold(
     _ fields: [String: InputValue], ofCallback state: String, provider: ProviderName, client: ClientContext
   ) async -> Result<SecretText, Refusal> {
@@ -123,13 +122,13 @@ extension FlowEngine {
   }
 }
 
-/// The flow that another site sends a person back to.
+/// The flow that a callback belongs to.
 package struct CalledBack: Sendable {
   package let id: FlowID
-  /// Where they were going when it began. Judged already (`RedirectTargets`).
+  /// Where the user was going when the flow began. Already validated (`RedirectTargets`).
   package let returnTo: String?
-  /// The app that takes over what it ends in: it is told too where it ends in nothing.
+  /// The app that receives the result of the flow, including failures.
   package let app: AppReturn?
-  /// What the site posted with the person; nil where it came in the address.
+  /// The fields that the site posted; nil if they are in the address.
   package var returned: [String: InputValue]?
 }

@@ -2,22 +2,21 @@ import Foundation
 import Logging
 import MoongateSDK
 
-// What providers are lent, and what the core keeps for them: sealed, each its own.
+// The capabilities that a provider receives for a call, and the sealed data that the core stores for each provider.
 
-/// A step as its provider sees it, and what the core remembers beside it.
+/// A step as its provider sees it, with what the core needs beside it.
 struct StepCapabilities: Sendable {
   var context: StepContext
-  /// Of the sealed record in `context.account`; nil where there is none.
+  /// The hash of the sealed record in `context.account`; nil if the account has no record.
   let record: TokenHash?
-  /// The record in its provider's newest form, where the stored one is older: to be stored once a step with it has
-  /// passed.
+  /// The record in the provider's newest format if the stored one is older. Stored once a step with it has passed.
   var upgraded: [UInt8]?
-  /// Takes out of the provider's words what must not be in a log.
+  /// Removes sensitive values from what the provider logs.
   let redaction: Redaction
 }
 
 extension FlowEngine {
-  /// What a full provider is given for a call.
+  /// Builds the context of a call to a full provider.
   /// - Parameter input: what the client sent in this step.
   func lend(
     _ provider: any FullProvider, _ step: StepRecord, _ input: ProviderInput, _ record: FlowRecord, id: FlowID,
@@ -52,7 +51,7 @@ extension FlowEngine {
       context: context, record: sealed.map { TokenHash(of: $0) }, upgraded: upgraded, redaction: redaction)
   }
 
-  /// What any provider is lent for a call.
+  /// Builds the tools that every provider receives for a call.
   func tools(for provider: any Provider, _ redaction: Redaction, _ request: RequestContext) -> StepTools {
     let name = provider.descriptor.name
     let settings = request.generation.gateway.providers[name]
@@ -70,11 +69,10 @@ extension FlowEngine {
       store: ProviderKeyValues(of: name, in: store, keys: keys, clock: clock, logger: logger))
   }
 
-  /// So many named values a line of a provider may have.
+  /// The maximum number of named values in a provider's log line.
   private static let mostLogged = 32
 
-  /// What must not be seen in a log of this step: all that the client sent, whom it is about, and the provider's
-  /// secrets.
+  /// Builds the redaction for a step: everything that the client sent, the identifiers, and the provider's secrets.
   func redaction(
     of provider: ProviderName, _ input: ProviderInput?, _ identifiers: [Identifier], code: CodeMessage? = nil,
     _ request: RequestContext
@@ -99,8 +97,8 @@ extension FlowEngine {
     }
   }
 
-  /// A record in its provider's newest form.
-  /// - Returns: nil where it has that form already.
+  /// Converts a record to the provider's newest format.
+  /// - Returns: nil if the record has that format already.
   func upgrade(
     _ record: ProviderRecord, by provider: any FullProvider, for account: String, _ redaction: Redaction,
     _ request: RequestContext
@@ -135,7 +133,7 @@ extension FlowEngine {
     }
   }
 
-  /// Seals a provider's new record for its flow, since the account may not exist yet.
+  /// Seals a provider's new record for its flow, because the account may not exist yet.
   func seal(record: [UInt8], of provider: ProviderName, id: FlowID, _ request: RequestContext) throws(FlowError)
     -> [UInt8]
   {
@@ -150,9 +148,9 @@ extension FlowEngine {
     }
   }
 
-  /// Opens what `seal(record:…)` closed, perhaps in an older gateway.
+  /// Opens a record that `seal(record:…)` sealed, perhaps in an older version of the gateway.
   func unseal(record sealed: [UInt8], of provider: ProviderName, id: FlowID) throws(FlowError) -> ProviderRecord {
-    // An older gateway seals nothing where there is nothing.
+    // An older gateway stored an empty record unsealed.
     guard !sealed.isEmpty else { return ProviderRecord(bytes: [], version: 1) }
     do {
       return try ProviderRecord(opening: sealed, for: owner(provider, id), by: keys)
@@ -163,10 +161,11 @@ extension FlowEngine {
 
   // MARK: what is kept for them
 
-  /// What a provider may keep, of a step or of an account, in bytes: its rows are read and written whole.
+  /// The maximum size of what a provider stores for a step or an account, in bytes. Its rows are read and written
+  /// whole.
   static var mostKept: Int { 65_536 }
 
-  /// Seals what a provider wants back while its flow waits.
+  /// Seals the state that a provider stores while its flow waits.
   func seal(_ state: [UInt8], for provider: ProviderName, id: FlowID) throws(FlowError) -> [UInt8] {
     guard !state.isEmpty else { return [] }
     guard state.count <= Self.mostKept else {
@@ -177,7 +176,7 @@ extension FlowEngine {
     }
   }
 
-  /// Opens what `seal` closed.
+  /// Opens what `seal` sealed.
   func unseal(_ sealed: [UInt8], for provider: ProviderName, id: FlowID) throws(FlowError) -> [UInt8] {
     guard !sealed.isEmpty else { return [] }
     do { return try keys.open(sealed, for: owner(provider, id)) } catch {
@@ -185,7 +184,7 @@ extension FlowEngine {
     }
   }
 
-  /// Seals what the person is to be shown: the key of an authenticator app is in it, and the flow's row lies in the
+  /// Seals what a step shows to the user. It can hold the key of an authenticator app, and the flow's row is in the
   /// database.
   func seal(_ shown: [Shown], for provider: ProviderName, id: FlowID) throws(FlowError) -> SealedBytes? {
     guard !shown.isEmpty else { return nil }
@@ -200,10 +199,11 @@ extension FlowEngine {
     }
   }
 
-  /// What the open step shows. A view goes to whoever drives the flow: the browser that began it, or the session.
+  /// What the open step shows. The view goes to the client that drives the flow: the browser that began it, or the
+  /// session.
   ///
-  /// Attack: who began an app's flow and sent its link to a victim asks for it afterwards. What a step shows is not
-  /// told of flows that an app takes over.
+  /// Attack: the creator of an app's flow sends its link to a victim and then asks what the step shows. What a step
+  /// shows is therefore not returned for flows that end in an app.
   func shown(_ step: StepRecord, of record: FlowRecord, id: FlowID) throws(FlowError) -> [Shown] {
     guard let sealed = step.shown, record.app == nil else { return [] }
     do {
@@ -218,21 +218,21 @@ extension FlowEngine {
 }
 
 extension StepCapabilities {
-  /// The same, with a place to hash in.
+  /// A copy with a permit to hash.
   func lending(_ hasher: (any SecretHasher)?) -> StepCapabilities {
     var lent = self
     lent.context.tools.hasher = hasher
     return lent
   }
 
-  /// The same, about nobody.
+  /// A copy without an account.
   var ofNobody: StepCapabilities {
     var lent = StepCapabilities(context: context, record: nil, upgraded: nil, redaction: redaction)
     lent.context.account = nil
     return lent
   }
 
-  /// The same, as it is before anybody is proved: what the account is called is nobody's to know.
+  /// A copy for use before authentication: without the account's names and identifiers.
   var anonymous: StepCapabilities {
     var lent = self
     lent.context.account = context.account.map { StepAccount(id: $0.id, record: nil) }

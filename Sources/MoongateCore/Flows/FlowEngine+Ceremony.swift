@@ -1,17 +1,17 @@
 import Foundation
 import MoongateSDK
 
-// Signing in by a ceremony with nothing typed: its answer tells whose account it is.
+// Usernameless sign-in: the answer of a ceremony identifies the account.
 
 extension FlowEngine {
-  /// The step with the account that the answer names, where nothing has told before whose step it is.
+  /// The step with the account that the answer names, if nothing has identified the account before.
   ///
-  /// The user handle is what anybody may send. It opens nothing: it decides whose record the provider judges the answer
-  /// by, and whose limits count the attempt. An account that there is not, or that has nothing of the provider, is
-  /// judged by no record, and refused as a wrong answer is.
+  /// Any client can send any user handle, so it grants nothing. It only selects the record that the answer is checked
+  /// against and the limits that count the attempt. If the account does not exist or has no credential of the provider,
+  /// the answer is checked without a record and refused as a wrong answer.
   ///
-  /// Attack: an answer of the attacker's own credential with the victim's user handle. It is judged by the victim's
-  /// record, in which the credential is not.
+  /// Attack: an answer of the attacker's own credential with the victim's user handle. It is checked against the
+  /// victim's record, which does not contain the credential.
   func identified(_ step: StepRecord, by provider: any FullProvider, _ input: ProviderInput, _ record: FlowRecord)
     async throws(FlowError)
     -> StepRecord
@@ -28,13 +28,13 @@ extension FlowEngine {
   }
 }
 
-/// The answer of a browser's credential API, as far as the core reads it.
+/// The answer of a browser's credential API, reduced to the fields that the core reads.
 private struct CeremonyAnswer: Decodable {
   struct Response: Decodable { let userHandle: String? }
 
   let response: Response
 
-  /// The user handle as text; nil where there is none.
+  /// The user handle as text; nil if the answer has none.
   static func userHandle(in text: String) -> String? {
     guard let answer = try? JSONDecoder().decode(Self.self, from: Data(text.utf8)),
       let handle = answer.response.userHandle, handle.utf8.count <= 128,

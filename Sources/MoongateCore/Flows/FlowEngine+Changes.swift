@@ -1,13 +1,13 @@
 import MoongateSDK
 
-// What a completed flow has changed in an account that was there, as lines of the audit trail.
+// Audit events for what a completed flow changed in an existing account.
 
 extension FlowEngine {
-  /// Lines about identifiers and factors that are not what they were. Goes by the accounts and not by what the flow is
-  /// for: no way to change one has to be remembered here.
+  /// Audit events for changed identifiers and factors. They are derived from the two account states and not from the
+  /// flow's purpose, so a new kind of change needs no code here.
   /// - Parameters:
-  ///   - before: the account as it was; nil where it was made.
-  ///   - after: the account as it is.
+  ///   - before: the account before the flow; nil if the flow created it.
+  ///   - after: the account after the flow.
   func changeEvents(_ record: FlowRecord, before: Account?, after: Account, id: FlowID, _ request: RequestContext)
     -> [Change]
   {
@@ -20,7 +20,7 @@ extension FlowEngine {
     _ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ request: RequestContext
   ) -> [AuditEvent] {
     let verified = { (account: Account) in account.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier) }
-    // Two accounts have become one: what the first held is new to the other.
+    // Two accounts were joined: the identifiers of the first are new to the second.
     let old = before.id == after.id ? verified(before) : []
     let new = before.id == after.id ? verified(after) : verified(before)
     var gone = old.filter { !new.contains($0) }
@@ -50,7 +50,8 @@ extension FlowEngine {
     _ record: FlowRecord, _ before: Account, _ after: Account, _ id: FlowID, _ request: RequestContext
   ) -> [AuditEvent] {
     let written = Set(record.gathered.records.keys.filter { record.purpose.step(of: $0) != .prove })
-    // What was only proved may have been written anew (at another cost, with the last code's time), and is what it was.
+    // A record that was only proved may have been rewritten (new hash cost, time of the last code). That is not a
+    // change.
     return written.union(before.credentials).union(after.credentials).sorted().compactMap { provider in
       let kind: AuditEvent.Kind? =
         switch (before.credentials.contains(provider), after.credentials.contains(provider)) {

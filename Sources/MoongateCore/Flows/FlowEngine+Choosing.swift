@@ -1,22 +1,22 @@
 import MoongateSDK
 
-// Several accounts claim the address to which a code was right: the person chooses theirs (account-security.md section
-// 3, rule 6).
+// If several accounts claim an address and the code to it was right, the user chooses one of them.
 
-/// An account that the person may choose, by what they can recognise and nothing that tells who else has it.
+/// An account that the user may choose. Shows only what its owner can recognise, and nothing that reveals who else has
+/// an account.
 package struct AccountOption: Sendable, Equatable {
-  /// What the client sends back as `account`.
+  /// The value that the client sends back as `account`.
   package let value: String
   package let createdAt: Timestamp
-  /// The last request or sign-in.
+  /// The time of the last request or sign-in.
   package let lastUsedAt: Timestamp
 }
 
 extension FlowEngine {
   static var accountField: String { "account" }
 
-  /// Whose a right code is: one account's, or that of several, of which the person chooses one.
-  /// - Throws: 410 where none of those for which the code was sent may be given to the person any more.
+  /// The account that a right code is about, or the accounts from which the user must choose.
+  /// - Throws: 410 if none of the accounts for which the code was sent may be recovered any more.
   func whoseCode(_ step: StepRecord, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> (
     subject: ProofSubject, choice: AccountChoice?
   ) {
@@ -31,7 +31,7 @@ extension FlowEngine {
     }
   }
 
-  /// Those of the accounts that are as they were and that whoever has proved the identifier may still be given.
+  /// The accounts that are unchanged and that a proof of the identifier may still recover.
   private func recoverable(_ accounts: [AccountVersion], by identifier: Identifier) async throws(FlowError) -> [Account]
   {
     var left: [Account] = []
@@ -46,8 +46,8 @@ extension FlowEngine {
     return left
   }
 
-  /// Takes the person's choice. Nothing is compared and nothing counted: whoever is here has proved the address that
-  /// all of them claim.
+  /// Accepts the user's choice. Nothing is compared or counted: the user has already proved the address that all the
+  /// accounts claim.
   func choose(
     _ choice: AccountChoice, _ input: ProviderInput, _ before: FlowMachine, id: FlowID, _ request: RequestContext
   ) async throws(FlowError)
@@ -67,7 +67,7 @@ extension FlowEngine {
     return try await carryOn(&machine, id: id, request, changes: [])
   }
 
-  /// What the person chooses from.
+  /// The options that the user chooses from.
   func options(_ choice: AccountChoice) async throws(FlowError) -> [AccountOption] {
     var options: [AccountOption] = []
     for (index, version) in choice.accounts.enumerated() {
@@ -81,14 +81,13 @@ extension FlowEngine {
     return options
   }
 
-  /// What a new password leaves of an account whose address was only claimed until then: nothing that somebody else may
-  /// have put there.
+  /// The account after a new password was set by a code to an address that it had only claimed. Everything that someone
+  /// else may have added is removed.
   ///
-  /// Attack: an account that is registered in the victim's name before the victim comes, with a PIN, an authenticator
-  /// app or an identity elsewhere of the attacker's own, for the day on which the victim recovers "their" password.
-  /// - Returns: the account as it will be, and the change that makes it so; nil where the identifier was the account's
-  ///   own before.
-  /// - Throws: 410 where the account has been given to somebody else meanwhile.
+  /// Attack: the attacker registers an account in the victim's name before the victim comes, with a PIN, an
+  /// authenticator app or a federated identity of their own, and waits until the victim recovers "their" password.
+  /// - Returns: the account after the change, and the change; nil if the account had verified the identifier before.
+  /// - Throws: 410 if the account was given to someone else in the meantime.
   func reclaimed(_ account: Account, before: Account, _ record: FlowRecord, _ request: RequestContext) throws(FlowError)
     -> (Account, Change)?
   {

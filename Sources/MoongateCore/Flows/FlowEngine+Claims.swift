@@ -1,18 +1,18 @@
 import MoongateSDK
 
-// Identifiers that accounts claim and nobody has proved. They belong to nobody: whoever claims one first, or last,
-// takes nothing from the others (account-security.md section 3, rule 6).
+// Identifiers that accounts claim without having verified them. A claim is not exclusive: claiming an identifier takes
+// nothing away from other accounts.
 
-/// The accounts that an identifier leads to while the flow does not know yet who the person is.
+/// The accounts that an identifier leads to while the flow does not know the user yet.
 struct IdentifierOwners: Sendable {
-  /// The account that holds it verified.
+  /// The account that has verified the identifier.
   var holder: Account?
-  /// Where nobody does: the accounts that only claim it, oldest first.
+  /// If no account has verified it: the accounts that claim it, oldest first.
   var claimants: [Account] = []
 
   static let none = IdentifierOwners()
 
-  /// The account whose facts a policy sees; nil where it could be one of several.
+  /// The account whose facts a policy sees; nil if there are several candidates.
   var only: Account? { holder ?? (claimants.count == 1 ? claimants[0] : nil) }
   var isEmpty: Bool { holder == nil && claimants.isEmpty }
 }
@@ -22,18 +22,18 @@ struct Candidate: Sendable {
   /// The step as if it were about this account alone.
   let step: StepRecord
   let lent: StepCapabilities
-  /// What its policy demands besides.
+  /// An additional provider that the policy requires.
   let also: ProviderName?
 }
 
 extension FlowEngine {
-  /// The most claims that an identifier can have. Beyond them it has to be proved: looking through them must stay
-  /// cheap.
+  /// The maximum number of unverified claims on an identifier. Beyond that it must be verified, so that searching the
+  /// claims stays cheap.
   static let mostClaims = 64
-  /// The most candidates of each sort.
+  /// The maximum number of candidates of each group (known to this device, oldest, newest).
   private static let mostOfASort = 4
 
-  /// The accounts that an identifier leads to by a provider that keeps a secret for them.
+  /// The accounts that an identifier leads to at a provider that keeps a secret for them.
   func owners(of identifier: Identifier, claimedWith provider: ProviderName, _ request: RequestContext)
     async throws(FlowError) -> IdentifierOwners
   {
@@ -41,12 +41,12 @@ extension FlowEngine {
     return IdentifierOwners(claimants: try await claimants(of: identifier, having: provider, request))
   }
 
-  /// The accounts whose forgotten factor, such as a password, a code to the identifier may replace in a flow that
-  /// recovers it.
+  /// The accounts whose forgotten factor, such as a password, may be replaced by a code to the identifier in a recovery
+  /// flow.
   ///
-  /// Attack: someone makes an account that they can open otherwise, claims a stranger's address on it, and waits until
-  /// the stranger recovers "their" password there. An account that holds something else verified is not given to
-  /// whoever proves an address that it only claims.
+  /// Attack: the attacker makes an account that they can also open in another way, claims a stranger's address on it,
+  /// and waits until the stranger recovers "their" password there. An account that has verified some other identifier
+  /// cannot be recovered by an address that it only claims.
   func recoverable(by identifier: Identifier, in purpose: FlowPurpose, _ request: RequestContext)
     async throws(FlowError) -> IdentifierOwners
   {
@@ -56,11 +56,11 @@ extension FlowEngine {
     return owners
   }
 
-  /// The claimants that are considered: those for which this device has passed the provider before, the oldest, and the
-  /// newest.
+  /// The claimants that are considered: those for which this device has passed the provider before, the oldest ones,
+  /// and the newest ones.
   ///
-  /// Attack: so many claims on an address that its first owner is not among those whose password is compared any more.
-  /// The oldest keep their place whatever comes after them; a newer one keeps it on the device on which it was made.
+  /// Attack: so many claims on an address that the password of its first owner is no longer compared. The oldest claims
+  /// always keep their place. A newer claim keeps its place on the device that made it.
   private func claimants(of identifier: Identifier, having provider: ProviderName, _ request: RequestContext)
     async throws(FlowError) -> [Account]
   {
@@ -76,10 +76,10 @@ extension FlowEngine {
     return accounts
   }
 
-  /// What a flow claims and has not proved, without the claims that an identifier has too many of.
+  /// The unverified claims of a flow, without those on identifiers that have too many claims.
   ///
-  /// Attack: claims on one address without end, which every try at a password there looks through.
-  /// - Throws: 403 `email_not_verified` where nothing would be left of a person but such a claim.
+  /// Attack: an unlimited number of claims on one address, all of which every password attempt there must search.
+  /// - Throws: 403 `email_not_verified` if the account would be left with no identifier.
   func admittedClaims(_ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> [Identifier] {
     var admitted: [Identifier] = []
     for claimed in record.gathered.claimed where !record.proved.contains(claimed) {
@@ -97,9 +97,9 @@ extension FlowEngine {
     return admitted
   }
 
-  /// The salt of hashes that one address shares with all who claim it, so that a password is compared with all of
-  /// theirs for the price of one. Keyed: nobody outside can know it, and no two addresses share one. nil for secrets
-  /// that go with no identifier.
+  /// The salt for hashes at one address, shared by all accounts that claim it, so that one hash suffices to compare a
+  /// password with all of them. The salt is keyed: it cannot be computed outside, and differs for each address. nil for
+  /// secrets that belong to no identifier.
   func salt(for provider: any FullProvider, _ lent: StepContext) -> [UInt8]? {
     let kinds = provider.descriptor.identifierKinds
     let own = lent.identifier ?? lent.account?.identifiers.first { kinds.contains($0.kind) }
@@ -112,12 +112,12 @@ extension FlowEngine {
 // MARK: - Judging
 
 extension FlowEngine {
-  /// What a try at a step is charged against, and the accounts that it may be about: at least one candidate, of nobody
-  /// where there is no account.
+  /// The limits that an attempt is charged against, and the accounts that it may be about. Returns at least one
+  /// candidate: without an account if none exists.
   ///
-  /// Attack: an account that somebody makes with the address of another, to lock the other out, to get tries of their
-  /// own at the other's password, or to pass a policy that would refuse the other. All claimants have one counter, and
-  /// each is judged by the policy for itself.
+  /// Attack: someone registers an account with another person's address to lock that person out, to get extra attempts
+  /// at that person's password, or to pass a policy that would refuse that person. All claimants share one counter, and
+  /// the policy judges each account separately.
   func admitClaimants(
     _ provider: any FullProvider, _ input: ProviderInput, _ step: StepRecord, _ policy: ProviderPolicy,
     _ before: FlowMachine, id: FlowID,
@@ -126,7 +126,7 @@ extension FlowEngine {
     let subject = subject(of: step, policy, before.record, request)
     var accounts: [Account] = []
     for version in step.claimants ?? [] {
-      // One who has lost the address since, or has changed, is not meant any more.
+      // Skip an account that has lost the address or has changed since the step began.
       guard let account = try await loadAccount(version.id), AccountVersion(account) == version,
         account.identifiers.contains(where: { $0.identifier == step.identifier })
       else { continue }
@@ -163,11 +163,11 @@ extension FlowEngine {
     )
   }
 
-  /// Charges a try at a step that several accounts may be about.
+  /// Charges an attempt at a step that may be about several accounts.
   ///
-  /// A device that has passed the provider for one of them has counters of its own, and those are no tries at the
-  /// others. Where all are meant, a try is charged against both; where strangers have used up theirs, the device's own
-  /// accounts are still judged.
+  /// A device that has passed the provider for one of the accounts has separate counters, which do not apply to the
+  /// other accounts. If all accounts are candidates, the attempt is charged against both sets of counters. If the
+  /// shared counters are used up, only the accounts that this device knows are judged.
   func charge(
     _ limits: [ResolvedLimit], _ candidates: [Candidate], _ step: StepRecord, _ policy: ProviderPolicy,
     _ before: FlowMachine,
@@ -197,7 +197,7 @@ extension FlowEngine {
     return (try await charge(limits, for: .verify, timer: nil, hidesDisabled: hides, request), known)
   }
 
-  /// Lets a provider judge one candidate after the other, until it accepts one or asks for more.
+  /// Lets a provider judge the candidates in turn, until it accepts one or asks for more.
   func ask(
     _ provider: any FullProvider, _ input: ProviderInput, about candidates: [Candidate], with slot: (any SecretHasher)?,
     _ request: RequestContext
@@ -210,7 +210,7 @@ extension FlowEngine {
       }
       switch answer {
       case .refused: break
-      // The next round of one account is not shown where several may be meant.
+      // If there are several candidates, the next round of one of them is not shown.
       case .refusedAndAsked(let reason, _) where candidates.count > 1:
         refused = refused ?? (.refused(reason), candidate)
       default: return (answer, candidate)
@@ -223,7 +223,7 @@ extension FlowEngine {
 }
 
 extension StepRecord {
-  /// The step as if it were about this account alone; nil: about nobody.
+  /// A copy that is about this account alone, or about no account if nil.
   fileprivate func of(_ account: AccountVersion?) -> StepRecord {
     var step = StepRecord(
       provider: provider, identifier: identifier, isSkippable: isSkippable, account: account, challenge: challenge,
@@ -239,7 +239,7 @@ extension StepRecord {
 }
 
 extension Account {
-  /// Whether a code to an identifier that it only claims may give it to whoever has the code.
+  /// Whether a code to an identifier that the account only claims may recover the account.
   func isRecoverable(by identifier: Identifier) -> Bool {
     identifiers.contains { $0.identifier == identifier } && !identifiers.contains { $0.verifiedAt != nil }
   }

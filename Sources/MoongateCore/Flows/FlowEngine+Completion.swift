@@ -1,46 +1,47 @@
 import MoongateSDK
 
-// From the last step to a session: account, session and flow are stored in one transaction, or not at all.
+// Completes a flow. The account, the session and the flow are stored in one transaction.
 
-/// What a completed flow does to an account.
+/// The changes that a completed flow makes to an account.
 private struct Outcome: Sendable {
-  /// As it will be.
+  /// The account after the changes.
   var account: Account
   var isNew = false
-  /// Whether an identifier, a password, a PIN or a factor is changed or removed, rather than added. Then all other
-  /// sessions of the account end, and what was proved before is worth nothing.
+  /// Whether an identifier, a password, a PIN or a factor is changed or removed, rather than added. If so, all other
+  /// sessions of the account end and earlier proofs are no longer valid.
   ///
   /// Attack: the thief whose session made the owner change the PIN goes on in that session.
   var isChange = false
   var changes: [Change] = []
-  /// Records in a newer form: all of them, or none where one of those that were judged is not there any more.
+  /// Records rewritten in a newer form. They are stored together, or not at all if one of the records that were judged
+  /// has changed.
   ///
-  /// Attack: whoever knows the old PIN proves it, and waits at the flow's next step until its owner has changed it, or
-  /// comes in the very moment; the old one, hashed at today's cost, would take the new one's place.
+  /// Attack: someone who knows the old PIN proves it, and waits at the flow's next step until the owner has changed the
+  /// PIN, or completes at the same moment; the old PIN, hashed at today's cost, would replace the new one.
   var renewals: [Change] = []
-  /// After the session is stored.
+  /// Applied after the session is stored.
   var lastChanges: [Change] = []
 }
 
 extension FlowEngine {
-  /// Goes on after a step was passed or skipped: to the next one, or to the end.
+  /// Continues after a step was passed or skipped: to the next step, or to completion.
   func carryOn(_ machine: inout FlowMachine, id: FlowID, _ request: RequestContext, changes: [Change])
     async throws(FlowError) -> FlowView
   {
     guard try await advance(&machine, request) == .complete else {
-      // Where it was hidden until now. No further step is begun for them.
+      // A lock that was concealed until now is reported here, before another step begins.
       if machine.record.startedIn == nil { try demandUnlocked(try await loadAccount(machine.record.account), request) }
       return try await store(machine, changes, id: id, request)
     }
     return try await complete(machine, id: id, request, changes: changes)
   }
 
-  /// Makes the session, and the account where it is new.
+  /// Creates the session, and the account if it is new.
   private func complete(_ before: FlowMachine, id: FlowID, _ request: RequestContext, changes: [Change])
     async throws(FlowError) -> FlowView
   {
     let purpose = before.record.purpose
-    // Attack: a flow whose steps were all skipped or did not apply. Nothing proved, nobody signed in.
+    // Attack: a flow whose steps were all skipped or did not apply would sign someone in without any proof.
     guard !before.record.passed.isEmpty || before.record.startedIn != nil else { throw request.refusal(.denied) }
     var machine = before
     let known = try await person(machine.record, request)
@@ -53,15 +54,15 @@ extension FlowEngine {
         if let holder = try await holder(of: identifier), holder.id != known.id { isRefused = true }
       }
     }
-    // Attack: a registration for `any` account takes the password first and then a code. Whoever reads one code to an
-    // address replaces the password of the account that has it.
+    // Attack: a registration for `any` account takes the password first and then a code. Someone who reads one code to
+    // an address would replace the password of the account that has it.
     if known != nil, purpose.registersFactor,
       purpose.provider.map({ machine.record.gathered.records[$0] != nil }) ?? false
     {
       isRefused = true
     }
     if isRefused {
-      // Concealed until the code was proved: now it is theirs to know.
+      // This was concealed until the code was verified. Now the user may know it.
       machine.failed()
       _ = try await store(machine, changes, id: id, request)
       throw request.refusal(.alreadyRegistered)
@@ -112,20 +113,20 @@ extension FlowEngine {
     } else {
       let (made, token) = newSession(of: outcome.account.id, machine.record, request)
       (session, secret) = (made, token.secret)
-      // A new token at every sign-in; the one before it is dead.
+      // Every sign-in gets a new token. The old token stops working.
       if let old = request.client.session { sessionChanges.append(.endSession(old.session.token)) }
       sessionChanges.append(.putSession(made))
     }
-    // The code itself is in this one answer and nowhere at rest.
+    // The code itself is only in this response. It is not stored.
     let passed = machine.record.passed
-    // A record that is complete tells nothing of what was gathered.
+    // A completed record no longer holds the gathered proofs.
     var judged = machine.record
     judged.account = outcome.account.id
     machine.completed(
       account: AccountVersion(outcome.account), isNew: outcome.isNew, next: machine.record.app?.address ?? next,
       code: code)
-    // First of all: of two that complete the same flow at once the other one learns that the step is not open any more,
-    // and nothing else.
+    // This change comes first: if two requests complete the same flow at once, the second only learns that the step is
+    // no longer open.
     let first =
       changes + [.putFlow(machine.record)] + (known.map { [Change.demandEpoch(AccountVersion($0))] } ?? [])
       + outcome.changes
@@ -142,7 +143,7 @@ extension FlowEngine {
     }
     switch result {
     case .applied: pending.remove(id.hash)
-    // Attack: two right codes at once make one account. To say that it is registered now would tell the loser about the
+    // Attack: two right codes at once create only one account. "Already registered" would tell the loser about the
     // winner.
     case .conflict(.identifierTaken) where outcome.isNew && rule == .any: throw request.refusal(.stepNotOpen)
     case .conflict(let conflict): throw request.refusal(conflict)
@@ -158,19 +159,19 @@ extension FlowEngine {
     return view
   }
 
-  /// What this device carries from now on; nil where it cannot be sealed, which is no reason to undo a sign-in.
+  /// The device token after this sign-in; nil if it cannot be sealed. A missing token does not fail the sign-in.
   func deviceToken(for account: String, _ record: FlowRecord, _ request: RequestContext) -> SecretText? {
     let device = request.device ?? DeviceToken(from: random, at: request.now)
     return try? keys.remember(device, account, record.passed.map(\.provider), at: request.now)
   }
 
-  /// The account that the flow has proved itself to be; nil where there is none yet.
+  /// The account that the flow has authenticated; nil if none exists yet.
   private func person(_ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Account? {
     if let bound = try await loadAccount(record.account) { return bound }
-    // An account that is gone is no reason to make another.
+    // If the account was deleted, do not create another one.
     if record.account != nil { throw request.refusal(.denied) }
-    // Nobody had it when it was proved. Attack: a code that was sent to a number before its owner came opens the
-    // account that the owner has made with it since.
+    // No account held the identifier when it was verified. Attack: a code that was sent to a number before its owner
+    // registered would open the account that the owner has since made with it.
     for identifier in record.proved {
       guard try await holder(of: identifier) != nil else { continue }
       throw request.refusal(
@@ -179,7 +180,7 @@ extension FlowEngine {
     return nil
   }
 
-  /// What changes in an account that is there.
+  /// The changes to an existing account.
   private func changing(_ account: Account, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError)
     -> Outcome
   {
@@ -188,21 +189,21 @@ extension FlowEngine {
     for identifier in record.proved {
       let held = outcome.account.identifiers.firstIndex { $0.identifier == identifier }
       if let held, outcome.account.identifiers[held].verifiedAt != nil { continue }
-      // Attack: whoever reads an account's mail for a minute joins an identity of their own to it, and gets in by that
-      // for ever, past the PIN. They may sign in; what stays is a change, which a factor of the account's own
-      // authorises. A flow that connects a site has demanded one already (`demandHeld`).
+      // Attack: someone who reads an account's mail for a minute joins an identity of their own to it, and signs in by
+      // that for ever, past the PIN. They may sign in now, but joining the identity is a change that a factor of the
+      // account must authorise. A flow that connects a site has already required one (`demandHeld`).
       if held == nil, identifier.kind == .federated, !record.purpose.connectsSite, !mayJoin(account, record, request) {
         continue
       }
       if isFederated, identifier.kind != .federated, identifier.kind != record.purpose.newIdentifier {
-        // Attack: an address that its owner has left behind (`change_email`, a former employer's) comes back by the
-        // next sign-in by Google, and whoever reads its mail gets in again. An account that has proved another address
-        // keeps to that one.
+        // Attack: an address that its owner has given up (`change_email`, a former employer's) comes back with the next
+        // sign-in by Google, and someone who reads its mail gets in again. An account that has verified another address
+        // keeps that one.
         if outcome.account.identifiers.contains(where: { $0.identifier.kind == identifier.kind && $0.verifiedAt != nil }
         ) {
           continue
         }
-        // Another account has proved the address since: it is theirs, and signing in goes on.
+        // Another account has verified the address since, so it stays there. The sign-in continues.
         if let holder = try await holder(of: identifier), holder.id != account.id { continue }
       }
       if let held { outcome.account.identifiers.remove(at: held) }
@@ -210,7 +211,7 @@ extension FlowEngine {
       outcome.changes.append(
         .verifyIdentifier(account: account.id, identifier, forgetting: registry(request).identifierSecrets))
     }
-    // Identities at other sites are kept beside each other.
+    // Identities at several sites are kept side by side.
     if let kind = record.purpose.newIdentifier, kind != .federated,
       let new = record.proved.last(where: { $0.kind == kind })
     {
@@ -233,30 +234,31 @@ extension FlowEngine {
     return outcome
   }
 
-  /// The number was proved: where it is another account's, that account is this person's, and what they hold here moves
-  /// there.
+  /// The phone number was verified. If another account holds it, that account belongs to this user, and this account is
+  /// merged into it.
   ///
   /// Attack: an account with a number, a PIN or a password of its own must not disappear into another by one code. Only
-  /// what is nothing but an identity elsewhere and its address is joined; both sides of it are proved.
+  /// an account that has nothing but a federated identity and its address is merged, and both accounts must be
+  /// authenticated.
   private func joining(_ account: Account, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError)
     -> Outcome
   {
     var found: Account?
     if let phone = record.proved.last(where: { $0.kind == .phone }) { found = try await holder(of: phone) }
     let holder = found.flatMap { $0.id == account.id ? nil : $0 }
-    // Whose number it was when the code was sent, it still has to be.
+    // The account that held the number when the code was sent must still hold it.
     guard holder.map(AccountVersion.init) == record.basis?.holder else { throw request.refusal(.flowExpired) }
     guard let holder else { return try await changing(account, record, request) }
     if holder.isLocked { throw request.refusal(.disabled) }
-    // Attack: the thief's own address beside the owner's, to which codes go from then on. What the account has verified
-    // of a kind is not doubled.
+    // Attack: the thief's own address is added beside the owner's, and codes go to it from then on. An identifier is
+    // therefore not moved if the account has already verified one of that kind.
     let moving = account.identifiers.filter { held in
       held.verifiedAt != nil
         && (held.identifier.kind == .federated
           || !holder.identifiers.contains { $0.identifier.kind == held.identifier.kind && $0.verifiedAt != nil })
     }
-    // Attack: whoever gets hold of one code to the number adds an identity of their own to an account that a PIN or an
-    // app protects.
+    // Attack: someone who obtains one code to the number adds an identity of their own to an account that a PIN or an
+    // authenticator app protects.
     guard authority(over: holder, request).factors.isEmpty else { throw request.refusal(.alreadyRegistered) }
     guard account.credentials.isEmpty, moving.contains(where: { $0.identifier.kind == .federated }),
       !moving.contains(where: { $0.identifier.kind == .phone })
@@ -286,7 +288,7 @@ extension FlowEngine {
     )
   }
 
-  /// Hands over the records that providers keep: from now on sealed for the account.
+  /// Moves the providers' records from the flow to the account and seals them again for it.
   private func hand(_ gathered: PendingProofs, to outcome: inout Outcome, id: FlowID, _ request: RequestContext)
     throws(FlowError)
   {
@@ -308,7 +310,7 @@ extension FlowEngine {
         let put = Change.putProviderRecord(account: account, provider, sealed: sealed)
         if let judged = kept.judgedBy, kept.isRenewal ?? false {
           outcome.renewals += [.demandProviderRecord(account: account, provider, judged.hash), put]
-          // One that was turned off meanwhile is not there again.
+          // If the factor was removed in the meantime, the renewal does not restore it.
           if judged.hash != nil { continue }
         } else {
           outcome.changes.append(put)
@@ -320,7 +322,7 @@ extension FlowEngine {
     }
   }
 
-  /// What a purpose does beyond its steps.
+  /// Applies the effects of a purpose beyond its steps.
   private func conclude(
     _ purpose: FlowPurpose, _ outcome: inout Outcome, _ record: FlowRecord, _ request: RequestContext
   ) async throws(FlowError) {
@@ -343,16 +345,16 @@ extension FlowEngine {
     }
   }
 
-  /// What takes another's place begins anew: the locks, and the turning off (policy.md, `disable`), were of what was
-  /// there before.
-  /// - Parameter identifier: by which the provider's tries are counted besides the account, where it is.
+  /// Clears the counters of a factor that was replaced. Its locks, and a provider that `disable` turned off, applied to
+  /// the old factor.
+  /// - Parameter identifier: the identifier by which the provider also counts attempts, if any.
   private func forgetTries(
     at name: ProviderName, _ identifier: Identifier?, _ outcome: inout Outcome, _ record: FlowRecord,
     _ request: RequestContext
   ) throws(FlowError) {
     guard let policy = request.generation.policies[name] else { return }
     let account = outcome.account
-    // The stranger's counters and this device's.
+    // Both the shared counters and those of this device.
     for isOwnDevice in Set([false, request.device != nil]) {
       var subject = subject(policy, identifier, account: account.id, flow: record.id, request)
       subject.isOwnDevice = isOwnDevice
@@ -362,7 +364,7 @@ extension FlowEngine {
     }
   }
 
-  /// A session of its own.
+  /// Creates a session.
   func newSession(of account: String, _ record: FlowRecord, _ request: RequestContext) -> (Session, SessionToken) {
     let token = SessionToken(from: random)
     let session = Session(
@@ -373,15 +375,16 @@ extension FlowEngine {
     return (session, token)
   }
 
-  /// The same session with more proved and a new token. Its end stays: a step-up is no way to live for ever.
-  /// - Parameter lessened: providers of which something was removed.
+  /// The existing session with the added proofs and a new token. It keeps its expiry: a step-up does not extend a
+  /// session.
+  /// - Parameter lessened: the providers of which something was removed.
   private func growing(
     _ own: Session, of account: String, _ record: FlowRecord, forgetting lessened: Set<ProviderName>,
     _ request: RequestContext
   ) -> (Session, SessionToken) {
     let token = SessionToken(from: random)
-    // Earlier steps keep their own times; of one provider the latest counts. Attack: an identity of the thief's own,
-    // passed for an account that then joined the victim's, is no second factor of the victim's.
+    // Earlier steps keep their times; for each provider the latest step counts. Attack: an identity of the thief's own,
+    // passed for an account that was then merged into the victim's, is not a second factor of the victim's.
     let again = Set(own.account == account ? record.passed.map(\.provider) : own.passed.map(\.provider))
     let passed = (own.passed.filter { !again.contains($0.provider) } + record.passed).filter {
       !lessened.contains($0.provider)
@@ -391,9 +394,9 @@ extension FlowEngine {
 
   /// The factors of which the flow has removed something.
   ///
-  /// Attack: a session that has passed a factor goes on into routes that require it when the account has none any more,
-  /// or when what was proved is the very thing that was removed. What a session has passed by such a factor, this
-  /// flow's own proof included, is forgotten.
+  /// Attack: a session that has passed a factor keeps access to routes that require it after the account has lost that
+  /// factor, or after the credential that was used was removed. The session therefore forgets its steps by such a
+  /// factor, including those of this flow.
   private func lessened(_ before: Account?, _ after: Account, _ purpose: FlowPurpose) -> Set<ProviderName> {
     var lessened = before?.credentials.subtracting(after.credentials) ?? []
     switch purpose {
@@ -403,7 +406,8 @@ extension FlowEngine {
     return lessened
   }
 
-  /// A new person always goes to `next.new`, which is told where they were going; a returning one goes there.
+  /// A new user always goes to `next.new`, with the original target as a parameter. A returning user goes to the
+  /// target.
   private func destination(_ record: FlowRecord, isNew: Bool) -> String {
     guard isNew else { return record.returnTo ?? record.next.returning }
     guard let returnTo = record.returnTo else { return record.next.new }
@@ -413,7 +417,7 @@ extension FlowEngine {
 }
 
 extension RequestContext {
-  /// What a conflict of the last transaction is to the person.
+  /// Maps a conflict of the final transaction to a refusal.
   func refusal(_ conflict: ApplyResult.Conflict) -> FlowError {
     switch conflict {
     case .flowChanged, .recordChanged: refusal(.stepNotOpen)

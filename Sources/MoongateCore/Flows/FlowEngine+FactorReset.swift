@@ -1,20 +1,19 @@
 import MoongateSDK
 
-/// What came of removing a factor of an account.
+/// The result of removing a factor from an account.
 package enum FactorReset: Sendable, Equatable {
-  /// It is gone, and so are the account's sessions.
+  /// The factor was removed and all sessions of the account ended.
   case done
-  /// There is no such account.
+  /// The account does not exist.
   case unknown
-  /// The provider keeps nothing for the account. Those that do.
+  /// The account has no record of the provider. Lists the providers that have one.
   case none(kept: [ProviderName])
 }
 
 extension FlowEngine {
-  /// Removes what a provider keeps for an account, for a person who has lost it: the record, and the attempts and locks
-  /// that were counted for it. All sessions end, proofs of before are worth nothing, and the person is told by a
-  /// message.
-  /// - Parameter identity: for the audit trail: who did it, and by what.
+  /// Removes a provider's record from an account when the user has lost the factor, together with its attempt counters
+  /// and locks. All sessions end, earlier proofs become invalid, and the user is notified.
+  /// - Parameter identity: the operator, for the audit trail.
   package func resetFactor(
     _ provider: ProviderName, of id: String, by identity: OperatorIdentity, client: ClientContext
   ) async throws(StoreFault) -> FactorReset {

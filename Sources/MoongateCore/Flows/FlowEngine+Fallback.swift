@@ -1,20 +1,21 @@
 import MoongateSDK
 
-// `fallback { "a", "b" }`: the first provider sends the code, and each of the others where the one before it cannot, or
-// the person asks for it.
+// `fallback { "a", "b" }`: the first provider sends the code. The next one sends it if the provider before it cannot,
+// or if the user asks for it.
 //
-// Attack: whoever makes the first delivery fail, or asks for the second, has a second code to guess, and with its
-// provider's own limits twice the attempts. Every attempt in such a step is charged to the limits of all its providers
-// at once, whichever code it is compared with.
+// Attack: someone who makes the first delivery fail, or asks for the second, has a second code to guess, and with that
+// provider's own limits twice the attempts. Every attempt at such a step is charged to the limits of all its providers,
+// no matter which code it is compared with.
 
 extension FlowEngine {
-  /// The providers that can send the code of a step, in order; the provider alone where the step is no `fallback`.
+  /// The providers that can send the code of a step, in order. If the step is not a `fallback`, only the given
+  /// provider.
   func senders(of record: FlowRecord, beside name: ProviderName, _ request: RequestContext) -> [ProviderName] {
     guard let due = record.due, due.isFallback, due.choices.contains(name) else { return [name] }
     return due.choices.filter { request.generation.policies[$0] != nil && registry(request)[$0] is any CodeProvider }
   }
 
-  /// The providers by which the step that is due may be begun: of a `fallback` the first.
+  /// The providers with which the next step may begin. For a `fallback`, only the first.
   func beginnable(_ due: StepRule, _ request: RequestContext) -> [ProviderName] {
     let configured = due.choices.filter { request.generation.policies[$0] != nil }
     return due.isFallback ? Array(configured.prefix(1)) : configured
@@ -28,15 +29,15 @@ extension FlowEngine {
     }
   }
 
-  /// Whether beginning by the provider asks for a code from another sender of the open step.
+  /// Whether beginning with the provider means asking another sender of the open step for a code.
   func isSwitch(to name: ProviderName, from step: StepRecord, _ record: FlowRecord, _ request: RequestContext) -> Bool {
     guard step.challenge != nil else { return false }
     let senders = senders(of: record, beside: step.provider, request)
-    // The first one begins the step anew, perhaps for another identifier.
+    // Beginning with the first sender begins the step anew, perhaps for another identifier.
     return senders.dropFirst().contains(name)
   }
 
-  /// Sends a code by another provider of the `fallback`, to the identifier of the open step and to no other.
+  /// Sends a code by another provider of the `fallback`. The code goes only to the identifier of the open step.
   func switchSender(
     to provider: any CodeProvider, _ policy: ProviderPolicy, _ said: Identifier?, _ step: StepRecord,
     _ machine: FlowMachine, id: FlowID,
@@ -53,7 +54,7 @@ extension FlowEngine {
   /// Whether this device has passed another sender of the step for the account.
   ///
   /// Attack: strangers use up the attempts at a fallback, and its owner is locked out at the provider that their device
-  /// has not passed yet. A device that has passed one of the providers has counters of its own at all of them.
+  /// has not passed yet. A device that has passed one of the providers has separate counters at all of them.
   func hasPassed(
     anySenderOf record: FlowRecord, beside name: ProviderName, for account: String?, _ request: RequestContext
   ) -> Bool {
@@ -61,8 +62,8 @@ extension FlowEngine {
     return senders(of: record, beside: name, request).contains { keys.knows(request.device, account, by: $0) }
   }
 
-  /// The limits on attempts at a step that its other senders add to those of its own provider.
-  /// - Parameter own: those of the step's provider. What both count in one counter is there once.
+  /// The attempt limits that the step's other senders add to those of its own provider.
+  /// - Parameter own: the limits of the step's provider. Counters that appear in both are returned once.
   func otherVerifyLimits(
     of step: StepRecord, _ record: FlowRecord, beside own: [ResolvedLimit], _ request: RequestContext
   ) async throws(FlowError) -> [ResolvedLimit] {
@@ -87,28 +88,28 @@ extension FlowEngine {
 
 // MARK: - Judging
 
-/// A code that a typed one may be compared with.
+/// A code that the entered code may be compared with.
 struct AdmittedCode: Sendable {
-  /// The step as if this code were the only one.
+  /// The step as if this were its only code.
   let step: StepRecord
   let challenge: Challenge
-  /// What was typed, as this code's rule reads it.
+  /// The entered text, as this code's rule reads it.
   let typed: String
   let limits: StepLimits
-  /// What its policy demands besides.
+  /// An additional provider that its policy requires.
   let also: ProviderName?
 }
 
-/// What an attempt at a step of codes is charged to, and what it may be compared with.
+/// The limits that an attempt at a code step is charged to, and the codes that it may be compared with.
 struct AdmittedCodes: Sendable {
   var limits: [ResolvedLimit]
-  /// Those whose policies allow the attempt, expired ones among them.
+  /// The codes whose policies allow the attempt, including expired ones.
   var codes: [AdmittedCode]
 }
 
 extension FlowEngine {
-  /// What was typed, as the rules of the step's codes read it.
-  /// - Throws: 422 where it can be none of them: that is malformed, and no attempt.
+  /// Reads the entered text by the rules of the step's codes.
+  /// - Throws: 422 if it fits none of them. Malformed text does not count as an attempt.
   func read(_ typed: String, for step: StepRecord, _ request: RequestContext) throws(FlowError) -> [(
     code: SentCode, typed: String
   )] {
@@ -117,8 +118,9 @@ extension FlowEngine {
     throw request.refusal(.invalidInput, detail: "Enter the \(rule.length)-\(rule.unit) code.", field: "code")
   }
 
-  /// Asks the policies of the codes that a typed one may be, and collects the limits of all senders of the step.
-  /// - Throws: the refusal of the first policy where none of them allows the attempt.
+  /// Asks the policies of the codes that the entered text may match, and collects the limits of all senders of the
+  /// step.
+  /// - Throws: the first policy's refusal if no policy allows the attempt.
   func admit(
     _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ machine: FlowMachine, id: FlowID,
     _ request: RequestContext
@@ -126,7 +128,7 @@ extension FlowEngine {
     var admitted = AdmittedCodes(limits: [], codes: [])
     var refused: FlowError?
     for (code, typed) in read {
-      // A provider that the configuration has lost since has no limits any more, and its codes are worth nothing.
+      // A provider that was removed from the configuration has no limits, so its codes are not accepted.
       guard let policy = request.generation.policies[code.provider],
         registry(request)[code.provider] is any CodeProvider
       else { continue }
@@ -153,7 +155,7 @@ extension FlowEngine {
 }
 
 extension Charged {
-  /// The part of the attempt that counts at these limits, and the rest.
+  /// Splits the attempt into the part that counts at these limits and the rest.
   func split(_ own: [ResolvedLimit]) -> (own: Charged, rest: Charged) {
     let counted = zip(limits, places)
     func part(_ isOwn: Bool) -> Charged {

@@ -1,15 +1,15 @@
 import Logging
 import MoongateSDK
 
-// Faults of providers, as `moongate policy explain` and the log tell them.
+// Reports providers' faults to the log and to `moongate policy explain`.
 
 extension FlowEngine {
-  /// The longest text of a fault that the audit trail keeps, in bytes.
+  /// The maximum length of a fault's text in the audit trail, in bytes.
   private static let longestFault = 500
 
-  /// What the audit trail keeps of a provider's fault: which provider, in which call, what it said, and how often that
-  /// call has failed lately.
-  /// - Parameter text: without what a person sent and without secrets.
+  /// The audit detail of a provider's fault: the provider, the call, the message, and how often that call has failed
+  /// recently.
+  /// - Parameter text: the redacted message.
   func faultDetail(_ text: String, of provider: ProviderName, in call: ProviderMetrics.Call, at now: Timestamp)
     -> [String: String]
   {
@@ -22,8 +22,9 @@ extension FlowEngine {
     ]
   }
 
-  /// Logs what a provider may not answer, and notes it for `explain`. Not its text, which could be anything.
-  /// - Returns: 503.
+  /// Logs an answer that the provider is not allowed to give, and adds it to the decision trace. The answer's text is
+  /// not logged, because it is arbitrary.
+  /// - Returns: a 503 refusal.
   func flaw(_ sentence: String, of provider: ProviderName, _ request: RequestContext, _ more: Logger.Metadata = [:])
     -> FlowError
   {

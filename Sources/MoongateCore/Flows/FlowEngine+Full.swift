@@ -1,39 +1,40 @@
 import Logging
 import MoongateSDK
 
-// Steps of providers that verify by themselves: opening one, what it is lent, and its judgement. The core charges, they
-// compare.
+// Steps of full providers: opening them, the capabilities that they receive, and their judgement. The core charges the
+// attempt, and the provider compares.
 
-/// A step that is open, and whether what its provider asks for is there already.
+/// An open step, and whether the input already holds everything that its provider asks for.
 struct OpenedStep: Sendable {
   var machine: FlowMachine
   let step: StepRecord
   let isComplete: Bool
 }
 
-/// A step that was found to be right. Nothing of it is stored yet.
+/// A step that was judged right. It is not stored yet.
 struct ProvedStep: Sendable {
   var machine: FlowMachine
   var changes: [Change]
   var charged: Charged
 }
 
-/// What a step may hash with.
+/// The hashing permit of a step.
 struct HashingGrant: Sendable {
   var hasher: (any SecretHasher)?
-  /// Whether an account that the step makes was counted for it.
+  /// Whether the account that the step creates was counted for it.
   var isRegistration = false
 }
 
-/// What came of a full provider's judgement that is not a refusal.
+/// A full provider's judgement, other than a refusal.
 enum Judgement: Sendable {
   case proved(ProvedStep)
-  /// It asks for something more, or waits: the attempt is given back.
+  /// The provider asks for more or waits. The attempt is refunded.
   case waits(FlowMachine, refund: Change)
 }
 
 extension FlowEngine {
-  /// Opens the step of a full provider; judges it at once where the input holds all that it asks for.
+  /// Opens the step of a full provider. If the input holds everything that the provider asks for, the step is judged at
+  /// once.
   func open(
     _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine, id: FlowID,
     _ request: RequestContext
@@ -47,8 +48,8 @@ extension FlowEngine {
     return try await judge(provider, input, opened.step, policy, opened.machine, isNew: true, id: id, request)
   }
 
-  /// Opens the step, without storing it.
-  /// - Parameter isBegin: whether the client begins it, and it is counted as begun.
+  /// Opens the step without storing it.
+  /// - Parameter isBegin: whether the client begins the step, so that it counts as begun.
   func opening(
     _ provider: any FullProvider, _ input: ProviderInput, _ policy: ProviderPolicy, _ before: FlowMachine,
     isBegin: Bool = false, id: FlowID,
@@ -70,7 +71,7 @@ extension FlowEngine {
       if let own {
         guard own.identifiers.contains(where: { $0.identifier == identifier }) else { throw request.refusal(.denied) }
       } else if purpose == .set {
-        // Whoever has the address already has no part in what is being made.
+        // An account that already has the address is not part of setting a new secret.
         isTaken = try await holder(of: identifier) != nil && machine.record.accountRule == .new
       } else {
         owners = try await self.owners(of: identifier, claimedWith: name, request)
@@ -115,13 +116,13 @@ extension FlowEngine {
     case .refused(let reason), .refusedAndAsked(let reason, _):
       throw request.refusal(try outcome(reason, of: name, request))
     case .proved:
-      // Attack: a step that passes without a try would be a step that no limit counts.
+      // Attack: a step that passes without an attempt would not be counted by any limit.
       throw request.refusal(.denied)
     }
   }
 
-  /// Lets a full provider judge, and carries on.
-  /// - Parameter isNew: whether the step was opened by the same call.
+  /// Lets a full provider judge the input and continues the flow.
+  /// - Parameter isNew: whether the same call opened the step.
   func judge(
     _ provider: any FullProvider, _ input: ProviderInput, _ step: StepRecord, _ policy: ProviderPolicy,
     _ before: FlowMachine, isNew: Bool = false,
@@ -143,16 +144,16 @@ extension FlowEngine {
       if try await keep(machine, givingBack: refund, request) {
         return try await view(of: machine.record, id: id, request)
       }
-      // A rival was faster. Who only polls is told how the flow stands.
+      // Another request was faster. A poll returns the flow's current state.
       guard step.wait != nil else { throw request.refusal(.stepNotOpen) }
       return try await view(of: try await load(id, request, completeToo: true).record, id: id, request)
     }
   }
 
-  /// Charges a try and lets the provider judge it. Nothing but the try's settlement is stored, and the next round where
-  /// a refusal asks again.
-  /// - Parameter asksAgain: whether a refusal may ask again. Not beside a code, whose step the caller stores: the step
-  ///   then stays as it was opened.
+  /// Charges an attempt and lets the provider judge it. Stores only the settlement of the attempt and, if a refusal
+  /// asks again, the next round.
+  /// - Parameter asksAgain: whether a refusal may ask again. False for a secret that comes together with a code: the
+  ///   caller stores that step as it was opened.
   func judgement(
     of provider: any FullProvider, _ input: ProviderInput, _ lent: StepCapabilities, _ slot: (any SecretHasher)?,
     _ step: StepRecord,
@@ -171,7 +172,7 @@ extension FlowEngine {
     }
     let charged: Charged
     (charged, candidates) = try await charge(limits.verify(for: purpose), candidates, step, policy, before, request)
-    // What a limit has turned off is compared with nothing, in the same time.
+    // If a limit has disabled the credential, nothing is compared, in the same time.
     if charged.isOff { candidates = [Candidate(step: step, lent: lent.ofNobody, also: nil)] }
     let refund = charged.settled(.refund, request)
     let answer: StepAnswer
@@ -182,11 +183,11 @@ extension FlowEngine {
       try await settle([refund], request)
       throw error
     }
-    // Attack: a code is judged right, and while its provider waits for one answer more the code is spent, or the secret
-    // replaced or removed, in another flow. What counts is the record of the first judgement, not the one that is there
+    // Attack: a code is judged right, and while its provider waits for another answer the code is used, or the secret
+    // replaced or removed, in another flow. The record of the first judgement therefore counts, not the one that exists
     // when the last answer comes.
     let judged = step.judgedBy ?? StoredRecord.Judged(hash: candidate.lent.record)
-    // A refusal ends a wait. Otherwise every further poll of a page that is left open would be a failure.
+    // A refusal ends a wait. Otherwise every further poll of a page that stays open would count as a failure.
     let isPoll = step.wait != nil
     var refused = before
     if isPoll { refused.closedStep() }
@@ -196,7 +197,7 @@ extension FlowEngine {
       let proof = before.record.purpose.connectsSite ? stored.identityAlone : stored
       if charged.isOff {
         try await settle([refund], request)
-        // A person who has proved who they are may be told.
+        // The user is authenticated, so the reason may be shown.
         throw request.refusal(.disabled)
       }
       let whose: ProofSubject
@@ -248,7 +249,7 @@ extension FlowEngine {
     }
   }
 
-  /// Gives the attempt back if what follows from the provider's answer cannot be stored or is not allowed.
+  /// Refunds the attempt if what follows from the provider's answer is not allowed or cannot be stored.
   private func giving<Answer>(
     back refund: Change, _ request: RequestContext, _ body: () throws(FlowError) -> Answer
   ) async throws(FlowError) -> Answer {
@@ -260,11 +261,11 @@ extension FlowEngine {
     }
   }
 
-  /// The account that a proof is about; nil where it is nobody's yet.
+  /// The account that a proof belongs to; nil if no account has the identity yet.
   ///
-  /// Attack: an identity of the attacker's own, proved in a flow of somebody else. Where the account is known, what was
-  /// proved must be the account's; an identity that is nobody's is joined to an account only by an address that both
-  /// have proved.
+  /// Attack: an identity of the attacker's own, proved in someone else's flow. If the account is known, the proved
+  /// identity must belong to it. An identity without an account is joined to one only by an address that both have
+  /// verified.
   private func subject(of proof: Proof, _ step: StepRecord, _ record: FlowRecord, _ request: RequestContext)
     async throws(FlowError) -> ProofSubject
   {
@@ -291,16 +292,18 @@ extension FlowEngine {
         account: AccountVersion(first), held: holders.filter { $0.account.id == first.id }.map(\.identifier))
     }
     let confirmation = try await confirmation(of: proof, step, request)
-    // Attack: the attacker signs in at the other site by an account of their own that names the victim's address, and
-    // sends the victim the link that leads back. Who was sent there by an app is asked for no proof of anybody else's.
+    // Attack: the attacker signs in at the other site with an account of their own that names the victim's address, and
+    // sends the victim the link that leads back. A flow that an app started therefore never asks for another account's
+    // proof.
     if confirmation.confirmedBy != nil, record.isSentByApp ?? false { throw request.refusal(.alreadyRegistered) }
     return confirmation
   }
 
-  /// The account of a flow that connects it with another site: the identity is new to it, and so is no factor.
+  /// The account of a flow that connects another site. The identity must be new to the account, and does not count as a
+  /// factor.
   ///
-  /// Attack: an identity of another account is connected with the thief's, to take that account over or to have it
-  /// disappear. It stays where it is.
+  /// Attack: an identity of another account is connected with the thief's, to take that account over or to make it
+  /// disappear. The identity stays where it is.
   private func connected(by proof: Proof, of provider: ProviderName, _ record: FlowRecord, _ request: RequestContext)
     async throws(FlowError)
     -> ProofSubject
@@ -316,7 +319,7 @@ extension FlowEngine {
     return ProofSubject(account: AccountVersion(own))
   }
 
-  /// An account has one identity at a site: by a second one somebody else could come in unseen.
+  /// An account has at most one identity at a site: with a second one, someone else could sign in unnoticed.
   private func demandUnconnected(_ provider: ProviderName, _ account: Account, _ request: RequestContext)
     throws(FlowError)
   {
@@ -324,12 +327,12 @@ extension FlowEngine {
     throw request.refusal(.alreadySet, detail: "This site is connected already. Disconnect it first.")
   }
 
-  /// An identity that is nobody's comes with an address that another site has verified and does not vouch for today:
-  /// where an account holds that address, the account's own proof is asked for next, and only then is the identity
-  /// joined to it.
+  /// Handles an identity without an account whose address another site has verified once but does not vouch for today.
+  /// If an account holds that address, the flow asks for that account's own proof next, and joins the identity only
+  /// after that.
   ///
   /// Attack: a former employee still has the account at the other site that was made with the company's address, and
-  /// gets into the account of whoever has the address now.
+  /// gets into the account of the address's current owner.
   private func confirmation(of proof: Proof, _ step: StepRecord, _ request: RequestContext) async throws(FlowError)
     -> ProofSubject
   {
@@ -341,8 +344,8 @@ extension FlowEngine {
           && descriptor.identifierKinds.contains(identifier.kind) && !descriptor.identifierKinds.contains(.federated)
           && isOpen(descriptor.name, to: account, in: .stepUp, request)
       }
-      // A code to the very address, or the password beside it. Attack: a code to the account's number would show the
-      // number to a stranger.
+      // A code to that very address, or the password that goes with it. Attack: a code to the account's number would
+      // show the number to a stranger.
       guard let chosen = able.first(where: { $0 is any CodeProvider }) ?? able.first else {
         throw request.refusal(.alreadyRegistered)
       }
@@ -351,11 +354,11 @@ extension FlowEngine {
     return ProofSubject()
   }
 
-  /// What the provider hashes with. A permit of a provider that says that it hashes is taken before the charge: `busy`
-  /// costs nobody an attempt.
+  /// The hasher for a step. If the provider declares that it hashes, the permit is acquired before the attempt is
+  /// charged, so that `busy` costs no attempt.
   ///
-  /// Attack: registrations without end, each of which costs a hash. Where the hash is of an account that is about to be
-  /// made, that account is counted before it; those that are too many wait for no place.
+  /// Attack: an unlimited number of registrations, each of which costs a hash. If the hash is for a new account, the
+  /// account is counted first, and registrations over the limit do not wait for a permit.
   func hashingPlace(
     for provider: any FullProvider, _ context: StepContext, _ policy: ProviderPolicy, _ step: StepRecord,
     _ record: FlowRecord,
@@ -376,7 +379,7 @@ extension FlowEngine {
     return grant
   }
 
-  /// Runs a full provider; whatever it throws is a fault, never a pass.
+  /// Runs a full provider. An error that it throws is a fault and never a pass.
   func fulfil(
     _ call: ProviderMetrics.Call, of provider: ProviderName, _ lent: StepCapabilities, _ request: RequestContext,
     _ body: () async throws -> StepAnswer
@@ -392,7 +395,7 @@ extension FlowEngine {
       }
     } catch {
       providerMetrics.record(call, of: provider, .fault, since: start)
-      // Attack: the error of a decoder quotes what could not be decoded: the code that was typed.
+      // Attack: a decoder's error quotes what it could not decode, such as the code that was entered.
       let fault = lent.redaction("\(error)")
       request.notes.note(faultDetail(fault, of: provider, in: call, at: request.now))
       logger.error(
@@ -411,8 +414,8 @@ extension FlowEngine {
     return answer
   }
 
-  /// Refuses an answer that its provider may not give: 503, and counted as its fault. Every answer passes here, and
-  /// nothing of it is checked again.
+  /// Validates a provider's answer. An invalid answer is a 503 and counts as the provider's fault. Every answer is
+  /// validated here and nowhere else.
   private func demandProper(_ answer: StepAnswer, of provider: ProviderName, _ request: RequestContext)
     throws(FlowError)
   {
@@ -437,7 +440,7 @@ extension FlowEngine {
     }
   }
 
-  /// What is told and not declared is left out, and no policy ever sees it: its author should know.
+  /// Warns about undeclared facts. They are dropped before policies see them, so the provider's author should know.
   private func warnOfUndeclaredFacts(_ proof: Proof, of provider: ProviderName, _ request: RequestContext) {
     guard !proof.facts.isEmpty else { return }
     let declared = Set((registry(request).descriptor(provider)?.facts ?? []).map(\.name))
@@ -447,13 +450,12 @@ extension FlowEngine {
       metadata: ["decision": "\(request.client.decision)", "provider": "\(provider)", "fact": "\(stray.prefix(48))"])
   }
 
-  /// A provider reads and proves what it has declared and nothing else.
+  /// Checks that a provider reads and proves only identifiers of kinds that it declares.
   ///
-  /// Attack: a provider of chat names, or a program that somebody has got into, "proves" the phone number of whoever it
-  /// likes.
+  /// Attack: a provider of chat names, or a compromised provider program, "proves" any user's phone number.
   ///
-  /// Attack: one of two providers of sites "proves" an identity that begins with the name of the other, and so opens
-  /// that one's accounts.
+  /// Attack: a federated provider "proves" an identity that begins with the name of another one, and so opens that
+  /// provider's accounts.
   func demandDeclared(_ identifiers: [Identifier], by provider: ProviderName, _ request: RequestContext)
     throws(FlowError)
   {
@@ -468,10 +470,10 @@ extension FlowEngine {
       ["kind": "\(stray.kind.rawValue)"])
   }
 
-  /// Only a provider that declares that it keeps a factor keeps a record.
+  /// Checks that only a provider that declares the role `keepsFactor` stores a record.
   ///
-  /// Attack: a provider that proves numbers and says so makes itself a factor of every account, and with it authorises
-  /// changes of all others.
+  /// Attack: a provider that proves numbers stores a record, becomes a factor of every account, and authorises changes
+  /// to them.
   private func demandFactor(_ record: Proof.Record, by provider: ProviderName, _ request: RequestContext)
     throws(FlowError)
   {
@@ -480,8 +482,8 @@ extension FlowEngine {
     throw flaw("a provider keeps a record, and its role is not to keep a factor", of: provider, request)
   }
 
-  /// The outcome that the provider has declared for its refusal. One that it has not declared is a fault: nobody knows
-  /// whether it says something about a secret, and what.
+  /// The declared outcome for a provider's refusal. An undeclared reason is a fault, because its meaning for the secret
+  /// is unknown.
   private func outcome(_ reason: RefusalReason, of provider: ProviderName, _ request: RequestContext) throws(FlowError)
     -> Outcome
   {
@@ -491,15 +493,15 @@ extension FlowEngine {
 }
 
 extension StepLimits {
-  /// The limits that a step of the purpose is charged against. Setting a secret guesses nothing, and a locked PIN can
-  /// be reset: it counts by address only.
+  /// The limits that a step of this purpose is charged against. Setting a secret is not a guess, and a locked PIN can
+  /// be reset, so only limits by address apply then.
   func verify(for purpose: StepPurpose) -> [ResolvedLimit] {
     purpose == .set ? verify.filter { !$0.key.isPersonal } : verify
   }
 }
 
 extension Proof {
-  /// The identity at the other site, and nothing that came with it.
+  /// The identity at the other site, without the identifiers that came with it.
   ///
   /// Attack: the address of an identity at the other site comes along, and codes to it open the account from then on.
   fileprivate var identityAlone: Proof {
@@ -510,8 +512,8 @@ extension Proof {
     return proof
   }
 
-  /// The same, and the record stays in the newer form that it was lent in: as a renewal, which gives way to whatever
-  /// was stored meanwhile.
+  /// A proof that also stores the upgraded record, as a renewal: it is dropped if another record was stored in the
+  /// meantime.
   fileprivate func storing(_ upgraded: [UInt8]?, in purpose: StepPurpose) -> Proof {
     guard let upgraded, purpose == .prove, case .keep = record else { return self }
     var proof = self
@@ -521,7 +523,7 @@ extension Proof {
 }
 
 extension StepAnswer {
-  /// The same, a refusal without what it asks next.
+  /// The answer, with a refusal reduced to its reason.
   fileprivate var withoutNextRound: StepAnswer {
     if case .refusedAndAsked(let reason, _) = self { .refused(reason) } else { self }
   }

@@ -1,4 +1,4 @@
 extension FlowEngine {
-  /// Takes sign-ins over to further root domains.
+  /// Transfers sign-ins to the other root domains.
   package var handoffs: HandoffService { HandoffService(keys: keys, store: store, clock: clock, random: random) }
 }

@@ -1,16 +1,16 @@
 import MoongateSDK
 
-// Changes of an account need a recent proof of something that the account already holds.
+// Checks that a change to an account has a recent proof of something that the account already holds.
 
 extension FlowEngine {
   /// Refuses a change unless the session has passed, within `change_within`, something that its account already holds.
   ///
   /// Attack: a stolen session adds a number or a PIN of the thief's own, and locks the owner out with it.
   /// - Parameters:
-  ///   - session: as the store has it at the request.
-  ///   - passed: further steps that count, such as those of the flow that is under way.
+  ///   - session: the session as stored at the time of the request.
+  ///   - passed: further steps that count, such as those of the current flow.
   /// - Throws: 403 `step_up_required` with the provider and the flow that authorise the change; 403
-  ///   `identifier_too_new` with the time to wait where all that the account could prove was added too recently.
+  ///   `identifier_too_new` with the time to wait if everything that the account could prove was added too recently.
   func demandHeldProof(of session: SessionSnapshot, _ request: RequestContext, counting passed: [PassedStep] = [])
     throws(FlowError)
   {
@@ -19,8 +19,8 @@ extension FlowEngine {
     throw unauthorised(authority, request)
   }
 
-  /// The providers that authorise a change of the account at this moment, each with the flow in which a session passes
-  /// it: those of the flows whose purpose is a step-up first, in their order.
+  /// The providers that can authorise a change to the account now, each with the flow in which a session can pass it.
+  /// Flows with the purpose `step_up` come first.
   func changeProofs(_ authority: ChangeAuthority, _ request: RequestContext) -> [(provider: ProviderName, flow: String)]
   {
     let flows = request.generation.flows.values.filter {
@@ -39,7 +39,7 @@ extension FlowEngine {
     return found
   }
 
-  /// What is known of an account where its changes are judged.
+  /// The change authority for an account at the time of the request.
   func authority(over account: Account, _ request: RequestContext) -> ChangeAuthority {
     let registry = registry(request)
     let usable = registry.all.map(\.descriptor.name).filter { request.generation.policies[$0] != nil }
@@ -49,7 +49,7 @@ extension FlowEngine {
       keys: keys, now: request.now)
   }
 
-  /// The refusal of a change for which nothing has been proved.
+  /// The refusal of a change that no proof authorises.
   func unauthorised(_ authority: ChangeAuthority, _ request: RequestContext) -> FlowError {
     guard let named = changeProofs(authority, request).first else {
       if let until = authority.firstTrustedAt { return request.refusal(.identifierTooNew, until: until) }

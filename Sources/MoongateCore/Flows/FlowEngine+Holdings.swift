@@ -1,13 +1,14 @@
 import Logging
 import MoongateSDK
 
-// The single things that a provider keeps for an account, such as each of its passkeys: listed for their owner.
+// Lists the individual items that a provider stores for an account, such as passkeys, for the account's owner.
 
 extension FlowEngine {
-  /// So many of a provider are listed.
+  /// The maximum number of items listed per provider.
   private static var mostHoldings: Int { 64 }
 
-  /// What providers with the role `keepsSeveral` keep for the session's account. Records of all others stay closed.
+  /// The items that providers with the role `keepsSeveral` store for the session's account. Records of other providers
+  /// are not opened.
   package func holdings(client: ClientContext) async -> Result<[ProviderName: [HeldItem]], Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       guard let own = request.client.session, own.isLive(at: request.now) else {
@@ -28,7 +29,7 @@ extension FlowEngine {
     }
   }
 
-  /// A provider that keeps several things for an account and can be used now.
+  /// The provider, if it can store several items for an account and is configured.
   private func keeper(_ name: ProviderName, _ request: RequestContext) -> (any FullProvider)? {
     guard request.generation.policies[name] != nil, let provider = registry(request)[name] as? any FullProvider,
       provider.descriptor.role.contains(.keepsSeveral)
@@ -36,7 +37,7 @@ extension FlowEngine {
     return provider
   }
 
-  /// The provider's record of the account in its newest form; nil where there is none.
+  /// The provider's record of the account in the newest format; nil if it has none.
   private func kept(by provider: any FullProvider, for account: String, _ request: RequestContext)
     async throws(FlowError) -> [UInt8]?
   {
@@ -50,8 +51,7 @@ extension FlowEngine {
       ?? record.bytes
   }
 
-  /// What a provider has thrown at its record is the operator's to read; the lists of the others are shown all the
-  /// same.
+  /// Logs an error that a provider threw when it read its record. The items of the other providers are still listed.
   private func logUnreadable(_ name: ProviderName, _ error: any Error, _ request: RequestContext) {
     let redaction = redaction(of: name, nil, [], request)
     logger.error(

@@ -1,29 +1,28 @@
 import MoongateSDK
 
-// Charging, and what a full limit answers.
+// Charges attempts and sends, and turns a reached limit into a refusal.
 
-/// A try that is charged and not settled yet.
+/// An attempt that is charged and not settled yet.
 struct Charged: Sendable {
   let id: ReservationID
   let limits: [ResolvedLimit]
-  /// The try's own place in each limit, from 1: of 200 at once each has another (exact.md).
+  /// The attempt's position in each limit, from 1. Each of 200 concurrent attempts has a different position.
   let places: [Int]
-  /// Whether a limit that turns the person's credential off was left out, because nobody may learn that it did. Then
-  /// nothing is right.
+  /// Whether a limit that disables the user's credential was left out, because the policy conceals. The attempt then
+  /// never succeeds.
   var isOff = false
 
-  /// How many tries are left after this one, over all limits.
+  /// How many attempts remain after this one, over all limits.
   var left: Int? { zip(limits, places).map { $0.max - $1 }.min() }
 }
 
 extension FlowEngine {
-  /// How long a try waits for others that fill its limit and are being judged.
+  /// How long an attempt waits for others that fill its limit and are still being judged.
   private static let patience: Duration = .seconds(2)
 
-  /// Charges one try, or one send, against all limits before any work is done for it.
-  /// - Parameter hidesDisabled: whether a limit that has turned something of the person off is left out, as if it were
-  ///   not there.
-  /// - Throws: the refusal where a limit or the timer is against it; nothing is charged then.
+  /// Charges one attempt or one send against all limits, before any work is done for it.
+  /// - Parameter hidesDisabled: whether to ignore a limit that has disabled a personal credential.
+  /// - Throws: the refusal if a limit or the timer does not allow it. Nothing is charged then.
   func charge(
     _ limits: [ResolvedLimit], for action: LimitAction, timer: ResendTimer?, hidesDisabled: Bool = false,
     _ request: RequestContext
@@ -41,8 +40,8 @@ extension FlowEngine {
       switch try await asking({ () async throws(StoreFault) in try await store.reserve(charge) }) {
       case .reserved(let places, _): return Charged(id: id, limits: limits, places: places, isOff: isOff)
       case .refused(let refusal):
-        // Attack: "turned off" tells that there is something. Without this limit the try is counted as an unknown
-        // person's is.
+        // Attack: "turned off" reveals that the account exists. Without this limit, the attempt is counted as an
+        // unknown user's is.
         if hidesDisabled, refusal.reason == .disabled, let off = refusal.limit, off.turnsPersonOff, limits.contains(off)
         {
           request.decided(by: off, used: nil, lockedUntil: nil)
@@ -50,7 +49,7 @@ extension FlowEngine {
           isOff = true
           continue
         }
-        // For whoever asks why; where the store does not say, the refusal stands all the same.
+        // Record the counters for `policy explain`. If the store cannot provide them, the refusal is still returned.
         if let states = try? await store.counters(limits, at: request.now) { request.notes.uncharged(limits, states) }
         throw halt(refusal, of: action, request)
       case .filledByPending:
@@ -64,14 +63,14 @@ extension FlowEngine {
     }
   }
 
-  /// Counts one event against a limit of the core's own, if it is within the limit.
+  /// Counts one event against one of the core's own limits, if the limit allows it.
   func count(_ limit: ResolvedLimit, _ request: RequestContext) async throws(FlowError) -> ReservationResult {
     let charge = ReservationRequest(
       id: ReservationID(from: random), now: max(request.now, clock.now()), limits: [limit], timer: nil, isSettled: true)
     return try await asking { () async throws(StoreFault) in try await store.reserve(charge) }
   }
 
-  /// Counts an event that has no outcome: the begin of a step, or an account that is about to be made.
+  /// Counts an event without an outcome: the begin of a step, or an account that is about to be created.
   func count(_ limits: [ResolvedLimit], as action: LimitAction, _ request: RequestContext) async throws(FlowError) {
     let act = request.notes.lines["act"]
     if limits.isEmpty {
@@ -82,7 +81,7 @@ extension FlowEngine {
     request.notes.note("act", act)
   }
 
-  /// What the ledger's refusal is to a client.
+  /// Maps a refusal of the ledger to a refusal for the client.
   func halt(_ refusal: ReservationRefusal, of action: LimitAction, _ request: RequestContext) -> FlowError {
     let code = refusal.limit?.fullCode(of: action) ?? .resendTooSoon
     note(refusal, request)
@@ -105,11 +104,11 @@ extension FlowEngine {
     }
   }
 
-  /// While a lock of verifying stands, nothing is sent and nothing is compared.
+  /// Refuses the request while an attempt limit is locked. Nothing is sent or compared then.
   /// - Parameters:
-  ///   - action: what it is that is refused.
-  ///   - hidesDisabled: as of `charge`.
-  /// - Returns: whether something of the person is turned off that was left out.
+  ///   - action: the action that is refused.
+  ///   - hidesDisabled: as in `charge`.
+  /// - Returns: whether a limit that has disabled a personal credential was ignored.
   @discardableResult
   func refuseWhileLocked(
     _ limits: [ResolvedLimit], for action: LimitAction = .verify, hidesDisabled: Bool = false, _ request: RequestContext
@@ -135,7 +134,7 @@ extension FlowEngine {
     return isHidden
   }
 
-  /// Settles, and nothing else.
+  /// Applies settlements only.
   @discardableResult
   func settle(_ changes: [Change], _ request: RequestContext) async throws(FlowError) -> [LockBegun] {
     switch try await asking({ () async throws(StoreFault) in try await store.apply(changes, at: request.now) }) {
@@ -144,8 +143,8 @@ extension FlowEngine {
     }
   }
 
-  /// Stores the flow as it is now, and gives an attempt back, also where a rival has changed the flow meanwhile.
-  /// - Returns: whether it was stored.
+  /// Stores the flow and refunds an attempt. The attempt is refunded even if another request has changed the flow.
+  /// - Returns: whether the flow was stored.
   @discardableResult
   func keep(_ machine: FlowMachine, givingBack refund: Change, _ request: RequestContext) async throws(FlowError)
     -> Bool
@@ -162,7 +161,7 @@ extension FlowEngine {
     }
   }
 
-  /// Stores the flow as it is now, with what belongs to the same moment.
+  /// Stores the flow together with other changes in one transaction.
   func store(_ machine: FlowMachine, _ changes: [Change], id: FlowID, _ request: RequestContext) async throws(FlowError)
     -> FlowView
   {
@@ -178,7 +177,7 @@ extension FlowEngine {
 }
 
 extension ResolvedLimit {
-  /// The code of 429 when this limit is full (exact.md, "Codes of 429").
+  /// The code of the 429 response when this limit is reached.
   func fullCode(of action: LimitAction) -> RefusalCode {
     switch action {
     case .verify: .tooManyAttempts

@@ -1,15 +1,15 @@
 import Logging
 import MoongateSDK
 
-// Telling people. Never holds up or fails what it tells of: it goes out behind the answer, and a failure is the
-// operator's to read.
+// Notifies users. A notice never delays or fails the operation it reports: it is sent after the response, and failures
+// are logged for the operator.
 
-/// Where a notice goes.
+/// Where a notice is sent.
 struct NoticeAddress: Sendable, Equatable {
   let channel: MessageChannel
   let to: String
 
-  /// nil for what no message reaches.
+  /// Fails for identifiers that cannot receive messages.
   init?(_ identifier: Identifier) {
     switch identifier.kind {
     case .email: channel = .mail
@@ -21,7 +21,7 @@ struct NoticeAddress: Sendable, Equatable {
 }
 
 extension Account {
-  /// Where its person is told things: the verified address, else the verified number.
+  /// Where notices to this account are sent: the verified email address, otherwise the verified phone number.
   var noticeAddress: NoticeAddress? {
     [.email, .phone].lazy.compactMap { self.identifier($0) }.first { $0.verifiedAt != nil }.flatMap {
       NoticeAddress($0.identifier)
@@ -30,10 +30,10 @@ extension Account {
 }
 
 extension FlowEngine {
-  /// Tells of what a completed flow has done.
+  /// Sends the notices about a completed flow.
   /// - Parameters:
-  ///   - before: the account as it was; nil where it was made.
-  ///   - after: the account as it is.
+  ///   - before: the account before the flow; nil if the flow created it.
+  ///   - after: the account after the flow.
   func tell(of record: FlowRecord, before: Account?, after: Account, isNewDevice: Bool, _ request: RequestContext) {
     guard let before else { return }
     if record.startedIn == nil, isNewDevice {
@@ -45,9 +45,9 @@ extension FlowEngine {
         tell(.siteConnected(siteName(provider, request)), to: before.noticeAddress, of: before, request)
       }
     } else if let given = record.purpose.newIdentifier, record.proved.contains(where: { $0.kind == given }) {
-      // The old one is told: who took the account over by a new one must not be the only one who knows.
+      // Notify the old identifier: someone who took over the account with a new one must not be the only one who knows.
       // Attack: accounts that claim a stranger's address and change it away, again and again, each time with a mail to
-      // the stranger that no limit counts. What nobody has proved is nobody's in particular.
+      // the stranger that no limit counts. Unverified identifiers are therefore not notified.
       let gone = before.identifiers.filter { held in
         held.identifier.kind == given && held.verifiedAt != nil
           && !after.identifiers.contains { $0.identifier == held.identifier }
@@ -66,9 +66,9 @@ extension FlowEngine {
       let keepsSeveral = keepsSeveral(provider, request)
       let change: StepPurpose
       switch purpose {
-      // Of several things a reset removes the one that was lost.
+      // If an account has several items, a reset removes the lost one.
       case .set where record.purpose.isReset && keepsSeveral: change = .disable
-      // A factor that is set in place of another was changed.
+      // Setting a factor in place of an existing one is a change.
       case .set where before.credentials.contains(provider) && !keepsSeveral: change = .change
       default: change = purpose
       }
@@ -78,25 +78,25 @@ extension FlowEngine {
     }
   }
 
-  /// Tells the owner of an account that a factor, or one of several, was removed without a flow.
+  /// Notifies the owner that a factor, or one of several, was removed outside of a flow.
   func tellOfRemoval(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
     if let notice = notice(of: .disable, provider, request) {
       tell(notice, to: account.noticeAddress, of: account, request)
     }
   }
 
-  /// Tells the owner of an account that the site of a provider no longer signs in to it.
+  /// Notifies the owner that the provider's site no longer signs in to the account.
   func tellOfDisconnection(_ provider: ProviderName, _ account: Account, _ request: RequestContext) {
     tell(.siteDisconnected(siteName(provider, request)), to: account.noticeAddress, of: account, request)
   }
 
-  /// The name by which people know the site of a provider.
+  /// The display name of the provider's site.
   private func siteName(_ provider: ProviderName, _ request: RequestContext) -> String {
     let words = registry(request).descriptor(provider)?.words
     return words?.name ?? words?.title ?? provider.rawValue
   }
 
-  /// What is told of a change of a provider's factor; nil where nothing was changed.
+  /// The notice for a change of a provider's factor; nil if nothing changed.
   private func notice(of change: StepPurpose, _ name: ProviderName, _ request: RequestContext) -> Notice? {
     let words = registry(request).descriptor(name)?.words
     if let own = words?.notices[change] { return .factor(own) }
@@ -109,7 +109,7 @@ extension FlowEngine {
     }
   }
 
-  /// Tells the owner of an account of its lock. Locks of addresses and networks are nobody's in particular.
+  /// Notifies the owner of a lock on the account. Locks of addresses and networks concern no particular account.
   func tell(of locks: [LockBegun], account id: String?, _ request: RequestContext) async throws(FlowError) {
     let personal = locks.filter(\.limit.key.isPersonal)
     guard !personal.isEmpty, let account = try await loadAccount(id) else { return }
@@ -117,7 +117,7 @@ extension FlowEngine {
     tell(.locked(for: until.map { $0 - request.now }), to: account.noticeAddress, of: account, request)
   }
 
-  /// - Parameter account: as it was before: its language is the owner's, whoever has changed what.
+  /// - Parameter account: the account before the change. Its language is the owner's, whoever made the change.
   private func tell(_ notice: Notice, to address: NoticeAddress?, of account: Account, _ request: RequestContext) {
     guard let address, let messenger = messenger(by: address.channel, request) else { return }
     let service = request.generation.gateway.service
@@ -144,7 +144,7 @@ extension FlowEngine {
     if !started { audit.record(failed) }
   }
 
-  /// The way of the first provider that sends by the channel here.
+  /// The messenger of the first provider that sends by this channel.
   private func messenger(by channel: MessageChannel, _ request: RequestContext) -> (any Messenger)? {
     for provider in registry(request).all {
       let settings = request.generation.gateway.providers[provider.descriptor.name]

@@ -1,8 +1,8 @@
 import MoongateSDK
 
-// What accounts.lua offers to people who have just signed in (`offer`): a factor to set up, which they may skip.
+// Offers a factor to set up after a sign-in (`offer` in accounts.lua). The user may skip it.
 
-/// A factor that a person is offered now.
+/// A factor that a user is offered.
 package struct OfferedFactor: Sendable, Equatable {
   package let provider: ProviderName
   /// The flow that sets it up.
@@ -10,19 +10,18 @@ package struct OfferedFactor: Sendable, Equatable {
 }
 
 extension FlowEngine {
-  /// Chooses what the person of a sign-in that has just completed is offered to set up, and remembers that it was
-  /// offered.
+  /// Chooses the factor to offer after a completed sign-in, and records the offer.
   ///
-  /// An offer asks for nothing and proves nothing: the session is complete, and the flow that sets the factor up
-  /// demands what it always demands.
+  /// An offer requires and proves nothing. The session is complete, and the flow that sets the factor up makes its
+  /// usual checks.
   ///
-  /// Attack: a request that marks an offer as made, so that its owner never sees it. It is marked where the sign-in
-  /// completes, and nowhere else.
+  /// Attack: a request that marks an offer as made, so that the account's owner never sees it. An offer is marked only
+  /// where the sign-in completes.
   /// - Parameters:
-  ///   - view: the completed flow, in the answer that made its session.
-  ///   - canShow: whether the person's browser can set up a factor of the provider.
-  /// - Returns: nil for a new account, for a flow that is no sign-in, and where nothing is due. What fails costs the
-  ///   offer and never the sign-in.
+  ///   - view: the completed flow, from the response that created its session.
+  ///   - canShow: whether the user's browser can set up a factor of the provider.
+  /// - Returns: nil for a new account, for a flow that is not a sign-in, and if no offer is due. An error also returns
+  ///   nil and never fails the sign-in.
   package func offer(
     after view: FlowView, client: ClientContext, canShow: @escaping @Sendable (ProviderDescriptor) -> Bool
   ) async -> OfferedFactor? {
@@ -34,7 +33,8 @@ extension FlowEngine {
       guard let account = try await loadAccount(person.id) else { return nil }
       let record = try await load(view.id, request, completeToo: true).record
       let authority = self.authority(over: account, request)
-      // What the set flow would refuse at once is not offered: all that the account could prove is too new.
+      // Do not offer what the set-up flow would refuse at once, because everything that the account could prove is too
+      // new.
       guard view.passed.contains(where: authority.accepts) || !changeProofs(authority, request).isEmpty else {
         return nil
       }
@@ -53,7 +53,7 @@ extension FlowEngine {
     return offered
   }
 
-  /// The flow that sets up what is offered; nil where the account has it, or it cannot be set up.
+  /// The flow that sets up the offered factor; nil if the account has it or it cannot be set up.
   private func flow(of offer: FactorOffer, to account: Account, _ request: RequestContext) -> String? {
     guard request.generation.policies[offer.provider] != nil, !account.credentials.contains(offer.provider) else {
       return nil
@@ -61,8 +61,8 @@ extension FlowEngine {
     return request.generation.flow(for: .factor(offer.provider, .set))?.name
   }
 
-  /// Whether it was not offered to the account within `every`; if so it is offered now. Counted in the store, so that
-  /// all gateways know, and of two sign-ins at once one is offered it.
+  /// Whether the factor was not offered to the account within `every`. If so, records an offer now. Counted in the
+  /// store, so that all gateways share it and only one of two concurrent sign-ins shows the offer.
   private func isDue(_ offer: FactorOffer, for account: String, _ request: RequestContext) async throws(FlowError)
     -> Bool
   {

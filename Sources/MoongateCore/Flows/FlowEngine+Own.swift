@@ -1,9 +1,9 @@
 import MoongateSDK
 
-// What an account's own flows demand: a live session, and proof that is fresh enough.
+// Checks for flows of a signed-in account: a live session and a recent enough proof.
 
 extension FlowEngine {
-  /// An account's own flow is driven by the session that it was begun with, and by no other.
+  /// Checks that a flow of a signed-in account is continued by the session that began it.
   ///
   /// Attacks: a flow begun with a stolen session, whose steps the owner is led to pass in a session of their own; a
   /// flow that outlives its session.
@@ -14,15 +14,15 @@ extension FlowEngine {
     else {
       throw request.refusal(.unauthenticated)
     }
-    // Attack: the flow of a thief's session waits until its owner has changed what it was begun under.
+    // Attack: the flow of a thief's session waits until the owner has changed what the flow was begun under.
     guard own.account.epoch == record.basis?.epoch else { throw request.refusal(.flowExpired) }
   }
 
-  /// A change goes on only while the session's proof is fresh. It is asked for when the flow is created and when a step
-  /// of it is begun. After a code was sent the age does not matter any more: the flow's lifetime bounds it. What was
-  /// proved must still authorise changes at the end.
-  /// - Parameter isJudged: whether the provider has taken what was sent. Before that, a secret that is there already is
-  ///   the provider's to refuse (`already_set`): to step up first would lead to nothing.
+  /// Checks that the session's proof is recent enough for a change, both when the flow is created and when one of its
+  /// steps begins. After a code was sent, the age of the proof no longer matters: the flow's lifetime bounds it. When
+  /// the flow completes, the proof must still authorise changes.
+  /// - Parameter isJudged: whether the provider has accepted the input. Before that, the provider itself refuses a
+  ///   secret that exists already (`already_set`), because a step-up would not help.
   func demandChangeProof(_ record: FlowRecord, _ request: RequestContext, isJudged: Bool = false) throws(FlowError) {
     guard let own = request.client.session else { return }
     if !isJudged, let secret = record.purpose.setProvider, own.account.credentials.contains(secret),
@@ -40,17 +40,17 @@ extension FlowEngine {
     throw unauthorised(others, request)
   }
 
-  /// A secret is set only by somebody who has proved enough just before.
+  /// Checks that a secret is set only after a sufficient recent proof.
   ///
-  /// Attacks: a stolen session makes the PIN that is missing; a flow that an operator wrote in the wrong order sets a
-  /// password for whoever asks; a number that a thief added yesterday replaces the PIN.
+  /// Attacks: a stolen session sets the PIN that is missing; a flow that an operator wrote in the wrong order sets a
+  /// password for anyone who asks; a number that a thief added yesterday replaces the PIN.
   func demandProof(before purpose: StepPurpose, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError)
   {
     guard purpose == .set else { return }
     if record.purpose.needsHeldProof { return try demandChangeProof(record, request) }
     if record.purpose.registersFactor {
-      // Attack: a flow that registers people is for `any` account and takes a code first. Whoever reads one code to an
-      // address replaces the password of the account that has it.
+      // Attack: a registration flow is for `any` account and takes a code first. Someone who reads one code to an
+      // address would replace the password of the account that has it.
       guard record.account == nil else { throw request.refusal(.alreadyRegistered) }
       return
     }
@@ -60,11 +60,11 @@ extension FlowEngine {
     if record.purpose.isReset { try demandResetProof(record, account, request) }
   }
 
-  /// A secret is made anew only by what the account held before: a verified identifier that is not too new, or a factor
-  /// of its own.
+  /// Checks that a secret is reset only by something that the account held before: a verified identifier that is not
+  /// too new, or one of its factors.
   func demandResetProof(_ record: FlowRecord, _ account: Account, _ request: RequestContext) throws(FlowError) {
     let authority = self.authority(over: account, request)
-    // Attack: a code to a mailbox gives a first password to an account that a PIN or an app protects.
+    // Attack: a code to a mailbox gives a first password to an account that a PIN or an authenticator app protects.
     if let recovered = record.purpose.recoveredProvider, !account.credentials.contains(recovered),
       !authority.factors.isEmpty,
       !record.passed.contains(where: authority.authorises),
@@ -73,14 +73,14 @@ extension FlowEngine {
       throw request.refusal(.denied, detail: "This account has no password. Set one up after signing in.")
     }
     if record.passed.contains(where: authority.isHeld) { return }
-    // Who recovers an account that has proved nothing yet proves the address that it claims.
+    // To recover an account without any verified identifier, the user verifies the address that it claims.
     if record.purpose.recoveredProvider != nil, !account.identifiers.contains(where: { $0.verifiedAt != nil }) {
       return
     }
     throw resetRefusal(nil, account, request)
   }
 
-  /// A reset begins only where one of the steps that it offers leads somewhere.
+  /// Checks that at least one of the offered steps can complete the reset.
   func demandResettable(
     _ offered: [ProviderName], _ purpose: FlowPurpose, _ account: Account, _ request: RequestContext
   ) throws(FlowError) {
@@ -88,7 +88,7 @@ extension FlowEngine {
     throw resetRefusal(nil, account, request)
   }
 
-  /// Why nothing of these kinds, or nothing at all, can replace a secret of the account.
+  /// The refusal if no identifier of these kinds, or none at all, can reset a secret of the account.
   func resetRefusal(_ kinds: [IdentifierKind]?, _ account: Account, _ request: RequestContext) -> FlowError {
     let waits = account.identifiers.filter { kinds?.contains($0.identifier.kind) ?? true }
       .compactMap { account.isTooNewUntil($0, request.generation.accounts, at: request.now) }
@@ -96,16 +96,16 @@ extension FlowEngine {
     return request.refusal(.denied, detail: "There is no address or number here that a code could go to.")
   }
 
-  /// The account that the flow is known to be of, as it was when it became known; nil while that is nobody.
-  /// - Throws: 410 where the account has changed since (`Account.epoch`).
+  /// The account that the flow has identified; nil if it has identified none yet.
+  /// - Throws: 410 if the account has changed since then (`Account.epoch`).
   func loadOwn(_ record: FlowRecord, _ request: RequestContext) async throws(FlowError) -> Account? {
     let account = try await loadAccount(record.account)
     if let account, account.epoch != record.basis?.epoch { throw request.refusal(.flowExpired) }
     return account
   }
 
-  /// The one of an account's identifiers that is meant where a code is asked for without saying where to: verified
-  /// before claimed, and what may authorise changes before what is too new. A reset takes nothing that is too new.
+  /// The account's identifier to use if a code is requested without naming one. Prefers verified identifiers to claimed
+  /// ones, and those that may authorise changes to those that are too new. A reset never uses one that is too new.
   func meant(of kinds: [IdentifierKind], in account: Account, for purpose: FlowPurpose, _ request: RequestContext)
     -> Identifier?
   {
@@ -117,7 +117,7 @@ extension FlowEngine {
     return found?.identifier
   }
 
-  /// The account that holds the identifier verified.
+  /// The account that has verified the identifier.
   func holder(of identifier: Identifier) async throws(FlowError) -> Account? {
     try await asking { () async throws(StoreFault) in try await store.account(holding: identifier) }
   }

@@ -1,9 +1,9 @@
 import MoongateSDK
 
-// What the engine asks of policies: limits with their numbers, verdicts, conditions.
+// Evaluates policies: limits with varying numbers, verdicts and conditions.
 
 extension FlowEngine {
-  /// Settles the numbers of a step's limits. Costs no Lua where none of them is chosen by a function.
+  /// Resolves the numbers of a step's limits. Runs Lua only if a function chooses one of them.
   func limits(
     _ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, expiredAt: Timestamp?, _ request: RequestContext
   ) throws(FlowError)
@@ -16,7 +16,7 @@ extension FlowEngine {
     return limits
   }
 
-  /// Settles the numbers of the limits on making accounts.
+  /// Resolves the numbers of the limits on registrations.
   func registerLimits(_ policy: ProviderPolicy, _ subject: StepSubject, facts: Facts, _ request: RequestContext)
     throws(FlowError) -> [ResolvedLimit]
   {
@@ -26,7 +26,7 @@ extension FlowEngine {
     }
   }
 
-  /// Runs the body with what gives a varying number its value.
+  /// Runs the body with functions that resolve varying numbers.
   private func settling<Result>(
     _ policy: ProviderPolicy, _ facts: Facts, _ request: RequestContext,
     _ body: ((Varying<Int>) throws(PolicyFault) -> Int, (Varying<Duration>) throws(PolicyFault) -> Duration)
@@ -53,7 +53,7 @@ extension FlowEngine {
     }
   }
 
-  /// Runs a function and notes what it answered and read, also where it broke.
+  /// Runs a policy function and records its answer and the facts that it read, even if it fails.
   private func noting<Answer>(
     _ function: FunctionName?, _ evaluator: any PolicyEvaluator, _ facts: Facts, _ request: RequestContext,
     _ told: (Answer) -> String,
@@ -71,7 +71,7 @@ extension FlowEngine {
     }
   }
 
-  /// Whom a step counts against.
+  /// The subject that a step is counted against.
   func subject(
     _ policy: ProviderPolicy, _ identifier: Identifier?, account: String?, claimants: [String] = [],
     challenge: Challenge? = nil, flow: TokenHash,
@@ -87,7 +87,7 @@ extension FlowEngine {
       isTrusted: keys.knows(request.device, account, by: nil))
   }
 
-  /// Whom an open step counts against.
+  /// The subject that an open step is counted against.
   func subject(of step: StepRecord, _ policy: ProviderPolicy, _ record: FlowRecord, _ request: RequestContext)
     -> StepSubject
   {
@@ -98,9 +98,9 @@ extension FlowEngine {
     return subject.of(ownDevice: hasPassed(anySenderOf: record, beside: policy.provider, for: subject.account, request))
   }
 
-  /// The account that a step's tries count against. A code to an address or number that the account is to be given says
-  /// nothing of the one that it has: where tries at that one have turned it off, this is the way to turn it on again
-  /// (policy.md, `disable`: "or a rebind").
+  /// The account that a step's attempts are counted against. Attempts at a new identifier do not count against the
+  /// account's current one: if attempts at the current one have disabled it, changing the identifier is the way to
+  /// enable it again.
   func counted(_ identifier: Identifier?, _ account: String?, _ record: FlowRecord) -> String? {
     identifier?.kind != nil && identifier?.kind == record.purpose.newIdentifier ? nil : account
   }
@@ -112,7 +112,7 @@ extension FlowEngine {
     return value
   }
 
-  /// What a policy function is told of a step.
+  /// The facts of a step that policy functions see.
   func facts(_ record: FlowRecord, subject: StepSubject?, account: Account?, _ request: RequestContext) -> Facts {
     request.notes.about(
       DecisionTrace.Subject(
@@ -130,9 +130,9 @@ extension FlowEngine {
       clockIsSuspect: clock.isSuspect)
   }
 
-  /// Asks `send` or `verify` of a policy, with the counters as they stand.
-  /// - Returns: the provider that must be passed as well, where the verdict is so.
-  /// - Throws: the refusal. It does not depend on whether a code was right, and nothing is charged.
+  /// Runs the policy's `send` or `verify` function with the current counters.
+  /// - Returns: the additional provider that the verdict requires, if any.
+  /// - Throws: the refusal. It does not depend on whether the code was right, and nothing is charged.
   func judge(
     _ action: LimitAction, by policy: ProviderPolicy, _ limits: StepLimits, facts: Facts, account: Account?,
     _ request: RequestContext
@@ -181,14 +181,14 @@ extension FlowEngine {
     for (name, value) in evidence?.notes(keys) ?? [:] { request.notes.note(name, value) }
   }
 
-  /// Asks `when` of a flow.
+  /// Runs a flow's `when` function.
   func condition(_ function: FunctionName, _ record: FlowRecord, _ request: RequestContext) async throws(FlowError)
     -> Bool
   {
     try condition(function, record, of: try await loadAccount(record.account), request)
   }
 
-  /// Asks `when` of a flow, or of accounts.lua.
+  /// Runs a `when` function of a flow or of accounts.lua.
   func condition(_ function: FunctionName, _ record: FlowRecord, of account: Account?, _ request: RequestContext)
     throws(FlowError) -> Bool
   {
@@ -213,19 +213,19 @@ extension FlowEngine {
     if account.credentials.contains(name) { return true }
     let kinds = provider.descriptor.identifierKinds
     if provider is any CodeProvider { return kinds.contains { account.identifier($0)?.verifiedAt != nil } }
-    // Of an identity elsewhere nothing else is kept.
+    // For a federated identity, nothing but the identifier is stored.
     return kinds.contains(.federated) && account.identifier(.federated)?.verifiedAt != nil
   }
 
-  /// Whether a step by the provider can lead anywhere for the account, as far as the core knows: a code needs somewhere
-  /// to go, a secret and an identity have to be there, unless the step is to make them.
+  /// Whether the account can complete a step of the provider, as far as the core knows. A code needs a recipient; a
+  /// secret or a federated identity must exist, unless the step creates it.
   func isOpen(_ name: ProviderName, to account: Account, in purpose: FlowPurpose, _ request: RequestContext) -> Bool {
     guard let provider = registry(request)[name] else { return false }
     let kinds = provider.descriptor.identifierKinds
     if purpose.step(of: name) == .set || purpose.newIdentifier.map(kinds.contains) ?? false { return true }
     if provider is any CodeProvider { return meant(of: kinds, in: account, for: purpose, request) != nil }
     if kinds.contains(.federated) { return account.identifier(.federated)?.verifiedAt != nil }
-    // What has a flow that makes it has to be made first.
+    // If a flow sets up the factor, the account needs it before it can be proved.
     let isMade = provider.descriptor.hashesSecrets || request.generation.flow(for: .factor(name, .set)) != nil
     return !isMade || account.credentials.contains(name)
   }
@@ -237,7 +237,7 @@ extension FlowEngine {
 }
 
 extension Verdict {
-  /// Whether nothing is charged after it: no try is made, or nothing is sent.
+  /// Whether the verdict ends the step, so that nothing is charged: no attempt is made, or nothing is sent.
   fileprivate func endsStep(_ action: LimitAction) -> Bool {
     switch self {
     case .allow: false

@@ -1,7 +1,7 @@
 import MoongateSDK
 
 extension FlowEngine {
-  /// Whom a visit may ask: the providers of this program, and those that its generation brought with it. A visit that
-  /// began before a switch goes on with those of before.
+  /// The providers for a request: those built into this program and those of its generation. A request that began
+  /// before a change of the configuration keeps the providers it began with.
   func registry(_ request: RequestContext) -> ProviderRegistry { request.generation.registry ?? providers }
 }

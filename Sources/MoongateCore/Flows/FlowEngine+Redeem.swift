@@ -1,10 +1,10 @@
 import MoongateSDK
 
-// The end of a flow that an app takes over.
+// Completes flows whose result an app receives.
 
 extension FlowEngine {
-  /// Redeems the one-time code of a complete flow, once, and makes the session.
-  /// - Returns: nil where the flow is not complete: then the input is for its open step.
+  /// Redeems the one-time code of a completed flow and creates the session.
+  /// - Returns: nil if the flow is not complete. The input then belongs to its open step.
   func redeem(_ id: FlowID, _ input: ProviderInput, _ request: RequestContext) async throws(FlowError) -> FlowView? {
     var machine = try await load(id, request, completeToo: true, as: .look)
     guard machine.record.status == .complete else { return nil }
@@ -17,13 +17,13 @@ extension FlowEngine {
       throw request.refusal(error)
     }
     guard request.now < code.expiresAt else { throw request.refusal(.codeExpired) }
-    // Both are secrets of 256 bits, so nothing is counted: there is nothing to guess.
+    // Both are 256-bit secrets, which cannot be guessed, so attempts are not counted.
     guard constantTimeEquals(TokenHash(of: typed.code.utf8).bytes, code.hash.bytes), app.isProved(by: typed.verifier)
     else {
       throw request.refusal(.invalidCode)
     }
-    // Attack: the account has set up a second factor since the code was made, and whoever has the code would be in
-    // without it.
+    // Attack: the account has set up a second factor since the code was issued, and someone who has the code would be
+    // signed in without it.
     if let factors = code.factors, !account.credentials.isSubset(of: factors) { throw request.refusal(.flowExpired) }
     machine.redeemed()
     let (session, token) = newSession(of: account.id, machine.record, request)

@@ -1,10 +1,10 @@
 import MoongateSDK
 
-// Limits on making accounts.
+// Limits on creating accounts.
 
 extension FlowEngine {
-  /// Counts the account that a step is about to make by its provider's limits on `register`.
-  /// - Returns: whether it was counted; false where the flow was counted before, or the policy has no such limit.
+  /// Counts the account that a step is about to create against the provider's `register` limits.
+  /// - Returns: whether it was counted; false if the flow was counted before or the policy has no such limit.
   func countRegistration(
     by policy: ProviderPolicy, _ identifier: Identifier?, _ record: FlowRecord, _ request: RequestContext
   )
@@ -20,8 +20,8 @@ extension FlowEngine {
     return true
   }
 
-  /// Counts the account that a completed flow makes, by the limits of every provider that proved or set something in
-  /// it.
+  /// Counts the account that a completed flow creates, against the limits of every provider that proved or set
+  /// something in the flow.
   func countRegistration(_ record: FlowRecord, _ request: RequestContext) async throws(FlowError) {
     let identifier = record.proved.last ?? record.gathered.claimed.first
     for name in Set(record.passed.map(\.provider)).union(record.gathered.records.keys).sorted() {

@@ -1,12 +1,12 @@
 import Logging
 import MoongateSDK
 
-// The rounds of a step: what a full provider asks for, shows, or waits for next, and polls of a step that waits.
+// The rounds of a step: what a full provider asks for, shows or waits for next, and polls of a step that waits.
 
 extension FlowEngine {
-  /// The flow with the next round of its open step; nil where the answer has no next round.
-  /// - Parameter answer: checked already, as all answers are (`fulfil`).
-  /// - Parameter judged: what the first attempt was judged by; nil where the step is begun.
+  /// The flow with the next round of its open step; nil if the answer has no next round.
+  /// - Parameter answer: validated by `fulfil`, as all answers are.
+  /// - Parameter judged: the record that the first attempt was judged by; nil if the step begins.
   func round(
     after answer: StepAnswer, _ before: FlowMachine, by provider: ProviderName,
     judgedBy judged: StoredRecord.Judged? = nil, id: FlowID,
@@ -30,10 +30,10 @@ extension FlowEngine {
     return machine
   }
 
-  /// Polls a step that waits. Before the poll is due the flow is told as it is, and its provider is not called.
+  /// Polls a step that waits. Before the poll is due, the flow is returned unchanged and the provider is not called.
   ///
-  /// Attack: a thousand polls in parallel, each a call of the provider and of its vendor. The poll is claimed by a
-  /// change of the flow's version before the provider is called, so that in one interval there is one call.
+  /// Attack: a thousand polls in parallel, each a call to the provider and to its vendor. The poll is claimed by
+  /// changing the flow's version before the provider is called, so one interval has one call.
   ///
   /// Attack: fields that are sent with a poll are guesses that no limit counts, since a poll is not counted.
   func poll(
@@ -56,7 +56,7 @@ extension FlowEngine {
       try await store.apply([.putFlow(claim)], at: request.now)
     }
     guard case .applied = result else {
-      // Another poll came first. Its outcome may be there already.
+      // Another poll was first. Its outcome may be stored already.
       let current = try await load(id, request, completeToo: true)
       return try await view(of: current.record, id: id, request)
     }
@@ -65,9 +65,10 @@ extension FlowEngine {
     return try await judge(provider, input, step, policy, machine, id: id, request)
   }
 
-  /// An interval that a step can wait. Otherwise the provider is at fault: 503, logged, and the attempt is given back.
+  /// Checks that the poll interval is within bounds. If it is not, the provider is at fault: the gateway answers 503,
+  /// logs it and refunds the attempt.
   ///
-  /// Attack: an interval of nothing, for which the page and every client would ask without a pause.
+  /// Attack: an interval of zero, with which the page and every client would poll without a pause.
   func demandPollable(_ interval: Duration, by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
     if StepAnswer.pollIntervals.contains(interval) { return }
     throw flaw(
@@ -75,7 +76,7 @@ extension FlowEngine {
       ["poll": "\(interval)"])
   }
 
-  /// Where a person is sent is a site.
+  /// Checks that a redirect leads to a valid site address.
   ///
   /// Attack: `javascript:` behind the button of a page of ours; a line break in a Location header.
   func demandSite(_ address: String, by provider: ProviderName, _ request: RequestContext) throws(FlowError) {

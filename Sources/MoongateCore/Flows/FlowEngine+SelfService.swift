@@ -1,15 +1,15 @@
 import MoongateSDK
 
-// What people do with their whole account (account-security.md section 3, rule 10). Both need a recent proof of
-// something that the account holds: a session that was left open, or stolen, must not take everything away.
+// Operations of users on their own account. Export and deletion need a recent proof of something that the account
+// holds, because a session that was left open or stolen must not be enough.
 
 extension FlowEngine {
-  /// Everything that is stored about the person of the session.
-  /// - Returns: `step_up_required` without a recent proof; `busy` while too many others are exported.
+  /// Exports everything that is stored about the session's user.
+  /// - Returns: `step_up_required` without a recent proof; `busy` while too many other exports are running.
   package func exportAccount(client: ClientContext) async -> Result<AccountExport, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       let account = try held(request)
-      // Attack: exports without end: each looks through the whole audit trail.
+      // Attack: an unlimited number of exports, each of which reads the whole audit trail.
       guard exports.enter() else { throw request.refusal(.busy) }
       defer { exports.leave() }
       return try await asking { () async throws(StoreFault) in
@@ -18,7 +18,7 @@ extension FlowEngine {
     }
   }
 
-  /// Removes the account of the session, and all that tells of the person.
+  /// Deletes the session's account and everything stored about the user.
   package func deleteAccount(client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       let account = try held(request)
@@ -29,9 +29,9 @@ extension FlowEngine {
     }
   }
 
-  /// Replaces the names of the session's account. Names prove nothing, so no recent proof is asked for.
-  /// - Parameter last: nil or empty: the account has none.
-  /// - Returns: 422 `invalid_input`, with the field, for what is no name; 429 `rate_limited` after 20 changes within an
+  /// Replaces the names of the session's account. Names are not evidence of identity, so no recent proof is required.
+  /// - Parameter last: nil or empty if the account has no last name.
+  /// - Returns: 422 `invalid_input` with the field for an invalid name; 429 `rate_limited` after 20 changes within an
   ///   hour.
   package func renameAccount(first: String, last: String?, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
@@ -46,7 +46,7 @@ extension FlowEngine {
       guard lastName != nil || lastText.allSatisfy(\.isWhitespace) else {
         throw request.refusal(.invalidInput, detail: "Please enter your last name.", field: "last_name")
       }
-      // A form that was sent unchanged, or twice, changes nothing.
+      // An unchanged form, or one sent twice, changes nothing.
       guard own.account.firstName != first.text || own.account.lastName != lastName?.text else { return }
       try await countRename(of: own.account.id, request)
       let event = ownEvent(.accountRenamed, of: own.account, request)
@@ -58,8 +58,7 @@ extension FlowEngine {
     }
   }
 
-  /// Attack: a session renames its account without end. Each change is a write to the store and a line of the audit
-  /// trail.
+  /// Attack: a session renames its account in a loop. Each change writes to the store and to the audit trail.
   private func countRename(of account: String, _ request: RequestContext) async throws(FlowError) {
     let counter = keys.counterKey(["rename", account].map { Array($0.utf8) })
     let limit = ResolvedLimit(
@@ -72,7 +71,7 @@ extension FlowEngine {
     }
   }
 
-  /// A line of the audit trail about what a person does with their account outside of a flow.
+  /// An audit event for an operation of users on their own account outside of a flow.
   private func ownEvent(_ kind: AuditEvent.Kind, of account: Account, _ request: RequestContext) -> AuditEvent {
     AuditEvent(
       id: DecisionID(from: random), at: request.now, kind: kind, account: account.id,
@@ -80,7 +79,7 @@ extension FlowEngine {
       detail: ["request": request.client.decision.text])
   }
 
-  /// Whether the account can be signed in to without its identities of a provider.
+  /// Whether the user can still sign in to the account after its identities of a provider are removed.
   package func canDisconnect(_ provider: ProviderName, from account: Account, _ generation: any PolicyGeneration)
     -> Bool
   {
@@ -98,27 +97,27 @@ extension FlowEngine {
           if held.identifier.kind == .federated {
             return held.verifiedAt != nil && registry.proves(held.identifier, by: choice)
           }
-          // An address that nobody has verified opens the account together with its password alone.
+          // An unverified address can be used to sign in only together with its password.
           return held.verifiedAt != nil || descriptor.role.contains(.keepsFactor)
         }
       }
     }
   }
 
-  /// Removes the identities at a site from the session's account. All its other sessions end. This one forgets what it
-  /// has passed by the site, and goes on under a new token. The owner receives a notice.
+  /// Removes the identities at a site from the session's account. All other sessions of the account end. This session
+  /// forgets its steps by the provider and continues with a new token. The owner is notified.
   ///
-  /// Attack: a session that has passed the site goes on into routes that require it when the account has no identity
-  /// there any more.
-  /// - Returns: the session's new token; nil where there was nothing to remove. `step_up_required` without a recent
-  ///   proof; `denied` where nothing else would sign the person in.
+  /// Attack: a session that has passed the site keeps access to routes that require it after the account has lost its
+  /// identity there.
+  /// - Returns: the session's new token; nil if there was nothing to remove. `step_up_required` without a recent proof;
+  ///   `denied` if the user could not sign in by anything else.
   package func disconnect(_ provider: ProviderName, client: ClientContext) async -> Result<SecretText?, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       let account = try held(request)
       guard let own = request.client.session else { throw request.refusal(.unauthenticated) }
       let gone = identities(of: provider, in: account, registry(request))
       if gone.isEmpty { return nil }
-      // Attack: a stolen session leaves the owner without a way in. Mistake: so does the owner.
+      // Attack: a stolen session leaves the owner without a way to sign in. The owner can also do this by mistake.
       guard canDisconnect(provider, from: account, request.generation) else {
         throw request.refusal(
           .denied, detail: "This is the only way to sign in to your account. Add another one first.")
@@ -146,19 +145,18 @@ extension FlowEngine {
     }
   }
 
-  /// The account's identities at the site of a provider.
+  /// The account's identities at the provider's site.
   private func identities(of provider: ProviderName, in account: Account, _ registry: ProviderRegistry) -> [Identifier]
   {
     account.identifiers.map(\.identifier).filter { registry.proves($0, by: provider) }
   }
 
-  /// Lets the session of the client go on with a flow that another session of the same account has begun to verify an
-  /// address which the account claims. A person signs in again while the mail is under way, and the code of that mail
-  /// is good in the newer session too.
+  /// Lets the client's session continue a flow in which another session of the same account verifies an address that
+  /// the account claims. If users sign in again while the mail is on its way, its code works in the newer session too.
   ///
-  /// Only such flows: what they end in is the account's, whichever of its sessions types the code. Attack: the flow of
-  /// a thief's session that the owner is led to complete. Verifying an address that the account has already gives a
-  /// session nothing.
+  /// Only such flows can be adopted: their result belongs to the account, whichever of its sessions enters the code.
+  /// Attack: the flow of a thief's session that the owner is led to complete. Verifying an address that the account
+  /// already claims gives a session nothing.
   package func adopt(_ id: FlowID, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: id) { request throws(FlowError) in
       guard let own = request.client.session, own.isLive(at: request.now) else {
@@ -178,7 +176,7 @@ extension FlowEngine {
     }
   }
 
-  /// The account of the session that has proved enough just before.
+  /// The session's account, if its proof is recent enough.
   func held(_ request: RequestContext) throws(FlowError) -> Account {
     guard let own = request.client.session, own.isLive(at: request.now) else { throw request.refusal(.unauthenticated) }
     try demandHeldProof(of: own, request)

@@ -1,33 +1,33 @@
 import Logging
 import MoongateSDK
 
-// Sending a code: whether a message may go, the message, and what follows where it cannot be delivered.
+// Sends codes: checks whether a message may be sent, creates it, and handles failed deliveries.
 
-/// Whom a code is for, and what is known of them.
+/// The recipient of a code and what is known about them.
 private struct CodeRecipient: Sendable {
   let identifier: Identifier
-  /// The account that the flow is known to be of.
+  /// The account that the flow has identified.
   let own: Account?
   let owners: IdentifierOwners
-  /// Whether the flow is for somebody like them; otherwise a policy that reveals refuses.
+  /// Whether the flow is for such a recipient. If not, a policy that reveals refuses.
   let isWanted: Bool
-  /// Whether an unknown person must look like a known one.
+  /// Whether an unknown user must be indistinguishable from a known one.
   let conceals: Bool
-  /// The step as it will be open, still without a new code. The codes that it waits for already are its alternatives.
+  /// The step as it will be open, without a new code. Codes that it already waits for are its alternatives.
   let step: StepRecord
 
   /// The account whose facts policies see.
   var account: Account? { own ?? owners.only }
 }
 
-/// A code that may go out, charged and not sent yet.
+/// A code that may be sent: charged, but not sent yet.
 private struct ReadyCode: Sendable {
   let sent: SentCode
   let charged: Charged
   let timer: ResendTimer
-  /// Whether there is anybody to send it to, and nothing of theirs is turned off.
+  /// Whether a recipient exists and no limit has disabled the credential.
   let reaches: Bool
-  /// Sends it; nil where that went well.
+  /// Sends the code. Returns nil on success.
   let deliver: @Sendable () async -> FailedDelivery?
 
   func settled(_ outcome: Settlement.Outcome, _ request: RequestContext) -> Change {
@@ -35,26 +35,26 @@ private struct ReadyCode: Sendable {
   }
 }
 
-/// What a provider needs before its code may go out.
+/// The result of preparing a provider's code.
 private enum Readiness: Sendable {
   case ready(ReadyCode)
-  /// Its policy wants this provider passed first.
+  /// The policy requires another provider to be passed first.
   case needs(ProviderName)
 }
 
-/// A code that was not delivered.
+/// A failed delivery of a code.
 private struct FailedDelivery: Sendable {
-  /// For the operator, redacted.
+  /// The redacted error, for the operator.
   let fault: String
-  /// Where the provider has declared why.
+  /// The provider's declared reason, if it gave one.
   let reason: DeliveryReason?
 }
 
 extension FlowEngine {
-  /// Sends a code, if everything allows it, and stores the step that waits for it.
+  /// Sends a code if all checks allow it, and stores the step that waits for it.
   /// - Parameters:
-  ///   - own: the account that the flow is known to be of.
-  ///   - isBegin: whether the step is begun by it, and counted as begun.
+  ///   - own: the account that the flow has identified.
+  ///   - isBegin: whether this begins the step, so that it counts as begun.
   func send(
     _ provider: any CodeProvider, to identifier: Identifier, _ policy: ProviderPolicy, _ before: FlowMachine,
     of own: Account?,
@@ -96,7 +96,7 @@ extension FlowEngine {
     if let own, let holder = owners.holder, holder.id != own.id { step.holder = AccountVersion(holder) }
     if !owners.claimants.isEmpty { step.claimants = owners.claimants.map(AccountVersion.init) }
     // Attack: a code that was sent before the number changed hands, beside one that was sent since, opens the account
-    // of its new owner.
+    // of the number's new owner.
     if let open = record.step, open.identifier == identifier, senders.contains(open.provider),
       open.isForTheSame(as: step)
     {
@@ -107,7 +107,7 @@ extension FlowEngine {
       identifier: identifier, own: own, owners: owners, isWanted: isWanted, conceals: conceals, step: step)
   }
 
-  /// Another provider first. It is for a person who is known in this flow already: a number alone proves nobody.
+  /// Requires another provider first. The flow must have identified the account already: a number alone is not a proof.
   private func ask(for provider: ProviderName, first before: FlowMachine, id: FlowID, _ request: RequestContext)
     async throws(FlowError) -> FlowView
   {
@@ -117,7 +117,7 @@ extension FlowEngine {
     return try await store(machine, [], id: id, request)
   }
 
-  /// Charges a message of a provider, and makes its code.
+  /// Charges a provider's message and generates its code.
   private func ready(
     _ provider: any CodeProvider, _ policy: ProviderPolicy, for recipient: CodeRecipient, _ record: FlowRecord,
     isBegin: Bool = false, id: FlowID,
@@ -131,8 +131,8 @@ extension FlowEngine {
     var subject = subject(
       policy, identifier, account: counted(identifier, step.account, record),
       claimants: recipient.owners.claimants.map(\.id), flow: id.hash, request)
-    // Attack: accounts that claim strangers' addresses, each with a device that knows it. Only what the account has
-    // verified is sent to without ceilings.
+    // Attack: accounts that claim strangers' addresses, each with a device that is trusted for it. Only identifiers
+    // that the account has verified are exempt from the ceilings.
     let holds = recipient.account?.identifiers.contains { $0.identifier == identifier && $0.verifiedAt != nil } ?? false
     subject.isTrusted = subject.isTrusted && holds
     subject = subject.of(ownDevice: hasPassed(anySenderOf: record, beside: name, for: subject.account, request))
@@ -152,10 +152,10 @@ extension FlowEngine {
     let charged = try await charge(limits.send, for: .send, timer: limits.timer, hidesDisabled: hides, request)
     let texts = record.codes[name] ?? CodeTexts(policy)
     let code = texts.rule.make(from: random)
-    // Nobody is told the code of an unknown person whom the policy conceals, or of one whom a limit has turned off: no
-    // answer to it can be right.
+    // The code of an unknown user whom the policy conceals, or of a user whom a limit has disabled, is sent to no one,
+    // so no entered code can be right.
     let reaches = (recipient.isWanted || !recipient.owners.isEmpty) && !isOff && !charged.isOff
-    // Both are made, whichever is kept: the same work for the same time.
+    // Compute both values whichever is used, so that the time does not differ.
     let answerable = keys.codeMAC(
       code, flow: id.hash, provider: name.rawValue, identifier: identifier.value, purpose: record.name)
     let unanswerable = random.bytes(answerable.count)
@@ -169,7 +169,7 @@ extension FlowEngine {
           provider, code, texts, identifier, request.speaking(language(for: recipient.account, request)))))
   }
 
-  /// The same for the next provider of a `fallback`; nil where it is not configured any more.
+  /// Prepares the code of the next provider of a `fallback`; nil if it is no longer configured.
   private func ready(
     _ name: ProviderName, for recipient: CodeRecipient, _ record: FlowRecord, id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> Readiness? {
@@ -180,12 +180,12 @@ extension FlowEngine {
 
   // MARK: - Where the policy conceals
 
-  /// Answers first and delivers then.
+  /// Responds first and delivers the message afterwards.
   ///
-  /// Attack: the answer, or its time, tells whether a message went to somebody, by which provider, or why not: so who
-  /// has an account, and who is on a messenger. Everything that could be seen later is therefore decided before the
-  /// delivery, and is the same whatever becomes of it: the codes of all providers are made and charged for known and
-  /// unknown people, and what the step shows stays that of the first. A provider's reason is told to nobody.
+  /// Attack: the response, or its time, tells whether a message was sent, by which provider, or why not, and so who has
+  /// an account and who uses a messenger. Everything that a client could observe later is therefore decided before the
+  /// delivery and does not depend on its result: the codes of all providers are generated and charged for known and
+  /// unknown users, and the step always shows the first provider. A provider's reason is never shown.
   private func sendConcealed(
     _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID,
     _ request: RequestContext
@@ -197,7 +197,7 @@ extension FlowEngine {
           codes.append(code)
         }
       } catch {
-        // What refuses its message refuses it for known and unknown people. The first one goes out all the same.
+        // A refused message is refused for known and unknown users alike. The first provider's message is still sent.
         if case .store = error { throw error }
       }
     }
@@ -224,7 +224,8 @@ extension FlowEngine {
 
   // MARK: - Where it does not
 
-  /// Delivers and answers then; of a `fallback` the next provider sends where one cannot.
+  /// Delivers the message first and responds afterwards. If a provider of a `fallback` cannot deliver, the next one
+  /// sends.
   private func sendOpenly(
     _ first: ReadyCode, _ followers: [ProviderName], _ recipient: CodeRecipient, _ before: FlowMachine, id: FlowID,
     _ request: RequestContext
@@ -261,7 +262,7 @@ extension FlowEngine {
 
   // MARK: - Delivering
 
-  /// The delivery itself; it answers with what went wrong.
+  /// Returns the closure that delivers the code. It returns the failure, if any.
   private func deliverer(
     _ provider: any CodeProvider, _ code: String, _ texts: CodeTexts, _ identifier: Identifier,
     _ request: RequestContext
@@ -284,18 +285,18 @@ extension FlowEngine {
         sendMetrics.record(name, to: identifier, isDelivered: true)
         return nil
       } catch {
-        // A reason that was not declared is a fault like any other: nobody knows what it says of the person.
+        // An undeclared reason is treated as a fault, because it may reveal something about the user.
         let reason = error.declared.flatMap { descriptor?.deliveryReason($0) }
         sendMetrics.record(name, to: identifier, isDelivered: false)
         providerMetrics.record(.deliver, of: name, reason == nil ? .fault : .undeliverable, since: start)
-        // It goes into the log and the audit trail.
+        // The text is redacted because it goes into the log and the audit trail.
         return FailedDelivery(fault: redaction(error.reason), reason: reason)
       }
     }
   }
 
   /// Logs a failed delivery.
-  /// - Returns: its line of the audit trail.
+  /// - Returns: its audit event.
   private func report(
     _ failed: FailedDelivery, of step: StepRecord, _ record: FlowRecord, id: FlowID, _ request: RequestContext
   ) -> AuditEvent {
@@ -315,7 +316,7 @@ extension FlowEngine {
     return event
   }
 
-  /// The way that gateway.lua names for a provider's messages.
+  /// The messenger that gateway.lua configures for a provider's messages.
   func messenger(for provider: any Provider, _ request: RequestContext) -> (any Messenger)? {
     let settings = request.generation.gateway.providers[provider.descriptor.name]
     let names = provider.descriptor.settings.compactMap { if case .messages = $0.kind { $0.name } else { nil } }
@@ -326,13 +327,12 @@ extension FlowEngine {
 }
 
 extension StepRecord {
-  /// Whether both are about the same accounts, as they are now.
+  /// Whether both steps are about the same accounts in the same versions.
   fileprivate func isForTheSame(as other: StepRecord) -> Bool {
     account == other.account && epoch == other.epoch && holder == other.holder && claimants == other.claimants
   }
 
-  /// The step with these new codes, the first of which it shows, beside those that it waits for already and that have
-  /// not expired.
+  /// The step with new codes, of which it shows the first, and with its unexpired earlier codes.
   fileprivate func waiting(for new: [SentCode], at now: Timestamp) -> StepRecord {
     guard let first = new.first else { return self }
     let kept = (alternatives ?? []).filter { old in

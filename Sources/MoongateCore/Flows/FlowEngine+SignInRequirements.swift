@@ -1,31 +1,30 @@
 import MoongateSDK
 
-// What accounts.lua requires of a session, whichever flow opens it.
+// Applies the sign-in requirements of accounts.lua to every flow that opens a session.
 
 extension FlowEngine {
-  /// All steps of a flow are behind: requires the first thing that its account still lacks (`AccountRules.signIn` of
-  /// the active generation).
+  /// Adds a step for the first requirement that the account has not met, after all steps of the flow have passed
+  /// (`AccountRules.signIn` of the active generation).
   ///
-  /// Called again after each step that it has required, until nothing is missing.
+  /// Called again after each step that it adds, until nothing is missing.
   ///
-  /// Attack: a second factor that stands in one flow is gone round by another flow that opens the same account with one
+  /// Attack: a second factor that one flow requires is bypassed by another flow that opens the same account with one
   /// factor.
-  /// - Returns: false where nothing is missing.
-  /// - Throws: `denied` where the account has no factor that counts, and may set none up here.
+  /// - Returns: false if nothing is missing.
+  /// - Throws: `denied` if the account has no factor that counts and may not set one up here.
   func requireNext(_ machine: inout FlowMachine, _ request: RequestContext) async throws(FlowError) -> Bool {
     let requirements = request.generation.accounts.signIn
-    // Attack: whoever has proved nothing must not learn which factors an account has. And an account's own flow keeps
-    // its session.
+    // Attack: someone who has proved nothing must not learn which factors an account has. A flow of a signed-in account
+    // keeps its session, so nothing is required there.
     guard machine.record.startedIn == nil, !machine.record.passed.isEmpty, !requirements.isEmpty else { return false }
-    // An account that is made here has nothing yet that it could prove.
+    // A new account has no factors yet.
     guard var account = try await loadOwn(machine.record, request) else { return false }
-    // Attack: an account that somebody made in the victim's name, with an authenticator app of their own. Whoever
-    // recovers an account in which nothing was ever verified does not take over its secrets, so none of them can be
-    // required.
+    // Attack: an account that someone made in the victim's name, with an authenticator app of their own. Recovering an
+    // account without any verified identifier does not take over its secrets, so none of them can be required.
     if machine.record.purpose.recoveredProvider != nil, !account.identifiers.contains(where: { $0.verifiedAt != nil }) {
       account.credentials = []
     }
-    // It is refused when it completes.
+    // Such a flow is refused when it completes.
     if account.isLocked || machine.record.endingRule == .new { return false }
     for (index, requirement) in requirements.enumerated() where !machine.record.hasMet(requirement) {
       if let when = requirement.when, !(try condition(when, machine.record, of: account, request)) { continue }
@@ -40,11 +39,11 @@ extension FlowEngine {
     return false
   }
 
-  /// Refuses to open an account, by a way that asks for nothing more, without what accounts.lua requires of its
-  /// sessions: when another account joins it.
+  /// Checks the sign-in requirements of an account before another account is merged into it, because merging opens the
+  /// account without further steps.
   ///
-  /// Attack: whoever receives one code to a number registers by an identity of their own, adds the number, and is in
-  /// its owner's account without the second factor that every other flow asks for.
+  /// Attack: someone who receives one code to a number registers by a federated identity of their own, adds the number,
+  /// and is in its owner's account without the second factor that every other flow asks for.
   func demandSignIn(of holder: Account, after record: FlowRecord, _ request: RequestContext) async throws(FlowError) {
     let proved = Set((record.basis?.introduced ?? []).map(\.provider))
     for (index, requirement) in request.generation.accounts.signIn.enumerated()
@@ -55,30 +54,30 @@ extension FlowEngine {
     }
   }
 
-  /// Whether an identity elsewhere that is new to the account may stay with it: an account that has factors of its own
-  /// wants one of them.
+  /// Whether a new federated identity may be joined to the account. An account with second factors requires one of
+  /// them.
   func mayJoin(_ account: Account, _ record: FlowRecord, _ request: RequestContext) -> Bool {
     let authority = self.authority(over: account, request)
     return authority.factors.isEmpty || record.passed.contains(where: authority.authorises)
   }
 
-  /// How the account can meet a requirement: by what it has, or, where it has nothing of it, by what may be set up
-  /// here. nil: not at all.
+  /// How the account can meet a requirement: with a factor that it has or, if it has none of the choices, with one that
+  /// it may set up now. nil if it cannot.
   private func step(
     for requirement: SignInRequirement, _ account: Account, _ record: FlowRecord, _ request: RequestContext
   ) -> (choices: [ProviderName], purpose: AccountStep)? {
     let held = requirement.choices.filter { hasFactor(account, $0, request) }
-    // Attack: a password that was made anew in this flow (purpose `reset`) proves nothing of the one that the account
+    // Attack: a password that was reset in this flow (purpose `reset`) does not prove the one that the account
     // requires.
     let provable = held.filter { record.purpose.step(of: $0) == .prove }
     if !provable.isEmpty { return (provable, .prove) }
-    // Attack: who has one factor alone sets up another of the choices, beside the one that they cannot prove.
+    // Attack: someone who has one factor alone sets up another of the choices, beside the one that they cannot prove.
     guard requirement.enroll, held.isEmpty else { return nil }
     let missing = requirement.choices.filter { canBeSetUp($0, request) }
     return missing.isEmpty ? nil : (missing, .enroll)
   }
 
-  /// Whether a factor of the provider can be made on the way into an account: a secret, never another identifier.
+  /// Whether a factor of the provider can be set up during a sign-in. Only secrets can, never another identifier.
   private func canBeSetUp(_ name: ProviderName, _ request: RequestContext) -> Bool {
     guard let provider = registry(request)[name] as? any FullProvider, request.generation.policies[name] != nil else {
       return false
@@ -88,21 +87,21 @@ extension FlowEngine {
 }
 
 extension FlowRecord {
-  /// Whose flow it may end in. By Google people come to the account of their verified email, else to a new one,
-  /// whatever the flow's `account =` says (seeds.md 2.3).
+  /// Which accounts the flow may end in. A federated sign-in goes to the account with the verified email address, or to
+  /// a new one, whatever the flow's `account =` says.
   var endingRule: AccountRule { proved.contains { $0.kind == .federated } ? .any : accountRule }
 
-  /// Whether a choice of the requirement was passed here, or set up where that is allowed.
+  /// Whether a choice of the requirement was passed in this flow, or set up if that is allowed.
   ///
-  /// Attack: a code to a number of the attacker's own, proved before the flow knew whose account it is about, is no
-  /// factor of the account: it is in `ProofBasis.introduced` and not in `passed`.
+  /// Attack: a code to a number of the attacker's own, verified before the flow knew the account, is not a factor of
+  /// the account: it is in `ProofBasis.introduced` and not in `passed`.
   fileprivate func hasMet(_ requirement: SignInRequirement) -> Bool {
     requirement.choices.contains { name in
       passed.contains { $0.provider == name } || (requirement.enroll && hasSetUp(name))
     }
   }
 
-  /// Whether a step that accounts.lua requires has set up the factor. It is made when the flow completes.
+  /// Whether a step that accounts.lua requires has set up the factor. It is created when the flow completes.
   private func hasSetUp(_ name: ProviderName) -> Bool {
     gathered.records[name]?.sealed != nil
       && steps[..<position].contains { $0.requirement == .enroll && $0.choices.contains(name) }

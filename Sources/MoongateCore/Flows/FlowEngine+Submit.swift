@@ -1,8 +1,9 @@
 import MoongateSDK
 
-// Judging what a person sent. The order is exact.md's: malformed, flow, policy function, lock, expiry, charge, compare.
+// Judges submitted input. The order of checks: malformed input, flow, policy function, lock, expiry, charge,
+// comparison.
 
-/// The step after a code, whose fields came together with it: a new PIN, a new password.
+/// The fields of the step after a code, sent together with the code: a new PIN or a new password.
 private struct FollowUpSecret: Sendable {
   let provider: any FullProvider
   let policy: ProviderPolicy
@@ -10,9 +11,10 @@ private struct FollowUpSecret: Sendable {
 }
 
 extension FlowEngine {
-  /// Judges what the person sent for the open step. A code may bring the fields of a secret that is set right after it.
+  /// Judges what the client sent for the open step. A code may come with the fields of a secret that is set right after
+  /// it.
   ///
-  /// For a complete flow that an app takes over: redeems its one-time code, `{"code","code_verifier"}`.
+  /// For a completed flow of an app: redeems its one-time code, `{"code","code_verifier"}`.
   package func submit(_ id: FlowID, fields: [String: InputValue], client: ClientContext) async -> Result<
     FlowView, Refusal
   > {
@@ -40,7 +42,7 @@ extension FlowEngine {
     }
   }
 
-  /// What a try is charged against, and what the policy says of it before anything is compared.
+  /// The limits that an attempt is charged to, and the policy's verdict before anything is compared.
   func admit(
     _ step: StepRecord, _ policy: ProviderPolicy, _ machine: FlowMachine, id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> (limits: StepLimits, also: ProviderName?) {
@@ -53,7 +55,7 @@ extension FlowEngine {
     return (limits, also)
   }
 
-  /// Compares a code with those that the step waits for.
+  /// Compares an entered code with those that the step waits for.
   private func compare(
     _ read: [(code: SentCode, typed: String)], _ step: StepRecord, _ policy: ProviderPolicy, _ before: FlowMachine,
     _ following: FollowUpSecret?,
@@ -65,7 +67,7 @@ extension FlowEngine {
       try await refuseWhileLocked(admitted.limits, hidesDisabled: hides(policy, before.record), request)
       throw request.refusal(.codeExpired)
     }
-    // Charge first, then compare: a thousand parallel guesses get as many comparisons as the policy says.
+    // Charge first, then compare: a thousand parallel guesses get only as many comparisons as the policy allows.
     let charged = try await charge(
       admitted.limits, for: .verify, timer: nil, hidesDisabled: hides(policy, before.record), request)
     let right = live.filter { code in
@@ -85,7 +87,7 @@ extension FlowEngine {
       try await settle([charged.settled(.refund, request)], request)
       throw error
     }
-    // Attack: a code of one sender, right each time, clears the failures that were made at another's.
+    // Attack: a right code of one sender, again and again, clears the failures that were made at another sender.
     let (counted, rest) = charged.split(code.limits.verify)
     var proved = try passing(
       counted, code.step, proof, for: .prove, found.subject, code.also, code.limits.timer, before, id: id, request)
@@ -99,14 +101,13 @@ extension FlowEngine {
     return try await goOn(proved, following, input, id: id, request)
   }
 
-  /// Looks whether the input holds what the next step asks for, and whether that can be judged: a PIN that is too weak
-  /// is refused before the code is compared, so that the code is neither charged nor spent (exact.md, "The seeds' own
-  /// calls").
+  /// Whether the input also holds the next step's secret and can be judged. A PIN that is too weak is refused before
+  /// the code is compared, so that the code is neither charged nor used up.
   private func following(
     _ step: StepRecord, _ machine: FlowMachine, _ input: ProviderInput, id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> FollowUpSecret? {
-    // Only a secret that is set. Attack: a PIN beside a code that is wrong would be a guess that its own limits do not
-    // count.
+    // Only for a step that sets a secret. Attack: a PIN beside a wrong code would be a guess that the PIN's own limits
+    // do not count.
     guard let name = machine.certainNext, machine.record.stepPurpose(of: name) == .set,
       let full = registry(request)[name] as? any FullProvider,
       let policy = request.generation.policies[name],
@@ -116,10 +117,11 @@ extension FlowEngine {
     let known = step.account.flatMap { id in step.epoch.map { AccountVersion(id: id, epoch: $0) } }
     let ahead = StepRecord(provider: name, identifier: nil, isSkippable: false, account: known, challenge: nil)
     var lent = try await lend(full, ahead, input, machine.record, id: id, request)
-    // The step is not begun, so nobody knows yet what it asks for: what came is checked, and what is missing is refused
-    // once it is begun.
+    // The step has not begun, so its fields are not known yet. The fields that came are checked now; missing ones are
+    // refused when the step begins.
     lent.context.asked = full.descriptor.submitFields.filter { input.fields[$0.name] != nil }
-    // Attack: without a session nobody is proved yet, and "your name is no password" would tell the name.
+    // Attack: without a session the user is not authenticated yet, and "the password must not contain your name" would
+    // reveal the name.
     if machine.record.startedIn == nil { lent = lent.anonymous }
     do throws(InputProblem) { try full.check(lent.context, input) } catch { throw request.refusal(error) }
     return FollowUpSecret(
@@ -127,8 +129,8 @@ extension FlowEngine {
       place: try await hashingPlace(for: full, lent.context, policy, ahead, machine.record, request))
   }
 
-  /// The code was right: on to the secret that came with it. What goes wrong there leaves the code's step passed and
-  /// the next one due.
+  /// Continues with the secret that came with a right code. If the secret is refused, the code's step stays passed and
+  /// the next step is due.
   private func goOn(
     _ proved: ProvedStep, _ following: FollowUpSecret, _ input: ProviderInput, id: FlowID, _ request: RequestContext
   ) async throws(FlowError) -> FlowView {
@@ -137,7 +139,7 @@ extension FlowEngine {
       return try await finish(machine, proved.changes, refunding: [proved.charged], id: id, request)
     }
     let codeOnly = machine
-    // What goes wrong from here on leaves the next step open, so that the same call may be made again with another
+    // If anything fails from here on, the next step stays open, so that the client can repeat the call with another
     // secret.
     var reached = machine
     do throws(FlowError) {
@@ -166,15 +168,15 @@ extension FlowEngine {
       case .waits(let waiting, let refund): return try await store(waiting, proved.changes + [refund], id: id, request)
       }
     } catch {
-      // Whatever was refused, the code was right. (Where the flow has changed meanwhile, its rival has said so
-      // already.)
+      // The code was right even if the secret was refused. (If another request has changed the flow, that request has
+      // stored it already.)
       if case .refused = error { try await settle(proved.changes + [.putFlow(reached.record)], request) }
       throw error
     }
   }
 
-  /// The try was wrong: it stays charged, and the answer follows from its own place.
-  /// - Parameter isNew: whether the step was opened by the same call; it stays open then.
+  /// Settles a wrong attempt and builds the refusal from the attempt's position in its limits.
+  /// - Parameter isNew: whether the same call opened the step. The step then stays open.
   func failed(
     _ charged: Charged, _ code: RefusalCode, _ step: StepRecord, _ machine: FlowMachine, isNew: Bool = false,
     id: FlowID, _ request: RequestContext
@@ -202,15 +204,16 @@ extension FlowEngine {
     if let tightest {
       request.decided(by: tightest, used: nil, lockedUntil: locks.first { $0.limit.name == tightest.name }?.until)
     }
-    // The place decides, not the order in which tries that ran at once were settled: of 200 under max = 5 four answer
-    // 401.
+    // The position decides, not the order in which concurrent attempts were settled: of 200 attempts under `max = 5`,
+    // four answer 401.
     let isHidden = request.generation.policies[step.provider].map { hides($0, record) } ?? false
     let charged = isHidden ? charged.withoutTurningOff : charged
     guard let left = charged.left else { return request.refusal(code) }
     if left >= 1 { return request.refusal(code, attemptsLeft: left) }
     if !isHidden, locks.contains(where: { $0.until == nil }) { return request.refusal(.disabled) }
     if let until = locks.compactMap(\.until).max() { return request.refusal(.tooManyAttempts, until: until) }
-    // It was the last one, and its lock waits for others before it that are still being judged; or there is no lock.
+    // This was the last attempt. Its lock waits for earlier attempts that are still being judged, or the limit has no
+    // lock.
     let full = zip(charged.limits, charged.places).filter { $0.max <= $1 }.map(\.0)
     let states = try await asking { () async throws(StoreFault) in try await store.counters(full, at: request.now) }
     let until = zip(full, states).compactMap { limit, state -> Timestamp? in
@@ -222,19 +225,19 @@ extension FlowEngine {
     return request.refusal(.tooManyAttempts, until: until.max() ?? request.now + .seconds(1))
   }
 
-  /// What is remembered of a failed attempt, for the operator who looks at the lock that it may lead to.
+  /// The data stored about a failed attempt, for an operator who examines a lock.
   private func attempts(_ limits: [ResolvedLimit], _ step: StepRecord, _ record: FlowRecord, _ request: RequestContext)
     -> [FailedAttempt]
   {
     let origin = AttemptOrigin(
       identifier: step.identifier, account: counted(step.identifier, step.account ?? record.account, record),
       address: request.client.address.description)
-    // One that cannot be sealed is counted all the same: the lock then names nobody.
+    // If the origin cannot be sealed, the attempt still counts, but the lock's details do not show its origin.
     return limits.filter(\.remembersFailures).compactMap { try? origin.attempt(at: $0.counter, request.now, by: keys) }
   }
 
-  /// Settles a failure; a step that was opened by the same call stays open. A flow that only memory knows costs no
-  /// write.
+  /// Settles a failure. A step that was opened by the same call stays open. For a flow in memory, the flow itself is
+  /// not written.
   private func settleFailure(_ settlement: Settlement, keeping record: FlowRecord?, _ request: RequestContext)
     async throws(FlowError) -> [LockBegun]
   {
@@ -248,25 +251,25 @@ extension FlowEngine {
       try await store.apply([.settle(settlement), .putFlow(record)], at: request.now)
     }) {
     case .applied(let locks): return locks
-    // A rival has changed the flow: the failure counts nevertheless.
+    // Another request has changed the flow. The failure still counts.
     case .conflict: return try await settle([.settle(settlement)], request)
     }
   }
 
-  /// Whose proof a code is that was sent by the step.
+  /// The subject that a right code of the step proves.
   func subject(ofCode step: StepRecord, _ record: FlowRecord) -> ProofSubject {
     guard let id = step.account, let epoch = record.account == nil ? step.epoch : record.basis?.epoch else {
       return ProofSubject(holder: step.holder)
     }
-    // What the account is to be given it does not have.
+    // The account does not hold a new identifier yet.
     let isNew = record.purpose.newIdentifier.map { $0 == step.identifier?.kind } ?? false
     return ProofSubject(
       account: AccountVersion(id: id, epoch: epoch), held: isNew ? [] : [step.identifier].compactMap(\.self),
       holder: step.holder)
   }
 
-  /// Where the code of a reset went to an identifier that is too new, the person may know it now that the code was
-  /// right. The flow is over.
+  /// Refuses a reset whose code went to an identifier that is too new. The user may know this now that the code was
+  /// right. The flow ends.
   private func demandOldEnough(_ proved: ProvedStep, id: FlowID, _ request: RequestContext) async throws(FlowError) {
     let record = proved.machine.record
     guard record.purpose.isReset, let account = try await loadAccount(record.account) else { return }
@@ -280,10 +283,10 @@ extension FlowEngine {
     }
   }
 
-  /// The try was right: what follows from it, not stored yet.
+  /// Applies a right attempt to the flow without storing it.
   /// - Parameters:
-  ///   - subject: whose step it was.
-  ///   - timer: of a code, to be cleared.
+  ///   - subject: the account that the step was about.
+  ///   - timer: the resend timer to clear after a code.
   ///   - judged: the provider's record that the proof was judged by.
   func passing(
     _ charged: Charged, _ step: StepRecord, _ proof: Proof, judgedBy judged: StoredRecord.Judged = .init(hash: nil),
@@ -293,7 +296,7 @@ extension FlowEngine {
   ) throws(FlowError) -> ProvedStep {
     var machine = before
     let name = step.provider
-    // Setting a PIN is not passing it. Who makes an account by a password has nothing else to have passed.
+    // Setting a PIN is not passing it. A registration with a password has no other step to pass.
     let isFactor = purpose != .set || machine.record.purpose.registersFactor
     let main = subject.held.first ?? proof.proved.first
     var passed = PassedProof(
@@ -308,20 +311,20 @@ extension FlowEngine {
       let identifiers = proof.proved.isEmpty ? [step.identifier].compactMap(\.self) : proof.proved
       machine.tells(ProvidedFacts.of(descriptor, proof, about: identifiers), of: name)
     }
-    // Attack: someone who has one factor opens the step that sets up another on the way into the account, and finishes
-    // it when the owner has set one up. Such a step was required because the account had none, so it still has to have
-    // none.
+    // Attack: someone who has one factor opens the step that sets up another one during sign-in, and finishes it when
+    // the owner has set one up. The step was required because the account had no such factor, so the account must still
+    // have none.
     let isEnrolment = before.due?.requirement == .enroll
     let basis = isEnrolment ? StoredRecord.Judged(hash: nil) : judged
     let kept: StoredRecord?
     switch proof.record {
     case .keep: kept = nil
     case .remove: kept = StoredRecord(sealed: nil, judgedBy: judged)
-    // Who only proves changes nothing but the record's form, such as a hash at today's cost.
+    // A step that only proves may change the record's form, such as a hash at today's cost, and nothing else.
     case .replace(let new) where purpose == .prove:
       kept = StoredRecord(sealed: try seal(record: new, of: name, id: id, request), judgedBy: judged, isRenewal: true)
-    // Attack: a flow of the thief's that makes a PIN waits until the owner has made one, or comes in the very moment,
-    // and takes its place.
+    // Attack: a flow of the thief's that sets a PIN waits until the owner has set one, or completes at the same moment,
+    // and replaces it.
     case .replace(let new):
       let isAddition = machine.record.purpose.needsHeldProof || isEnrolment
       kept = StoredRecord(sealed: try seal(record: new, of: name, id: id, request), judgedBy: isAddition ? basis : nil)
@@ -329,8 +332,8 @@ extension FlowEngine {
       kept = StoredRecord(sealed: try seal(record: new, of: name, id: id, request), judgedBy: basis)
     }
     machine.gathers { gathered in
-      // Attack: an account of the attacker's that the other site once gave the victim's address, and does not vouch
-      // for. Nobody has proved it here.
+      // Attack: an account of the attacker's at the other site that was once given the victim's address, which the site
+      // does not vouch for. The address is not verified here.
       gathered.claimed += proof.claimed + proof.attested
       gathered.firstName = proof.firstName ?? gathered.firstName
       gathered.lastName = proof.lastName ?? gathered.lastName
@@ -339,9 +342,9 @@ extension FlowEngine {
     if let also { machine.requireNext(also) }
     if let confirmedBy = subject.confirmedBy { machine.requireNext(confirmedBy) }
     var changes: [Change] = [
-      // Attack: whoever claims the address of another signs in there now and then, so that their wrong guesses at the
-      // other's password are never so many in a row that they turn it off. What is right for one of several claimants
-      // says nothing of the tries at the others.
+      // Attack: someone who claims another user's address signs in there now and then, so that their wrong guesses at
+      // that user's password never reach the limit that disables it. A right answer for one of several claimants
+      // therefore does not clear the attempts at the others.
       charged.settled(step.challenge == nil && (step.claimants?.count ?? 0) > 1 ? .refund : .success, request),
       .audit(event(.codeVerified, request, record: machine.record, id: id, step: step)),
     ]
@@ -349,7 +352,7 @@ extension FlowEngine {
     return ProvedStep(machine: machine, changes: changes, charged: charged)
   }
 
-  /// Goes on after a right try, and gives it back where that cannot be stored.
+  /// Continues after a right attempt, and refunds the attempt if the result cannot be stored.
   func finish(
     _ before: FlowMachine, _ changes: [Change], refunding tries: [Charged], id: FlowID, _ request: RequestContext
   ) async throws(FlowError)
@@ -359,8 +362,7 @@ extension FlowEngine {
     do {
       return try await carryOn(&machine, id: id, request, changes: changes)
     } catch {
-      // The pass was not stored, whatever the reason: the try was none. Its code is spent by a rival, or it still
-      // works.
+      // The pass was not stored, so the attempt does not count. Another request has used the code, or it still works.
       switch error {
       case .store: break
       case .refused, .policy:
@@ -377,6 +379,6 @@ extension FlowEngine {
 }
 
 extension CodeRule {
-  /// For sentences: a 6-digit code, an 8-character code.
+  /// For messages: "a 6-digit code", "an 8-character code".
   var unit: String { alphabet == .digits ? "digit" : "character" }
 }

@@ -1,17 +1,17 @@
 import MoongateSDK
 
-// The tokens that people make for their own programs.
+// Personal access tokens: tokens that users create for their own programs.
 
 extension FlowEngine {
-  /// The most tokens of one account, those that have expired and were not removed yet among them.
+  /// The maximum number of tokens of one account, including expired ones that were not removed yet.
   package static let mostPersonalTokens = 50
-  /// How long a token may live: a day to a year.
+  /// The allowed lifetime of a token: one day to 366 days.
   package static let tokenLifetimes: ClosedRange<Duration> = Duration.seconds(86_400)...Duration.seconds(366 * 86_400)
 
-  /// The gateway's time.
+  /// The gateway's current time.
   package var now: Timestamp { clock.now() }
 
-  /// The tokens of the session's account, by name.
+  /// The tokens of the session's account, sorted by name.
   package func personalTokens(client: ClientContext) async -> Result<[AccessToken], Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       guard let own = request.client.session, own.isLive(at: request.now) else {
@@ -22,15 +22,15 @@ extension FlowEngine {
     }
   }
 
-  /// Whether the session may make a token now, which needs a recent proof of something that the account holds.
+  /// Whether the session may create a token now, which needs a recent proof of something that the account holds.
   package func mayMakeToken(client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in _ = try tokenOwner(request) }
   }
 
-  /// Makes a token for the session's account.
+  /// Creates a token for the session's account.
   /// - Parameter lifetime: within `tokenLifetimes`.
-  /// - Returns: with the secret, which nobody can read again; 403 `denied` where no route takes such tokens; 422
-  ///   `invalid_input` with the field.
+  /// - Returns: the token with its secret, which cannot be read again; 403 `denied` if no route accepts such tokens;
+  ///   422 `invalid_input` with the field.
   package func makeToken(
     named text: String, for lifetime: Duration, client: ClientContext
   ) async -> Result<MadeAccessToken, Refusal> {
@@ -62,8 +62,8 @@ extension FlowEngine {
     }
   }
 
-  /// Ends a token of the session's account. Asks for no proof: who has lost a token wants it gone.
-  /// - Returns: 404 where the account has no such token; whether somebody else has is not told.
+  /// Revokes a token of the session's account. Needs no recent proof, so that a lost token can be revoked at once.
+  /// - Returns: 404 if the account has no such token, even if another account has it.
   package func revokeToken(_ id: String, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: nil) { request throws(FlowError) in
       guard let own = request.client.session, own.isLive(at: request.now) else {
@@ -79,9 +79,9 @@ extension FlowEngine {
     }
   }
 
-  /// The account that may make a token.
+  /// The account that may create a token.
   ///
-  /// Attack: a stolen session makes a token, and with it stays for a year.
+  /// Attack: a stolen session creates a token and keeps access for a year.
   private func tokenOwner(_ request: RequestContext) throws(FlowError) -> Account {
     guard request.client.session?.isLive(at: request.now) ?? false else { throw request.refusal(.unauthenticated) }
     guard request.generation.takesPersonalTokens else {
@@ -92,9 +92,9 @@ extension FlowEngine {
 }
 
 extension PolicyGeneration {
-  /// The routes that take the tokens of people.
+  /// The routes that accept personal access tokens.
   package var personalTokenRoutes: [Route] { routes.routes.filter { $0.tokens?.takesPersonal ?? false } }
 
-  /// Whether any route takes the tokens of people.
+  /// Whether any route accepts personal access tokens.
   package var takesPersonalTokens: Bool { routes.routes.contains { $0.tokens?.takesPersonal ?? false } }
 }

@@ -1,13 +1,14 @@
 import MoongateSDK
 
-// What a client may see.
+// Builds the views that clients see.
 
 extension FlowEngine {
-  /// The flow for its client. Never a token, never a code.
+  /// The view of a flow for its client. It never contains a code, and a token only in the response that created the
+  /// session.
   func view(of record: FlowRecord, id: FlowID, _ request: RequestContext) async throws(FlowError) -> FlowView {
     let isOfBrowser = record.browser != nil && record.browser == request.client.browser
-    // Attack: who created an app's flow asks for it while somebody else goes on with it in a browser, and reads whom
-    // the code went to.
+    // Attack: the creator of an app's flow asks for it while someone else continues it in a browser, and reads who the
+    // code was sent to.
     if record.app != nil, record.browser != nil, !isOfBrowser, record.status != .complete || record.appCode != nil {
       return FlowView(
         id: id, flow: record.name, purpose: record.purpose, status: record.status, expiresAt: record.expiresAt,
@@ -16,8 +17,8 @@ extension FlowEngine {
         session: nil, next: nil, isOfBrowser: false)
     }
     let due = record.status == .pending ? record.due : nil
-    // Attack: who began an app's flow and sent its link to a victim asks for it afterwards. Until the app has redeemed
-    // its code at its own address, nothing is told of who completed it, and never the code.
+    // Attack: the creator of an app's flow sends its link to a victim and asks for it afterwards. Until the app has
+    // redeemed its code at its own address, the view does not show who completed the flow, and it never shows the code.
     let isTold = record.status == .complete && record.appCode == nil
     let account = isTold ? try await loadAccount(record.account) : nil
     var view = FlowView(
@@ -34,13 +35,13 @@ extension FlowEngine {
     return view
   }
 
-  /// What may be begun. Of several, those that lead somewhere for the person, once it is proved who that is: before, it
-  /// would tell a stranger what they have.
+  /// The providers with which the next step may begin. Once the user is authenticated, providers that the account
+  /// cannot pass are left out. Before that, this would reveal which factors the account has.
   private func choices(_ due: StepRule?, of record: FlowRecord, _ request: RequestContext) async throws(FlowError)
     -> [ProviderName]
   {
     let configured = due.map { beginnable($0, request) } ?? []
-    // What accounts.lua requires was chosen by what the account has.
+    // The choices of a step that accounts.lua requires already depend on the account.
     guard configured.count > 1, due?.requirement == nil, let account = try await loadAccount(record.account) else {
       return configured
     }
@@ -92,7 +93,7 @@ extension FlowEngine {
     view.lockedUntil = verify.compactMap { $1.isLocked(at: request.now) ? $1.lockedUntil : nil }.max()
     guard let challenge = step.challenge else { return view }
     view.resendsLeft = send.map { $1.isLocked(at: request.now) || $1.isDisabled ? 0 : max(0, $0.max - $1.used) }.min()
-    // Once the code has expired a resend is open at once, unless a limit is full.
+    // Once the code has expired, a resend is allowed at once, unless a limit is reached.
     let open = send.compactMap { limit, state -> Timestamp? in
       if state.isLocked(at: request.now) { return state.lockedUntil }
       guard state.used >= limit.max, let window = limit.window, let oldest = state.oldest else { return nil }
@@ -104,19 +105,20 @@ extension FlowEngine {
 }
 
 extension FlowRecord {
-  /// Whether the step at hand sends its code to what only the account's owner may know in full.
+  /// Whether the current step sends its code to an identifier that only the account's owner may see in full.
   ///
-  /// Attack: whoever has somebody's password reads their phone number off the step that accounts.lua requires next.
+  /// Attack: someone who has the victim's password reads the victim's phone number from the step that accounts.lua
+  /// requires next.
   fileprivate var hidesRecipient: Bool { startedIn == nil && due?.requirement == .prove }
 }
 
 extension Identifier {
-  /// What its owner recognises it by; nil for an identity at another site of which nothing but issuer and subject is
-  /// known.
+  /// The form in which its owner recognises the identifier; nil for a federated identity that has only an issuer and a
+  /// subject.
   package var shown: String? { kind == .federated && value.hasSuffix(display) ? nil : display }
 
-  /// Enough for its owner to recognise, too little for anybody else to use: the last two digits of a number; an address
-  /// without its name. nil where its owner would not recognise it.
+  /// A masked form that its owner recognises and others cannot use: the last two digits of a phone number, or the first
+  /// letter and the domain of an email address. nil if the owner would not recognise it.
   package var hint: String? {
     guard let display = shown else { return nil }
     guard let at = display.firstIndex(of: "@") else {

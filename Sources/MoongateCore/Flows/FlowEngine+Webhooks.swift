@@ -1,24 +1,24 @@
 import Logging
 import MoongateSDK
 
-// Requests of vendors' servers to a provider. They know no flow, no account and no session: all that comes of one is
-// what its provider keeps for itself.
+// Passes requests of vendors' servers to providers. A webhook has no flow, account or session. Its only effect is what
+// the provider stores for itself.
 
 extension FlowEngine {
-  /// The longest text that a vendor is answered, in bytes.
+  /// The maximum length of a response text to a vendor, in bytes.
   private static let longestWebhookText = 4_096
 
-  /// Whether the provider is configured and takes webhooks.
+  /// Whether the provider is configured and accepts webhooks.
   package func receivesWebhooks(_ name: ProviderName, in generation: any PolicyGeneration) -> Bool {
     let registry = generation.registry ?? providers
     return generation.policies[name] != nil && registry.descriptor(name)?.receivesWebhooks ?? false
       && registry[name] is any WebhookReceiver
   }
 
-  /// Hands a request to its provider. A fault of the provider is 503, so that the vendor tries again.
+  /// Passes a request to its provider. If the provider fails, the answer is 503 so that the vendor retries.
   ///
-  /// Attack: whoever likes can send a request here. The provider verifies it; until then it can do no more than any
-  /// other client can.
+  /// Attack: anyone can send a request here. The provider must verify it. Until then the request can do no more than
+  /// any other client's.
   package func receive(_ webhook: WebhookRequest, for name: ProviderName, client: ClientContext) async -> Result<
     WebhookAnswer, Refusal
   > {
@@ -29,7 +29,7 @@ extension FlowEngine {
       else {
         throw request.refusal(.notFound)
       }
-      // What a vendor tells of people is none of a log's business.
+      // What a vendor sends about users must not appear in the log.
       let sent = ProviderInput(
         fields: ["body": .text(String(decoding: webhook.body, as: UTF8.self))], defaultRegion: "")
       let redaction = redaction(of: name, sent, [], request)
@@ -55,7 +55,7 @@ extension FlowEngine {
   }
 }
 
-/// What a provider answered a vendor is no answer.
+/// A provider's answer to a vendor was invalid.
 private struct WebhookFault: Error, CustomStringConvertible {
   let reason: String
   var description: String { reason }

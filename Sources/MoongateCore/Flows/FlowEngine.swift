@@ -1,10 +1,9 @@
-// The verbs of a flow, and what they share. Begin, Submit, Completion and View are in files of their own.
+// The operations of flows and what they share. Begin, Submit, Completion and View have files of their own.
 import Logging
 import MoongateSDK
 
-/// Runs flows: the one door to signing in. `serve`, tests and the simulator all go through it; only clock, randomness
-/// and store differ. What follows from what is `FlowMachine`'s to say; the engine looks up, charges, compares and
-/// stores.
+/// Runs flows. All sign-ins go through this engine: `serve`, tests and the simulator differ only in clock, randomness
+/// and store. `FlowMachine` decides the transitions; the engine loads, charges, compares and stores.
 package struct FlowEngine: Sendable {
   let store: any Store
   let generations: ActiveGeneration
@@ -21,23 +20,23 @@ package struct FlowEngine: Sendable {
   let shadow: PolicyShadow?
   let pending: PendingFlows
   let deliveries = BackgroundDeliveries()
-  /// What calls of providers have come to, for `/metrics`.
+  /// The counts and durations of provider calls, for `/metrics`.
   package let providerMetrics = ProviderMetrics()
   package let sendMetrics = SendMetrics()
-  /// Those that messages can be in.
+  /// The languages that messages are available in.
   let languages: any MessageLanguages
-  /// Those who wait for tries before theirs to be settled.
+  /// Limits the attempts that wait for earlier attempts to be settled.
   let waiting = ConcurrencyLimit(1_000)
-  /// Those whose account is being exported.
+  /// Limits the account exports that run at the same time.
   let exports = ConcurrencyLimit(2)
 
   /// - Parameters:
-  ///   - web: how providers reach other sites; nobody by default.
-  ///   - hashing: where providers hash secrets; a gateway without such providers needs no places.
-  ///   - policyFaults: where errors of policies go; nil: into the log by themselves.
-  ///   - shadow: what looks on where an operator lets a candidate do so.
-  ///   - languages: those that messages can be in.
-  ///   - sharesFlows: whether what one gateway creates another may begin: flows are then stored from their creation on,
+  ///   - web: the HTTP client for providers. By default, requests fail.
+  ///   - hashing: the hashing permits. Only needed with providers that hash secrets.
+  ///   - policyFaults: where policy errors are reported; nil for a separate log.
+  ///   - shadow: evaluates a candidate configuration on live requests, if an operator has enabled it.
+  ///   - languages: the languages that messages are available in.
+  ///   - sharesFlows: whether another gateway may begin a flow that this one creates. Flows are then stored on creation
   ///     and not kept in memory.
   package init(
     store: any Store, generations: ActiveGeneration, providers: ProviderRegistry, delivery: any DeliveryService,
@@ -63,13 +62,12 @@ package struct FlowEngine: Sendable {
     self.languages = languages
   }
 
-  /// Begins a flow.
+  /// Creates a flow.
   /// - Parameters:
-  ///   - returnTo: judged already (`RedirectTargets`); nil where it was refused or not given.
-  ///   - browser: the hash of the browser's cookie, where the request carried an `Origin`: the flow is that browser's
-  ///     alone.
-  ///   - app: the app that takes over what a sign-in ends in; the browser that completes it gets no session of its own
-  ///     then.
+  ///   - returnTo: the target, already validated (`RedirectTargets`); nil if it was refused or not given.
+  ///   - browser: the hash of the browser's cookie if the request had an `Origin`. The flow then belongs to that
+  ///     browser only.
+  ///   - app: the app that receives the result of a sign-in. The browser that completes the flow then gets no session.
   package func create(
     _ name: String, returnTo: String?, browser: TokenHash?, app: AppReturn? = nil, client: ClientContext
   ) async -> Result<FlowView, Refusal> {
@@ -79,14 +77,14 @@ package struct FlowEngine: Sendable {
       let isKept = pending.put(
         machine.record, from: client.address.countingKey, at: request.now,
         within: request.generation.gateway.connectionLimits.flows)
-      // Any gateway of the store may begin it.
+      // Any gateway that uses the store may begin this flow.
       guard isKept else { return try await store(machine, [], id: id, request) }
       return try await view(of: machine.record, id: id, request)
     }
   }
 
-  /// What a flow would offer first to who asks. Nothing is begun: for pages that lead on to the step that it is about.
-  /// - Parameter forChange: only what authorises a change of the account (`demandHeldProof`).
+  /// The providers that a flow would offer first. Nothing is created. Used by pages that link directly to a step.
+  /// - Parameter forChange: only return providers that can authorise a change to the account (`demandHeldProof`).
   package func offers(_ name: String, forChange: Bool = false, client: ClientContext) async -> Result<
     [ProviderName], Refusal
   > {
@@ -102,8 +100,8 @@ package struct FlowEngine: Sendable {
     }
   }
 
-  /// The end of the lock that keeps the account of the client's session from proving a factor in a flow; nil without a
-  /// lock. Nothing is stored.
+  /// When the lock ends that prevents the session's account from proving a factor in a flow; nil without a lock.
+  /// Nothing is stored.
   package func lock(of provider: ProviderName, in name: String, client: ClientContext) async -> Result<
     Timestamp?, Refusal
   > {
@@ -115,7 +113,7 @@ package struct FlowEngine: Sendable {
     }
   }
 
-  /// A flow as it begins, kept nowhere yet.
+  /// A new flow that is not stored yet.
   private func draft(
     _ name: String, id: FlowID, returnTo: String?, browser: TokenHash?, app: AppReturn?, _ request: RequestContext
   ) async throws(FlowError) -> FlowMachine {
@@ -144,7 +142,7 @@ package struct FlowEngine: Sendable {
     record.origin = Base64URL.encode(keys.counterKey([Array("flow".utf8), client.address.countingKey]).prefix(12))
     var machine = FlowMachine(record)
     try demandChangeProof(record, request)
-    // A flow in which nothing applies proves nothing.
+    // A flow without any applicable step would prove nothing.
     guard case .offer(let offered) = try await advance(&machine, request) else { throw request.refusal(.denied) }
     if offered.allSatisfy({ record.stepPurpose(of: $0) == .set }) {
       try await demandProof(before: .set, machine.record, request)
@@ -153,7 +151,7 @@ package struct FlowEngine: Sendable {
     return machine
   }
 
-  /// The flow as it stands.
+  /// The current state of a flow.
   package func view(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { request throws(FlowError) in
       let machine = try await load(id, request, completeToo: true, as: .look)
@@ -161,7 +159,7 @@ package struct FlowEngine: Sendable {
     }
   }
 
-  /// Leaves out the step, where it may be.
+  /// Skips the current step, if it is optional.
   package func skip(_ id: FlowID, client: ClientContext) async -> Result<FlowView, Refusal> {
     await answer(client, flow: id) { request throws(FlowError) in
       var machine = try await load(id, request)
@@ -171,7 +169,7 @@ package struct FlowEngine: Sendable {
     }
   }
 
-  /// Ends the flow.
+  /// Cancels the flow.
   package func delete(_ id: FlowID, client: ClientContext) async -> Result<Void, Refusal> {
     await answer(client, flow: id) { request throws(FlowError) in
       _ = try await load(id, request, as: .look)
@@ -184,14 +182,14 @@ package struct FlowEngine: Sendable {
 }
 
 extension FlowEngine {
-  /// Waits until no delivery is under way behind an answer: for those who read the messages, as a virtual gateway does.
+  /// Waits until all deliveries behind responses have finished. For readers of the messages, such as a virtual gateway.
   package func deliveriesEnd() async { await deliveries.end() }
 }
 
-// MARK: - What the verbs share
+// MARK: - Shared by the operations
 
 extension FlowEngine {
-  /// Runs a verb and turns whatever stops it into a refusal with its decision in the audit trail.
+  /// Runs an operation. If it fails, returns a refusal and writes the decision to the audit trail.
   func answer<Answer: Sendable>(
     _ client: ClientContext, flow: FlowID?, call: String = #function,
     _ body: (RequestContext) async throws(FlowError) -> Answer
@@ -243,12 +241,12 @@ extension FlowEngine {
     }
   }
 
-  /// Asks the store.
+  /// Runs a store operation and converts its error.
   func asking<Answer>(_ body: () async throws(StoreFault) -> Answer) async throws(FlowError) -> Answer {
     do { return try await body() } catch { throw .store(error) }
   }
 
-  /// The flow, if it takes verbs and is this client's.
+  /// Loads a flow if this client may use it and it is open.
   func load(_ id: FlowID, _ request: RequestContext, completeToo: Bool = false, as use: FlowUse = .drive)
     async throws(FlowError) -> FlowMachine
   {
@@ -269,21 +267,21 @@ extension FlowEngine {
     }
   }
 
-  /// Moves on to the next step that applies.
+  /// Advances to the next step that applies.
   func advance(_ machine: inout FlowMachine, _ request: RequestContext) async throws(FlowError) -> FlowMachine.Action {
     while true {
       switch machine.next {
       case .offer, .chooseAccount: return machine.next
       case .complete: guard try await requireNext(&machine, request) else { return .complete }
       case .askWhether(let function):
-        // A function that the active generation does not have any more cannot excuse anyone: the step applies.
+        // If the active generation no longer has the function, the step applies.
         let isKnown = request.generation.flows[machine.record.name]?.steps.contains { $0.when == function } ?? false
         machine.stepApplies(isKnown ? try await condition(function, machine.record, request) : true)
       }
     }
   }
 
-  /// A line of the audit trail about this flow.
+  /// An audit event about this flow.
   func event(
     _ kind: AuditEvent.Kind, _ request: RequestContext, record: FlowRecord, id: FlowID, step: StepRecord? = nil
   ) -> AuditEvent {

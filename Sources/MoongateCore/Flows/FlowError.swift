@@ -1,31 +1,31 @@
 import MoongateSDK
 
-/// Why a verb of the engine stopped. Refusals and faults are told apart to the end: a wrong code is never mistaken for
-/// a store that is down.
+/// Why an operation of the engine failed. Refusals and faults stay separate, so that a wrong code is never mistaken for
+/// a failed store.
 enum FlowError: Error {
-  /// The answer is no.
+  /// The request was refused.
   case refused(Refusal)
-  /// The store could not do its work.
+  /// The store failed.
   case store(StoreFault)
-  /// A policy could not be run to its end.
+  /// A policy function failed.
   case policy(PolicyFault)
 }
 
-/// One request as it goes through the engine: who asks, when, and under which generation it is judged to its end.
+/// The context of one request: the client, the time, and the policy generation that applies until the request ends.
 struct RequestContext: Sendable {
   let client: ClientContext
   let now: Timestamp
   let generation: any PolicyGeneration
-  /// What the client's device carries, where that is ours.
+  /// The client's device token, if it is valid.
   var device: DeviceToken?
-  /// The language of the messages that the request sends; nil: the one that it asks for.
+  /// The language of messages that the request sends; nil for the request's preferred language.
   var messageLanguage: (any MessageLanguage)?
-  /// What its decision is made from.
+  /// The trace of the decision.
   let notes = DecisionTrace()
-  /// What policies are asked for it; nil where no shadow looks on.
+  /// Records the questions to policies; nil if no shadow is active.
   var watch: RequestWatch?
 
-  /// The same, sending its messages in a language.
+  /// A copy that sends its messages in the given language.
   func speaking(_ language: any MessageLanguage) -> Self {
     var request = self
     request.messageLanguage = language
@@ -44,8 +44,8 @@ struct RequestContext: Sendable {
         resendAt: resendAt))
   }
 
-  /// A refusal of input that cannot be read. What its provider says of it is kept to a sentence and the name of a
-  /// field: both are told, and the name is kept in the audit trail.
+  /// A refusal of malformed input. A provider's text is only used if it is a short sentence, and its field name only if
+  /// it is a valid name: the client sees both, and the audit trail keeps the name.
   func refusal(_ problem: InputProblem) -> FlowError {
     let isSentence =
       !problem.detail.isEmpty && problem.detail.utf8.count <= 300
@@ -55,7 +55,8 @@ struct RequestContext: Sendable {
       field: ProviderName(rawValue: problem.field)?.rawValue)
   }
 
-  /// What a provider refuses with. What it is that is set already, only the provider can say.
+  /// A refusal with a provider's outcome. Only the provider can say what is set already, so its sentence is used for
+  /// that.
   func refusal(_ outcome: Outcome) -> FlowError {
     let code = RefusalCode(outcome)
     return refusal(code, detail: code == .alreadySet ? outcome.sentence : nil)
@@ -75,7 +76,7 @@ extension RefusalCode {
       }
   }
 
-  /// A known reason is the code of ours; any other is the provider's own.
+  /// A known reason maps to our code; any other reason is the provider's own code.
   init(_ outcome: Outcome) {
     let known = RefusalReason.known.contains(outcome.reason) ? RefusalCode(reserved: outcome.reason.rawValue) : nil
     self = known ?? .provider(outcome)

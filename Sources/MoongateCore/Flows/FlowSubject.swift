@@ -1,16 +1,17 @@
 import MoongateSDK
 
-/// What may be noted beside an event of a page: which flow, and a keyed hash of who it is for. Never the number itself.
+/// The data that may be recorded with a page's event: the flow, and a keyed hash of the identifier. Never the
+/// identifier itself.
 package struct FlowSubject: Sendable, Equatable {
   package let flow: String
   package let provider: ProviderName?
   package let account: String?
-  /// `KeyRing.logHash`.
+  /// The identifier's keyed hash (`KeyRing.logHash`).
   package let identifier: String?
 }
 
 extension FlowEngine {
-  /// Whom a flow is about, where it is this client's; nil for any other, and where the store does not answer.
+  /// The subject of a flow of this client; nil for another client's flow or if the store fails.
   package func about(_ id: FlowID, client: ClientContext) async -> FlowSubject? {
     var found = pending.find(id.hash)
     if found == nil { found = try? await store.flow(id.hash) }

@@ -1,36 +1,36 @@
 import MoongateSDK
 
-/// What a client may see of a flow (http.md, "Flows").
+/// The view of a flow that a client receives.
 package struct FlowView: Sendable {
   package var id: FlowID
   package var flow: String
-  /// For pages; no answer of the API has it.
+  /// For pages. Not in API responses.
   package var purpose: FlowPurpose
   package var status: FlowRecord.Status
   package var expiresAt: Timestamp
-  /// What may be begun; empty while a step is open or nothing is left.
+  /// The providers with which the next step may begin. Empty while a step is open or if none is left.
   package var choices: [ProviderName]
   package var step: StepView?
   package var passed: [PassedStep]
   package var account: AccountView?
   package var session: SessionView?
   package var next: String?
-  /// Where the person was going, for pages; no answer of the API has it.
+  /// Where the user was going. For pages; not in API responses.
   package var returnTo: String?
-  /// Whether the step that is due sets up a factor that `accounts.lua` requires, for pages.
+  /// Whether the current step sets up a factor that `accounts.lua` requires. For pages.
   package var isEnrolling = false
-  /// What this device is to carry from now on (`DeviceToken`); there once, in the answer that made the session.
+  /// The device token that this device stores from now on (`DeviceToken`). Only in the response that created the
+  /// session.
   package var deviceToken: SecretText?
-  /// Whether the flow is bound to the browser that asks, which is then signed in by cookies.
+  /// Whether the flow is bound to the browser that made the request. The sign-in then sets cookies.
   package var isOfBrowser: Bool
-  /// Whether a step has passed, also one that is no factor. For pages; no answer of the API has it.
+  /// Whether a step has passed, including one that is not a factor. For pages; not in API responses.
   package var isUnderWay = false
-  /// Whether an app takes over what the flow ends in. For pages; no answer of the API has it.
+  /// Whether an app receives the result of the flow. For pages; not in API responses.
   package var isForApp = false
-  /// The first name that was typed in the flow, for pages of the browser that the flow belongs to. No answer of the API
-  /// has it.
+  /// The first name that was entered in the flow, for pages of the flow's browser. Not in API responses.
   package var firstName: String?
-  /// The last name that was typed in the flow, for pages like `firstName`.
+  /// The last name that was entered in the flow, as `firstName`.
   package var lastName: String?
 
   package init(
@@ -53,16 +53,15 @@ package struct FlowView: Sendable {
     self.isOfBrowser = isOfBrowser
   }
 
-  /// The provider whose turn it is: of the open step, or the only one that may be begun. nil where the person chooses
-  /// or nothing is left.
+  /// The current provider: that of the open step, or the only choice. nil if the user has to choose or no step is left.
   package var due: ProviderName? { step?.provider ?? (choices.count == 1 ? choices[0] : nil) }
 }
 
-/// The step at work.
+/// The current step.
 package struct StepView: Sendable, Equatable {
   package var provider: ProviderName
   package var fields: [InputField]
-  /// Where the code went, for the person to read.
+  /// Where the code was sent, formatted for display.
   package var sentTo: String?
   package var expiresAt: Timestamp?
   package var resendAt: Timestamp?
@@ -72,15 +71,15 @@ package struct StepView: Sendable, Equatable {
   package var redirectTo: String?
   /// In a `fallback`: the other providers that can send a code to the same identifier.
   package var fallbacks: [ProviderName] = []
-  /// There while a lock stands.
+  /// When the lock ends; nil without a lock.
   package var lockedUntil: Timestamp?
-  /// For the person to see beside the fields.
+  /// What the page displays beside the fields.
   package var shown: [Shown] = []
-  /// How long until the step may be polled; nil where it does not wait.
+  /// How long until the step may be polled; nil if it does not wait.
   package var retryAfter: Duration?
-  /// The other choices of the flow, where the step waits. For pages; no answer of the API has it.
+  /// The flow's other choices while the step waits. For pages; not in API responses.
   package var alternatives: [ProviderName] = []
-  /// The accounts of which the person has to choose one, as the field `account`.
+  /// The accounts from which the user must choose one, with the field `account`.
   package var accounts: [AccountOption] = []
 
   package init(
@@ -104,7 +103,7 @@ package struct StepView: Sendable, Equatable {
 /// An account as its owner sees it.
 package struct AccountView: Sendable, Equatable {
   package var id: String
-  /// E.164.
+  /// In E.164 format.
   package var phone: String?
   package var email: String?
   package var firstName: String?
@@ -130,7 +129,7 @@ package struct AccountView: Sendable, Equatable {
   }
 }
 
-/// A session as its owner sees it. The token is there once: in the answer that made it.
+/// A session as its owner sees it. The token is only in the response that created it.
 package struct SessionView: Sendable {
   package var id: String
   package var token: SecretText?

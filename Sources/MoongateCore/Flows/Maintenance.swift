@@ -2,23 +2,24 @@ import Logging
 import MoongateSDK
 import Synchronization
 
-/// Runs the maintenance of providers: each on one gateway of the installation at a time, by a lease in the store.
+/// Runs the maintenance of providers. A lease in the store ensures that only one gateway of an installation runs a
+/// provider's maintenance at a time.
 ///
-/// A run is cancelled at its time limit. Its lease lasts a little longer: a gateway that dies is replaced when it ends.
-/// A run that goes on even so can store nothing under a lease that another gateway has, and this gateway begins no
-/// second one beside it.
+/// A run is cancelled at its time limit. Its lease lasts a little longer, so that another gateway can take over when a
+/// gateway dies. A run that continues in spite of that cannot write under a lease that another gateway holds, and this
+/// gateway does not start a second run beside it.
 package final class Maintenance: Sendable {
-  /// The longest run.
+  /// The time limit of a run.
   package static let limit: Duration = .seconds(60)
-  /// What a run has to end in after it was cancelled, before another gateway may begin one.
+  /// How long a cancelled run has to end before another gateway may start one.
   static let grace: Duration = .seconds(30)
-  /// How long it waits where the store does not answer.
+  /// The delay before a retry if the store fails.
   private static let pause: Duration = .seconds(30)
 
   private struct State {
-    /// When a provider is asked for next, as far as this gateway knows.
+    /// When each provider's next run is due, as far as this gateway knows.
     var next: [ProviderName: Timestamp] = [:]
-    /// Those that run here, or have not ended after they were cancelled.
+    /// The runs on this gateway, including cancelled ones that have not ended.
     var running: Set<ProviderName> = []
   }
 
@@ -29,8 +30,8 @@ package final class Maintenance: Sendable {
   private let state = Mutex(State())
 
   /// - Parameters:
-  ///   - holder: names this gateway.
-  ///   - jitter: in 0..<1, so that providers with the same interval do not all run at one moment.
+  ///   - holder: the name of this gateway.
+  ///   - jitter: a random number in 0..<1, so that providers with the same interval do not all run at once.
   ///   - sleep: waits for the time limit of a run, or until it is cancelled.
   package init(
     _ engine: FlowEngine, holder: String, jitter: @escaping @Sendable () -> Double,
@@ -42,7 +43,7 @@ package final class Maintenance: Sendable {
     self.sleep = sleep
   }
 
-  /// Runs what is due here and now, and returns when all of it has ended or was cancelled.
+  /// Runs all maintenance that is due, and returns when every run has ended or was cancelled.
   package func step() async {
     let generation = engine.generations.current
     let now = engine.clock.now()
@@ -79,10 +80,10 @@ package final class Maintenance: Sendable {
     }
     let hasEnded = await maintain(provider, under: lease, generation)
     let end = engine.clock.now()
-    // A tenth earlier or later.
+    // Vary the interval by up to a tenth.
     let due = end + interval * (0.9 + 0.2 * jitter())
     do {
-      // Of one that has not ended the lease stays until its own end.
+      // If the run has not ended, its lease stays until it expires.
       if hasEnded { try await engine.store.releaseLease(lease, dueAt: due, at: end) }
     } catch {
       engine.logger.warning(
@@ -98,7 +99,7 @@ package final class Maintenance: Sendable {
     }
   }
 
-  /// - Returns: false where it has not ended after it was cancelled.
+  /// - Returns: false if the run was cancelled and has not ended.
   private func maintain(_ provider: any Provider, under lease: Lease, _ generation: any PolicyGeneration) async -> Bool
   {
     let name = provider.descriptor.name
@@ -130,7 +131,7 @@ package final class Maintenance: Sendable {
       let redaction = engine.redaction(of: name, nil, [], engine.maintenanceRequest(generation))
       engine.logger.error(
         "the maintenance of a provider failed", metadata: ["provider": "\(name)", "fault": "\(redaction(fault))"])
-    // The gateway ends. Its lease does too, and another gateway goes on.
+    // The gateway is shutting down. Its lease expires and another gateway continues.
     case .stopped:
       work.cancel()
       return false
@@ -140,7 +141,7 @@ package final class Maintenance: Sendable {
       engine.logger.error(
         "the maintenance of a provider did not end in time and is cancelled",
         metadata: ["provider": "\(name)", "limit": "\(Self.limit)"])
-      // Whoever ignores that is left behind: nothing else of this provider's runs here until it has ended.
+      // A run that ignores cancellation blocks further runs of this provider here until it has ended.
       Task { [self, clock = engine.clock] in
         await work.value
         ended(name, next: clock.now())
@@ -151,7 +152,7 @@ package final class Maintenance: Sendable {
   }
 }
 
-/// How a run of maintenance has ended: whichever of its end and its time limit comes first.
+/// The outcome of a maintenance run: its own end or its time limit, whichever comes first.
 private final class MaintenanceRun: Sendable {
   enum Outcome: Sendable {
     case done
@@ -190,14 +191,14 @@ private final class MaintenanceRun: Sendable {
 }
 
 extension FlowEngine {
-  /// A visit that nobody pays.
+  /// A request context without a client, for maintenance.
   func maintenanceRequest(_ generation: any PolicyGeneration) -> RequestContext {
     let client = ClientContext(
       decision: DecisionID(from: random), address: .unspecified, userAgent: nil, browser: nil, session: nil)
     return RequestContext(client: client, now: clock.now(), generation: generation)
   }
 
-  /// What a provider is granted for its maintenance.
+  /// The tools that a provider receives for its maintenance.
   func maintenanceTools(for provider: any Provider, under lease: Lease, _ generation: any PolicyGeneration) -> StepTools
   {
     let name = provider.descriptor.name

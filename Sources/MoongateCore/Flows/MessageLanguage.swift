@@ -1,39 +1,39 @@
 import MoongateSDK
 
-/// The languages that messages can be in: those of the hosted pages.
+/// The languages that messages are available in: those of the hosted pages.
 package protocol MessageLanguages: Sendable {
-  /// The first of the wanted languages that is offered, else the first one that is.
+  /// The first preferred language that is available, otherwise the first available one.
   /// - Parameters:
-  ///   - wanted: tags (BCP 47), the most wanted first.
-  ///   - providers: what the providers say, with their translations.
+  ///   - wanted: BCP 47 tags, most preferred first.
+  ///   - providers: the providers' texts with their translations.
   func language(_ wanted: [String], of generation: any PolicyGeneration, providers: [StepWords]) -> any MessageLanguage
 }
 
-/// One language of messages.
+/// A language of messages.
 package protocol MessageLanguage: Sendable {
-  /// BCP 47.
+  /// The BCP 47 tag.
   var tag: String { get }
   var isRightToLeft: Bool { get }
-  /// An English text of ours, an operator's or a provider's in this language, its {braces} still in it; the text itself
-  /// where no translation is known.
+  /// The translation of an English text of ours, an operator's or a provider's, with its {placeholders}. Returns the
+  /// text itself if no translation exists.
   func translated(_ english: String) -> String
-  /// A time for a person: "15 minutes".
+  /// A duration for display, such as "15 minutes".
   func spoken(_ duration: Duration) -> String
-  /// What a device is called, such as "Chrome on Android"; nil where nothing is known of it. No text of the request's
-  /// own is in it.
+  /// The display name of a device, such as "Chrome on Android"; nil if the device is unknown. The name never contains
+  /// text from the request.
   func device(userAgent: String?) -> String?
 }
 
 extension MessageLanguage {
-  /// The text with its braces filled in.
+  /// The translated text with its placeholders filled in.
   func text(_ english: String, _ values: KeyValuePairs<String, String>) -> String {
-    // Attack: a service or name that is called {code}. Each brace is filled once, from left to right.
+    // Attack: a service or name that is called {code}. Each placeholder is filled once, from left to right.
     var rest = translated(english)[...]
     var said = ""
     while let match = rest.firstMatch(of: /\{(\w+)\}/) {
       said += rest[..<match.range.lowerBound]
       let value = values.first { $0.key == match.1 }?.value
-      // A code is copied and filled in by phones: nothing invisible stands beside it.
+      // Phones copy and fill in the code, so no invisible character may stand beside it.
       said +=
         isRightToLeft && match.1 != "code" ? value?.isolatedForRightToLeft ?? String(match.0) : value ?? String(match.0)
       rest = rest[match.range.upperBound...]
@@ -43,14 +43,14 @@ extension MessageLanguage {
 }
 
 extension String {
-  /// The text as a part of a text that runs from right to left: a phone number, a time or a name of several words keeps
+  /// The text, isolated for use in right-to-left text, so that a phone number, a time or a name of several words keeps
   /// its own order (Unicode Standard Annex #9, "First Strong Isolate").
   package var isolatedForRightToLeft: String {
     contains { !$0.isLetter && !$0.isNumber } ? "\u{2068}\(self)\u{2069}" : self
   }
 }
 
-/// Where there are no pages: everything in English.
+/// Messages in English only, for engines without pages.
 package struct EnglishMessages: MessageLanguages {
   private struct English: MessageLanguage {
     let tag = "en"
@@ -67,7 +67,7 @@ package struct EnglishMessages: MessageLanguages {
   { English() }
 }
 
-/// Sends what is in one language.
+/// Sends messages in one language and style.
 private struct MessengerInLanguage: Messenger {
   let base: any Messenger
   let style: MessageStyle
@@ -76,12 +76,11 @@ private struct MessengerInLanguage: Messenger {
 }
 
 extension FlowEngine {
-  /// The language of messages to an account: the one in which its person signed in last on a device that they had used
-  /// before.
+  /// The language of messages to an account: the language of the last sign-in on a device that was used before.
   ///
-  /// Attack: somebody who knows a password signs in with `Accept-Language: ta`, and the owner cannot read the notice of
-  /// it. A request decides only where the account has no language yet, or where it comes from a device that has passed
-  /// for the account.
+  /// Attack: someone who knows a password signs in with `Accept-Language: ta`, and the owner cannot read the notice of
+  /// it. A request's language counts only if the account has no language yet, or if the request comes from a device
+  /// that the account has used.
   func language(for account: Account?, _ request: RequestContext) -> any MessageLanguage {
     guard let account, let kept = account.language, !keys.knows(request.device, account.id, by: nil) else {
       return language(request.client.languages, request)
@@ -89,7 +88,7 @@ extension FlowEngine {
     return language([kept], request)
   }
 
-  /// The language of messages that tell the owner of something that somebody has done.
+  /// The language of notices to the account's owner.
   func noticeLanguage(of account: Account, _ request: RequestContext) -> any MessageLanguage {
     language(account.language.map { [$0] } ?? [], request)
   }
@@ -100,14 +99,14 @@ extension FlowEngine {
       providers: registry(request).all.compactMap { registry(request).descriptor($0.descriptor.name)?.words })
   }
 
-  /// The language that an account has after a sign-in; nil where it keeps the one that it has.
+  /// The language to store for an account after a sign-in; nil to keep the current one.
   func languageToKeep(for account: Account, isNew: Bool, isNewDevice: Bool, _ request: RequestContext) -> String? {
     guard isNew || account.language == nil || !isNewDevice, !request.client.languages.isEmpty else { return nil }
     let tag = language(request.client.languages, request).tag
     return tag == account.language ? nil : tag
   }
 
-  /// A messenger that says in which language a message is and what it looks like.
+  /// A messenger that adds the language and style to each message.
   func speaking(_ messenger: any Messenger, _ language: any MessageLanguage, _ request: RequestContext) -> any Messenger
   {
     let gateway = request.generation.gateway

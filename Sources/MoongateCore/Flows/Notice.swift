@@ -1,31 +1,30 @@
 import MoongateSDK
 
-/// What people are told about their account without having asked.
+/// A notice to users about a change of their account.
 package enum Notice: Sendable, Equatable {
-  /// - Parameter userAgent: what the device calls itself. It is told by the few names that we know and never as it was
-  ///   sent.
+  /// - Parameter userAgent: the device's `User-Agent`. The notice only contains known names, never the header itself.
   case newDevice(userAgent: String?, at: Timestamp)
-  /// nil: until an operator ends it.
+  /// nil: until an operator unlocks the account.
   case locked(for: Duration?)
   case emailChanged
   case phoneAdded
   case phoneChanged
-  /// An identity at another site, by the name that people know the site by.
+  /// An identity at another site, with the site's display name.
   case siteConnected(String)
   case siteDisconnected(String)
-  /// What a provider says of a change of its factor.
+  /// The provider's own notice about a change of its factor.
   case factor(FactorNotice)
-  /// The same where it says nothing, by the name that people know it by.
+  /// A factor of a provider without its own notice, by display name.
   case factorSet(String)
   case factorChanged(String)
   case factorRemoved(String)
 
-  /// For the audit trail.
+  /// The name in the audit trail.
   var name: String {
     if case .newDevice = self { "newDevice" } else { "\(self)" }
   }
 
-  /// What has happened, in one sentence without an end.
+  /// What has happened, as one sentence without a full stop.
   private func event(in language: any MessageLanguage) -> String {
     switch self {
     case .newDevice: language.translated("Somebody signed in to your account on a new device")
@@ -51,7 +50,7 @@ package enum Notice: Sendable, Equatable {
     }
   }
 
-  /// The subject of a mail.
+  /// The subject of an email.
   package func subject(service: String, in language: any MessageLanguage) -> String {
     let subject =
       switch self {
@@ -70,17 +69,18 @@ package enum Notice: Sendable, Equatable {
     return "\(service): \(subject)"
   }
 
-  /// Lines that tell more: the device and the time. The place is not told, because the gateway asks no network service
-  /// where an address is.
+  /// Additional lines: the device and the time. The location is not included, because the gateway does not look up
+  /// addresses at a network service.
   private func details(in language: any MessageLanguage) -> [String] {
     guard case .newDevice(let userAgent, let time) = self else { return [] }
     let device = language.device(userAgent: userAgent).map { language.text("Device: {device}", ["device": $0]) }
-    // `2026-11-23 20:15 UTC`, which is read alike in all languages.
+    // `2026-11-23 20:15 UTC`, a format that is understood in all languages.
     let minute = time.text.prefix(16).replacing("T", with: " ")
     return [device, language.text("Time: {time}", ["time": minute + " UTC"])].compactMap(\.self)
   }
 
-  /// The whole text: paragraphs in a mail, one line in an SMS. It holds no link: people shall not learn to follow one.
+  /// The whole text: paragraphs in an email, one line in an SMS. It contains no link, so that users do not learn to
+  /// follow links in such messages.
   package func text(service: String, by channel: MessageChannel, in language: any MessageLanguage) -> String {
     let first = language.text("{service}: {event}.", ["service": service, "event": event(in: language)])
     let last = language.translated("If this was not you, please sign in, look at your account, and contact us.")

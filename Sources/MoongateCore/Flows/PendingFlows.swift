@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Flows that were created and not begun yet. They cost no write and are bounded (`FlowBound`): who creates flows
-/// without end drops their own oldest, not other people's.
+/// Flows that were created but not begun. They are kept in memory, need no write, and are bounded (`FlowBound`). A
+/// client that creates too many flows loses its own oldest ones, not those of others.
 final class PendingFlows: Sendable {
   private struct Entry {
     var record: FlowRecord
@@ -12,45 +12,46 @@ final class PendingFlows: Sendable {
   private struct State {
     var flows: [TokenHash: Entry] = [:]
     var bytes = 0
-    /// Each address's flows, oldest first.
+    /// The flows of each address, oldest first.
     var order: [[UInt8]: [TokenHash]] = [:]
-    /// All flows, oldest first; those taken out since are skipped.
+    /// All flows, oldest first. Flows that were removed since are skipped.
     var age: [TokenHash] = []
     var sharing: Sharing
-    /// How many requests work with a flow now.
+    /// How many requests are using each flow.
     var inUse: [TokenHash: Int] = [:]
 
     mutating func remove(_ id: TokenHash) { if let gone = flows.removeValue(forKey: id) { bytes -= gone.bytes } }
   }
 
-  /// Whether another process may begin what this one creates.
+  /// Whether another process may begin flows that this one creates.
   private enum Sharing {
-    /// No: flows wait here.
+    /// No: flows are kept in memory.
     case own
-    /// Flows are being stored; these requests wait for that.
+    /// Flows are being stored; these requests wait until that is done.
     case moving([CheckedContinuation<Void, Never>])
-    /// Yes: flows are stored from their creation on.
+    /// Yes: flows are stored on creation.
     case shared
   }
 
-  /// So many flows are stored in one transaction.
+  /// How many flows are stored in one transaction.
   private static let batch = 200
 
   private let mostPerAddress: Int
   private let isAlwaysShared: Bool
   private let state: Mutex<State>
 
-  /// - Parameter isShared: whether flows are never kept here.
+  /// - Parameter isShared: whether flows are never kept in memory.
   init(mostPerAddress: Int = FlowBound.perAddress, isShared: Bool = false) {
     self.mostPerAddress = mostPerAddress
     isAlwaysShared = isShared
     state = Mutex(State(sharing: isShared ? .shared : .own))
   }
 
+  /// Adds a flow.
   /// - Parameters:
-  ///   - address: whose flow it is (`ClientAddress.countingKey`).
-  ///   - bound: of all flows here.
-  /// - Returns: false if flows are shared: the caller stores it.
+  ///   - address: the address that the flow is counted for (`ClientAddress.countingKey`).
+  ///   - bound: the bound on all flows in memory.
+  /// - Returns: false if flows are shared. The caller must then store the flow.
   @discardableResult
   func put(_ record: FlowRecord, from address: [UInt8], at now: Timestamp, within bound: FlowBound = FlowBound())
     -> Bool
@@ -75,9 +76,9 @@ final class PendingFlows: Sendable {
     }
   }
 
-  // MARK: sharing
+  // MARK: Sharing
 
-  /// A request begins to work with a flow. Waits while flows are being stored.
+  /// Call when a request begins to use a flow. Waits while flows are being stored.
   func enter(_ id: TokenHash) async {
     while true {
       let isMoving = state.withLock { state in
@@ -97,8 +98,8 @@ final class PendingFlows: Sendable {
     }
   }
 
-  /// The request that entered ends.
-  /// - Returns: the flow if it still waits here and has to be stored, because flows are shared since.
+  /// Call when the request has ended.
+  /// - Returns: the flow if it is still in memory and must be stored, because flows are shared now.
   func leave(_ id: TokenHash) -> FlowRecord? {
     state.withLock { state in
       let left = state.inUse[id, default: 1] - 1
@@ -108,13 +109,13 @@ final class PendingFlows: Sendable {
     }
   }
 
-  /// Stores all flows that wait here, and those that are created from now on: another process may then begin them. A
-  /// flow that a request works with is stored when that request ends (`leave`).
+  /// Stores all flows in memory, and from now on new flows on creation, so that another process may begin them. A flow
+  /// that a request is using is stored when the request ends (`leave`).
   ///
-  /// Attack: a request that began with a flow in memory writes it over what another process has made of it meanwhile.
-  /// It may not be in both places.
-  /// - Parameter store: stores some of them.
-  /// - Throws: what `store` throws. Flows wait here as before, but for those that were stored.
+  /// Attack: a request that began with a flow in memory overwrites what another process has made of the flow since. A
+  /// flow must never be in both places.
+  /// - Parameter store: stores a batch of flows.
+  /// - Throws: the error of `store`. Flows that were not stored stay in memory.
   func share<Fault: Error>(_ store: ([FlowRecord]) async throws(Fault) -> Void) async throws(Fault) {
     guard !isAlwaysShared else { return }
     let ids = state.withLock { state in
@@ -137,7 +138,7 @@ final class PendingFlows: Sendable {
     end(.shared)
   }
 
-  /// Keeps flows in memory again until they are begun.
+  /// Keeps new flows in memory again until they begin.
   func keepAgain() { if !isAlwaysShared { end(.own) } }
 
   private func end(_ sharing: Sharing) {
@@ -149,11 +150,11 @@ final class PendingFlows: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
-  /// Changes a flow that waits here; one that was taken out meanwhile stays out.
+  /// Updates a flow in memory. A flow that was removed in the meantime stays removed.
   func update(_ record: FlowRecord) { state.withLock { $0.flows[record.id]?.record = record } }
 
-  /// Binds a flow that waits here to a browser. Of two browsers at once the first one has it.
-  /// - Returns: the flow as it is bound; nil where it does not wait here.
+  /// Binds a flow in memory to a browser. If two browsers open it at once, the first one gets it.
+  /// - Returns: the flow with its binding; nil if it is not in memory.
   func bind(_ id: TokenHash, to browser: TokenHash) -> FlowRecord? {
     state.withLock { state in
       guard var record = state.flows[id]?.record else { return nil }
@@ -170,7 +171,7 @@ final class PendingFlows: Sendable {
 
   func remove(_ id: TokenHash) { state.withLock { $0.remove(id) } }
 
-  /// Forgets what was taken out and what has died; then, where that is not enough, the oldest of whoever has the most.
+  /// Removes expired flows. If that is not enough, removes the oldest flows of the address with the most.
   private func sweep(_ state: inout State, within bound: FlowBound, at now: Timestamp) {
     let dead = { (record: FlowRecord) in now >= record.expiresAt + (record.expiresAt - record.createdAt) }
     for (id, entry) in state.flows where dead(entry.record) { state.remove(id) }
@@ -189,7 +190,7 @@ final class PendingFlows: Sendable {
 }
 
 extension FlowRecord {
-  /// What the record takes in memory, estimated: what a client may make long, and a kibibyte for the rest.
+  /// The estimated memory use of a record in bytes: the parts that a client can make long, and 1 KiB for the rest.
   fileprivate var bytesInMemory: Int {
     let client = (returnTo?.utf8.count ?? 0) + (app?.address.utf8.count ?? 0)
     return 1_024 + client + steps.count * 128 + codes.values.reduce(0) { $0 + $1.message.utf8.count }

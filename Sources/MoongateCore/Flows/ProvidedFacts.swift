@@ -1,19 +1,19 @@
 import MoongateSDK
 
-/// What a provider tells policies about a step that has passed: `f.providers.NAME.FACT` for the rest of the flow.
+/// The facts of a passed step that policies can read: `f.providers.NAME.FACT`, for the rest of the flow.
 enum ProvidedFacts {
-  /// The longest value, in bytes.
+  /// The maximum length of a value, in bytes.
   private static let longest = 300
 
   /// Whether a value is short enough.
   static func fits(_ value: String) -> Bool { value.utf8.count <= longest }
 
-  /// The declared facts of a proof, by name; those of the proof itself first, then attributes of what it proves.
+  /// The declared facts of a proof, by name. Facts of the proof take precedence over attributes of the identifiers.
   ///
-  /// Attack: a provider that tells facts of other names, to be read where an operator expects another provider's or the
-  /// gateway's own. What is not declared is dropped, and each provider has a place of its own.
+  /// Attack: a provider sends facts with other names, to be read where an operator expects another provider's facts or
+  /// the gateway's own. Undeclared facts are dropped, and each provider has a namespace of its own.
   /// - Parameters:
-  ///   - identifiers: what the step proves, or was about.
+  ///   - identifiers: the identifiers that the step proves or was about.
   static func of(_ descriptor: ProviderDescriptor, _ proof: Proof, about identifiers: [Identifier]) -> [String: String]
   {
     var facts: [String: String] = [:]

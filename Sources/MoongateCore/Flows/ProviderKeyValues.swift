@@ -1,14 +1,14 @@
 import Logging
 import MoongateSDK
 
-/// The key-value store of one provider, as it is granted to it: sealed entries in the gateways' common store.
+/// A provider's key-value store: sealed entries in the store that all gateways share.
 package struct ProviderKeyValues: KeyValueStore {
   private let provider: ProviderName
   private let store: any ProviderValueStore
   private let keys: KeyRing
   private let clock: any GatewayClock
   private let logger: Logger
-  /// Under which all is done; nil for steps, which need none.
+  /// The lease under which all operations run; nil for steps, which need none.
   private let lease: Lease?
 
   package init(

@@ -1,16 +1,17 @@
-/// Where `return_to` and its like may lead (http.md, "Sessions and cookies"): to paths of our own, to `public_url`, to
-/// `redirect_hosts` and to hosts of routes. Whatever else is asked for is ignored.
+/// Decides which targets `return_to` and similar parameters may name: our own paths, `public_url`, `redirect_hosts` and
+/// the hosts of routes. Any other target is ignored.
 ///
 /// Attack: a link to our sign-in page that ends at a look-alike (`//evil`, `/\evil`, `https:evil`, `https://us@evil`).
-/// What two programs could read in two ways is refused, so that a browser never goes elsewhere than was judged here.
+/// A text that two programs could parse differently is refused, so that a browser never goes anywhere other than what
+/// was validated here.
 package struct RedirectTargets: Sendable {
-  /// The longest text that is looked at, in bytes.
+  /// The maximum length of a target, in bytes.
   package static let longest = 2048
 
-  /// Origins (`scheme://authority`) that may be led to, as they are compared: lower case, a port only where it is not
-  /// the scheme's own.
+  /// The allowed origins (`scheme://authority`), normalised for comparison: lower case, without the scheme's default
+  /// port.
   private let origins: Set<String>
-  /// Those of them that `redirect_hosts` names.
+  /// The origins that `redirect_hosts` names.
   private let appOrigins: Set<String>
 
   package init(publicURL: PublicURL, redirectHosts: [String], routes: RouteTable) {
@@ -20,18 +21,18 @@ package struct RedirectTargets: Sendable {
     }
     appOrigins = origins
     origins.insert(publicURL.description)
-    // A route's host is served by the same listener as public_url: same scheme, same port.
+    // A route's host is served by the same listener as public_url, with the same scheme and port.
     for host in routes.routes.compactMap(\.host) {
       origins.insert(PublicURL(isSecure: publicURL.isSecure, host: host, port: publicURL.port).description)
     }
     self.origins = origins
   }
 
-  /// The origins besides our own path space, in sorted order: what a page's `form-action` must let a redirect reach.
+  /// The allowed origins other than our own paths, sorted. A page's `form-action` must include them.
   package var allowedOrigins: [String] { origins.sorted() }
 
-  /// Where an app may have its one-time code sent to: an address in `redirect_hosts`, and no other.
-  /// - Returns: the text as it was given where it may be followed, else nil.
+  /// Validates the address to which an app's one-time code is sent. It must be in `redirect_hosts`.
+  /// - Returns: the unchanged text if it is allowed, otherwise nil.
   package func accept(app text: String?) -> String? {
     guard let text = accept(text), !text.hasPrefix("/"), let separator = text.firstRange(of: "://") else { return nil }
     let rest = text[separator.upperBound...]
@@ -40,7 +41,8 @@ package struct RedirectTargets: Sendable {
       ? text : nil
   }
 
-  /// - Returns: the text as it was given where it may be followed, else nil.
+  /// Validates a target.
+  /// - Returns: the unchanged text if it is allowed, otherwise nil.
   package func accept(_ text: String?) -> String? {
     guard let text, text.utf8.count <= Self.longest,
       text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") })
@@ -51,32 +53,32 @@ package struct RedirectTargets: Sendable {
     guard scheme == "http" || scheme == "https" else { return nil }
     let rest = text[separator.upperBound...]
     let end = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
-    // The set holds exact spellings, so userinfo, an empty host, a trailing dot and another port are no member of it.
+    // The comparison is exact, so userinfo, an empty host, a trailing dot or another port never matches.
     guard origins.contains(Self.origin(scheme: scheme, authority: rest[..<end].lowercased())) else { return nil }
     return rest[end...].hasPrefix("/") && !Self.isPlainPath(rest[end...]) ? nil : text
   }
 
-  /// Without the port where it is the scheme's own.
+  /// The origin without the scheme's default port.
   private static func origin(scheme: String, authority: String) -> String {
     let own = scheme == "https" ? ":443" : ":80"
     return "\(scheme)://\(authority.hasSuffix(own) ? String(authority.dropLast(own.count)) : authority)"
   }
 
-  /// Whether the path, up to its query or fragment, begins with one `/`, and holds neither empty or dot segments nor an
-  /// encoded separator or control byte.
+  /// Whether the path, up to its query or fragment, begins with exactly one `/` and has no empty segments, dot
+  /// segments, encoded separators or encoded control characters.
   private static func isPlainPath(_ text: Substring) -> Bool {
     let path = text.prefix { $0 != "?" && $0 != "#" }
     guard !path.utf8.contains(UInt8(ascii: "%")) || decodes(path) else { return false }
     let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     return segments.enumerated().allSatisfy { index, segment in
-      // Only the last may be empty: `/` and `/a/`.
+      // Only the last segment may be empty: `/` and `/a/`.
       if segment.isEmpty { return index == segments.count - 1 }
       let name = segment.prefix { $0 != ";" }.lowercased().replacing("%2e", with: ".")
       return name != "." && name != ".."
     }
   }
 
-  /// Whether each `%` has two hexadecimal digits, and none of them makes a separator or a control byte.
+  /// Whether each `%` is followed by two hexadecimal digits that do not encode a separator or a control character.
   private static func decodes(_ path: Substring) -> Bool {
     let bytes = Array(path.utf8)
     return bytes.indices.allSatisfy { index in

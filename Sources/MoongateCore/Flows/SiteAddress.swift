@@ -1,15 +1,15 @@
 import Foundation
 
-/// Addresses that a provider may send a person to.
+/// Validates the addresses that a provider redirects users to.
 enum SiteAddress {
   private static let longest = 8_192
 
-  /// Whether a browser that follows the address comes to the host that it seems to name, by TLS; or to this very
-  /// machine, where demos run.
+  /// Whether the address leads a browser to the host that it appears to name, by TLS, or to this machine, where demos
+  /// run.
   ///
-  /// Attack: over `http://` whoever is in between reads the state of the step and answers as the site.
-  /// `http://localhost.example.com/` is not this machine; and browsers read a `\` as a slash, and what is before an `@`
-  /// as a name.
+  /// Attack: over `http://`, an attacker on the network reads the state of the step and answers as the site.
+  /// `http://localhost.example.com/` is not this machine. Browsers read `\` as a slash, and the part before `@` as a
+  /// user name.
   static func isSite(_ address: String) -> Bool {
     guard address.utf8.count <= longest,
       address.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") }),

@@ -1,15 +1,15 @@
 import MoongateSDK
 
-// Where the steps of providers are shown: it follows from what they declare, for pages and for the proxy that leads
-// people there.
+// The pages that show the providers' steps, derived from the descriptors. Used by the pages and by the proxy's
+// redirects.
 
 extension ProviderRegistry {
-  /// How the pages show the provider's steps; nil for a provider that there is not.
+  /// How the pages show the provider's steps; nil for an unknown provider.
   package func presentation(of name: ProviderName) -> Presentation? {
     descriptor(name).map { $0.presentation ?? (self[name] is any CodeProvider ? .codeEntry : .form) }
   }
 
-  /// The path of the provider's own page: boxes for a code or a pad for digits; nil where it has none.
+  /// The path of the provider's own page, with boxes for a code or a pad for digits; nil if it has none.
   package func ownPage(of name: ProviderName) -> String? {
     switch presentation(of: name) {
     case .codeEntry? where self[name] is any CodeProvider, .digitPad?:
@@ -18,8 +18,8 @@ extension ProviderRegistry {
     }
   }
 
-  /// Whether the provider's steps are shown on the page for signing in: a password beside an address, and another site
-  /// that is offered by a button there.
+  /// Whether the provider's steps are shown on the sign-in page: a password field beside an address, or a button for
+  /// another site.
   package func isOnEntrance(_ name: ProviderName) -> Bool {
     switch (presentation(of: name), descriptor(name)?.entrance) {
     case (.form?, .field?): descriptor(name)?.passwordField != nil
@@ -33,24 +33,24 @@ extension ProviderRegistry {
     ownPage(of: name) ?? (isOnEntrance(name) ? "/auth/login" : Self.allSteps)
   }
 
-  /// The page of all providers without one of their own.
+  /// The page of all providers without a page of their own.
   package static let allSteps = "/auth/step"
 }
 
 extension ProviderDescriptor {
-  /// Whether its secret is a factor beside what says who somebody is: it keeps one and proves no identifier.
+  /// Whether its secret is a second factor: it stores a factor and proves no identifier.
   package var isSecondFactor: Bool { role.contains(.keepsFactor) && !role.contains(.provesIdentifier) }
 
-  /// The one field that it asks for, where that is a password.
+  /// The name of its only submit field, if that is a password.
   package var passwordField: String? {
     guard submitFields.count == 1, let field = submitFields.first, field.kind == .password else { return nil }
     return field.name
   }
 
-  /// Whether its factor is entered on a pad of digits, such as a PIN. Policies know it as `f.account.has_pin`.
+  /// Whether its factor is entered on a digit pad, such as a PIN. Policies read it as `f.account.has_pin`.
   package var showsPad: Bool { pad != nil }
 
-  /// The pad's digits and the names of its fields, where it shows one.
+  /// The number of digits and the field names of its pad, if it has one.
   package var pad: (count: Int, current: String, new: String)? {
     if case .digitPad(let count, let current, let new)? = presentation { (count, current, new) } else { nil }
   }

@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// For gateways without a provider that hashes secrets.
+/// Hashing permits for gateways without a provider that hashes secrets. Grants none.
 package struct UnavailableHashing: HashingPermits {
   package init() {}
 

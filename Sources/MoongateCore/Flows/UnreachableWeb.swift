@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// For engines that must reach nobody: policy cases, the simulator, tests.
+/// An HTTP client that fails every request, for policy cases, the simulator and tests.
 package struct UnreachableWeb: WebClient {
   package init() {}
 

@@ -1,12 +1,12 @@
-/// What a requester may be told apart by: the groups that it is in, and the claims about it.
+/// The groups and claims of a requester.
 ///
-/// Made for a session by `AccountRules.entitlements(of:by:)`, and for a token by
+/// Created for a session by `AccountRules.entitlements(of:by:)`, and for a token by
 /// `AccountRules.entitlements(ofGroups:)`. Every use of groups (a route's `require`, `f.session.groups`,
-/// `Remote-Groups`, the assertion) reads this value and nothing else.
+/// `Remote-Groups`, the assertion) reads only this value.
 package struct Entitlements: Sendable, Hashable {
-  /// Sorted, each once. Only groups that the active accounts.lua defines.
+  /// Sorted, without duplicates. Only groups that the active accounts.lua defines.
   package let groups: [GroupName]
-  /// By name.
+  /// The claims by name.
   package let claims: [String: ClaimValue]
 
   /// - Parameter groups: in any order.
@@ -15,7 +15,7 @@ package struct Entitlements: Sendable, Hashable {
     self.claims = claims
   }
 
-  /// Those of a requester who is in no group.
+  /// The entitlements of a requester in no group.
   package static let none = Entitlements(groups: [])
 }
 
@@ -27,7 +27,7 @@ package enum ClaimValue: Sendable, Hashable, Encodable {
   case number(Double)
   case flag(Bool)
 
-  /// The most bytes of a text.
+  /// The maximum length of a text, in bytes.
   package static let longestText = 256
 
   package func encode(to encoder: any Encoder) throws {
@@ -41,7 +41,7 @@ package enum ClaimValue: Sendable, Hashable, Encodable {
   }
 }
 
-/// The groups that a route requires: a requester in any one of them meets it.
+/// The groups that a route requires. A requester in any one of them meets the requirement.
 package struct GroupRequirement: Sendable, Hashable {
   /// In the order of routes.lua; at least one.
   package let anyOf: [GroupName]
@@ -49,6 +49,6 @@ package struct GroupRequirement: Sendable, Hashable {
   /// - Parameter anyOf: at least one.
   package init(anyOf: [GroupName]) { self.anyOf = anyOf }
 
-  /// Whether the groups meet the requirement. The one place that judges this, for sessions and for tokens.
+  /// Whether the groups meet the requirement. Used for sessions and tokens alike.
   package func isMet(by entitlements: Entitlements) -> Bool { anyOf.contains { entitlements.groups.contains($0) } }
 }

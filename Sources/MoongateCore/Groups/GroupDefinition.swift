@@ -2,19 +2,19 @@ import MoongateSDK
 
 /// How accounts.lua defines one group.
 package enum GroupDefinition: Sendable, Hashable {
-  /// By a function of facts.
+  /// Computed by a function of facts.
   case computed(FunctionName)
-  /// By a list of members in the store: `members()`.
+  /// A list of members in the store: `members()`.
   case members
 }
 
-/// Group and claim bounds. Fixed, so that the entitlements of every requester fit into headers that proxies and
-/// services accept.
+/// The bounds on groups and claims. They are fixed, so that every requester's entitlements fit into headers that
+/// proxies and services accept.
 package enum EntitlementBounds {
-  /// The most groups that accounts.lua defines.
+  /// The maximum number of groups in accounts.lua.
   package static let groups = 256
-  /// The most bytes of `Remote-Groups` for a requester who is in every group.
+  /// The maximum size of `Remote-Groups` for a requester who is in every group, in bytes.
   package static let headerBytes = 4096
-  /// The most claims that accounts.lua defines.
+  /// The maximum number of claims in accounts.lua.
   package static let claims = 16
 }

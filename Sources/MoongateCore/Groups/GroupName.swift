@@ -1,11 +1,11 @@
 /// The name of a group of accounts, as accounts.lua defines it.
 ///
-/// Printable ASCII only, so that equal names are equal bytes in Lua, in SQL, in headers and in JSON: no two spellings
-/// of one name.
+/// Only printable ASCII, so that equal names are equal bytes in Lua, SQL, headers and JSON, and a name has only one
+/// spelling.
 package struct GroupName: Sendable, Hashable, Comparable, Codable, RawRepresentable, CustomStringConvertible {
   package let rawValue: String
 
-  /// The most bytes of a name.
+  /// The maximum length of a name, in bytes.
   package static let longest = 64
 
   /// - Returns: nil unless the text has 1 to 64 printable ASCII characters and neither begins nor ends with a space.
@@ -19,7 +19,7 @@ package struct GroupName: Sendable, Hashable, Comparable, Codable, RawRepresenta
 
   package var description: String { rawValue }
 
-  /// What a name must look like, for error messages.
+  /// The rule for names, for error messages.
   package static let rule = "a group's name has 1 to \(longest) printable ASCII characters and no space at its ends"
 
   package static func < (left: Self, right: Self) -> Bool {
@@ -28,8 +28,8 @@ package struct GroupName: Sendable, Hashable, Comparable, Codable, RawRepresenta
 }
 
 extension Sequence<GroupName> {
-  /// The value of `Remote-Groups`: the names in their order, separated by commas; within a name `,` is `%2C` and `%` is
-  /// `%25`.
+  /// The value of `Remote-Groups`: the names in order, separated by commas. Within a name, `,` is encoded as `%2C` and
+  /// `%` as `%25`.
   package var headerValue: String {
     map { $0.rawValue.replacing("%", with: "%25").replacing(",", with: "%2C") }.joined(separator: ",")
   }

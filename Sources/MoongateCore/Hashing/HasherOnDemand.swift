@@ -1,9 +1,9 @@
 import MoongateSDK
 
-/// The hasher of a provider that does not say beforehand that it hashes: asks for a permit at each use.
+/// The hasher for a provider that does not declare that it hashes: acquires a permit at each use.
 struct HasherOnDemand: SecretHasher {
   let hashing: any HashingPermits
-  /// Whose permits it takes (`ClientAddress.countingKey`).
+  /// The address whose permits it uses (`ClientAddress.countingKey`).
   let address: [UInt8]
   let salt: [UInt8]?
 

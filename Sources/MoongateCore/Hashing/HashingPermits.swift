@@ -1,16 +1,16 @@
 import MoongateSDK
 
-/// Where the engine gets a place on the hashing threads, before it charges a try.
+/// Grants permits for the hashing threads, before an attempt is charged.
 package protocol HashingPermits: Sendable {
-  /// Whether any place is free at the moment.
+  /// Whether any permit is free at the moment.
   var hasRoom: Bool { get }
-  /// A place: it is held until the hasher, and what it has been given to do, is gone. Waits a moment where only this
-  /// client has too many of them.
+  /// Acquires a permit. It is held until the hasher and all its jobs are released. If only this client has too many
+  /// permits, waits briefly.
   /// - Parameters:
-  ///   - address: whose place it is (`ClientAddress.countingKey`).
-  ///   - salt: of the hashes that it makes; nil: a random one for each.
-  /// - Returns: nil where all places are taken, or the client's own share for too long: 503 `busy`, and nothing is
-  ///   charged.
+  ///   - address: the address that the permit is counted for (`ClientAddress.countingKey`).
+  ///   - salt: the salt of its hashes; nil for a random one each.
+  /// - Returns: nil if all permits are taken, or the client's share for too long. The caller answers 503 `busy` and
+  ///   charges nothing.
   func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)?
 }
 
@@ -19,8 +19,8 @@ extension HashingPermits {
   package func slot(for address: [UInt8]) async -> (any SecretHasher)? { await slot(for: address, salt: nil) }
 }
 
-/// A place for everyone, where whoever asks waits: for policy cases and the simulator, whose hashing is cheap and whose
-/// run must be the same every time. Nothing that serves people may use it.
+/// Hashes in the calling task without permits. For policy cases and the simulator, whose hashing is cheap and must be
+/// deterministic. Must not be used to serve clients.
 package struct HashingInPlace: HashingPermits, SecretHasher {
   private let hashing: SecretHashing
 
@@ -35,12 +35,12 @@ package struct HashingInPlace: HashingPermits, SecretHasher {
   }
 }
 
-/// Why a secret was neither hashed nor compared. Each of them is a fault: the try is refunded.
+/// Why a secret was neither hashed nor compared. Each case is a fault, so the attempt is refunded.
 package enum HashingFault: Error, Sendable, Equatable {
-  /// It has waited too long for a thread.
+  /// The job waited too long for a thread.
   case busy
-  /// There is no memory for it.
+  /// Not enough memory.
   case outOfMemory
-  /// What is stored is no hash that can be judged.
+  /// The stored hash cannot be read.
   case unreadable(StoredHash.Problem)
 }

@@ -2,19 +2,19 @@ import Foundation
 import MoongateSDK
 import Synchronization
 
-/// The hashing threads: so many, of low priority, with a bounded number of secrets that wait for them, so that a flood
-/// of PINs takes memory and processor from nobody but other PINs.
+/// A fixed number of low-priority hashing threads with a bounded queue. A flood of PINs can only delay other PINs, and
+/// cannot take memory or processor time from other work.
 package final class HashingPool: HashingPermits {
-  /// Half of the processors, one at least.
+  /// Half of the processors, at least one.
   package static var usualThreads: Int { max(1, ProcessInfo.processInfo.activeProcessorCount / 2) }
-  /// For each thread. At the shipped cost the last of them waits about a second.
+  /// The queue length per thread. At the default cost, the last job waits about a second.
   package static let usualQueue = 32
-  /// Whoever waits longer for a thread (of low priority: others may have the processors) is told `busy`. Well under the
-  /// ten seconds after which the ledger takes a charged try for a failure.
+  /// The maximum wait for a (low-priority) thread before `busy` is returned. Well below the ten seconds after which the
+  /// ledger counts a charged attempt as a failure.
   package static let longestWait: Duration = .seconds(5)
 
   private let hashing: SecretHashing
-  /// How long a request waits for a place of its address's share.
+  /// How long a request waits for a permit of its address's share.
   static let longestWaitForShare: Duration = .seconds(2)
   private static let pause: Duration = .milliseconds(10)
 
@@ -22,11 +22,11 @@ package final class HashingPool: HashingPermits {
   private let steady: @Sendable () -> ContinuousClock.Instant
   private let line: HashingQueue
 
-  /// Starts no thread before there is something to do.
+  /// Creates a pool. Threads are started when needed.
   /// - Parameters:
   ///   - threads: 1 or more.
-  ///   - queue: how many may wait for each thread, 0 or more.
-  ///   - steady: measures the waiting.
+  ///   - queue: how many jobs may wait per thread, 0 or more.
+  ///   - steady: the monotonic clock that measures waiting times.
   package init(
     keys: KeyRing, random: any RandomSource, cost: HashCost = .shipped, threads: Int = HashingPool.usualThreads,
     queue: Int = HashingPool.usualQueue, steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
@@ -39,7 +39,7 @@ package final class HashingPool: HashingPermits {
 
   deinit { line.close() }
 
-  /// As Prometheus reads it.
+  /// The metrics for Prometheus.
   package var families: [MetricFamily] {
     let use = shares.use
     return [
@@ -74,14 +74,13 @@ package final class HashingPool: HashingPermits {
   fileprivate func leave(_ address: [UInt8]) { shares.leave(address) }
 }
 
-/// A place that is given back when the last who holds it is gone: the slot, and whatever it has been given to do. The
-/// pool lives as long.
+/// A permit that is returned when its last holder is released: the slot and all its jobs. The pool lives as long.
 final class HashingPermit: Sendable {
   private let pool: HashingPool
-  /// Whose place it is.
+  /// The address that the permit is counted for.
   let address: [UInt8]
 
-  /// - Parameter pool: in which the place is taken already.
+  /// - Parameter pool: the pool in which the permit was already taken.
   init(_ pool: HashingPool, of address: [UInt8]) {
     self.pool = pool
     self.address = address
@@ -90,7 +89,7 @@ final class HashingPermit: Sendable {
   deinit { pool.leave(address) }
 }
 
-/// A hasher with a place of its own.
+/// A hasher with its own permit.
 private struct HashingSlot: SecretHasher {
   let hashing: SecretHashing
   let place: HashingPermit

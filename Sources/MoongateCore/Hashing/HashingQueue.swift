@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// What is given to a thread holds its place, even if whoever asked is gone, until it is done.
+/// Holds the permit of a job until it is done, even if the caller is gone.
 private final class RetainedPermit: Sendable {
   private let place: Mutex<HashingPermit?>
 
@@ -10,23 +10,23 @@ private final class RetainedPermit: Sendable {
   func letGo() { place.withLock { $0 = nil } }
 }
 
-/// Those who wait for a hashing thread, and the threads that serve them: client addresses take turns, and of one
-/// address first come is first served.
+/// The queue for the hashing threads, and the threads. Client addresses take turns; jobs of one address are served in
+/// order.
 ///
-/// Attack: an address that fills its share of the places at every moment. Were the line served in the order of arrival,
-/// everybody else would wait for all of its secrets; so they wait for one of them (start-time fair queueing: Goyal, Vin
-/// and Cheng, 1996).
+/// Attack: one address fills its share of the permits at every moment. If jobs were served in the order of arrival,
+/// everyone else would wait for all of its jobs; with turns, they wait for one of them (start-time fair queueing:
+/// Goyal, Vin and Cheng, 1996).
 final class HashingQueue: Sendable {
-  /// One who waits.
+  /// A waiting job.
   private struct Job: Sendable {
     let id: UInt64
     let since: ContinuousClock.Instant
     let address: [UInt8]
-    /// The turn in which it is served: the lowest comes first.
+    /// The turn in which the job is served, lowest first.
     var turn: UInt64 = 0
     /// Runs on a hashing thread.
     let run: @Sendable () -> Void
-    /// Instead of `run`.
+    /// Called with an error if `run` is not called.
     let give: @Sendable (any Error) -> Void
   }
 
@@ -39,7 +39,7 @@ final class HashingQueue: Sendable {
     var served = 0
     /// The turn that is being served.
     var turn: UInt64 = 0
-    /// Each address's next turn, where that is later.
+    /// The next turn of each address, if it is later than the current one.
     var next: [[UInt8]: UInt64] = [:]
 
     mutating func add(_ job: Job) {
@@ -69,16 +69,16 @@ final class HashingQueue: Sendable {
     self.steady = steady
   }
 
-  /// How many wait for a thread.
+  /// How many jobs wait for a thread.
   var waiting: Int { state.withLock { $0.jobs.count } }
-  /// How many have been taken off the line.
+  /// How many jobs were taken from the queue.
   var served: Int { state.withLock { $0.served } }
 
   /// Runs the body on a hashing thread.
-  /// - Parameter place: held while the body waits or runs, even if whoever asked is gone.
-  /// - Throws: what the body throws; `HashingFault.busy` where it waited too long; `CancellationError` where the task
-  ///   was cancelled while it waited. What has begun is ended and told: nobody learns by hanging up, and without being
-  ///   charged, whether a guess was right.
+  /// - Parameter place: the permit, held while the body waits or runs, even if the caller is gone.
+  /// - Throws: what the body throws; `HashingFault.busy` if it waited too long; `CancellationError` if the task was
+  ///   cancelled while it waited. A body that has begun runs to its end and its result is used. A client therefore
+  ///   cannot test a guess without being charged by closing the connection.
   func run<Value: Sendable>(_ place: HashingPermit, _ body: @escaping @Sendable () throws(HashingFault) -> Value)
     async throws -> Value
   {
@@ -94,7 +94,7 @@ final class HashingQueue: Sendable {
             id: id, since: steady(), address: place.address,
             run: {
               let result = Result { () throws(HashingFault) in try body() }
-              // Before the answer: whoever has it may ask for a place again.
+              // Release the permit before resuming: the caller may ask for another one at once.
               held.letGo()
               continuation.resume(with: result)
             },
@@ -102,7 +102,7 @@ final class HashingQueue: Sendable {
               held.letGo()
               continuation.resume(throwing: error)
             }))
-        // The handler below found nothing if it ran before.
+        // The cancellation handler below finds no job if it ran before `join`.
         if Task.isCancelled { cancel(id) }
       }
     } onCancel: {
@@ -110,7 +110,7 @@ final class HashingQueue: Sendable {
     }
   }
 
-  /// No thread outlives what is in line now.
+  /// Lets the threads end once the queue is empty.
   func close() {
     let threads = state.withLock { state in
       state.isClosed = true
@@ -122,7 +122,7 @@ final class HashingQueue: Sendable {
   private func join(_ job: Job) {
     let needsThread = state.withLock { state in
       state.add(job)
-      // A thread that is free takes it; else one more, while there may be one more.
+      // An idle thread takes the job. Otherwise another thread is started, up to the maximum.
       guard state.jobs.count > state.idle, state.threads < mostThreads else { return false }
       state.threads += 1
       return true
@@ -136,7 +136,7 @@ final class HashingQueue: Sendable {
     waiting?.give(CancellationError())
   }
 
-  /// The life of a thread.
+  /// The main loop of a hashing thread.
   private func serve() {
     ThreadPriority.hashing.take()
     while true {

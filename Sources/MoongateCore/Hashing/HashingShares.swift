@@ -1,39 +1,39 @@
 import Synchronization
 
-/// The places for secrets that wait to be hashed, and how many of them each client address has.
+/// Counts the permits for hashing, in total and per client address.
 ///
-/// Attack: one address that has secrets hashed without end takes every place, and nobody else's PIN is compared. An
-/// address has a quarter of the places at most (an IPv6 one by its /64), and one at least.
+/// Attack: one address that has secrets hashed without end takes every permit, and no other user's PIN is compared. An
+/// address (for IPv6, its /64) therefore gets at most a quarter of the permits, and at least one.
 final class HashingShares: Sendable {
-  /// What came of asking for a place.
+  /// The result of asking for a permit.
   enum Entry: Equatable {
-    /// `leave` must follow.
+    /// Granted. `leave` must follow.
     case entered
-    /// The address has its share.
+    /// The address has used up its share.
     case overShare
-    /// All places are taken.
+    /// All permits are taken.
     case full
   }
 
   private struct State {
     var taken = 0
     var places: [[UInt8]: Int] = [:]
-    /// How many requests of an address wait until one of its places is free.
+    /// How many requests of each address wait for one of its permits.
     var waiting: [[UInt8]: Int] = [:]
   }
 
   private let most: Int
-  /// The most places of one address.
+  /// The maximum number of permits of one address.
   let share: Int
   private let state = Mutex(State())
 
-  /// - Parameter most: 1 or more.
+  /// - Parameter most: the total number of permits, 1 or more.
   init(most: Int) {
     self.most = most
     share = max(1, most / 4)
   }
 
-  /// How many places are taken, and how many there are.
+  /// The numbers of taken permits and of all permits.
   var use: (taken: Int, most: Int) { (state.withLock { $0.taken }, most) }
 
   var hasRoom: Bool { state.withLock { $0.taken < most } }
@@ -55,8 +55,9 @@ final class HashingShares: Sendable {
     }
   }
 
-  /// Four times the share may wait for it, so that what waits is bounded like the places themselves.
-  /// - Returns: false where too many of the address wait already; else `stopWaiting` must follow.
+  /// Registers a request that waits for its address's share. At most four times the share may wait, so that waiting
+  /// requests are bounded too.
+  /// - Returns: false if too many requests of the address already wait. After true, `stopWaiting` must follow.
   func startWaiting(_ address: [UInt8]) -> Bool {
     state.withLock { state in
       guard state.waiting[address, default: 0] < share * 4 else { return false }

@@ -1,11 +1,11 @@
 import Synchronization
 
-/// The last Argon2 hash that was made to compare one secret, so that several stored hashes of one cost and salt cost as
-/// much as one.
+/// Caches the last Argon2 hash that was made to compare one secret, so that comparing it with several stored hashes of
+/// the same cost and salt takes one hash.
 ///
-/// Attack: accounts without number that claim one address. A password is compared with those of several claimants; each
-/// would cost a hash of its own, and the time of the answer would tell how many there are. Passwords of one address
-/// share a salt (`FlowEngine.salt`).
+/// Attack: a large number of accounts that claim one address. A password is compared with those of several claimants;
+/// each would take a hash of its own, and the response time would reveal how many there are. Passwords of one address
+/// therefore share a salt (`FlowEngine.salt`).
 package final class LastHash: Sendable {
   private struct Made {
     let input: [UInt8]
@@ -25,7 +25,7 @@ package final class LastHash: Sendable {
   /// How many hashes were made.
   var count: Int { state.withLock { $0.count } }
 
-  /// The digest of the input by everything that the stored hash says, but for its own digest.
+  /// The digest of the input with all parameters of the stored hash.
   func hash(of input: [UInt8], like stored: Argon2Hash) throws(HashingFault) -> [UInt8] {
     if let made = state.withLock({ $0.made }), made.input == input, made.like.isMade(like: stored) {
       return made.digest

@@ -1,7 +1,7 @@
 import CArgon2
 import MoongateSDK
 
-/// What hashing and comparing mean, without threads: everything here takes its time where it is called.
+/// Hashes and compares secrets synchronously on the calling thread.
 package struct SecretHashing: Sendable {
   private let keys: KeyRing
   private let random: any RandomSource
@@ -13,18 +13,19 @@ package struct SecretHashing: Sendable {
     self.cost = cost
   }
 
-  /// A PHC string with a fresh salt of 16 bytes. The secret is keyed with the pepper before, so that a copy of the
-  /// database alone cannot be guessed against, not even for the million PINs that there are.
-  /// - Parameter salt: in place of a fresh one: 16 bytes that nobody outside can know.
+  /// Returns a PHC string with a fresh 16-byte salt. The secret is first keyed with the pepper, so that a copy of the
+  /// database alone does not allow guessing, not even for the million possible PINs.
+  /// - Parameter salt: a 16-byte salt to use instead. It must not be computable outside.
   package func hash(_ secret: [UInt8], salt: [UInt8]? = nil) throws(HashingFault) -> String {
     let (input, pepper) = keys.peppered(secret)
     return try Argon2Hash(input, cost: cost, pepper: pepper, salt: salt ?? random.bytes(16)).description
   }
 
-  /// Compares in constant time. Without a hash the same work is done for nothing.
+  /// Compares in constant time. Without a stored hash, it does the same amount of work.
   /// - Parameters:
-  ///   - salt: of the hash that may have to be made anew; nil: a fresh one.
-  ///   - last: what this secret was compared with before: stored hashes that share cost and salt take the work of one.
+  ///   - salt: the salt if the secret must be rehashed; nil for a fresh one.
+  ///   - last: caches the previous hash of this secret, so that stored hashes with the same cost and salt take one
+  ///     hash.
   package func verify(
     _ secret: [UInt8], against text: String?, salt: [UInt8]? = nil, remembering last: LastHash = LastHash()
   ) throws(HashingFault) -> HashVerdict {
@@ -36,7 +37,7 @@ package struct SecretHashing: Sendable {
     }
     switch try stored(text) {
     case .argon2(let stored):
-      // One that another pepper was in, which is not in the ring, cannot be judged.
+      // A hash made with a pepper that is not in the ring cannot be checked.
       guard let input = stored.pepper.map({ keys.peppered(secret, by: $0) }) ?? secret else {
         throw .unreadable(.illFormed)
       }
@@ -54,9 +55,9 @@ package struct SecretHashing: Sendable {
   }
 
   private static func bcrypt(_ secret: [UInt8], matches stored: String) throws(HashingFault) -> Bool {
-    // Attack: C text ends at a NUL, so "right\0anything" would be right. bcrypt itself reads 72 bytes: those who had a
-    // longer password before they were imported typed it into a program that did the same, and are hashed anew, whole,
-    // right after.
+    // Attack: C strings end at a NUL, so "right\0anything" would be right. bcrypt itself only reads 72 bytes. Imported
+    // users with longer passwords set them in a program with the same limit; their full password is rehashed right
+    // after this check.
     let hasNUL = secret.contains(0)
     let text = (hasNUL ? secret.map { $0 == 0 ? 1 : $0 } : secret).prefix(72).map { CChar(bitPattern: $0) } + [0]
     var output = [CChar](repeating: 0, count: Int(CARGON2_BCRYPT_SIZE))

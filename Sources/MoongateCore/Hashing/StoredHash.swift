@@ -2,24 +2,24 @@ import CArgon2
 import Foundation
 import MoongateSDK
 
-/// A hash of a PIN or a password as it is kept or imported: Argon2 in PHC form, or bcrypt.
+/// A stored or imported hash of a PIN or password: Argon2 in PHC format, or bcrypt.
 package enum StoredHash: Sendable, Equatable {
   case argon2(Argon2Hash)
   /// `$2a$`, `$2b$` or `$2y$`, 60 characters.
   case bcrypt(String)
 
-  /// Why a text is no hash that can be judged.
+  /// Why a text is not a usable hash.
   package enum Problem: String, Error, Sendable {
     case unknownKind = "it is neither $argon2id$, $argon2i$ nor bcrypt ($2a$, $2b$, $2y$)"
     case illFormed = "it is not well formed"
     /// Attack: an imported hash whose cost keeps a thread busy for days.
     case tooExpensive =
       "it costs too much to check: Argon2 up to 256 MiB, 32 passes and 16 lanes, bcrypt up to 2^14 rounds"
-    /// A digest so short that some other secret will fit it.
+    /// The digest is so short that another secret could match it.
     case tooWeak = "its salt or its digest is too short: 8 and 16 bytes at least"
   }
 
-  /// Its kind, as providers declare which they take.
+  /// The kind of hash, as providers declare which kinds they accept.
   package var kind: SecretHashKind {
     switch self {
     case .argon2: .argon2
@@ -27,9 +27,9 @@ package enum StoredHash: Sendable, Equatable {
     }
   }
 
-  /// - Parameter text: of any origin.
+  /// - Parameter text: untrusted text.
   package init(_ text: String) throws(Problem) {
-    // The longest that the bounds below allow is far shorter; what is longer is not looked at.
+    // Longer than anything that the bounds below allow, so reject it without parsing.
     guard text.utf8.count <= 512, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else { throw .illFormed }
     if text.hasPrefix("$argon2") {
       self = .argon2(try Argon2Hash(text))
@@ -51,8 +51,8 @@ package enum StoredHash: Sendable, Equatable {
   }
 }
 
-/// `$argon2id$v=19$m=19456,t=2,p=1,keyid=…$salt$digest`, the PHC string format's form of Argon2. `keyid` names our
-/// pepper; an imported hash has none.
+/// `$argon2id$v=19$m=19456,t=2,p=1,keyid=…$salt$digest`: Argon2 in the PHC string format. `keyid` names our pepper; an
+/// imported hash has none.
 package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
   package enum Kind: String, Sendable {
     case argon2i, argon2id
@@ -64,13 +64,13 @@ package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
   /// 0x10 or 0x13.
   package let version: UInt32
   package let cost: HashCost
-  /// Which pepper the secret was keyed with before; nil: none.
+  /// The pepper with which the secret was keyed before hashing; nil: none.
   package let pepper: String?
   package let salt: [UInt8]
   package let digest: [UInt8]
 
-  /// Makes a hash. Takes the time and the memory that `cost` says.
-  /// - Parameter input: the secret, peppered where `pepper` says so.
+  /// Computes a hash, with the time and memory that `cost` sets.
+  /// - Parameter input: the secret, already peppered if `pepper` is set.
   package init(
     _ input: [UInt8], kind: Kind = .argon2id, version: UInt32 = 0x13, cost: HashCost, pepper: String?, salt: [UInt8],
     length: Int = 32
@@ -89,13 +89,13 @@ package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
     self.digest = digest
   }
 
-  /// Reads a PHC string.
+  /// Parses a PHC string.
   package init(_ text: String) throws(StoredHash.Problem) {
     var parts = text.split(separator: "$", omittingEmptySubsequences: false).dropFirst()
     guard let name = parts.popFirst(), let kind = Kind(rawValue: String(name)) else { throw .unknownKind }
     self.kind = kind
     if parts.count == 4 {
-      // Left out it means 0x10, the version before it was written down.
+      // A missing version means 0x10, the version before the field existed.
       guard let written = parts.popFirst(), written == "v=19" || written == "v=16" else { throw .illFormed }
       version = written == "v=19" ? 0x13 : 0x10
     } else {
@@ -128,14 +128,14 @@ package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
       "$\(kind.rawValue)$v=\(version)$m=\(cost.memory),t=\(cost.passes),p=\(cost.lanes)\(key)$\(Self.text(salt))$\(Self.text(digest))"
   }
 
-  /// Whether it is as good as one that would be made today.
+  /// Whether it is as strong as a hash made with today's settings.
   func isCurrent(_ today: HashCost, pepper: String) -> Bool {
     kind == .argon2id && version == 0x13 && self.pepper == pepper && cost.memory >= today.memory
       && cost.passes >= today.passes
       && cost.lanes >= today.lanes
   }
 
-  /// Base64 with `+` and `/`, without padding, as the PHC format has it.
+  /// Base64 with `+` and `/`, without padding, as in the PHC format.
   static func text(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString().replacing("=", with: "") }
 
   private static func bytes(_ text: Substring) -> [UInt8]? {
@@ -149,7 +149,7 @@ package struct Argon2Hash: Sendable, Equatable, CustomStringConvertible {
   private static func number(_ field: Substring?, _ name: String) -> UInt32? {
     guard let field, field.hasPrefix(name) else { return nil }
     let digits = field.dropFirst(name.count)
-    // No sign, no leading zero: one spelling.
+    // No leading zeros, so that each number has one spelling.
     guard digits.utf8.allSatisfy({ (48...57).contains($0) }), digits.first != "0" || digits == "0" else { return nil }
     return UInt32(digits)
   }

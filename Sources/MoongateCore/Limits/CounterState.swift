@@ -1,28 +1,28 @@
-/// What a store knows of one counter at one moment, and the rules of limits over it. All stores and the simulator judge
-/// by these same few functions; a store only counts rows and keeps what they answer.
+/// The state of one counter at one moment, and the rules by which limits judge it. All stores and the simulator use
+/// these functions; a store only counts rows and applies the results.
 ///
 /// The life of a counter:
 /// ```
 ///            reserve                 settle(failure), full, lock = {…}
 ///   open ─────────────▶ open(+1) ─────────────────────────────────────▶ locked(level)
-///    ▲                     │ settle(success): off again unless `all`        │ at `until`, or lifted
-///    └─────────────────────┴──────────────────────────── from zero ◀───────┘
+///    ▲                     │ settle(success): uncounted unless `all`      │ at `until`, or lifted
+///    └─────────────────────┴──────────────────────────── from zero ◀─────┘
 /// ```
 package struct CounterState: Sendable, Equatable {
-  /// Reservations in the window that are not settled, younger than `CounterState.patience`.
+  /// Unsettled reservations in the window that are younger than `CounterState.patience`.
   package var pending: Int
-  /// Events in the window that stay counted; reservations whose process died count here, at their own time.
+  /// Counted events in the window, including reservations whose process died, at the time of the reservation.
   package var settled: Int
-  /// The oldest event in the window, pending or settled.
+  /// The time of the oldest event in the window, pending or settled.
   package var oldest: Timestamp?
-  /// The last lock, over or not.
+  /// The start of the last lock, which may be over.
   package var lockedSince: Timestamp?
   package var lockedUntil: Timestamp?
-  /// How many locks, less one, there have been in a row.
+  /// The number of consecutive locks, minus one.
   package var lockLevel: Int
   package var isDisabled: Bool
 
-  /// A reservation that is unsettled for so long belongs to a process that died; it counts as a failure.
+  /// A reservation that is unsettled for this long belongs to a process that died. It counts as a failure.
   package static let patience: Duration = .seconds(10)
 
   package init(
@@ -41,30 +41,30 @@ package struct CounterState: Sendable, Equatable {
 
   package var used: Int { pending + settled }
 
-  /// Whether a lock stands. At `until` it is over.
+  /// Whether the counter is locked. A lock is over at `until`.
   package func isLocked(at now: Timestamp) -> Bool { lockedUntil.map { now < $0 } ?? false }
 
-  /// What a new try finds.
+  /// The judgement of a new attempt.
   package func judge(_ limit: ResolvedLimit, at now: Timestamp) -> CounterJudgement {
     if isDisabled { return .refuse(.disabled) }
     if let lockedUntil, now < lockedUntil { return .refuse(.locked(until: lockedUntil)) }
     if used < limit.max { return .open(place: used + 1) }
     if settled < limit.max { return .wait }
-    // Full already, and without its lock: the numbers were changed, or the process that filled it died.
+    // Full but not locked: the numbers were changed, or the process that filled it died.
     if limit.disables { return .disable }
     if let next = nextLock(limit, at: now) { return .lock(next) }
     guard let window = limit.window, let oldest else { return .refuse(.disabled) }
     return .refuse(.full(until: oldest + window))
   }
 
-  /// What follows from a failure that has just been settled. `self` has it counted.
+  /// What follows from a failure that was just settled and is included in `self`.
   package func afterFailure(_ limit: ResolvedLimit, at now: Timestamp) -> CounterJudgement? {
     guard settled >= limit.max, !isLocked(at: now), !isDisabled else { return nil }
     if limit.disables { return .disable }
     return nextLock(limit, at: now).map(CounterJudgement.lock)
   }
 
-  /// The lock that would begin now. Escalation starts anew when `window` has passed since the last lock ended.
+  /// The lock that would begin now. Escalation restarts once `window` has passed since the last lock ended.
   package func nextLock(_ limit: ResolvedLimit, at now: Timestamp) -> Lock? {
     guard !limit.lock.isEmpty else { return nil }
     let startsAnew = lockedUntil.map { ended in limit.window.map { now >= ended + $0 } ?? false } ?? true
@@ -73,7 +73,7 @@ package struct CounterState: Sendable, Equatable {
   }
 }
 
-/// A lock that begins.
+/// A new lock.
 package struct Lock: Sendable, Equatable {
   package let since: Timestamp
   package let until: Timestamp
@@ -86,14 +86,14 @@ package struct Lock: Sendable, Equatable {
   }
 }
 
-/// What the rules say of one counter.
+/// The result of judging a counter.
 package enum CounterJudgement: Sendable, Equatable {
   case open(place: Int)
-  /// Filled only by tries that are being judged.
+  /// Full, but only because of attempts that are still being judged.
   case wait
   case refuse(ReservationRefusal.Reason)
-  /// Refuse, and begin this lock; the counter's events go.
+  /// Refuse, begin this lock, and remove the counter's events.
   case lock(Lock)
-  /// Refuse, and turn the credential or identifier off.
+  /// Refuse, and disable the credential or identifier.
   case disable
 }

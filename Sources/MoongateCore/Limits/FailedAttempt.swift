@@ -1,26 +1,26 @@
 import Foundation
 import MoongateSDK
 
-/// A failed attempt at something that can be locked, as the store keeps it: an operator who looks at a lock learns from
-/// it whom the lock is about.
+/// A failed attempt at something that can be locked, as it is stored. It tells an operator who examines a lock whom the
+/// lock is about.
 ///
 /// Attack: a copy of the database. The counter and both hashes are keyed, and what they stand for is sealed under a key
-/// that is not in the database: the rows tell that somebody failed, and when. They do not tell who, nor from which
+/// that is not in the database. The rows show that someone failed, and when. They do not show who, or from which
 /// address.
 package struct FailedAttempt: Sendable, Equatable {
-  /// The counter that the attempt was counted by: `ResolvedLimit.counter`.
+  /// The counter that counted the attempt (`ResolvedLimit.counter`).
   package let counter: [UInt8]
   package let at: Timestamp
-  /// `KeyRing.accountTrace` of the account that the attempt was about; nil: of none that is known.
+  /// `KeyRing.accountTrace` of the account that the attempt was about; nil if unknown.
   package let account: String?
-  /// `KeyRing.logHash` of the identifier that was typed; nil: none was.
+  /// `KeyRing.logHash` of the entered identifier; nil if none was entered.
   package let identifier: String?
   /// An `AttemptOrigin`, sealed for the counter.
   package let sealed: [UInt8]
 
-  /// So many of the newest are kept for each counter.
+  /// How many of the newest attempts are stored per counter.
   package static let most = 20
-  /// How long they are kept where no lock stands.
+  /// How long attempts are stored without a lock.
   package static let memory: Duration = .seconds(7 * 86_400)
 
   package init(counter: [UInt8], at: Timestamp, account: String?, identifier: String?, sealed: [UInt8]) {
@@ -35,7 +35,7 @@ package struct FailedAttempt: Sendable, Equatable {
 /// Whom a failed attempt was about, and where it came from.
 package struct AttemptOrigin: Sendable, Equatable, Codable {
   package let identifier: Identifier?
-  /// The account's id.
+  /// The account's ID.
   package let account: String?
   /// The client's address.
   package let address: String
@@ -46,10 +46,10 @@ package struct AttemptOrigin: Sendable, Equatable, Codable {
     self.address = address
   }
 
-  /// Seals it with the current key.
+  /// Seals the origin with the current key.
   func attempt(at counter: [UInt8], _ moment: Timestamp, by keys: KeyRing) throws -> FailedAttempt {
     var plain = Array(try JSONEncoder().encode(self))
-    // Attack: the length of what is sealed tells a short address from a long one.
+    // Attack: the length of the sealed data distinguishes a short address from a long one. It is therefore padded.
     plain += [UInt8](repeating: UInt8(ascii: " "), count: (Self.block - plain.count % Self.block) % Self.block)
     return FailedAttempt(
       counter: counter, at: moment, account: account.map(keys.accountTrace),
@@ -58,7 +58,7 @@ package struct AttemptOrigin: Sendable, Equatable, Codable {
   }
 
   /// Opens what `attempt` sealed.
-  /// - Throws: where it was changed, moved to another counter, or sealed under a key that is not in the ring.
+  /// - Throws: if it was changed, moved to another counter, or sealed under a key that is not in the ring.
   package init(opening attempt: FailedAttempt, by keys: KeyRing) throws {
     self = try JSONDecoder().decode(
       Self.self, from: Data(try keys.open(attempt.sealed, for: Self.owner(attempt.counter))))
@@ -66,17 +66,17 @@ package struct AttemptOrigin: Sendable, Equatable, Codable {
 
   private static let block = 128
 
-  /// Attack: somebody who writes to the database moves the name of one lock to another, so that the operator lifts the
-  /// wrong one.
+  /// Attack: someone with write access to the database moves the name of one lock to another, so that the operator
+  /// lifts the wrong one.
   private static func owner(_ counter: [UInt8]) -> String { "failed attempt \(Base64URL.encode(counter))" }
 }
 
 extension KeyRing {
-  /// The form in which failed attempts name an account.
+  /// The keyed hash by which failed attempts refer to an account.
   package func accountTrace(_ id: String) -> String { logHash("account \(id)") }
 }
 
 extension ResolvedLimit {
-  /// Whether a lock of it is about one person or one client, whom an operator wants to know.
+  /// Whether its locks concern one person or one client, whom an operator wants to identify.
   var remembersFailures: Bool { (disables || !lock.isEmpty) && (key.isPersonal || key == .ip || key == .device) }
 }

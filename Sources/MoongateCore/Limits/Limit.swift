@@ -1,39 +1,40 @@
 import MoongateSDK
 
-/// A number or duration that an operator may fix or let a function choose within bounds.
+/// A number or duration that is fixed, or that a function chooses within bounds.
 package enum Varying<Value: Sendable & Comparable & Hashable>: Sendable, Hashable {
   case fixed(Value)
-  /// `vary(lowest, highest, function)`; the function's result is clamped.
+  /// `vary(lowest, highest, function)`. The function's result is clamped.
   case varying(lowest: Value, highest: Value, FunctionName)
 }
 
-/// What a limit counts.
+/// The events that a limit counts.
 package enum LimitAction: String, Sendable, Codable, CaseIterable {
   case send
   case verify
-  /// Every `begin` of a provider, whatever comes of it.
+  /// Every `begin` of a provider, whatever its result.
   case begin
-  /// Every account that is made, counted before the work for it is done.
+  /// Every new account, counted before the work for it is done.
   case register
 
-  /// Whether an event has an outcome that is known only later. An event without one counts when it happens, and stays
+  /// Whether the event's outcome is only known later. An event without an outcome is counted when it happens and stays
   /// counted.
   package var hasOutcome: Bool { self == .send || self == .verify }
 }
 
-/// By what a limit counts.
+/// The key that a limit counts by.
 package enum LimitKey: String, Sendable, Codable, CaseIterable {
   case phone, email, identifier, account
-  /// The address; an IPv6 one by its /64.
+  /// The client address; for IPv6, its /64.
   case ip
-  /// /24 or /48.
+  /// The /24 (IPv4) or /48 (IPv6) of the client address.
   case network
   case country
   /// The first seven digits of a phone number.
   case prefix
   case device, flow, challenge, provider, global
 
-  /// Whether the key is the person who signs in, so that a full limit is theirs (`send_limit`, not `rate_limited`).
+  /// Whether the key identifies the user, so that reaching the limit concerns only that user (`send_limit`, not
+  /// `rate_limited`).
   package var isPersonal: Bool {
     switch self {
     case .phone, .email, .identifier, .account: true
@@ -41,7 +42,7 @@ package enum LimitKey: String, Sendable, Codable, CaseIterable {
     }
   }
 
-  /// Whether the key counts many people together, so that a flood could fill its limit for all of them.
+  /// Whether the key counts many users together, so that a flood could fill its limit for all of them.
   package var isCeiling: Bool {
     switch self {
     case .network, .country, .prefix, .provider, .global: true
@@ -50,7 +51,7 @@ package enum LimitKey: String, Sendable, Codable, CaseIterable {
   }
 }
 
-/// Which outcomes stay counted.
+/// The outcomes that stay counted.
 package enum LimitCounts: String, Sendable, Codable, CaseIterable {
   case all
   case failures
@@ -59,18 +60,19 @@ package enum LimitCounts: String, Sendable, Codable, CaseIterable {
 
 /// One limit of a policy.
 package struct Limit: Sendable, Hashable {
-  /// The operator's name for it: `send`, `verify`, `hard`, …
+  /// The operator's name for the limit: `send`, `verify`, `hard`, …
   package let name: String
   package let action: LimitAction
   package let key: LimitKey
   /// At least 1.
   package let max: Varying<Int>
-  /// nil only with consecutive failures.
+  /// nil only for consecutive failures.
   package let window: Varying<Duration>?
   package let counts: LimitCounts
-  /// How long to refuse once it is full of failures: the first lock, the second, …; the last repeats. Empty: none.
+  /// The lengths of the first lock, the second, and so on, once the limit is full of failures; the last one repeats.
+  /// Empty: no locks.
   package let lock: [Varying<Duration>]
-  /// Whether being full turns the credential or identifier off until an operator turns it on.
+  /// Whether a full limit disables the credential or identifier until an operator re-enables it.
   package let disables: Bool
   package let location: SourceLocation
 

@@ -1,15 +1,15 @@
 import MoongateSDK
 
-/// One limit with its numbers settled for this try, and the counter that it looks at.
+/// A limit with its numbers resolved for one attempt, and its counter.
 package struct ResolvedLimit: Sendable, Hashable {
   package let provider: ProviderName
   /// The limit's name in the policy.
   package let name: String
   package let key: LimitKey
-  /// The counter's row: a keyed hash of provider, limit and what is counted by.
+  /// The key of the counter's row: a keyed hash of provider, limit and counted value.
   package let counter: [UInt8]
   package let max: Int
-  /// nil only with consecutive failures.
+  /// nil only for consecutive failures.
   package let window: Duration?
   package let counts: LimitCounts
   package let lock: [Duration]
@@ -32,17 +32,17 @@ package struct ResolvedLimit: Sendable, Hashable {
   }
 }
 
-/// The resend timer of one provider and identifier, over all flows.
+/// The resend timer of one provider and identifier, across all flows.
 package struct ResendTimer: Sendable, Hashable {
-  /// The timer's row: a keyed hash of provider and identifier.
+  /// The key of the timer's row: a keyed hash of provider and identifier.
   package let key: [UInt8]
-  /// How long after the first send of a sequence, the second, …; the last repeats. Empty: no timer runs.
+  /// The delays after the first send of a sequence, the second, and so on; the last one repeats. Empty: no timer.
   package let intervals: [Duration]
-  /// When the code at hand expired, where it has: a send is open although the timer runs, unless one was made since.
-  /// (Of twenty parallel resends of an expired code one goes out.)
+  /// When the current code expired, if it has. A send is then allowed although the timer is running, unless one was
+  /// made since. (Of twenty parallel resends of an expired code, one is sent.)
   package let expiredAt: Timestamp?
 
-  /// A sequence of sends starts anew after this time without one (exact.md, "Sending and codes").
+  /// A sequence of sends restarts after this time without a send.
   package static let sequenceEnd: Duration = .seconds(15 * 60)
 
   package init(key: [UInt8], intervals: [Duration], expiredAt: Timestamp?) {
@@ -51,21 +51,21 @@ package struct ResendTimer: Sendable, Hashable {
     self.expiredAt = expiredAt
   }
 
-  /// How long to wait after the send with this number, from 0, in its sequence.
+  /// The delay after the send with this index in its sequence, from 0.
   package func interval(after sequence: Int) -> Duration? {
     intervals.isEmpty ? nil : intervals[min(sequence, intervals.count - 1)]
   }
 }
 
-/// Asks for one try, or one send, against all limits at once.
+/// Requests one attempt, or one send, against all limits at once.
 package struct ReservationRequest: Sendable {
-  /// Names the reservation: 128 random bits.
+  /// Identifies the reservation: 128 random bits.
   package let id: ReservationID
   package let now: Timestamp
   package let limits: [ResolvedLimit]
-  /// For sends.
+  /// For sends only.
   package let timer: ResendTimer?
-  /// Whether the event has no outcome: it is counted in the same transaction and is never settled.
+  /// Whether the event has no outcome. It is then counted in the same transaction and never settled.
   package let isSettled: Bool
 
   package init(id: ReservationID, now: Timestamp, limits: [ResolvedLimit], timer: ResendTimer?, isSettled: Bool = false)
@@ -78,7 +78,7 @@ package struct ReservationRequest: Sendable {
   }
 }
 
-/// Names a reservation.
+/// Identifies a reservation.
 package struct ReservationID: Hashable, Sendable, Codable {
   /// 16 bytes.
   package let bytes: [UInt8]
@@ -88,21 +88,23 @@ package struct ReservationID: Hashable, Sendable, Codable {
   package init(from random: any RandomSource) { bytes = random.bytes(16) }
 }
 
-/// What came of asking.
+/// The result of a reservation request.
 package enum ReservationResult: Sendable, Equatable {
-  /// Charged against all. Places are in the order of the request's limits; the first try in a window has place 1.
+  /// Charged against all limits. Places are in the order of the request's limits; the first attempt in a window has
+  /// place 1.
   case reserved(places: [Int], resendAt: Timestamp?)
   /// Nothing was charged.
   case refused(ReservationRefusal)
-  /// Nothing was charged: a limit is full, but of tries that are still being judged. Ask again when one is settled.
+  /// Nothing was charged: a limit is full, but only because of attempts that are still being judged. Ask again once one
+  /// of them is settled.
   case filledByPending
 }
 
-/// Which limit refused.
+/// The limit that refused, and why.
 package struct ReservationRefusal: Sendable, Equatable {
   package enum Reason: Sendable, Equatable {
     case locked(until: Timestamp)
-    /// No lock; the oldest event falls out then.
+    /// Full, without a lock. The oldest event leaves the window at this time.
     case full(until: Timestamp)
     case disabled
     case timer(until: Timestamp)
@@ -118,27 +120,27 @@ package struct ReservationRefusal: Sendable, Equatable {
   }
 }
 
-/// How a reservation ended.
+/// The outcome of a reservation.
 package struct Settlement: Sendable {
   package enum Outcome: Sendable {
-    /// The send went out, or the try was right.
+    /// The message was sent, or the attempt was right.
     case success
-    /// The try was wrong.
+    /// The attempt was wrong.
     case failure
-    /// As if it had never been.
+    /// As if the reservation had never been made.
     case refund
-    /// A delivery failed: nothing is charged to the person and no timer runs, but limits per address and global ones
-    /// keep the event, or failing deliveries would be free load.
+    /// The delivery failed. The user is not charged and no timer runs, but limits per address and global limits keep
+    /// the event, so that failing deliveries are not free.
     case refundPerson
   }
 
   package let reservation: ReservationID
   package let outcome: Outcome
-  /// The limits that it was made against.
+  /// The limits that the reservation was made against.
   package let limits: [ResolvedLimit]
   package let timer: ResendTimer?
   package let now: Timestamp
-  /// Of a failure: what is remembered of it at some of the limits.
+  /// For a failure: what is stored about it at some of the limits.
   package let attempts: [FailedAttempt]
 
   package init(

@@ -1,9 +1,9 @@
-/// The metrics of `GET /metrics`: each has its name, type, labels and help text here and nowhere else. The reference is
-/// written from these.
+/// A metric of `GET /metrics`. All metrics are defined here with name, type, labels and help text; the reference is
+/// generated from them.
 package struct MetricDefinition: Sendable {
   package let name: String
   package let kind: MetricFamily.Kind
-  /// The labels of its samples, without `le` of histograms.
+  /// The labels of its samples, except for the `le` of histograms.
   package let labels: [String]
   package let help: String
 
@@ -205,7 +205,7 @@ extension MetricDefinition {
   package static let processStartTimeSeconds = MetricDefinition(
     "process_start_time_seconds", .gauge, "When this process started, in Unix time.")
 
-  /// Every metric, by name.
+  /// All metrics, sorted by name.
   package static let all: [MetricDefinition] = [
     .accessLogDroppedTotal, .accessLogLinesTotal, .adminTurnedAwayTotal, .adminWrongTokensTotal, .attemptsTotal,
     .auditBacklogEvents, .auditEventsSentTotal, .auditFailuresTotal, .auditLagSeconds, .buildInfo, .candidateProblems,

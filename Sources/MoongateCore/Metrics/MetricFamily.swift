@@ -1,13 +1,13 @@
-/// One metric and its samples, as Prometheus names things (text exposition format 0.0.4).
+/// A metric and its samples, in Prometheus terms (text exposition format 0.0.4).
 package struct MetricFamily: Sendable {
-  /// What the numbers mean to whoever scrapes them.
+  /// The Prometheus type of the metric.
   package enum Kind: String, Sendable {
     case counter, gauge, histogram
   }
 
-  /// One line of it.
+  /// One sample.
   package struct Sample: Sendable {
-    /// What follows the metric's name: `_bucket`, `_sum` and `_count` of histograms.
+    /// The suffix of the metric's name: `_bucket`, `_sum` or `_count` for histograms.
     package let suffix: String
     package let labels: [(name: String, value: String)]
     package let value: Double
@@ -35,17 +35,17 @@ package struct MetricFamily: Sendable {
     self.init(definition.name, definition.kind, definition.help, samples)
   }
 
-  /// A family of one number.
+  /// A metric with a single value.
   package init(_ definition: MetricDefinition, _ value: some BinaryInteger) {
     self.init(definition, [Sample([], Double(value))])
   }
 }
 
-/// The families as the text that Prometheus reads.
+/// Writes metrics in the Prometheus text format.
 package enum MetricText {
   package static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
 
-  /// Each family once, in the given order.
+  /// Writes each family once, in the given order.
   package static func write(_ families: [MetricFamily]) -> String {
     var text = ""
     for family in families {
@@ -75,9 +75,9 @@ package enum MetricText {
   }
 }
 
-/// How long things took, counted in buckets.
+/// A histogram of durations.
 package struct DurationHistogram: Sendable, Equatable {
-  /// The upper ends of the buckets in nanoseconds; what took longer is in one more.
+  /// The upper bounds of the buckets, in nanoseconds. A last bucket holds longer durations.
   package static let bounds: [Int64] = [
     100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
     250_000_000, 500_000_000,
@@ -103,7 +103,7 @@ package struct DurationHistogram: Sendable, Equatable {
     sum &+= other.sum
   }
 
-  /// The lines of a histogram in seconds, buckets cumulative.
+  /// The samples of a histogram in seconds, with cumulative buckets.
   package func samples(_ labels: [(name: String, value: String)]) -> [MetricFamily.Sample] {
     var samples: [MetricFamily.Sample] = []
     var total: UInt64 = 0

@@ -1,21 +1,21 @@
 import MoongateSDK
 import Synchronization
 
-/// Counts the calls of each provider by what came of them, and how long they took: for `/metrics`.
+/// Counts the calls of each provider by outcome, with their durations, for `/metrics`.
 package final class ProviderMetrics: Sendable {
-  /// What a provider is called for.
+  /// The operations for which a provider is called.
   enum Call: String, Sendable, Comparable {
     case begin, submit, deliver, hook, upgrade, maintain
 
     static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
   }
 
-  /// What came of a call.
+  /// The outcome of a call.
   enum Outcome: String, Sendable {
     case asked, redirected, waiting, proved, refused, malformed, delivered, accepted, upgraded, maintained
     /// A delivery failed for a reason that the provider declares.
     case undeliverable
-    /// The provider failed: nothing was charged to the person.
+    /// The provider failed. The user was not charged.
     case fault
 
     init(_ answer: StepAnswer) {
@@ -36,18 +36,18 @@ package final class ProviderMetrics: Sendable {
     var durations = DurationHistogram()
   }
 
-  /// How often a call of a provider has failed lately.
+  /// The number of recent failures of one call of a provider.
   struct FaultTally: Sendable, Equatable {
     var count: Int
-    /// When the first of them happened.
+    /// The time of the first of them.
     let since: Timestamp
   }
 
-  /// Faults are counted together for so long.
+  /// The period over which faults are counted together.
   private static let tallied: Duration = .seconds(3600)
 
   private let calls = Mutex<[ProviderName: [Call: Calls]]>([:])
-  /// Of providers and calls, which are few whatever clients send.
+  /// Keyed by provider and call. Clients cannot add keys.
   private let faults = Mutex<[ProviderName: [Call: FaultTally]]>([:])
 
   package init() {}
@@ -61,7 +61,7 @@ package final class ProviderMetrics: Sendable {
     }
   }
 
-  /// Counts a fault, and tells how many there were since the first one of the hour.
+  /// Counts a fault, and returns the count since the first one of the hour.
   func tallyFault(_ call: Call, of provider: ProviderName, at now: Timestamp) -> FaultTally {
     faults.withLock { faults in
       var tally = faults[provider]?[call] ?? FaultTally(count: 0, since: now)
@@ -72,7 +72,7 @@ package final class ProviderMetrics: Sendable {
     }
   }
 
-  /// As Prometheus reads it; empty families before the first call.
+  /// The metrics for Prometheus, with empty families before the first call.
   package var families: [MetricFamily] {
     let all = calls.withLock { $0 }.sorted { $0.key < $1.key }.flatMap { provider, calls in
       calls.sorted { $0.key < $1.key }.map {

@@ -1,7 +1,7 @@
 import MoongateSDK
 import Synchronization
 
-/// Counts codes that were sent, by where they went: what a bill is about, and what SMS pumping shows in.
+/// Counts sent codes by destination. Shows what causes the SMS bill, and SMS pumping.
 package final class SendMetrics: Sendable {
   private struct Key: Hashable, Comparable {
     let provider: String
@@ -18,7 +18,7 @@ package final class SendMetrics: Sendable {
 
   private let counts = Mutex<[Key: UInt64]>([:])
 
-  /// - Parameter isDelivered: whether the site took the message.
+  /// - Parameter isDelivered: whether the carrier accepted the message.
   func record(_ provider: ProviderName, to identifier: Identifier, isDelivered: Bool) {
     let channel: MessageChannel = identifier.kind == .email ? .mail : .sms
     let key = Key(
@@ -27,15 +27,15 @@ package final class SendMetrics: Sendable {
     counts.withLock { $0[key, default: 0] += 1 }
   }
 
-  /// Attack: labels that a client chooses would make metrics without end. A country has two letters (ISO 3166-1), or it
-  /// is none.
+  /// Attack: labels that a client chooses would create an unlimited number of series. A country must have two letters
+  /// (ISO 3166-1), otherwise it is counted as `other`.
   private static func country(_ identifier: Identifier) -> String {
     guard let country = identifier.attributes["country"] else { return "none" }
     return country.utf8.count == 2 && country.utf8.allSatisfy { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
       ? country : "other"
   }
 
-  /// As Prometheus reads it.
+  /// The metrics for Prometheus.
   package var families: [MetricFamily] {
     [
       MetricFamily(

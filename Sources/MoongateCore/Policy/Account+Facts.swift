@@ -1,9 +1,9 @@
 import MoongateSDK
 
 extension Account {
-  /// What policies may know of it.
-  /// - Parameter generation: whose providers count. What another one keeps of the account, from before it was taken out
-  ///   of gateway.lua, can't be asked for and is no factor.
+  /// The facts about the account that policies see.
+  /// - Parameter generation: only its providers count. A credential of a provider that was removed from gateway.lua
+  ///   cannot be used and is not a factor.
   package func facts(at now: Timestamp, in generation: any PolicyGeneration) -> AccountFacts {
     let factors = credentials.intersection(generation.policies.keys)
     return AccountFacts(

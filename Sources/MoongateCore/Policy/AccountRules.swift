@@ -1,12 +1,12 @@
 import MoongateSDK
 
-/// What belongs to an account rather than to a flow: `accounts.lua`.
+/// The rules for accounts, independent of flows: `accounts.lua`.
 ///
-/// A flow file says how a person gets in; these rules say what holds whichever flow that was.
+/// A flow file defines how a user signs in. These rules apply to every flow.
 package struct AccountRules: Sendable, Equatable {
-  /// What a session of an existing account requires, in the order of the file: `sign_in`.
+  /// `sign_in`: the requirements for a session of an existing account, in the order of the file.
   package var signIn: [SignInRequirement]
-  /// What people are offered to set up after a sign-in on the hosted pages, in the order of the file: `offer`.
+  /// `offer`: the factors that users are offered after a sign-in on the hosted pages, in the order of the file.
   package var offers: [FactorOffer]
   /// How recently a session must have proved something that the account already holds before it changes an identifier
   /// or a factor, or exports or deletes the account.
@@ -15,12 +15,12 @@ package struct AccountRules: Sendable, Equatable {
   package var recoveryDelay: Duration
   /// How long an account without any verified identifier is kept after it was last used.
   package var unverifiedLifetime: Duration
-  /// The groups that there are, by name: `groups`.
+  /// `groups`: the defined groups, by name.
   package var groups: [GroupName: GroupDefinition]
-  /// The claims that there are, each with its function: `claims`.
+  /// `claims`: the defined claims, each with its function.
   package var claims: [String: FunctionName]
-  /// Where each value was said, by its path (`change_within`, `sign_in[1].when`). A value that is not here has its
-  /// default.
+  /// The source location of each value, by its path (`change_within`, `sign_in[1].when`). Missing paths have their
+  /// defaults.
   package var locations: [String: SourceLocation]
 
   package init(
@@ -40,21 +40,21 @@ package struct AccountRules: Sendable, Equatable {
     self.locations = locations
   }
 
-  /// What holds without an `accounts.lua`.
+  /// The rules without an `accounts.lua`.
   package static let standard = AccountRules()
 }
 
-/// One entry of `sign_in`: a step that every session of an existing account requires, whichever flow opens it.
+/// An entry of `sign_in`: a step that every session of an existing account requires, in every flow.
 ///
-/// The engine asks when a flow's own steps have passed and the account is known (`FlowEngine+SignInRequirements`).
+/// The engine checks it once a flow's own steps have passed and the account is known (`FlowEngine+SignInRequirements`).
 package struct SignInRequirement: Sendable, Hashable {
-  /// At least one; passing any of them is enough. Those that gateway.lua does not configure are left out already.
+  /// At least one; passing any of them is enough. Providers that gateway.lua does not configure are left out.
   package let choices: [ProviderName]
-  /// Whether it applies, by the facts of a flow; nil: always.
+  /// Decides by the facts of the flow whether the entry applies; nil: always.
   package let when: FunctionName?
-  /// Whether an account that has none of the choices sets one up on the way; without it, that account is refused.
+  /// Whether an account that has none of the choices sets one up during the sign-in. Otherwise it is refused.
   package let enroll: Bool
-  /// Where the entry begins.
+  /// The start of the entry.
   package let location: SourceLocation
 
   package init(choices: [ProviderName], when: FunctionName? = nil, enroll: Bool = false, location: SourceLocation) {
@@ -65,14 +65,14 @@ package struct SignInRequirement: Sendable, Hashable {
   }
 }
 
-/// One entry of `offer`: a factor that a person who has none of it is offered to set up after a sign-in, and may skip.
+/// An entry of `offer`: a factor that a user who does not have it is offered after a sign-in. The user may skip it.
 package struct FactorOffer: Sendable, Hashable {
   package let provider: ProviderName
-  /// The least time between two offers of it to one account.
+  /// The minimum time between two offers to one account.
   package let every: Duration
-  /// Whether it applies, by the facts of a flow; nil: always.
+  /// Decides by the facts of the flow whether the entry applies; nil: always.
   package let when: FunctionName?
-  /// Where the entry begins.
+  /// The start of the entry.
   package let location: SourceLocation
 
   package init(

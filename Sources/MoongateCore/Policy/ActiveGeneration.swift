@@ -1,26 +1,26 @@
 import MoongateSDK
 import Synchronization
 
-/// The one generation that is active, and what is to be said of the candidate that was refused after it.
+/// Holds the active policy generation and the status of the last refused candidate.
 ///
-/// Whoever serves a request takes `current` once and uses it to the end of that request.
+/// Each request reads `current` once and uses that generation until it ends.
 package final class ActiveGeneration: Sendable {
-  /// What `GET /policy` shows.
+  /// The status that `GET /policy` shows.
   package struct Status: Sendable {
     package let active: String
     package let since: Timestamp
     package let refused: RefusedCandidate?
     package let warnings: [ConfigurationProblem]
-    /// What the active generation says otherwise than the process was started with, and cannot change while it runs.
+    /// Settings of the active generation that differ from those at start and need a restart to apply.
     package let restartNeeded: [ConfigurationProblem]
-    /// Switches, and candidates that were refused, since the start.
+    /// The numbers of switches and of refused candidates since the start.
     package let switches: Int
     package let refusals: Int
   }
 
-  /// A candidate that was not switched on.
+  /// A candidate that was not activated.
   package struct RefusedCandidate: Sendable, Equatable {
-    /// The SHA-256 over its files, where they could be read.
+    /// The SHA-256 of its files, if they could be read.
     package let id: String?
     package let at: Timestamp
     package let problems: [ConfigurationProblem]
@@ -32,7 +32,7 @@ package final class ActiveGeneration: Sendable {
     }
   }
 
-  /// How many generations may be in memory: the active one and those that requests under way still use.
+  /// How many generations may be in memory: the active one and those that running requests still use.
   package static let mostLive = 8
 
   private struct WeakLease {
@@ -40,7 +40,7 @@ package final class ActiveGeneration: Sendable {
   }
 
   private struct State {
-    /// Of every generation that was active and may still be held.
+    /// The leases of all generations that were active and may still be in use.
     var leases: [WeakLease]
     var current: any PolicyGeneration
     var since: Timestamp
@@ -62,7 +62,8 @@ package final class ActiveGeneration: Sendable {
   /// The active generation.
   package var current: any PolicyGeneration { state.withLock { $0.current } }
 
-  /// Goes up with every switch: who keeps a copy of `current` looks here, without a lock, whether it is still the one.
+  /// Increases with every switch. A holder of a copy of `current` can check without a lock whether the copy is still
+  /// current.
   package var version: UInt64 { counter.load(ordering: .acquiring) }
 
   package var status: Status {
@@ -74,7 +75,7 @@ package final class ActiveGeneration: Sendable {
     }
   }
 
-  /// How many generations somebody holds.
+  /// How many generations are in use.
   package var live: Int {
     state.withLock { state in
       state.leases.removeAll { $0.lease == nil }
@@ -82,8 +83,8 @@ package final class ActiveGeneration: Sendable {
     }
   }
 
-  /// Switches to a validated generation; a refused candidate is forgotten.
-  /// - Parameter restartNeeded: what of it holds only when the process is started again.
+  /// Activates a validated generation and clears the refused candidate.
+  /// - Parameter restartNeeded: settings that only apply after a restart.
   package func activate(
     _ generation: any PolicyGeneration, at now: Timestamp, restartNeeded: [ConfigurationProblem] = []
   ) {
@@ -100,10 +101,10 @@ package final class ActiveGeneration: Sendable {
     evaluators.withLock { $0 = EvaluatorShelf() }
   }
 
-  /// What holds only when the process is started again is something else by now.
+  /// Updates the settings that only apply after a restart.
   package func note(restartNeeded: [ConfigurationProblem]) { state.withLock { $0.restartNeeded = restartNeeded } }
 
-  /// Keeps the active generation and remembers why the candidate was refused.
+  /// Keeps the active generation and records why the candidate was refused.
   package func refuse(_ candidate: RefusedCandidate) {
     state.withLock { state in
       state.refused = candidate
@@ -111,11 +112,11 @@ package final class ActiveGeneration: Sendable {
     }
   }
 
-  /// Forgets the refused candidate: the folder holds the active generation again.
+  /// Clears the refused candidate, because the folder holds the active generation again.
   package func clearRefused() { state.withLock { $0.refused = nil } }
 
-  /// Runs functions of the given generation on an evaluator that nobody else uses meanwhile.
-  /// - Throws: `PolicyFault` where none can be made.
+  /// Runs functions of the given generation on an evaluator that is not shared while the body runs.
+  /// - Throws: `PolicyFault` if no evaluator can be created.
   package func withEvaluator<Result>(
     of generation: any PolicyGeneration, _ body: (any PolicyEvaluator) throws(PolicyFault) -> Result
   ) throws(PolicyFault) -> Result {
@@ -134,7 +135,7 @@ package final class ActiveGeneration: Sendable {
   }
 }
 
-/// Evaluators that wait for work: at most as many as there are threads, all of one generation.
+/// Idle evaluators, all of one generation. At most as many as there are threads.
 private struct EvaluatorShelf {
   private static let most = 8
   private var generation = ""
@@ -152,8 +153,8 @@ private struct EvaluatorShelf {
   }
 }
 
-/// @unchecked: an evaluator is not safe to share, and is not shared: `take` removes it from the shelf under the lock
-/// before anybody uses it, and `park` is its user's last act with it.
+/// @unchecked: an evaluator must not be shared, and is not: `take` removes it from the shelf under the lock before it
+/// is used, and its user does not touch it after `park`.
 private struct ParkedEvaluator: @unchecked Sendable {
   let evaluator: any PolicyEvaluator
 }

@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// What a policy function is told. Read-only; the same facts give the same decision.
+/// The facts that a policy function sees. Read-only; the same facts give the same decision.
 package struct Facts: Sendable {
   package var now: Timestamp
   /// `send`, `verify`, or nil for `when` and `decide`.
@@ -8,12 +8,12 @@ package struct Facts: Sendable {
   package var provider: ProviderName?
   package var flow: FlowFacts?
   package var identifier: Identifier?
-  /// What `f.phone` and `f.email` are of where there is no `identifier` at hand: at most one of each kind.
+  /// The source of `f.phone` and `f.email` if there is no `identifier`: at most one of each kind.
   package var identifiers: [Identifier] = []
   package var account: AccountFacts
   package var client: ClientFacts
   package var limits: [LimitFacts]
-  /// Whether the system's clock was seen to go back.
+  /// Whether the system clock was seen to go backwards.
   package var clockIsSuspect: Bool
   package var request: RequestFacts?
   package var session: SessionFacts?
@@ -43,7 +43,7 @@ package struct Facts: Sendable {
 package struct FlowFacts: Sendable {
   package var name: String
   package var passed: Set<ProviderName>
-  /// `f.providers.NAME.FACT`: what providers have told of their steps in this flow.
+  /// `f.providers.NAME.FACT`: the facts that providers have reported about their steps in this flow.
   package var told: [ProviderName: [String: String]]
 
   package init(name: String, passed: Set<ProviderName>, told: [ProviderName: [String: String]] = [:]) {
@@ -53,19 +53,19 @@ package struct FlowFacts: Sendable {
   }
 }
 
-/// `f.account`: without an account `exists` is false, flags are false and the rest is nil.
+/// `f.account`. Without an account, `exists` is false, flags are false and all other values are nil.
 package struct AccountFacts: Sendable {
   package var exists: Bool
   package var id: String?
-  /// Since it was made.
+  /// Time since the account was created.
   package var age: Duration?
-  /// Since it was last here.
+  /// Time since the account was last used.
   package var idle: Duration?
   package var hasPIN: Bool
   package var hasEmail: Bool
   package var isEmailVerified: Bool
   package var isPhoneVerified: Bool
-  /// The providers that keep a secret of it: `pin`, `password`, `totp`.
+  /// The providers that store a secret for the account, such as `pin`, `password` or `totp`.
   package var factors: Set<ProviderName>
 
   package init(
@@ -89,7 +89,7 @@ package struct AccountFacts: Sendable {
 package struct ClientFacts: Sendable {
   package var address: ClientAddress
   package var userAgent: String?
-  /// Whether this device has not signed in to this account before.
+  /// Whether this device has never signed in to this account.
   package var isNewDevice: Bool
   /// Whether the flow began in another network.
   package var networkChanged: Bool
@@ -103,7 +103,7 @@ package struct ClientFacts: Sendable {
   }
 }
 
-/// `f.limits.NAME`, as it stands before this event.
+/// `f.limits.NAME`, before the current event is counted.
 package struct LimitFacts: Sendable {
   package var name: String
   package var used: Int
@@ -121,7 +121,7 @@ package struct LimitFacts: Sendable {
 /// `f.request`, for `decide`.
 package struct RequestFacts: Sendable, Equatable {
   package var method: String
-  /// Canonical: lower case, without port.
+  /// Canonical: lower case, without the port.
   package var host: String
   /// As sent.
   package var path: String
@@ -139,11 +139,11 @@ package struct RequestFacts: Sendable, Equatable {
 /// `f.session`, for `decide`.
 package struct SessionFacts: Sendable {
   package var account: String
-  /// When each provider was passed.
+  /// When each provider was last passed.
   package var passed: [ProviderName: Timestamp]
   package var age: Duration
   package var aal: Int
-  /// The account's verified address and number.
+  /// The account's verified email address.
   package var email: String?
   package var phone: String?
   /// The groups and claims of the session.

@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// flows/NAME.lua, typed.
+/// The definition of a flow, from flows/NAME.lua.
 package struct FlowDefinition: Sendable {
   package let name: String
   package let purpose: FlowPurpose
@@ -10,9 +10,9 @@ package struct FlowDefinition: Sendable {
   package let session: SessionRule
   package let next: NextPaths
   package let location: SourceLocation
-  /// Whether the purpose follows from the flow's name, since the file does not declare it.
+  /// Whether the purpose is derived from the flow's name because the file does not declare it.
   package let isPurposeImplied: Bool
-  /// Where each of `steps` was said.
+  /// The source location of each step.
   package let stepLocations: [SourceLocation]
 
   package init(
@@ -34,27 +34,27 @@ package struct FlowDefinition: Sendable {
   }
 }
 
-/// Whose flow it may be.
+/// Which accounts the flow may end in.
 package enum AccountRule: String, Sendable, Codable, CaseIterable {
   case existing
   case new
   case any
 }
 
-/// One step: any of its choices, when its condition holds.
+/// One step of a flow: any of its choices, if its condition holds.
 package struct StepRule: Sendable, Hashable, Codable {
-  /// At least one; passing any of them is enough. Those that gateway.lua does not configure are left out already.
+  /// At least one; passing any of them is enough. Providers that gateway.lua does not configure are left out.
   package let choices: [ProviderName]
   package let isSkippable: Bool
   package let when: FunctionName?
-  /// What the step is to do where `accounts.lua` requires it; nil for a step of the flow itself.
+  /// What the step does if `accounts.lua` requires it; nil for a step of the flow itself.
   package let requirement: AccountStep?
-  /// Whether the choices are a `fallback`: the first sends a code, and each of the others where the one before it
-  /// cannot deliver, or the person asks for it. nil: no. (An older gateway stored none, and reads such a step as one
-  /// with several choices.)
+  /// Whether the choices are a `fallback`; nil: no. (An older gateway stored no value and reads such a step as one with
+  /// several choices.)
   private let fallback: Bool?
 
-  /// Whether the choices are a `fallback`, in order.
+  /// Whether the choices are a `fallback`, in order: the first one sends a code, and each further one if the one before
+  /// it cannot deliver or the user asks for it.
   package var isFallback: Bool { fallback ?? false }
 
   package init(
@@ -69,18 +69,18 @@ package struct StepRule: Sendable, Hashable, Codable {
   }
 }
 
-/// What a step does that `accounts.lua` requires (`SignInRequirement`).
+/// What a step that `accounts.lua` requires does (`SignInRequirement`).
 package enum AccountStep: String, Sendable, Codable {
-  /// The account proves a factor that it has.
+  /// The user proves a factor that the account has.
   case prove
-  /// The account has none of the factors, and sets one up.
+  /// The account has none of the factors, and the user sets one up.
   case enroll
 }
 
 /// How long a session lives.
 package struct SessionRule: Sendable, Hashable, Codable {
   package let lifetime: Duration
-  /// Without a request.
+  /// The maximum time without a request.
   package let idle: Duration
 
   package init(lifetime: Duration, idle: Duration) {
@@ -89,7 +89,7 @@ package struct SessionRule: Sendable, Hashable, Codable {
   }
 }
 
-/// Where a person goes when a flow completes.
+/// Where a user goes when a flow completes.
 package struct NextPaths: Sendable, Hashable, Codable {
   package let new: String
   package let returning: String

@@ -2,50 +2,49 @@ import MoongateSDK
 
 /// What completing a flow does, as flows/NAME.lua declares it with `purpose`, `provider` and `identifier`.
 ///
-/// The operator chooses a flow's steps; its purpose decides whether it begins with a session, what the steps of a
-/// provider do, and what changes when it completes.
+/// The operator chooses a flow's steps. Its purpose decides whether it needs a session, what a provider's steps do, and
+/// what changes when it completes.
 package enum FlowPurpose: Sendable, Hashable {
-  /// Signs a person in, or creates an account where the flow's account rule allows it.
+  /// Signs a user in, or creates an account if the flow's account rule allows it.
   case signIn
-  /// Creates an account. `setting` names the provider whose secret is chosen on the way, such as a password; nil for
+  /// Creates an account. `setting` names the provider whose secret is set in the flow, such as a password; nil for
   /// none.
   case register(setting: ProviderName?)
-  /// Proves once more who holds the session.
+  /// Authenticates the user of a session again.
   case stepUp
   /// Verifies an identifier that the account claims.
   case verify(IdentifierKind)
   /// Replaces the account's identifier of a kind by one that is verified in the flow.
   case change(IdentifierKind)
-  /// Adds an identifier of a kind. Where another account holds a number verified, the two accounts become one; an
+  /// Adds an identifier of a kind. If another account has verified the phone number, the two accounts are merged. An
   /// identity at another site that belongs to another account is refused.
   case join(IdentifierKind)
-  /// Acts on the factor that a provider keeps for an account.
+  /// Sets, changes or removes the factor that a provider stores for an account.
   case factor(ProviderName, FactorOperation)
 
   package enum FactorOperation: String, Sendable, CaseIterable {
-    /// The account has none and chooses one.
+    /// The account has no factor and sets one.
     case set
     /// The current factor is proved and replaced.
     case change
     /// The current factor is proved and removed.
     case disable
-    /// A forgotten factor is replaced within a session. Something else that the account holds is proved first.
+    /// Replaces a forgotten factor within a session. The user first proves something else that the account holds.
     case reset
-    /// A forgotten factor is replaced without a session: the flow itself finds out whose account it is.
+    /// Replaces a forgotten factor without a session: the flow itself identifies the account.
     case recover
-    /// The factor is proved, and the session goes on under a new token.
+    /// The factor is proved, and the session continues with a new token.
     case unlock
   }
 
-  /// Whether people who have typed nothing but a number or address come in by flows of this purpose.
+  /// Whether flows of this purpose let a user in with nothing but a phone number or an address.
   package var letsIn: Bool { self == .signIn || self == .register(setting: nil) }
 }
 
-// MARK: - What follows from it
+// MARK: - Derived properties
 
 extension FlowPurpose {
-  /// Whether the flow begins with a session of the account that it is about. Completing it gives that session a new
-  /// token.
+  /// Whether the flow begins with a session of its account. Completing it gives that session a new token.
   package var needsSession: Bool {
     switch self {
     case .signIn, .register, .factor(_, .recover): false
@@ -53,7 +52,7 @@ extension FlowPurpose {
     }
   }
 
-  /// What providers and operators call it.
+  /// The purpose as providers and operators name it.
   package var kind: FlowPurposeKind {
     switch self {
     case .signIn: .signIn
@@ -69,7 +68,7 @@ extension FlowPurpose {
     }
   }
 
-  /// The provider whose factor the flow is about; nil where it is about none.
+  /// The provider whose factor the flow is about; nil if it is about no factor.
   package var provider: ProviderName? {
     switch self {
     case .register(let provider): provider
@@ -89,13 +88,13 @@ extension FlowPurpose {
     }
   }
 
-  /// Whether it replaces a factor that was forgotten.
+  /// Whether it replaces a forgotten factor.
   package var isReset: Bool { resetProvider != nil || recoveredProvider != nil }
 
-  /// Whether it creates an account and sets its factor on the way.
+  /// Whether it creates an account and sets its factor.
   package var registersFactor: Bool { if case .register(.some) = self { true } else { false } }
 
-  /// The provider whose factor a session's flow sets where the account has none; nil in every other flow.
+  /// The provider whose missing factor a session's flow sets; nil in every other flow.
   package var setProvider: ProviderName? { if case .factor(let provider, .set) = self { provider } else { nil } }
 
   /// The provider whose forgotten factor a session's flow replaces; nil in every other flow.
@@ -106,9 +105,9 @@ extension FlowPurpose {
     if case .factor(let provider, .recover) = self { provider } else { nil }
   }
 
-  /// Whether it adds or changes an identifier or a factor of an account without proving anything that the account
-  /// already holds. It begins only after a recent proof of such a thing (`FlowEngine.demandHeldProof`). To change or
-  /// disable a factor proves that factor; a reset proves something else first.
+  /// Whether it adds or changes an identifier or a factor without proving anything that the account already holds. Such
+  /// a flow begins only after a recent proof (`FlowEngine.demandHeldProof`). Changing or disabling a factor proves that
+  /// factor; a reset proves something else first.
   package var needsHeldProof: Bool {
     switch self {
     case .change, .join, .factor(_, .set): true
@@ -116,8 +115,8 @@ extension FlowPurpose {
     }
   }
 
-  /// The kind of the identifier that the account receives: a code of that kind goes to one that the account does not
-  /// have yet.
+  /// The kind of identifier that the flow adds to the account. A code of that kind goes to an identifier that the
+  /// account does not have yet.
   package var newIdentifier: IdentifierKind? {
     switch self {
     case .change(let kind), .join(let kind): kind
@@ -125,15 +124,15 @@ extension FlowPurpose {
     }
   }
 
-  /// Whether it joins two accounts where the verified identifier belongs to another.
+  /// Whether it merges two accounts if the verified identifier belongs to another account.
   package var joinsAccounts: Bool { if case .join(let kind) = self { kind != .federated } else { false } }
 
-  /// Whether it adds an identity at another site, by which the person signs in from then on.
+  /// Whether it adds an identity at another site by which the user can then sign in.
   package var connectsSite: Bool { self == .join(.federated) }
 
   /// Whether a code may prove this identifier of the account in the flow.
   ///
-  /// Attack: an address that was only claimed must not count as a factor where one is asked for, as in a step-up.
+  /// Attack: an address that was only claimed must not count as a factor when one is required, as in a step-up.
   package func accepts(_ held: HeldIdentifier) -> Bool {
     switch self {
     case .verify: held.verifiedAt == nil
@@ -142,7 +141,7 @@ extension FlowPurpose {
     }
   }
 
-  /// Whether completing the flow authorises changes of the account afterwards: it proves what the account holds, and
+  /// Whether completing the flow authorises changes to the account afterwards: it proves what the account holds and
   /// does nothing else.
   package var isProofAlone: Bool {
     switch self {
@@ -154,7 +153,7 @@ extension FlowPurpose {
 
 // MARK: - As text
 
-/// As the store keeps it: the purpose, then what it is about (`set pin`, `change phone`).
+/// The stored form: the purpose, then what it is about (`set pin`, `change phone`).
 extension FlowPurpose: RawRepresentable, Codable {
   package var rawValue: String {
     switch self {
@@ -191,11 +190,11 @@ extension FlowPurpose: RawRepresentable, Codable {
   }
 }
 
-// MARK: - By the flow's name
+// MARK: - Names of flows
 
 extension FlowPurpose {
-  /// The name that a flow of this purpose usually has; the first choice where several flows have the same purpose. nil
-  /// where there is none.
+  /// The usual name of a flow with this purpose, which is preferred if several flows have the same purpose; nil if
+  /// there is none.
   package var usualName: String? {
     switch self {
     case .signIn: nil
@@ -209,12 +208,11 @@ extension FlowPurpose {
     }
   }
 
-  /// What the name of a flow said of its purpose before flows declared it. It still does for flows without `purpose`,
-  /// and for flows under way that an older gateway began.
+  /// Derives the purpose from the name of a flow. Used for flows without `purpose`, and for running flows that an older
+  /// gateway began.
   /// - Parameters:
-  ///   - steps: the flow's, whose first provider is the one that `register_email` sets.
-  ///   - identifiesPeople: whether the provider finds out whose account it is, as a password does beside an email
-  ///     address.
+  ///   - steps: the flow's steps. `register_email` sets the secret of the first step's provider.
+  ///   - identifiesPeople: whether the provider identifies the account, as a password with an email address does.
   package init(nameOfFlow name: String, steps: [StepRule], identifiesPeople: (ProviderName) -> Bool) {
     switch name {
     case "register_email": self = .register(setting: steps.first?.choices.first)
@@ -239,7 +237,8 @@ extension FlowPurpose {
 }
 
 extension FlowDefinition {
-  /// Whether it begins with a session: its purpose says so, or its first step (a PIN alone) tells nobody's name.
+  /// Whether it begins with a session: because of its purpose, or because its first step (such as a PIN alone) does not
+  /// identify anyone.
   package func needsSession(by providers: ProviderRegistry) -> Bool {
     purpose.needsSession || !identifies(by: providers)
   }
@@ -253,16 +252,16 @@ extension FlowDefinition {
 }
 
 extension PolicyGeneration {
-  /// What the flow of this name is for; `signIn` where there is no such flow.
+  /// The purpose of the named flow; `signIn` if the flow does not exist.
   package func purpose(of flow: String) -> FlowPurpose { flows[flow]?.purpose ?? .signIn }
 
-  /// The flow for a purpose: of several the one with the usual name, else the first by name.
+  /// The flow for a purpose. If there are several, the one with the usual name, otherwise the first by name.
   package func flow(for purpose: FlowPurpose) -> FlowDefinition? {
     if let name = purpose.usualName, let usual = flows[name], usual.purpose == purpose { return usual }
     return flows.values.filter { $0.purpose == purpose }.min { $0.name < $1.name }
   }
 
-  /// The flow that connects an account with the site of a provider; of several the first by name.
+  /// The flow that connects an account to a provider's site. If there are several, the first by name.
   package func flow(connecting provider: ProviderName) -> FlowDefinition? {
     flows.values.filter { $0.purpose.connectsSite && $0.steps.first?.choices.contains(provider) ?? false }.min {
       $0.name < $1.name

@@ -2,35 +2,34 @@ import MoongateSDK
 
 /// One complete, validated set of configuration files.
 ///
-/// What is static in it is typed values; only functions need an evaluator.
+/// Static values are typed. Only functions need an evaluator.
 package protocol PolicyGeneration: Sendable {
-  /// The SHA-256 over its files, in lower-case hexadecimal.
+  /// The SHA-256 of its files, in lower-case hexadecimal.
   var id: String { get }
-  /// Names what it changes: as `id`, but the same whatever `flips_accepted` says and however gateway.lua is laid out.
+  /// Identifies the content: like `id`, but independent of `flips_accepted` and of the layout of gateway.lua.
   var changeMark: String { get }
   var gateway: GatewaySettings { get }
   var routes: RouteTable { get }
   var flows: [String: FlowDefinition] { get }
   var policies: [ProviderName: ProviderPolicy] { get }
-  /// `policies/token.lua`: how many wrong tokens are too many.
+  /// `policies/token.lua`: the limits on invalid tokens.
   var tokenPolicy: ProviderPolicy { get }
-  /// `accounts.lua`: what holds for an account whichever flow is used.
+  /// `accounts.lua`: the rules for accounts, independent of flows.
   var accounts: AccountRules { get }
   /// The files of `pages/`, sorted by name.
   var pages: [PageFile] { get }
-  /// The configured providers whose factor is entered on a pad of digits: an account that has one has a PIN, as
-  /// policies see it.
+  /// The configured providers whose factor is entered on a digit pad. For policies, an account with one of them has a
+  /// PIN.
   var pads: Set<ProviderName> { get }
-  /// The providers of the program with those that the generation brought with it, such as other programs; nil where it
-  /// brought none.
+  /// The providers of the program and those that the generation adds, such as provider programs; nil if it adds none.
   var registry: ProviderRegistry? { get }
-  /// What the operator should know and may leave as it is.
+  /// Problems that the operator should know about but need not fix.
   var warnings: [ConfigurationProblem] { get }
-  /// Made with the generation and let go with its last copy.
+  /// Created with the generation and released with its last copy.
   var lease: GenerationLease { get }
 
-  /// Makes an evaluator of this generation's functions. It belongs to one thread at a time.
-  /// - Throws: `PolicyFault` where the functions cannot be loaded again.
+  /// Creates an evaluator of this generation's functions. It must be used by one thread at a time.
+  /// - Throws: `PolicyFault` if the functions cannot be loaded again.
   func makeEvaluator() throws(PolicyFault) -> any PolicyEvaluator
 }
 
@@ -41,25 +40,25 @@ extension PolicyGeneration {
   package var registry: ProviderRegistry? { nil }
 }
 
-/// Lives as long as somebody holds its generation: by it is counted how many generations are in memory.
+/// Lives as long as its generation is in use. Counts how many generations are in memory.
 package final class GenerationLease: Sendable {
   package init() {}
 }
 
-/// Runs functions. Synchronous, bounded by its budgets, and not safe to share between threads: one per event loop for
-/// `decide`, a bounded pool for the rest.
+/// Runs policy functions synchronously, within its budgets. Must not be shared between threads: each event loop has one
+/// for `decide`, and a bounded pool serves the rest.
 package protocol PolicyEvaluator: AnyObject {
   /// Runs `send`, `verify` or `decide`.
   func verdict(of function: FunctionName, given facts: Facts) -> Verdict
   /// Runs `when`.
   func condition(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> Bool
-  /// Runs the function of a claim; nil where it returned nothing, and the claim is left out.
+  /// Runs the function of a claim. Returns nil if the function returned nothing; the claim is then left out.
   func claim(of function: FunctionName, given facts: Facts) throws(PolicyFault) -> ClaimValue?
-  /// Runs the function of a `vary` over whole numbers; the result is clamped.
+  /// Runs the function of a `vary` over integers. The result is clamped.
   func value(of varying: Varying<Int>, given facts: Facts) throws(PolicyFault) -> Int
-  /// Runs the function of a `vary` over durations; the result is clamped.
+  /// Runs the function of a `vary` over durations. The result is clamped.
   func value(of varying: Varying<Duration>, given facts: Facts) throws(PolicyFault) -> Duration
-  /// What the last call of the function was made from; nil where nobody kept it.
+  /// The facts that the last call of the function read; nil if they were not recorded.
   func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence?
 }
 
@@ -67,14 +66,14 @@ extension PolicyEvaluator {
   package func evidence(of function: FunctionName, given facts: Facts) -> PolicyEvidence? { nil }
 }
 
-/// What a function's answer was made from.
+/// The facts behind a function's answer.
 package struct PolicyEvidence: Sendable {
   /// One fact that the function read.
   package struct Fact: Sendable, Equatable {
-    /// As scripts spell it, behind `f.`.
+    /// The path as in scripts, without `f.`.
     package let path: String
     package let value: String
-    /// Whether the value is a number or address of a person, which is kept as a keyed hash only.
+    /// Whether the value is a user's phone number or address, which is stored only as a keyed hash.
     package let namesPerson: Bool
 
     package init(path: String, value: String, namesPerson: Bool) {
@@ -84,7 +83,7 @@ package struct PolicyEvidence: Sendable {
     }
   }
 
-  /// Where the function stands.
+  /// The location of the function.
   package let location: SourceLocation
   package let facts: [Fact]
 
@@ -95,7 +94,7 @@ package struct PolicyEvidence: Sendable {
 }
 
 extension PolicyEvidence {
-  /// Where, and the facts, as the audit trail keeps them: what names a person as a keyed hash.
+  /// The location and the facts for the audit trail, with personal values as keyed hashes.
   package func notes(_ keys: KeyRing) -> [String: String] {
     var notes = ["at": location.description]
     for fact in facts { notes["fact.\(fact.path)"] = fact.namesPerson ? keys.logHash(fact.value) : fact.value }
@@ -103,18 +102,18 @@ extension PolicyEvidence {
   }
 }
 
-/// What a policy function decided.
+/// The decision of a policy function.
 package enum Verdict: Sendable, Hashable {
   case allow
-  /// A reason in snake case, `^[a-z][a-z0-9_]{0,47}$`.
+  /// The reason in snake case, `^[a-z][a-z0-9_]{0,47}$`.
   case deny(String)
   case requireAlso(ProviderName)
-  /// An error, a wrong type, or out of budget: denied as `policy_error`.
+  /// An error, a wrong result type, or an exceeded budget. Refused as `policy_error`.
   case fault(PolicyFault)
 }
 
 extension Verdict {
-  /// As a policy says it: `deny "reason"`; `policy_error` where it could not.
+  /// The verdict as a policy writes it, such as `deny "reason"`; `policy_error` for a fault.
   package var text: String {
     switch self {
     case .allow: "allow"
@@ -125,17 +124,17 @@ extension Verdict {
   }
 }
 
-/// A policy that could not be run to its end. Always a refusal: there is no way to fail open.
+/// A failed policy run. Always a refusal: policies never fail open.
 package struct PolicyFault: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What a run came to grief by.
+  /// Why a policy run failed.
   package enum Kind: String, Sendable, Codable {
     case error, steps, memory, time, result
   }
 
   package let kind: Kind
-  /// Where, if known.
+  /// The location, if known.
   package let location: SourceLocation?
-  /// For the operator; never shown to a client.
+  /// The message for the operator. Never shown to a client.
   package let message: String
 
   package init(kind: Kind, location: SourceLocation?, message: String) {

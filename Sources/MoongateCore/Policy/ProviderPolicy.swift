@@ -1,23 +1,23 @@
 import MoongateSDK
 
-/// The effective policy of one provider: its defaults with the operator's file over them.
+/// The effective policy of one provider: its defaults, overridden by the operator's file.
 package struct ProviderPolicy: Sendable {
   package let provider: ProviderName
-  /// `CodeRule.none` where the provider sends no codes.
+  /// `CodeRule.none` if the provider sends no codes.
   package let code: CodeRule
-  /// How long before the first, second, … resend; the last repeats. Empty: no timer.
+  /// The delay before the first resend, the second, and so on; the last one repeats. Empty: no timer.
   package let resendAfter: [Varying<Duration>]
-  /// In sorted order of their names.
+  /// Sorted by name.
   package let limits: [Limit]
   package let unknownAccount: UnknownAccount
-  /// The text of a message, with `{code}`, `{service}` and `{minutes}`.
+  /// The text of a message, with the placeholders `{code}`, `{service}` and `{minutes}`.
   package let message: String
-  /// Called before a send is charged, and before a try is.
+  /// Called before a send is charged.
   package let send: FunctionName?
   package let verify: FunctionName?
-  /// What people read where a function denies with one of these reasons.
+  /// The text that users see if a function denies with one of these reasons.
   package let reasons: [String: String]
-  /// Where each effective value was said, by its path (`limits.verify.max`).
+  /// The source location of each effective value, by its path (`limits.verify.max`).
   package let locations: [String: SourceLocation]
 
   package init(
@@ -38,12 +38,12 @@ package struct ProviderPolicy: Sendable {
   }
 }
 
-/// What a code looks like and how long it lives.
+/// The format and lifetime of a code.
 package struct CodeRule: Sendable, Hashable, Codable {
-  /// 4 to 10 characters.
+  /// The number of characters, 4 to 10.
   package let length: Int
   package let alphabet: CodeAlphabet
-  /// A code lives in `[issued, issued + lifetime)`.
+  /// A code is valid in `[issued, issued + lifetime)`.
   package let lifetime: Duration
 
   package init(length: Int, alphabet: CodeAlphabet, lifetime: Duration) {
@@ -52,19 +52,19 @@ package struct CodeRule: Sendable, Hashable, Codable {
     self.lifetime = lifetime
   }
 
-  /// Of a provider that sends no codes: never made, never compared.
+  /// For a provider that sends no codes. Never used to make or compare one.
   package static let none = CodeRule(length: 0, alphabet: .digits, lifetime: .zero)
 }
 
-/// The characters of a code.
+/// The alphabet of a code.
 package enum CodeAlphabet: String, Sendable, Codable, CaseIterable {
   case digits
-  /// A to Z without those that look like others.
+  /// A to Z without easily confused letters.
   case letters
-  /// Letters and digits without those that look like others.
+  /// Letters and digits without easily confused ones.
   case alphanumeric
 
-  /// Every character, each equally likely in a code.
+  /// All characters, each equally likely in a code.
   package var characters: [Character] {
     switch self {
     case .digits: Array("0123456789")
@@ -74,19 +74,19 @@ package enum CodeAlphabet: String, Sendable, Codable, CaseIterable {
   }
 }
 
-/// What someone learns who names an account that does not exist.
+/// What a client learns when it names an account that does not exist.
 package enum UnknownAccount: String, Sendable, Codable, CaseIterable {
-  /// 404.
+  /// The answer is 404.
   case reveal
-  /// The same answer, in the same time, and no message.
+  /// The same answer in the same time as for an existing account, and no message.
   case conceal
 }
 
 extension PolicyGeneration {
-  /// What people read of `deny "reason"`: the words of the policy that denied, else those of another policy, such as
-  /// for a route's `decide`.
-  /// - Parameter provider: whose policy denied; nil: a route.
-  /// - Returns: nil where no policy has words for it.
+  /// The text that users see for `deny "reason"`: from the policy that denied, otherwise from another policy (as for a
+  /// route's `decide`).
+  /// - Parameter provider: the provider whose policy denied; nil for a route.
+  /// - Returns: nil if no policy has a text for the reason.
   package func text(ofReason reason: String, by provider: ProviderName? = nil) -> String? {
     provider.flatMap { policies[$0]?.reasons[reason] }
       ?? policies.sorted { $0.key < $1.key }.lazy.compactMap { $0.value.reasons[reason] }.first

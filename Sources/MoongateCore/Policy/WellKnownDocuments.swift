@@ -8,7 +8,7 @@ extension ProviderRegistry {
     Set(all.filter { generation.policies[$0.descriptor.name] != nil }.flatMap { $0.descriptor.wellKnown })
   }
 
-  /// The configured provider that publishes the document; of several instances of one provider the first.
+  /// The configured provider that publishes the document. If a provider has several instances, the first one.
   package func publisher(of document: String, in generation: any PolicyGeneration) -> (any WellKnownPublisher)? {
     all.lazy.filter { generation.policies[$0.descriptor.name] != nil && $0.descriptor.wellKnown.contains(document) }
       .compactMap { $0 as? any WellKnownPublisher }.first

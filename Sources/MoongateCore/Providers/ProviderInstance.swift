@@ -1,9 +1,9 @@
 import MoongateSDK
 
-/// A compiled-in provider under the name or the title that gateway.lua gives it:
-/// `sms_us = phone_otp { title = "SMS (USA)" }`.
+/// A compiled-in provider with the name or title that gateway.lua gives it: `sms_us = phone_otp { title = "SMS (USA)"
+/// }`.
 ///
-/// Behaves as the provider itself; only the descriptor differs. It conforms to each protocol of the SDK that the
+/// It behaves like the provider itself; only the descriptor differs. It conforms to each protocol of the SDK that the
 /// provider conforms to.
 package struct ProviderInstance<Base: Provider>: Provider {
   package let base: Base
@@ -18,17 +18,17 @@ package struct ProviderInstance<Base: Provider>: Provider {
 }
 
 extension Provider {
-  /// The same provider under another descriptor. An instance of an instance stands for the provider itself, so that its
-  /// name is put before identities once.
+  /// The same provider with another descriptor. An instance of an instance wraps the original provider, so that
+  /// identities get only one prefix.
   package func instance(_ descriptor: ProviderDescriptor) -> any Provider {
     if let instance = self as? any StandInProvider { return instance.represented.instance(descriptor) }
     return ProviderInstance(of: self, as: descriptor)
   }
 }
 
-/// A provider that stands for another one.
+/// A provider that wraps another one.
 package protocol StandInProvider: Provider {
-  /// The provider that it stands for.
+  /// The wrapped provider.
   var represented: any Provider { get }
 }
 
@@ -38,15 +38,15 @@ extension ProviderInstance: StandInProvider {
 
 // MARK: - Identities
 
-/// Identities elsewhere (`IdentifierKind.federated`) begin with the name of the instance that proved them.
+/// Federated identities (`IdentifierKind.federated`) are prefixed with the name of the instance that proved them.
 ///
-/// Attack: two instances of one provider lead to two sites, and somebody has the same subject at one site as the owner
-/// of an account has at the other. Whatever the provider writes into its identities, those of one instance never equal
-/// those of another.
+/// Attack: two instances of one provider lead to two sites, and someone has the same subject at one site as the owner
+/// of an account has at the other. Because of the prefix, identities of one instance never equal those of another,
+/// whatever the provider writes into them.
 extension ProviderInstance {
   private var prefix: String? { descriptor.instanceOf == nil ? nil : "\(descriptor.name) " }
 
-  /// As the gateway keeps what the provider read or proved.
+  /// Adds the prefix: the provider's identifier as the gateway stores it.
   fileprivate func kept(_ identifier: Identifier) -> Identifier {
     guard let prefix, identifier.kind == .federated else { return identifier }
     return Identifier(
@@ -54,7 +54,7 @@ extension ProviderInstance {
     )
   }
 
-  /// As the provider knows what the gateway keeps; nil for an identity of another provider.
+  /// Removes the prefix: the stored identifier as the provider knows it; nil for an identity of another provider.
   fileprivate func known(_ identifier: Identifier) -> Identifier? {
     guard let prefix, identifier.kind == .federated else { return identifier }
     guard identifier.value.hasPrefix(prefix) else { return nil }
@@ -84,7 +84,7 @@ extension ProviderInstance {
   }
 }
 
-// MARK: - What a provider can be
+// MARK: - Provider protocols
 
 extension ProviderInstance: CodeProvider where Base: CodeProvider {
   package func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {

@@ -4,11 +4,11 @@ import MoongateSDK
 package struct ProviderRegistry: Sendable {
   package let all: [any Provider]
   private let byName: [ProviderName: any Provider]
-  /// Attack: a descriptor that is another one at every call, with a secret in the sentence of an outcome. Each was read
-  /// once.
+  /// The descriptor of each provider, read once. Attack: a descriptor that changes with every call, with a secret in
+  /// the sentence of an outcome.
   private let descriptors: [ProviderName: ProviderDescriptor]
 
-  /// - Throws: what is wrong with one of them, or the name that two of them have.
+  /// - Throws: the first mistake in a provider, or a name that two providers share.
   package init(_ providers: [any Provider]) throws(ProviderMistake) {
     var byName: [ProviderName: any Provider] = [:]
     var descriptors: [ProviderName: ProviderDescriptor] = [:]
@@ -36,23 +36,23 @@ package struct ProviderRegistry: Sendable {
     self.descriptors = descriptors
   }
 
-  /// No providers at all.
+  /// A registry without providers.
   package static let none = ProviderRegistry()
 
   private init() { (all, byName, descriptors) = ([], [:], [:]) }
 
   package subscript(name: ProviderName) -> (any Provider)? { byName[name] }
 
-  /// What the provider declared when the program started.
+  /// The descriptor of the provider when the program started.
   package func descriptor(_ name: ProviderName) -> ProviderDescriptor? { descriptors[name] }
 
-  /// Whose secrets go with an identifier, such as a password with an address: they keep a factor and prove an
-  /// identifier.
+  /// The providers whose secrets belong to an identifier, as a password belongs to an address: they store a factor and
+  /// prove an identifier.
   package var identifierSecrets: Set<ProviderName> {
     Set(descriptors.values.filter { $0.role == [.provesIdentifier, .keepsFactor] }.map(\.name))
   }
 
-  /// The provider whose name an identity elsewhere begins with; nil for one of another form, such as
+  /// The provider whose name prefixes a federated identity; nil for an identity of another form, such as
   /// `https://issuer subject`.
   package func issuer(of identity: Identifier) -> ProviderName? {
     guard identity.kind == .federated, let name = ProviderName(rawValue: String(identity.value.prefix { $0 != " " })),
@@ -63,8 +63,8 @@ package struct ProviderRegistry: Sendable {
     return name
   }
 
-  /// The provider whose an identity elsewhere is. Those of instances and of programs begin with their names; all others
-  /// are of the first provider of sites, which is part of this program.
+  /// The provider that a federated identity belongs to. Identities of instances and programs are prefixed with their
+  /// names; all others belong to the first federated provider that is part of this program.
   package func prover(of identity: Identifier) -> ProviderName? {
     guard identity.kind == .federated else { return nil }
     let isSite = { (descriptor: ProviderDescriptor) in descriptor.identifierKinds.contains(.federated) }
@@ -72,10 +72,11 @@ package struct ProviderRegistry: Sendable {
     return all.lazy.compactMap { descriptors[$0.descriptor.name] }.first { $0.instanceOf == nil && isSite($0) }?.name
   }
 
-  /// Whether an identity elsewhere is one of the provider.
+  /// Whether a federated identity belongs to the provider.
   package func proves(_ identity: Identifier, by name: ProviderName) -> Bool { prover(of: identity) == name }
 
-  /// Codes that are the core's to answer: a provider that could say `too_many_attempts` would look like a lock.
+  /// The declared outcomes that are reserved for the core: a provider that could answer `too_many_attempts` would
+  /// imitate a lock.
   private static func clashes(of descriptor: ProviderDescriptor) -> [String] {
     descriptor.outcomes.map(\.reason).filter {
       RefusalCode.reserved.contains($0.rawValue) && !RefusalReason.known.contains($0)
@@ -84,16 +85,16 @@ package struct ProviderRegistry: Sendable {
     }
   }
 
-  /// The provider that formats an identifier of this kind while a person types it; nil: none does.
+  /// The provider that formats an identifier of this kind while the user types it; nil if none does.
   package func formatter(for kind: IdentifierKind) -> (any IdentifierFormatting)? {
     all.lazy.compactMap { $0 as? any IdentifierFormatting }.first { $0.identifierKind == kind }
   }
 }
 
-/// A provider that the program cannot have.
+/// A provider that the program cannot use.
 package struct ProviderMistake: Error, Sendable, Equatable, CustomStringConvertible {
   package let provider: ProviderName
-  /// What its author got wrong, without the provider's name.
+  /// The mistake, without the provider's name.
   package let mistake: String
 
   package init(provider: ProviderName, _ mistake: String) {

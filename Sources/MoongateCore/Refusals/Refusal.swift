@@ -1,27 +1,27 @@
 import MoongateSDK
 
-/// Why a request is refused, as a value: no fault ever travels by it, and nothing here tells an attacker what was
-/// right.
+/// Why a request was refused. Never contains a fault, and nothing that tells an attacker what was right.
 ///
-/// The words for a person are in `RefusalText`; the status follows from the code (http.md, "Refusals").
+/// `RefusalText` has the texts for users; the status follows from the code.
 package struct Refusal: Error, Sendable, Equatable {
   package var code: RefusalCode
-  /// A sentence for the person where the usual one of the code does not fit.
+  /// A sentence for the user to show instead of the code's usual one.
   package var detail: String?
-  /// The input field that is meant, as the client named it.
+  /// The input field that is at fault, as the client named it.
   package var field: String?
   package var attemptsLeft: Int?
-  /// From now; answered in whole seconds, rounded up, at least 1.
+  /// The time from now. Sent as whole seconds, rounded up, at least 1.
   package var retryAfter: Duration?
   package var resendAt: Timestamp?
-  /// For `step_up_required`: which provider, by which flow. For `delivery_failed` with a reason: whose delivery it was.
+  /// For `step_up_required`: the provider to pass, and in `flow` how. For `delivery_failed` with a reason: the provider
+  /// of the delivery.
   package var provider: ProviderName?
   package var flow: String?
-  /// For `forbidden`: the groups of which one is required.
+  /// For `forbidden`: the groups, one of which is required.
   package var groups: GroupRequirement?
-  /// For `delivery_failed`: why the identifier cannot be reached, where the provider has declared that.
+  /// For `delivery_failed`: why the identifier cannot be reached, if the provider has declared that.
   package var deliveryReason: DeliveryReason?
-  /// Found under `/decisions/{id}`.
+  /// The ID for `/decisions/{id}`.
   package var decision: DecisionID
 
   package init(
@@ -42,7 +42,7 @@ package struct Refusal: Error, Sendable, Equatable {
   }
 }
 
-/// The closed set of codes, and a policy's own reasons.
+/// The closed set of codes, a policy's own reasons, and providers' own outcomes.
 package enum RefusalCode: Hashable, Sendable {
   case invalidCode, invalidPIN, invalidPassword, oauthFailed, oauthCancelled
   case codeExpired, flowExpired
@@ -57,32 +57,32 @@ package enum RefusalCode: Hashable, Sendable {
   case deliveryFailed, policyError, busy, storeUnavailable, upstreamUnavailable, upstreamTimeout
   /// `deny "reason"` of a policy: 403 with the reason as its code.
   case policyReason(String)
-  /// What a provider declares beside the codes of our own: 401 with its sentence.
+  /// A provider's own declared outcome: 401 with its sentence.
   case provider(Outcome)
 
-  /// As the API spells it.
+  /// The name in the API.
   package var name: String { entry.name }
 
   /// The HTTP status (RFC 9110 section 15).
   package var status: Int { entry.status }
 
-  /// Whether it says that a code or a secret was compared and was wrong.
+  /// Whether it means that a code or a secret was compared and was wrong.
   /// - Parameter provider: the descriptor of the provider that was asked.
   package func isWrongAnswer(to provider: ProviderDescriptor?) -> Bool {
     if self == .invalidCode { return true }
     return RefusalReason(rawValue: name).flatMap { provider?.outcome($0) }?.isFailure ?? false
   }
 
-  /// All codes of our own; a policy's reason must be none of them.
+  /// The names of all our own codes. A policy's reason must not be one of them.
   package static let reserved: Set<String> = Set(all.map(\.name))
 
-  /// The code of our own with this name; nil for any other text, a policy's reason included.
+  /// Our own code with this name; nil for any other text, including a policy's reason.
   package init?(reserved name: String) {
     guard let code = Self.all.first(where: { $0.name == name }) else { return nil }
     self = code
   }
 
-  /// All codes of our own. Two have the name `bad_request`: the one with status 505 answers an HTTP version that is not
+  /// All our own codes. Two have the name `bad_request`: the one with status 505 is for an HTTP version that is not
   /// supported.
   package static let all: [RefusalCode] = [
     .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .flowExpired,

@@ -1,14 +1,14 @@
 import MoongateSDK
 
-/// How a refusal is written down for a client: `application/problem+json` (RFC 9457).
+/// The representation of a refusal for a client: `application/problem+json` (RFC 9457).
 extension Refusal {
   package static let mediaType = "application/problem+json"
 
-  /// What `Retry-After` says, in seconds (RFC 9110 section 10.2.3); nil where the refusal names no time.
+  /// The value of `Retry-After` in seconds (RFC 9110 section 10.2.3); nil if the refusal names no time.
   package var retryAfterSeconds: Int? { retryAfter.map(\.retryAfterSeconds) }
 
-  /// The document, in UTF-8, with one line end.
-  /// - Parameter more: text members besides those of every refusal.
+  /// The document in UTF-8, ending with a line feed.
+  /// - Parameter more: additional text members.
   package func document(with more: KeyValuePairs<String, String> = [:]) -> [UInt8] {
     var object = JSONObjectText()
     object.add("type", "urn:moongate:problem:\(code.name)")
@@ -23,7 +23,7 @@ extension Refusal {
     object.add("field", field)
     object.add("provider", provider?.rawValue)
     object.add("flow", flow)
-    // One group as routes.lua says it, as text; of several, the list of any_of.
+    // A single group is written as a text, several as a list.
     if let groups {
       if groups.anyOf.count == 1 {
         object.add("group", groups.anyOf[0].rawValue)

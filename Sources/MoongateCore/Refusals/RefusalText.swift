@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// The sentence for a person that goes with each refusal. Tests hold them to the letter.
+/// The sentence that users see for each refusal. Tests assert the exact texts.
 extension RefusalCode {
   /// A short title, the same for every occurrence (RFC 9457 section 3.1.3).
   package var title: String {
@@ -56,7 +56,7 @@ extension RefusalCode {
     }
   }
 
-  /// What to tell the person, where the place of refusal has nothing more fitting to say.
+  /// The sentence for the user, unless the refusal has a more specific one.
   package var sentence: String {
     switch self {
     case .invalidCode: "Invalid code. Please try again."
@@ -113,8 +113,7 @@ extension RefusalCode {
 }
 
 extension Refusal {
-  /// The sentence for the person: what was said at the place of refusal, else the code's own, with the time to wait in
-  /// it.
+  /// The sentence for the user: the refusal's own if it has one, otherwise the code's sentence, with the waiting time.
   package var sentence: String {
     if let detail { return detail }
     if let deliveryReason { return deliveryReason.sentence }
@@ -133,7 +132,7 @@ extension Refusal {
 }
 
 extension Duration {
-  /// For a person, rounded up: `45 seconds`, `15 minutes`, `6 hours`.
+  /// The duration for display, rounded up: `45 seconds`, `15 minutes`, `6 hours`.
   package var spokenLength: String {
     let seconds = retryAfterSeconds
     let (count, unit) =

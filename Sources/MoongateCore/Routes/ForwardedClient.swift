@@ -1,20 +1,20 @@
-/// Who a request comes from and by which name it reached us, as far as the peer may be believed (http.md, "Proxy").
+/// The client of a request and the host name that it used, as far as the peer is trusted.
 ///
-/// Attack: anyone can send `X-Forwarded-For: 127.0.0.1` to be somebody else, or a fresh address for each guess. Only a
-/// peer in `trusted_proxies` is listened to, and of its list only what trusted proxies added: it is read from the right
-/// and no further than the first address that is none of theirs, so that rubbish to the left of it cannot spoil it.
+/// Attack: anyone can send `X-Forwarded-For: 127.0.0.1` to be someone else, or a fresh address for each guess. The
+/// headers are only read from a peer in `trusted_proxies`, and of the list only what trusted proxies added: it is read
+/// from the right up to the first address that is not a trusted proxy, so that garbage to the left of it has no effect.
 package struct ForwardedClient: Sendable, Hashable {
-  /// The client's.
+  /// The client's address.
   package let address: ClientAddress
   package let isSecure: Bool
-  /// The host that the client asked for; nil where it is missing or malformed.
+  /// The host that the client asked for; nil if it is missing or malformed.
   package let host: HostName?
 
   /// - Parameters:
-  ///   - peer: who the connection is with.
-  ///   - isSecure: whether the connection itself is TLS.
-  ///   - host: the value of the request's only Host.
-  ///   - forwardedFor, forwardedProto, forwardedHost: the values of these fields, one per line, in order.
+  ///   - peer: the address of the connection's peer.
+  ///   - isSecure: whether the connection itself uses TLS.
+  ///   - host: the value of the request's only Host header.
+  ///   - forwardedFor, forwardedProto, forwardedHost: the values of these headers, one per line, in order.
   package init(
     peer: ClientAddress, trusted: [AddressBlock], isSecure: Bool, host: String?, forwardedFor: [String],
     forwardedProto: [String],
@@ -36,20 +36,20 @@ package struct ForwardedClient: Sendable, Hashable {
     self.host = (forwardedHost.count == 1 ? HostName(forwardedHost[0]) : nil) ?? own
   }
 
-  /// The origin that the client asked for, in its one spelling (RFC 6454 section 6.2): scheme, host, and a port that is
-  /// not the scheme's own.
+  /// The origin that the client asked for, serialised as in RFC 6454 section 6.2: scheme, host, and the port unless it
+  /// is the scheme's default.
   package var origin: String? {
     guard let host else { return nil }
     let port = host.port.flatMap { $0 == (isSecure ? 443 : 80) ? nil : ":\($0)" } ?? ""
     return "\(isSecure ? "https" : "http")://\(host.name)\(port)"
   }
 
-  /// Whether the peer may say whom it speaks for.
+  /// Whether the peer is a trusted proxy.
   package static func trusts(_ peer: ClientAddress, _ trusted: [AddressBlock]) -> Bool {
     trusted.contains { peer.isIn($0) }
   }
 
-  /// The rightmost address of the list that is no trusted proxy's; nil where the list cannot be read that far.
+  /// The rightmost address in the list that is not a trusted proxy; nil if the list is malformed before that.
   private static func origin(of lines: [String], trusted: [AddressBlock]) -> ClientAddress? {
     for line in lines.reversed() {
       for item in line.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).reversed() {

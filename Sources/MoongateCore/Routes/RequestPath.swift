@@ -1,17 +1,17 @@
-/// The path of a request, judged: in normal form, and as routes are matched against it.
+/// The validated path of a request: in normal form, and decoded for route matching.
 ///
-/// Attack: a gateway that reads `/public/..;/admin` or `/public%2f..%2fadmin` otherwise than the service behind it lets
-/// requests pass to where nobody was to get. So whatever two programs could read in two ways is refused, and what is
-/// sent upstream is byte for byte what was judged (http.md, "Which route"; RFC 3986 section 6).
+/// Attack: a gateway that reads `/public/..;/admin` or `/public%2f..%2fadmin` differently from the service behind it
+/// lets requests pass to where they must not go. A path that two programs could parse differently is therefore refused,
+/// and the path sent upstream is byte for byte the one that was validated (RFC 3986 section 6).
 package struct RequestPath: Sendable {
-  /// The path decoded once with its parameters cut; nil where that is the path as it was received.
+  /// The path decoded once, without parameters; nil if that equals the received path.
   package let decoded: [UInt8]?
 
   /// - Parameter raw: the path as received, without the query.
-  /// - Returns: nil where it is not in normal form: to be answered 400.
+  /// - Returns: nil if it is not in normal form. The request must then be answered with 400.
   package init?(_ raw: Span<UInt8>) {
     guard raw.count > 0, raw[0] == UInt8(ascii: "/") else { return nil }
-    // Most paths hold nothing to decode or cut: they are judged where they lie.
+    // Most paths have nothing to decode or cut, and are validated without a copy.
     var plain = true
     var segmentStart = 1
     for index in 1..<max(1, raw.count) {
@@ -40,7 +40,8 @@ package struct RequestPath: Sendable {
       || (length == 2 && bytes[start] == UInt8(ascii: ".") && bytes[start + 1] == UInt8(ascii: "."))
   }
 
-  /// Decodes once and cuts parameters. An encoded `;` cuts like a plain one: services that decode first see it so.
+  /// Decodes once and cuts parameters. An encoded `;` cuts like a plain one, because services that decode first read it
+  /// so.
   private static func decode(_ raw: Span<UInt8>) -> [UInt8]? {
     var out: [UInt8] = []
     out.reserveCapacity(raw.count)
@@ -60,7 +61,7 @@ package struct RequestPath: Sendable {
         }
         index += 2
         byte = high << 4 | low
-        // An encoded slash or backslash is a separator to some and a letter to others; control bytes end strings in C.
+        // Programs disagree about whether an encoded slash or backslash is a separator. Control bytes end strings in C.
         if byte < 0x20 || byte == 0x7f || byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\")
           || isOverlong(previous, byte)
         {
@@ -77,13 +78,13 @@ package struct RequestPath: Sendable {
       if byte == UInt8(ascii: ";") { inParameters = true }
       if !inParameters { out.append(byte) }
     }
-    // The last segment may be empty (`/a/`), but not dots.
+    // The last segment may be empty (`/a/`), but not `.` or `..`.
     if segmentStart < out.count, !isSegment(out, segmentStart) { return nil }
     return out
   }
 
-  /// Whether the two bytes begin a character in more bytes than it needs (RFC 3629 section 3). Attack: `%c0%ae` is a
-  /// dot, and `%c0%af` a slash, to whoever decodes UTF-8 without this look.
+  /// Whether the two bytes begin an overlong UTF-8 encoding (RFC 3629 section 3). Attack: a decoder without this check
+  /// reads `%c0%ae` as a dot and `%c0%af` as a slash.
   private static func isOverlong(_ first: UInt8, _ second: UInt8) -> Bool {
     switch first {
     case 0xc0, 0xc1: (0x80..<0xc0).contains(second)
@@ -93,7 +94,7 @@ package struct RequestPath: Sendable {
     }
   }
 
-  /// Whether the segment that ends the bytes so far is a name: not empty, not `.` or `..`.
+  /// Whether the segment at the end of the bytes is a name: not empty, not `.` or `..`.
   private static func isSegment(_ bytes: [UInt8], _ start: Int) -> Bool {
     switch bytes.count - start {
     case 0: false

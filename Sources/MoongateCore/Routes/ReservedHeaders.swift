@@ -1,29 +1,29 @@
-/// The request headers that only the gateway may say to a service: who the client is, how the request came, what it is
-/// about. The one list of them: from clients they are removed, and no route may set one (http.md, "Proxy").
+/// The request headers that only the gateway may send to a service: the client's identity, its address and connection,
+/// and the original request. They are removed from client requests, and no route may set one. This is the only list of
+/// them.
 ///
-/// Attack: services and their frameworks believe such headers, whoever sent them.
+/// Attack: services and their frameworks trust such headers, no matter who sent them.
 package enum ReservedHeaders {
-  /// Whole names. Like `prefixes` as careless services read them: lower case, with `-` for every byte but letters and
-  /// digits (CGI makes `_` of all of them).
+  /// Full names, folded like `prefixes`: lower case, with `-` for every byte that is not a letter or digit. Careless
+  /// services read names that way (CGI turns all of them into `_`).
   package static let names: [StaticString] = [
     "forwarded", "x-forwarded", "x-real-ip", "x-client-ip", "true-client-ip", "x-remote-user", "proxy",
-    // Another address, or another method, than the one that was judged.
+    // These claim another address or another method than the one that was authorised.
     "x-rewrite-url", "x-http-method", "x-http-method-override", "x-method-override",
-    // The client's own: what the gateway keeps on a device, and an upgrade to HTTP/2 in the clear (RFC 7540 section
-    // 3.2.1).
+    // The client's device token, and an upgrade to HTTP/2 in cleartext (RFC 7540 section 3.2.1).
     "moongate-device", "http2-settings",
   ]
 
-  /// What names begin with.
+  /// The reserved prefixes of names.
   package static let prefixes: [StaticString] = ["remote-", "x-forwarded-", "x-moongate-", "x-original-", "x-webauth-"]
 
-  /// Whether a header of this name is reserved, in any spelling that a service may take for it.
+  /// Whether a header of this name is reserved, in any spelling that a service may treat as the same.
   package static func contains(_ name: String) -> Bool {
     let folded = folded(name)
     return names.contains { $0.description == folded } || prefixes.contains { folded.hasPrefix($0.description) }
   }
 
-  /// Whether the name may be taken for the other one, which is folded.
+  /// Whether a service may treat the name as the same as `known`, which is folded already.
   package static func equal(_ known: StaticString, _ name: String) -> Bool { known.description == folded(name) }
 
   private static func folded(_ name: String) -> String {

@@ -1,32 +1,32 @@
 import MoongateSDK
 
-/// One entry of routes.lua.
+/// An entry of routes.lua.
 package struct Route: Sendable {
-  /// Exact, lower case, without port; nil: every host.
+  /// Exact, lower case, without the port; nil: every host.
   package let host: String?
   package let path: PathPattern
-  /// Exact upper-case names; nil: every method. HEAD goes with GET.
+  /// Exact upper-case names; nil: every method. GET includes HEAD.
   package let methods: Set<String>?
-  /// Tried in turn; at least one.
+  /// At least one. They are tried in turn.
   package let upstreams: [Upstream]
-  /// Open to all, session or not.
+  /// Whether the route needs no session.
   package let isOpen: Bool
-  /// Where someone without a session is sent.
+  /// The flow that a client without a session is sent to.
   package let flow: String
   package let requirement: Requirement?
-  /// The groups of which a requester must be in one: `require.group`. Judged before `requirement`.
+  /// `require.group`: the requester must be in one of these groups. Checked before `requirement`.
   package let groups: GroupRequirement?
-  /// The tokens of programs that it takes besides the sessions of people; nil: none.
+  /// The tokens that the route accepts in addition to sessions; nil: none.
   package let tokens: RouteTokens?
   package let decide: FunctionName?
-  /// The longest silence of an upstream: connecting, before its head, inside its body.
+  /// The timeout for connecting to an upstream, for its response head, and between parts of its body.
   package let timeout: Duration
   package let allowsUpgrade: Bool
-  /// Headers that are set on requests, replacing the client's.
+  /// Headers to set on requests. They replace the client's.
   package let headers: [(name: String, value: String)]
-  /// The most bytes of a request's body; nil: no limit.
+  /// The maximum size of a request body in bytes; nil: no limit.
   package let bodyLimit: Int?
-  /// The least that a client sends of a request's body; nil: no limit.
+  /// The minimum rate at which a client must send a request body; nil: no limit.
   package let bodyRate: BodyRate?
   package let location: SourceLocation
 
@@ -57,7 +57,7 @@ package struct Route: Sendable {
   }
 }
 
-/// Where requests of a route go: scheme, host and port.
+/// A backend that a route forwards requests to: scheme, host and port.
 package struct Upstream: Sendable, Hashable {
   package let isSecure: Bool
   package let host: String
@@ -70,9 +70,9 @@ package struct Upstream: Sendable, Hashable {
   }
 }
 
-/// What a session must have besides being alive.
+/// What a session must have proved.
 package enum Requirement: Sendable, Hashable {
-  /// The provider was passed, at most so long ago.
+  /// The provider was passed, not longer ago than `within`.
   case passed(ProviderName, within: Duration?)
   case emailVerified
 }
@@ -81,9 +81,9 @@ package enum Requirement: Sendable, Hashable {
 package struct PathPattern: Sendable, Hashable {
   /// One part between slashes.
   package enum Segment: Sendable, Hashable {
-    /// Literal bytes and `*`s, which stand for any run of bytes within the segment.
+    /// Literal bytes, and `*` for any sequence of bytes within the segment.
     case glob([UInt8])
-    /// `**`: any number of segments, none included.
+    /// `**`: any number of segments, including none.
     case anySegments
   }
 
@@ -97,7 +97,7 @@ package struct PathPattern: Sendable, Hashable {
   }
 }
 
-/// All routes, in the operator's order: the first that matches wins.
+/// All routes in the operator's order. The first match applies.
 package struct RouteTable: Sendable {
   package let routes: [Route]
 

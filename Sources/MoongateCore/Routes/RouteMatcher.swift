@@ -1,6 +1,6 @@
-/// Finds the route of a request: the first, in the operator's order, whose host, path and method all fit.
+/// Finds the route of a request: the first, in the operator's order, whose host, path and method match.
 ///
-/// Patterns are compiled once per generation, so that the usual ones (`/x/**`, `/x`) are a comparison of bytes.
+/// Patterns are compiled once per generation, so that the common ones (`/x/**`, `/x`) are simple byte comparisons.
 package struct RouteMatcher: Sendable {
   private struct Entry: Sendable {
     let host: String?
@@ -25,7 +25,7 @@ package struct RouteMatcher: Sendable {
   ///   - host: canonical, as in `HostName.name`.
   ///   - path: in normal form, decoded (`RequestPath`).
   ///   - method: as sent; names are case-sensitive (RFC 9110 section 9.1).
-  /// - Returns: the route's place in the table; nil: nothing matched.
+  /// - Returns: the index of the route in the table; nil if none matches.
   package func match(host: String, path: Span<UInt8>, method: Span<UInt8>) -> Int? {
     for index in entries.indices {
       let entry = entries[index]
@@ -42,12 +42,12 @@ package struct RouteMatcher: Sendable {
   }
 }
 
-/// A `PathPattern` in the form that is quickest to match.
+/// A `PathPattern` compiled for fast matching.
 package struct CompiledPattern: Sendable {
   private enum Form: Sendable {
-    /// The whole path is these bytes.
+    /// The whole path equals these bytes.
     case literal([UInt8])
-    /// These bytes, alone or followed by `/` and anything.
+    /// The path equals these bytes, or starts with them followed by `/`.
     case below([UInt8])
     case general([PathPattern.Segment])
   }
@@ -77,7 +77,7 @@ package struct CompiledPattern: Sendable {
     switch form {
     case .literal(let bytes): path.count == bytes.count && Self.begins(path, with: bytes)
     case .below(let bytes):
-      // `/x/**` covers `/x`, and not `/xy`.
+      // `/x/**` matches `/x`, but not `/xy`.
       Self.begins(path, with: bytes) && (path.count == bytes.count || path[bytes.count] == UInt8(ascii: "/"))
     case .general(let segments): Self.matches(segments, path)
     }
@@ -89,10 +89,11 @@ package struct CompiledPattern: Sendable {
     return true
   }
 
-  /// Goes back to the last `**` only: more than that can never find more, and time stays within segments × length.
+  /// Backtracks to the last `**` only. Backtracking further cannot find more matches, and this bounds the time to
+  /// segments × length.
   private static func matches(_ segments: [PathPattern.Segment], _ path: Span<UInt8>) -> Bool {
     var pattern = 0
-    // Start of the segment at hand, just behind its slash; past the end + 1 when there is none left.
+    // The start of the current segment, after its slash; beyond the end + 1 if no segment is left.
     var start = 1
     var retry: (pattern: Int, start: Int)?
     while true {
@@ -111,7 +112,7 @@ package struct CompiledPattern: Sendable {
           continue
         }
       }
-      // Let the last `**` take one segment more.
+      // Extend the last `**` by one segment.
       guard let last = retry, last.start <= path.count else { return false }
       let next = segmentEnd(path, last.start) + 1
       retry = (last.pattern, next)

@@ -1,10 +1,10 @@
-/// Which tokens a route takes, besides the sessions of people.
+/// The tokens that a route accepts in addition to sessions.
 package struct RouteTokens: Sendable, Hashable {
-  /// Whether it takes every service token.
+  /// Whether it accepts every service token.
   package let takesAllServices: Bool
-  /// The service tokens that it takes, by their names.
+  /// The names of the service tokens that it accepts.
   package let names: Set<String>
-  /// Whether it takes the tokens that people have made.
+  /// Whether it accepts personal access tokens.
   package let takesPersonal: Bool
 
   package init(takesAllServices: Bool = false, names: Set<String> = [], takesPersonal: Bool = false) {
@@ -13,10 +13,10 @@ package struct RouteTokens: Sendable, Hashable {
     self.takesPersonal = takesPersonal
   }
 
-  /// Every service token: `tokens = true`.
+  /// `tokens = true`: every service token.
   package static let services = RouteTokens(takesAllServices: true)
 
-  /// Whether the token gets as far as to be judged by `require` and `decide`.
+  /// Whether the route accepts the token. `require` and `decide` are checked afterwards.
   package func admits(_ token: AccessToken) -> Bool {
     token.owner == nil ? takesAllServices || names.contains(token.name) : takesPersonal
   }

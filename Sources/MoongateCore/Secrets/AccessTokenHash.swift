@@ -1,4 +1,4 @@
-/// All that the store knows of a token's secret: an HMAC of it, and the master key that the HMAC's key follows from.
+/// The stored form of a token's secret: an HMAC, and the name of the master key from which the HMAC key is derived.
 package struct AccessTokenHash: Sendable, Equatable {
   /// The name of the master key (`KeyRing.names`).
   package let key: String

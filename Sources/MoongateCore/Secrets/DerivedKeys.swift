@@ -2,20 +2,20 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// All keys that follow from one master key.
+/// All keys derived from one master key.
 struct DerivedKeys: Sendable {
-  /// Tells the key from others in lists and commands; says nothing about it.
+  /// Identifies the key in lists and commands. Reveals nothing about it.
   let name: String
-  // Begun: the key's own blocks are hashed once, not for each code that is made with it.
+  // Initialised once, so that the key block is not hashed for each code.
   let codes: HMAC<SHA256>
   let counting: CountingKeys
   let accessTokens: HMAC<SHA256>
   let backups: HMAC<SHA256>
   let records: SymmetricKey
-  /// Seals what devices carry.
+  /// Seals device tokens.
   let devices: SymmetricKey
   let pepper: SymmetricKey
-  /// Names the pepper in a hash that was made with it; says nothing about it.
+  /// Identifies the pepper in a hash that was made with it. Reveals nothing about it.
   let pepperName: String
   let assertions: SymmetricKey
 
@@ -48,27 +48,27 @@ struct DerivedKeys: Sendable {
     return name.withUnsafeBytes { $0.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
   }
 
-  /// The key that signs `X-Moongate-Assertion` (ES256) in a period; which one it is depends on nothing else.
+  /// The key that signs `X-Moongate-Assertion` (ES256) in a period. Derived only from the master key and the period.
   func assertionKey(period: Int64) -> P256.Signing.PrivateKey {
     var attempt = 0
     while true {
       let number = HKDF<SHA256>.deriveKey(
         inputKeyMaterial: assertions, salt: Data("moongate".utf8), info: Data("assertion \(period) \(attempt)".utf8),
         outputByteCount: 32)
-      // A number at or above the group's order is no key: take the next one then (its chance is 2^-32).
+      // A number at or above the group's order is not a valid key. Try the next one then (the chance is 2^-32).
       if let key = number.withUnsafeBytes({ try? P256.Signing.PrivateKey(rawRepresentation: $0) }) { return key }
       attempt += 1
     }
   }
 
-  /// `KeyRing.codeMAC` under this key.
+  /// `KeyRing.codeMAC` with this key.
   func codeMAC(_ code: String, flow: TokenHash, provider: String, identifier: String, purpose: String) -> [UInt8] {
     codes.code(ofParts: [
       Array(code.utf8), flow.bytes, Array(provider.utf8), Array(identifier.utf8), Array(purpose.utf8),
     ])
   }
 
-  /// `KeyRing.accessTokenHash` under this key.
+  /// `KeyRing.accessTokenHash` with this key.
   func accessTokenHash(_ secret: SecretText) -> AccessTokenHash {
     AccessTokenHash(key: name, bytes: accessTokens.code(of: Array(secret.reveal().utf8)))
   }
@@ -78,21 +78,21 @@ struct DerivedKeys: Sendable {
   func open(_ sealed: [UInt8], for owner: String) throws -> [UInt8] { try records.open(sealed, for: owner) }
 }
 
-/// What must mean the same for as long as a store lives: what it counts by, what logs call people by, and by what it is
-/// known itself.
+/// The keys that must stay the same for as long as a store exists: for counters, for keyed hashes in logs, and for the
+/// store's fingerprint.
 struct CountingKeys: Sendable {
   static let fingerprintLength = 16
 
-  /// Of the master key.
+  /// The name of the master key.
   let name: String
-  /// By which logs call people.
+  /// For keyed hashes in logs.
   let logKey: SymmetricKey
-  /// By which it is counted.
+  /// For the keys of counters.
   let counterKey: SymmetricKey
-  // Begun: the keys' own blocks are hashed once.
+  // Initialised once, so that the key blocks are not hashed each time.
   let logs: HMAC<SHA256>
   let counters: HMAC<SHA256>
-  /// Tells stores that were made under another key from ours; says nothing about the key.
+  /// Distinguishes stores that were created with another key. Reveals nothing about the key.
   let fingerprint: [UInt8]
 
   init(name: String, logs: SymmetricKey, counters: SymmetricKey, fingerprint: [UInt8]) {
@@ -117,16 +117,17 @@ extension SymmetricKey {
 }
 
 extension HMAC<SHA256> {
-  /// The authentication code of bytes, by a key with which this was begun.
+  /// The authentication code of bytes, with the key of this HMAC.
   func code(of bytes: [UInt8], length: Int = SHA256.byteCount) -> [UInt8] {
     var mac = self
     mac.update(data: bytes)
     return mac.finalize().withUnsafeBytes { Array($0.prefix(length)) }
   }
 
-  /// The same of a list: each part with its length before it, so that no two different lists give the same bytes.
+  /// The authentication code of a list. Each part is prefixed with its length, so that different lists never give the
+  /// same bytes.
   func code(ofParts parts: [[UInt8]], length: Int = SHA256.byteCount) -> [UInt8] {
-    // In one piece: each update costs more than the bytes that it takes.
+    // Update once: each update costs more than the bytes that it processes.
     var bytes: [UInt8] = []
     bytes.reserveCapacity(parts.reduce(0) { $0 + $1.count + 4 })
     for part in parts {

@@ -1,28 +1,28 @@
 import MoongateSDK
 
-/// What a device carries that has passed steps before, so that strangers who try someone's identifier do not lock its
-/// owner out (exact.md, "Tries, limits, locks"). Sealed by the core; a client can neither read nor make one.
+/// The token of a device that has passed steps before, so that strangers who try someone's identifier do not lock its
+/// owner out. Sealed by the core; a client can neither read nor create one.
 ///
-/// It names accounts and the providers by which this device has passed for them, as keyed hashes.
+/// It contains, as keyed hashes, the accounts and the providers that this device has passed for them.
 ///
-/// Attack: who can pass one step (a stolen SIM) signs in again and again, for fresh counters of another (the PIN). A
-/// mark is for one provider and one account: where this device has never passed the PIN, its tries at it are a
-/// stranger's.
+/// Attack: someone who can pass one step (with a stolen SIM) signs in again and again, to get fresh counters for
+/// another one (the PIN). A mark is therefore for one provider and one account: if this device has never passed the
+/// PIN, its attempts at it count as a stranger's.
 package struct DeviceToken: Sendable, Equatable {
-  /// How long it is good for after the last sign-in.
+  /// How long it is valid after the last sign-in.
   package static let lifetime: Duration = .seconds(365 * 86_400)
   private static let version: UInt8 = 1
   private static let idLength = 16
   private static let markLength = 12
-  /// Older ones are forgotten.
+  /// The maximum number of marks. Older ones are dropped.
   private static let mostMarks = 24
 
-  /// Which device: 128 random bits.
+  /// Identifies the device: 128 random bits.
   let id: [UInt8]
   private let marks: [[UInt8]]
   private let issuedAt: Timestamp
 
-  /// A device that has passed nothing yet.
+  /// A new device without any mark.
   package init(from random: any RandomSource, at now: Timestamp) {
     self.init(id: random.bytes(Self.idLength), marks: [], issuedAt: now)
   }
@@ -33,7 +33,7 @@ package struct DeviceToken: Sendable, Equatable {
     self.issuedAt = issuedAt
   }
 
-  /// - Returns: nil where the bytes are none, or too old.
+  /// - Returns: nil if the bytes are not a valid token or it has expired.
   fileprivate init?(bytes: [UInt8], at now: Timestamp) {
     let head = 1 + Self.idLength + 8
     guard bytes.count >= head, bytes[0] == Self.version, (bytes.count - head).isMultiple(of: Self.markLength) else {
@@ -68,8 +68,8 @@ package struct DeviceToken: Sendable, Equatable {
 extension KeyRing {
   private static let deviceOwner = "device"
 
-  /// Reads what a client sent.
-  /// - Returns: nil where it is forged, damaged, another installation's, or too old.
+  /// Parses a device token that a client sent.
+  /// - Returns: nil if it is forged, damaged, expired, or from another installation.
   func device(_ text: SecretText?, at now: Timestamp) -> DeviceToken? {
     guard let text = text?.reveal(), text.utf8.count <= 1024, let sealed = Base64URL.decode(text),
       let bytes = openDevice(sealed, for: Self.deviceOwner, at: now)
@@ -77,14 +77,14 @@ extension KeyRing {
     return DeviceToken(bytes: bytes, at: now)
   }
 
-  /// The token of a new device that has just passed the providers for the account: for simulations.
+  /// The token of a new device that has just passed the providers for the account, for simulations.
   package func deviceToken(
     from random: any RandomSource, for account: String, passed: [ProviderName], at now: Timestamp
   ) throws -> SecretText {
     try remember(DeviceToken(from: random, at: now), account, passed, at: now)
   }
 
-  /// Whether the device has passed the provider for the account before; nil: any provider.
+  /// Whether the device has passed the provider for the account before; nil for any provider.
   func knows(_ device: DeviceToken?, _ account: String?, by provider: ProviderName?) -> Bool {
     guard let device, let account else { return false }
     return device.holds(DeviceToken.mark(self, account, provider))

@@ -3,23 +3,24 @@ import Foundation
 import MoongateSDK
 import Synchronization
 
-/// The keys of one installation, all derived from its master keys, none of them in the database.
+/// The keys of one installation, all derived from its master keys and none of them stored in the database.
 ///
-/// What is made is made with the current key. What was made with any key of the ring stays good: codes, sealed records,
-/// hashes, device tokens, assertions. What must mean the same for as long as the store lives (counters, log hashes, the
-/// store's mark) follows from the oldest key, so that a rotation lifts no lock and forgets no try.
+/// New items are made with the current key. Items made with any key of the ring stay valid: codes, sealed records,
+/// hashes, device tokens, assertions. What must stay the same for as long as the store exists (counters, log hashes,
+/// the store's fingerprint) is derived from the oldest key, so that a key rotation neither lifts locks nor clears
+/// attempts.
 ///
-/// One ring is held by all who make and open things: `replace` exchanges its keys under their hands. What takes several
-/// calls must mean the same whichever keys each of them finds.
+/// The ring is shared: `replace` exchanges its keys for all users at once. Operations that take several calls must
+/// therefore work with whichever keys each call finds.
 package final class KeyRing: Sendable {
-  /// The keys at one moment.
+  /// The keys at one time.
   private final class Keys: Sendable {
     let current: DerivedKeys
     let counting: CountingKeys
-    /// The current key first: most of what is opened was made with it. Without those that are retired.
+    /// The keys that are not retired, with the current key first, because most sealed items were made with it.
     let all: [DerivedKeys]
     let retired: [RetiredKey]
-    /// Of all keys, retired ones too, the oldest first.
+    /// The fingerprints of all keys, including retired ones, oldest first.
     let fingerprints: [(name: String, fingerprint: [UInt8])]
 
     init(_ masters: MasterKeys) {
@@ -42,14 +43,14 @@ package final class KeyRing: Sendable {
 
   package init(_ masters: MasterKeys) { keys = Mutex(Keys(masters)) }
 
-  /// A ring of one key.
+  /// A ring with one key.
   /// - Parameter master: 32 bytes or more.
   /// - Throws: `KeyRingError.tooShort`.
   package convenience init(master: [UInt8]) throws(KeyRingError) { self.init(try MasterKeys(only: master)) }
 
-  /// Takes these keys in place of those that it has.
-  /// - Returns: false where the oldest key is another one, by which is counted and a store is known: then it stays as
-  ///   it is.
+  /// Replaces the keys of the ring.
+  /// - Returns: false if the oldest key differs, from which counters and the store's fingerprint are derived. The ring
+  ///   then stays unchanged.
   package func replace(by masters: MasterKeys) -> Bool {
     let new = Keys(masters)
     return keys.withLock { keys in
@@ -59,47 +60,46 @@ package final class KeyRing: Sendable {
     }
   }
 
-  /// The names of all keys that open things, the current one first.
+  /// The names of all keys that can open sealed items, the current one first.
   package var names: [String] { all.map(\.name) }
 
-  /// The name of the key with which all is made now.
+  /// The name of the current key.
   package var currentName: String { current.name }
-  /// Names the current pepper in a hash that is made with it; says nothing about it.
+  /// Identifies the current pepper in a hash that is made with it. Reveals nothing about it.
   package var pepperName: String { current.pepperName }
-  /// Tells stores that were made under another key from ours; says nothing about the key.
+  /// Distinguishes stores that were created with another key. Reveals nothing about the key.
   package var fingerprint: [UInt8] { counting.fingerprint }
-  /// The name of the key by which is counted.
+  /// The name of the key from which counter keys are derived.
   package var oldestName: String { counting.name }
 
-  /// The name of the key of the ring by which a store was made that has this fingerprint; nil where none of them is it.
+  /// The name of the key with which a store with this fingerprint was created; nil if it is none of the ring's keys.
   package func holder(of fingerprint: [UInt8]) -> String? {
     keys.withLock { $0 }.fingerprints.first { $0.fingerprint == fingerprint }?.name
   }
 
-  /// The fingerprint of the stores that are made by the named key of the ring.
+  /// The fingerprint of stores that are created with the named key.
   package func fingerprint(of name: String) -> [UInt8]? {
     keys.withLock { $0 }.fingerprints.first { $0.name == name }?.fingerprint
   }
 
-  /// The key that signs `X-Moongate-Assertion` (ES256) in a period; which one it is depends on nothing else.
+  /// The key that signs `X-Moongate-Assertion` (ES256) in a period. Derived only from the master key and the period.
   package func assertionKey(period: Int64) -> P256.Signing.PrivateKey { current.assertionKey(period: period) }
 
-  /// All keys with which an assertion of the period may be signed, by this node or by one that has another current key:
-  /// the current one first.
+  /// All keys that may have signed an assertion of the period, on this node or on one with another current key. The
+  /// current one first.
   package func assertionKeys(period: Int64) -> [P256.Signing.PrivateKey] { all.map { $0.assertionKey(period: period) } }
 
-  // MARK: codes
+  // MARK: Codes
 
-  /// The form in which a code is kept: HMAC-SHA-256 over the code and all that it is good for, so that it cannot be
-  /// moved to another flow, provider, identifier or purpose, and a copy of the database tells no codes.
+  /// The stored form of a code: HMAC-SHA-256 over the code and everything that it is bound to. It cannot be moved to
+  /// another flow, provider, identifier or purpose, and a copy of the database does not reveal codes.
   package func codeMAC(_ code: String, flow: TokenHash, provider: String, identifier: String, purpose: String)
     -> [UInt8]
   {
     current.codeMAC(code, flow: flow, provider: provider, identifier: identifier, purpose: purpose)
   }
 
-  /// Whether `codeMAC` gave this for the code, under any key of the ring. In a time that depends on the number of keys
-  /// alone.
+  /// Whether this is the `codeMAC` of the code under any key of the ring. The time depends only on the number of keys.
   package func isMAC(
     _ mac: [UInt8], of code: String, flow: TokenHash, provider: String, identifier: String, purpose: String
   ) -> Bool {
@@ -110,88 +110,87 @@ package final class KeyRing: Sendable {
     }
   }
 
-  // MARK: tokens of programs
+  // MARK: Access tokens
 
-  /// The form in which the secret of a token is stored from now on.
+  /// The hash under which the secret of a new token is stored.
   package func accessTokenHash(_ secret: SecretText) -> AccessTokenHash { current.accessTokenHash(secret) }
 
-  /// All forms in which it may be stored: under each key of the ring, the current one first.
+  /// All hashes under which the secret may be stored: one per key of the ring, the current one first.
   package func accessTokenHashes(_ secret: SecretText) -> [AccessTokenHash] { all.map { $0.accessTokenHash(secret) } }
 
-  // MARK: backups
+  // MARK: Backups
 
-  /// Begins the authentication code of a backup of the store.
-  /// - Parameter name: the key that the backup names; nil: the current one, for a backup that is made.
-  /// - Returns: nil where the ring has no key of this name.
+  /// Starts the authentication code of a store backup.
+  /// - Parameter name: the key that the backup names; nil for the current one, to create a backup.
+  /// - Returns: nil if the ring has no key of this name.
   package func backupCode(by name: String? = nil) -> HMAC<SHA256>? {
     guard let name else { return current.backups }
     return all.first { $0.name == name }?.backups
   }
 
-  // MARK: what stays as long as the store
+  // MARK: Hashes that stay as long as the store
 
-  /// What a log or an event may say of an identifier: the same person gives the same text, which tells nothing else.
+  /// The keyed hash of an identifier for logs and events: equal for the same user, and revealing nothing else.
   package func logHash(_ identifier: String) -> String {
     Base64URL.encode(counting.logs.code(of: Array(identifier.utf8), length: 9))
   }
 
-  /// The form in which a passed step keeps the identifier that it proved.
+  /// The hash of the identifier that a passed step proved.
   package func proofHash(of identifier: Identifier) -> String {
     logHash("\(identifier.kind.rawValue) \(identifier.value)")
   }
 
-  /// The row of a counter in the ledger: what is counted by, without saying who it is.
+  /// The key of a counter's row: a keyed hash of what is counted.
   package func counterKey(_ parts: [[UInt8]]) -> [UInt8] { counting.counters.code(ofParts: parts, length: 20) }
 
-  // MARK: peppers
+  // MARK: Peppers
 
-  /// A secret as it goes into Argon2: under a key that is not in the database, without which a copy of the database
-  /// cannot be guessed against.
-  /// - Returns: with the name of the pepper that was taken.
+  /// The secret as input for Argon2: keyed with a pepper that is not in the database, so that a copy of the database
+  /// does not allow guessing.
+  /// - Returns: the keyed secret, and the name of the pepper that was used.
   package func peppered(_ secret: [UInt8]) -> (secret: [UInt8], pepper: String) {
     let current = current
     return (Array(HMAC<SHA256>.authenticationCode(for: secret, using: current.pepper)), current.pepperName)
   }
 
-  /// The same with the pepper of this name; nil where the ring has none.
+  /// The secret keyed with the pepper of this name; nil if the ring does not have it.
   package func peppered(_ secret: [UInt8], by pepper: String) -> [UInt8]? {
     all.first { $0.pepperName == pepper }.map { Array(HMAC<SHA256>.authenticationCode(for: secret, using: $0.pepper)) }
   }
 
-  /// The names of the keys whose pepper is in the hashes that stand in a provider's record.
+  /// The names of the keys whose pepper the hashes in a provider's record use.
   package func peppering(_ record: [UInt8]) -> Set<String> {
     let text = Data(record)
     return Set(all.filter { text.range(of: Data("keyid=\($0.pepperName)".utf8)) != nil }.map(\.name))
   }
 
-  // MARK: devices
+  // MARK: Devices
 
-  /// Seals what a device carries.
+  /// Seals a device token.
   func sealDevice(_ bytes: [UInt8], for owner: String) throws -> [UInt8] { try current.devices.seal(bytes, for: owner) }
 
-  /// Opens what a device carries: under any key of the ring, and under one that is retired until such marks have aged
-  /// out.
+  /// Opens a device token, with any key of the ring, or with a retired key until its marks have expired.
   func openDevice(_ sealed: [UInt8], for owner: String, at now: Timestamp) -> [UInt8]? {
     let keys = keys.withLock { $0 }
     for key in keys.all.map(\.devices) + keys.retired.compactMap({ $0.deviceKey(at: now) }) {
       if let bytes = try? key.open(sealed, for: owner) { return bytes }
     }
-    // Marks of before were sealed like records.
+    // Older versions sealed marks like records.
     return try? open(sealed, for: owner)
   }
 
-  // MARK: sealed records
+  // MARK: Sealed records
 
-  /// Seals what a provider keeps, bound to whom it is for: moved to another account or provider it cannot be opened.
+  /// Seals a provider's record, bound to its owner: moved to another account or provider, it cannot be opened.
   package func seal(_ record: [UInt8], for owner: String) throws -> [UInt8] { try current.seal(record, for: owner) }
 
-  /// Opens what `seal` closed, under whichever key of the ring.
-  /// - Throws: where it was changed, moved, or sealed under another key.
+  /// Opens what `seal` sealed, with any key of the ring.
+  /// - Throws: if it was changed, moved, or sealed under another key.
   package func open(_ sealed: [UInt8], for owner: String) throws -> [UInt8] { try opening(sealed, for: owner).record }
 
-  /// Opens what `seal` closed.
-  /// - Returns: what was in it, and the name of the key that it was sealed with.
-  /// - Throws: where it was changed, moved, or sealed under another key.
+  /// Opens what `seal` sealed.
+  /// - Returns: the record, and the name of the key with which it was sealed.
+  /// - Throws: if it was changed, moved, or sealed under another key.
   package func opening(_ sealed: [UInt8], for owner: String) throws -> (record: [UInt8], key: String) {
     for keys in all {
       if let record = try? keys.open(sealed, for: owner) { return (record, keys.name) }

@@ -1,30 +1,30 @@
 import MoongateSDK
 
-/// The master keys of an installation, the oldest first: what a key file holds.
+/// The master keys of an installation, oldest first, as a key file holds them.
 ///
-/// A file holds either one key, whatever bytes it has, or a ring, a line each: `former NAME KEY` and
-/// `retired NAME REST`, then `current NAME KEY`, then `coming NAME KEY`. The key is in base64url; the name follows from
-/// it, so that a line that was cut or mixed up is found.
+/// A file holds either one key as raw bytes, or a ring with one key per line: `former NAME KEY` and `retired NAME REST`
+/// first, then `current NAME KEY`, then `coming NAME KEY`. The key is in base64url. The name is derived from the key,
+/// so that a truncated or mixed-up line is detected.
 package struct MasterKeys: Sendable {
-  /// What a key is for.
+  /// The role of a key in the ring.
   package enum Role: String, Sendable, CaseIterable {
-    /// Gone, but for what counts, and what recognises devices (`RetiredKey`).
+    /// Deleted, except for the derived keys for counters and device tokens (`RetiredKey`).
     case retired
-    /// What was made with it stays good.
+    /// Items made with it stay valid.
     case former
-    /// All is made with it.
+    /// New items are made with it.
     case current
-    /// The next current one: known to this node before another makes anything with it.
+    /// The next current key: distributed to all nodes before any of them uses it.
     case coming
   }
 
-  /// One of the keys. Prints without it.
+  /// A key of the ring. Its description does not contain the key.
   package struct Member: Sendable, CustomStringConvertible, CustomReflectable {
     package let name: String
     package fileprivate(set) var role: Role
-    /// Empty where it is retired.
+    /// Empty if the key is retired.
     let master: [UInt8]
-    /// What is left of one that is retired.
+    /// What is left of a retired key.
     let rest: RetiredKey?
 
     fileprivate init(_ master: [UInt8], _ role: Role) {
@@ -47,32 +47,32 @@ package struct MasterKeys: Sendable {
     package var customMirror: Mirror { Mirror(self, children: []) }
   }
 
-  /// In bytes: less can be guessed.
+  /// In bytes. Shorter keys can be guessed.
   package static let shortest = 32
-  /// Each is tried wherever something is opened.
+  /// The maximum number of keys. Opening an item tries each of them.
   package static let most = 16
-  /// In bytes: what is longer and no ring is no key.
+  /// The maximum length of a single raw key, in bytes.
   private static let longest = 4096
 
-  /// One at least; one of them is the current one.
+  /// At least one; exactly one is the current one.
   package private(set) var members: [Member]
 
-  /// One key.
+  /// A ring with one key.
   /// - Throws: `KeyRingError.tooShort`.
   package init(only master: [UInt8]) throws(KeyRingError) {
     guard master.count >= Self.shortest else { throw .tooShort }
     self.init(members: [Member(master, .current)])
   }
 
-  /// Reads what a key file, or a variable, holds.
-  /// - Throws: what is wrong with it, by line for a ring; never a byte of a key.
+  /// Parses the content of a key file or environment variable.
+  /// - Throws: the problem, by line for a ring. Never contains a byte of a key.
   package init(reading bytes: [UInt8]) throws(KeyRingError) {
     let lines = String(decoding: bytes, as: UTF8.self).split(
       omittingEmptySubsequences: false, whereSeparator: \.isNewline
     )
     .map { $0.split { $0 == " " || $0 == "\t" } }
-    // Attack on ourselves: a ring whose beginning was damaged, read as one key of many bytes, would open nothing and
-    // begin all counts anew.
+    // Attack on ourselves: a ring with a damaged beginning, read as a single long key, would open nothing and restart
+    // all counters.
     let isRing = lines.contains { words in
       words.count > 1 && Role.allCases.contains { $0.rawValue == words[0].lowercased() }
     }
@@ -136,18 +136,18 @@ package struct MasterKeys: Sendable {
 
   /// The current key.
   package var current: Member { members.first { $0.role == .current } ?? members[0] }
-  /// By which the store's counters, log hashes and mark are made.
+  /// The key from which counter keys, log hashes and the store's fingerprint are derived.
   package var oldest: Member { members[0] }
 
-  /// The ring as its file holds it.
+  /// The content of the key file.
   package var text: String {
     members.map(\.line).joined()
   }
 
-  // MARK: changing
+  // MARK: Changes
 
-  /// The ring with a key more that is to become the current one.
-  /// - Parameter master: 32 bytes or more of good randomness.
+  /// The ring with another key that will become the current one.
+  /// - Parameter master: 32 bytes or more from a secure random source.
   /// - Throws: `KeyRingError.full`.
   package func adding(_ master: [UInt8]) throws(KeyRingError) -> Self {
     guard master.count >= Self.shortest else { throw .tooShort }
@@ -157,7 +157,7 @@ package struct MasterKeys: Sendable {
     return ring
   }
 
-  /// The ring whose first coming key has become the current one; nil where none is coming.
+  /// The ring after its first coming key has become the current one; nil if no key is coming.
   package func rotated() -> Self? {
     guard let next = members.firstIndex(where: { $0.role == .coming }),
       let now = members.firstIndex(where: { $0.role == .current })
@@ -170,11 +170,11 @@ package struct MasterKeys: Sendable {
     return ring
   }
 
-  /// The ring in which only that is left of the named former key by which is counted and devices are recognised. What
-  /// is left of others, and of no use any more, is removed.
-  /// - Parameter recognising: whether devices that carry its mark are known for as long as a mark is good; not where
-  ///   somebody else has the key.
-  /// - Returns: nil where the ring has no former key of the name.
+  /// The ring after the named former key is reduced to what counters and device tokens need. Remains of other retired
+  /// keys that are no longer needed are removed.
+  /// - Parameter recognising: whether devices with marks of this key stay trusted until the marks expire. Use false if
+  ///   the key was compromised.
+  /// - Returns: nil if the ring has no former key of the name.
   package func retiring(_ name: String, recognising: Bool, at now: Timestamp) -> Self? {
     guard let place = members.firstIndex(where: { $0.name == name && $0.role == .former }) else { return nil }
     var ring = self
@@ -185,7 +185,7 @@ package struct MasterKeys: Sendable {
     return ring
   }
 
-  /// The ring without the named key; nil where it is the current one, or not there.
+  /// The ring without the named key; nil if it is the current one or not in the ring.
   package func without(_ name: String) -> Self? {
     guard members.contains(where: { $0.name == name && $0.role != .current }) else { return nil }
     var ring = self
@@ -195,19 +195,19 @@ package struct MasterKeys: Sendable {
 }
 
 extension MasterKeys.Role {
-  /// Retired keys stand where former ones do.
+  /// Retired keys have the same place in the order as former ones.
   fileprivate var place: Self { self == .retired ? .former : self }
 }
 
-/// What keeps master keys from being used. Never says a byte of them.
+/// Why master keys cannot be used. Never contains a byte of them.
 package enum KeyRingError: Error, Sendable, Equatable {
-  /// Under 32 bytes.
+  /// Shorter than 32 bytes.
   case tooShort
-  /// No ring, and over 4096 bytes.
+  /// A single key of more than 4096 bytes.
   case tooLong
-  /// A line of a ring, counted from 1, and what is wrong with it.
+  /// A malformed line of a ring, numbered from 1, and the problem.
   case malformed(line: Int, String)
-  /// The ring has as many keys as it may have.
+  /// The ring already has the maximum number of keys.
   case full
   /// Sealed under a key that is not in the ring, or changed since.
   case notOurs

@@ -1,14 +1,14 @@
 import MoongateSDK
 
-/// What a full provider keeps for an account, with the version of its form.
+/// A full provider's record for an account, with the version of its format.
 ///
-/// Version 1 is sealed as it always was. A later one has a mark and its number before the sealed bytes, and is bound to
-/// the number: a gateway that does not know versions cannot open it and answers a fault, so that no older provider
-/// reads a newer form for its own. Where such a gateway has written over the record, the mark is gone, and it is of
-/// version 1 again.
+/// Version 1 is sealed without a version. Later versions have a mark and the number before the sealed bytes, and are
+/// bound to the number: a gateway that does not know versions cannot open them and reports a fault, so that an older
+/// provider never misreads a newer format. If such a gateway overwrites the record, the mark is gone and the record is
+/// of version 1 again.
 package struct ProviderRecord: Sendable, Equatable {
   package let bytes: [UInt8]
-  /// `ProviderDescriptor.recordVersion` of the provider that made it.
+  /// The `ProviderDescriptor.recordVersion` of the provider that created it.
   package let version: Int
 
   package init(bytes: [UInt8], version: Int) {
@@ -16,24 +16,24 @@ package struct ProviderRecord: Sendable, Equatable {
     self.version = version
   }
 
-  /// Whose record it is, as it is sealed for.
+  /// The owner to which the record is bound when sealed.
   package static func owner(_ provider: ProviderName, _ account: String) -> String { "\(provider) \(account)" }
 
-  /// Seals it for its owner.
+  /// Seals the record for its owner.
   package func sealed(for owner: String, by keys: KeyRing) throws -> [UInt8] {
     guard version > 1 else { return try keys.seal(bytes, for: owner) }
     let number = (0..<4).map { UInt8(truncatingIfNeeded: version >> (24 - 8 * $0)) }
     return Self.mark + number + (try keys.seal(bytes, for: Self.owner(owner, version)))
   }
 
-  /// Opens what `sealed` made.
-  /// - Throws: where it was changed, moved, or sealed under a key that is not in the ring.
+  /// Opens what `sealed` sealed.
+  /// - Throws: if it was changed, moved, or sealed under a key that is not in the ring.
   package init(opening sealed: [UInt8], for owner: String, by keys: KeyRing) throws {
     self = try Self.opening(sealed, for: owner, by: keys).record
   }
 
-  /// Opens what `sealed` made.
-  /// - Returns: the record, and the name of the key that it was sealed with.
+  /// Opens what `sealed` sealed.
+  /// - Returns: the record, and the name of the key with which it was sealed.
   static func opening(_ sealed: [UInt8], for owner: String, by keys: KeyRing) throws -> (
     record: ProviderRecord, key: String
   ) {
@@ -44,7 +44,7 @@ package struct ProviderRecord: Sendable, Equatable {
         return (ProviderRecord(bytes: opened.record, version: version), opened.key)
       }
     }
-    // A nonce is random: that one begins like the mark is not to be expected, and is no reason to fail.
+    // A nonce is random, so it could begin like the mark. That is very unlikely and must not make opening fail.
     let opened = try keys.opening(sealed, for: owner)
     return (ProviderRecord(bytes: opened.record, version: 1), opened.key)
   }

@@ -1,27 +1,28 @@
 import MoongateSDK
 
-/// Keeps what a person sent, and other secrets of a step, out of what is written about it.
+/// Removes what a client sent, and other secrets of a step, from text that is logged or stored about it.
 ///
-/// Attack: a provider's log line, or the text of an error that it throws (a decoder's, say), holds the code that was
-/// typed, and whoever reads logs signs in with it.
+/// Attack: a provider's log line, or the text of an error that it throws (such as a decoder's), contains the code that
+/// was entered, and someone who reads logs signs in with it.
 struct Redaction: Sendable {
-  /// What stands in their place.
+  /// The replacement text.
   static let mark = "[redacted]"
-  /// What a line may be long, in bytes, before and after.
+  /// The maximum length of a text in bytes, before and after redaction.
   private static let longest = 16_384
   private static let mostKept = 2_000
 
   private let texts: [String]
 
-  /// - Parameter texts: what must not be seen, as it was typed and as it is kept.
+  /// - Parameter texts: the secrets, as entered and as stored.
   init(_ texts: [String]) { self.texts = texts }
 
-  /// Small letters only; the long ones first. Made where there is something to write: most steps say nothing.
+  /// The texts to search for, in lower case, longest first. Computed on demand, because most steps log nothing.
   private var needles: [[UInt8]] {
     var all: Set<[UInt8]> = []
     for text in texts where !text.isEmpty {
       let bytes = Self.folded(text)
-      // As typed, without the spaces and hyphens that people put into codes and numbers, and as a link would hold it.
+      // As entered, without the spaces and hyphens that people put into codes and numbers, and percent-encoded as in a
+      // link.
       let trimmed = Array(bytes.drop { $0 <= 0x20 }.reversed().drop { $0 <= 0x20 }.reversed())
       let encoded = Self.folded(PercentEncoding.encode(String(decoding: trimmed, as: UTF8.self)))
       all.formUnion([bytes, trimmed, bytes.filter(Self.isWord), encoded])
@@ -29,7 +30,7 @@ struct Redaction: Sendable {
     return all.filter { !$0.isEmpty }.sorted { $0.count > $1.count }
   }
 
-  /// The text with a mark wherever one of them stood; cut where it is longer than a line should be.
+  /// Returns the text with each secret replaced by the mark, truncated to the maximum length of a line.
   func callAsFunction(_ text: String) -> String {
     let bytes = Array(text.utf8.prefix(Self.longest))
     let folded = bytes.map(Self.folded)
@@ -38,7 +39,7 @@ struct Redaction: Sendable {
       for start in 0...(folded.count - needle.count) where folded[start] == needle[0] {
         let end = start + needle.count
         guard folded[start..<end].elementsEqual(needle) else { continue }
-        // A country's two letters stand in many words: what is that short counts where it stands alone.
+        // A short text, such as a country's two letters, occurs in many words, so it only counts as a separate word.
         if needle.count < 4 {
           if start > 0, Self.isWord(folded[start - 1]) { continue }
           if end < folded.count, Self.isWord(folded[end]) { continue }

@@ -2,19 +2,19 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// What is left of a master key that was retired while gateways served: keys that follow from it and open nothing but
-/// the marks of devices.
+/// What remains of a master key that was retired while gateways were running: derived keys that open nothing but device
+/// tokens.
 ///
-/// Attack: counters are named by the oldest key. If it went while gateways count, somebody who guesses would have all
-/// attempts again, and every lock would be forgotten. What names counters therefore stays, and cannot be turned back
-/// into the key.
+/// Attack: counters are named by the oldest key. If it were removed while gateways use it, an attacker would get all
+/// attempts again, and every lock would be lost. The key that names counters therefore stays. The master key cannot be
+/// computed from it.
 struct RetiredKey: Sendable {
   private static let keyLength = 32
   private static let checkLength = 8
 
   let counting: CountingKeys
   private let devices: [UInt8]
-  /// Until when a device is recognised by a mark that was made with it.
+  /// Until when device tokens that were sealed with the key are accepted.
   let devicesUntil: Timestamp
 
   var name: String { counting.name }
@@ -22,14 +22,14 @@ struct RetiredKey: Sendable {
   init(_ master: [UInt8], devicesUntil: Timestamp) {
     let keys = DerivedKeys(master)
     counting = keys.counting
-    // Where no device is recognised, nothing is kept that could recognise one.
+    // If no devices are to be recognised, the key for it is not kept.
     devices =
       devicesUntil > Timestamp(milliseconds: 0) ? keys.devices.bytes : [UInt8](repeating: 0, count: Self.keyLength)
     self.devicesUntil = devicesUntil
   }
 
-  /// Reads what a line of a ring holds.
-  /// - Returns: nil where it was cut, changed, or is another key's.
+  /// Parses a line of a ring.
+  /// - Returns: nil if it was truncated, changed, or belongs to another key.
   init?(reading text: String, name: String) {
     let length = Self.keyLength
     let expected = 3 * length + CountingKeys.fingerprintLength + 8 + Self.checkLength
@@ -44,14 +44,14 @@ struct RetiredKey: Sendable {
     devicesUntil = Timestamp(milliseconds: body.suffix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) })
   }
 
-  /// What a line of a ring holds.
+  /// The line of a ring.
   var text: String {
     let time = (0..<8).map { UInt8(truncatingIfNeeded: devicesUntil.milliseconds >> (56 - 8 * Int64($0))) }
     let body = counting.logKey.bytes + counting.counterKey.bytes + devices + counting.fingerprint + time
     return Base64URL.encode(body + Self.check(name, body))
   }
 
-  /// Opens the mark of a device; nil once those that were made with the key have aged out.
+  /// The key for device tokens; nil once all tokens that were sealed with it have expired.
   func deviceKey(at now: Timestamp) -> SymmetricKey? { now < devicesUntil ? SymmetricKey(data: devices) : nil }
 
   private static func check(_ name: String, _ body: [UInt8]) -> [UInt8] {

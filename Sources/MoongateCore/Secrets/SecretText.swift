@@ -1,11 +1,11 @@
-/// Text that must not be seen: it prints as `•••` wherever it is shown, so that a log line or an error cannot leak it.
+/// Secret text. It always prints as `•••`, so that a log line or an error cannot leak it.
 package struct SecretText: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable
 {
   private let text: String
 
   package init(_ text: String) { self.text = text }
 
-  /// The secret itself, for the one place that needs it.
+  /// The secret itself. Call this only where the secret is used.
   package func reveal() -> String { text }
 
   package var description: String { "•••" }

@@ -1,6 +1,6 @@
 import Crypto
 
-/// The SHA-256 of a bearer secret: all that the store and the caches know of a session's token or a flow's id.
+/// The SHA-256 of a bearer secret. The store and the caches know session tokens and flow IDs only by this hash.
 package struct TokenHash: Hashable, Sendable, Codable {
   /// 32 bytes.
   package let bytes: [UInt8]
@@ -11,7 +11,7 @@ package struct TokenHash: Hashable, Sendable, Codable {
 
   package func encode(to encoder: any Encoder) throws { try Base64Coded(wrappedValue: bytes).encode(to: encoder) }
 
-  /// Hashes the text of a token as it travels.
+  /// Hashes a token in its text form.
   package init(of token: some Sequence<UInt8>) {
     var hash = SHA256()
     var buffer = Array(token)

@@ -1,28 +1,28 @@
 import MoongateSDK
 
-/// What a handoff's code says: that one sign-in may be taken over to one origin, in one browser, once, for a short
+/// The content of a handoff code: permission to transfer one sign-in to one origin, in one browser, once, for a short
 /// time.
 ///
-/// The code is this, sealed under the installation's keys, so that any gateway of the installation can redeem what
-/// another has issued and a client can neither read nor make one.
+/// The code is this content, sealed under the installation's keys. Any gateway of the installation can redeem a code
+/// that another one issued, and a client can neither read nor create one.
 struct Handoff: Sendable, Equatable {
-  /// How long a code is good.
+  /// How long a code is valid.
   static let lifetime: Duration = .seconds(30)
   private static let version: UInt8 = 1
 
-  /// 128 random bits: by them it is spent.
+  /// 128 random bits, by which the code is marked as used.
   let id: [UInt8]
-  /// The sign-in, by its own token.
+  /// The token of the sign-in at `public_url`.
   let home: TokenHash
-  /// The hash of the nonce that the browser has which asked.
+  /// The hash of the nonce in the browser that asked.
   let challenge: TokenHash
   let expiresAt: Timestamp
-  /// The origin that it is for.
+  /// The origin that the code is valid for.
   let origin: String
-  /// Path and query there, where the person is led.
+  /// The path and query to redirect to at that origin.
   let target: String
 
-  /// As what it is spent.
+  /// The hash under which the code is marked as used.
   var spent: TokenHash { TokenHash(of: id) }
 
   fileprivate var bytes: [UInt8] {
@@ -41,7 +41,7 @@ struct Handoff: Sendable, Equatable {
     self.target = target
   }
 
-  /// - Returns: nil where the bytes are none.
+  /// - Returns: nil if the bytes are not a valid handoff.
   fileprivate init?(bytes: [UInt8]) {
     let fixed = 1 + 16 + 32 + 32 + 8 + 1
     guard bytes.count >= fixed, bytes[0] == Self.version, bytes.count >= fixed + Int(bytes[fixed - 1]) else {
@@ -59,14 +59,14 @@ struct Handoff: Sendable, Equatable {
 
 extension KeyRing {
   private static let handoffOwner = "handoff"
-  /// The longest text that is opened, in bytes: a target of 2,048 bytes fits.
+  /// The maximum length of a code, in bytes. A target of 2,048 bytes fits.
   private static let longestHandoff = 4096
 
   fileprivate func code(_ handoff: Handoff) throws -> SecretText {
     SecretText(Base64URL.encode(try seal(handoff.bytes, for: Self.handoffOwner)))
   }
 
-  /// - Returns: nil where the text is forged, damaged, or another installation's.
+  /// - Returns: nil if the text is forged, damaged, or from another installation.
   fileprivate func handoff(_ code: String) -> Handoff? {
     guard code.utf8.count <= Self.longestHandoff, let sealed = Base64URL.decode(code),
       let bytes = try? open(sealed, for: Self.handoffOwner)
@@ -75,35 +75,35 @@ extension KeyRing {
   }
 }
 
-/// Why a code is not redeemed, for the operator. The person reads the same of all of them.
+/// Why a code was not redeemed, for the operator. Users see the same text for all reasons.
 package enum HandoffRefusal: String, Error, Sendable {
-  /// It is none of ours: cut, changed, of another installation.
+  /// Not a code of this installation, or damaged.
   case malformed = "the code is none of this installation"
   case expired = "the code is too old"
   case spent = "the code was used before"
   case otherOrigin = "the code is for another origin"
-  /// Its browser has no cookie of the handoff, or another one.
+  /// The browser has no handoff cookie, or a different one.
   case otherBrowser = "the browser is not the one that asked for the code"
   case ended = "the sign-in has ended, or has a new token"
 }
 
-/// Takes a sign-in over to a further root domain.
+/// Transfers a sign-in to another root domain.
 ///
-/// A browser without a cookie of that domain gets a nonce there and is led to `public_url`, whose cookie it has;
-/// `issue` gives it a code, `redeem` gives it a token of its own for the domain.
+/// A browser without a cookie for that domain gets a nonce there and is redirected to `public_url`, where it has one.
+/// `issue` creates a code there; `redeem` exchanges the code for a separate token for the domain.
 package struct HandoffService: Sendable {
   let keys: KeyRing
   let store: any Store
   let clock: any GatewayClock
   let random: any RandomSource
 
-  /// A code that makes the session one of the origin's too.
+  /// Issues a code that transfers the session to another origin.
   /// - Parameters:
   ///   - session: the sign-in, found by its own token.
-  ///   - origin: of a host of a further root domain; judged already.
-  ///   - target: path and query there; judged already.
+  ///   - origin: the origin of a host in another root domain, already validated.
+  ///   - target: the path and query there, already validated.
   ///   - challenge: the SHA-256 of the browser's nonce.
-  /// - Returns: nil where the session is itself one for a further domain: such a token makes no others.
+  /// - Returns: nil if the session's token is itself for another domain. Such a token cannot issue codes.
   package func issue(for session: Session, to origin: String, target: String, challenge: TokenHash) throws
     -> SecretText?
   {
@@ -114,14 +114,14 @@ package struct HandoffService: Sendable {
         origin: origin, target: target))
   }
 
-  /// What a redeemed code gives.
+  /// The result of redeeming a code.
   package struct Redeemed: Sendable {
     package let token: SessionToken
-    /// Path and query, where the person is led.
+    /// The path and query to redirect to.
     package let target: String
   }
 
-  /// Who redeems a code.
+  /// The client that redeems a code.
   package struct Redeemer: Sendable {
     let origin: String
     let domain: String
@@ -131,10 +131,10 @@ package struct HandoffService: Sendable {
     let old: Session?
 
     /// - Parameters:
-    ///   - origin: where it came in.
-    ///   - domain: the root domain of that.
-    ///   - nonce: the hash of the browser's nonce; nil where it has none.
-    ///   - old: the live session that the browser has there already.
+    ///   - origin: the origin of the request.
+    ///   - domain: the root domain of that origin.
+    ///   - nonce: the hash of the browser's nonce; nil if it has none.
+    ///   - old: the live session that the browser already has there.
     package init(
       origin: String, domain: String, nonce: TokenHash?, address: ClientAddress, decision: DecisionID, old: Session?
     ) {
@@ -147,18 +147,18 @@ package struct HandoffService: Sendable {
     }
   }
 
-  /// Spends a code. Whoever presents one spends it, so that a code which was seen elsewhere is worth nothing, in
-  /// whatever order it comes.
+  /// Redeems a code. Every attempt marks the code as used, so that a code that was intercepted becomes worthless, in
+  /// whatever order the requests come.
   ///
-  /// Attacks: a code replayed (spent); in another browser, be it a stolen code or an attacker's own (the nonce); at
-  /// another origin; after a sign-out; later than 30 s.
+  /// Attacks: a code replayed (marked as used); in another browser, be it a stolen code or an attacker's own (the
+  /// nonce); at another origin; after a sign-out; later than 30 s.
   package func redeem(_ code: String, by redeemer: Redeemer) async throws(StoreFault) -> Result<
     Redeemed, HandoffRefusal
   > {
     guard let handoff = keys.handoff(code) else { return .failure(.malformed) }
     let now = clock.now()
     guard now < handoff.expiresAt else { return .failure(.expired) }
-    // Longer than it is good, since another gateway's clock may be late.
+    // Remembered longer than the code is valid, because another gateway's clock may be behind.
     let spending = Change.spendCode(handoff.spent, until: handoff.expiresAt + .seconds(60))
     if let refusal = refusal(of: handoff, redeemer) {
       return .failure(try await store.apply([spending], at: now) == .conflict(.codeSpent) ? .spent : refusal)
@@ -171,8 +171,7 @@ package struct HandoffService: Sendable {
     var changes = [
       spending, .putDomainToken(NewDomainToken(domain: redeemer.domain, token: token.hash, session: found.session)),
     ]
-    // Somebody else was signed in there in this browser; nobody is told of a sign-in of theirs that has no cookie any
-    // more.
+    // The browser had another session there. It ends, because its cookie is replaced.
     if let old = redeemer.old, old.id != found.session.id { changes.append(.endSession(old.token)) }
     changes.append(
       .audit(

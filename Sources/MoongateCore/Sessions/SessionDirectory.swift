@@ -11,7 +11,7 @@ package struct SessionDirectory: Sendable {
     self.clock = clock
   }
 
-  /// The session, if it lives and its account is not locked.
+  /// The session, if it is live and its account is not locked.
   package func find(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot? {
     guard let found = try await store.session(token), found.isLive(at: clock.now()) else { return nil }
     return found
@@ -25,22 +25,22 @@ package struct SessionDirectory: Sendable {
 }
 
 extension SessionSnapshot {
-  /// Whether it is a session at the moment: at its deadline it is none.
+  /// Whether the session is live. It is no longer live at its deadline.
   package func isLive(at now: Timestamp) -> Bool { now < session.deadline && !account.isLocked }
 }
 
-/// Looks every quarter of a second for what happened to sessions, in this process or another, and tells the caches.
+/// Polls the store every 250 ms for sessions that were changed by this or another process, and tells the caches.
 ///
-/// A cache may believe an entry only while `isFresh`: a node that cannot look stops believing (exact.md, "More").
+/// A cache may trust its entries only while `isFresh`. A node that cannot poll the store stops trusting them.
 package final class SessionWatch: Sendable {
-  /// How old the last successful look may be.
+  /// The maximum age of the last successful poll.
   package static let trust: Duration = .seconds(1)
   private static let interval: Duration = .milliseconds(250)
 
   private let store: any SessionStore
   private let logger: Logger
   private let subscribers = Mutex<[@Sendable (SessionChanges) -> Void]>([])
-  /// Nanoseconds of the steady clock since `origin`; 0: never yet.
+  /// Nanoseconds of the monotonic clock since `origin`; 0 before the first poll.
   private let lastLook = Atomic<Int64>(0)
   private let origin = ContinuousClock.now
 
@@ -49,12 +49,12 @@ package final class SessionWatch: Sendable {
     self.logger = logger
   }
 
-  /// Calls back on an unspecified thread; the callback must be quick.
+  /// Registers a callback. It is called on an unspecified thread and must return quickly.
   package func subscribe(_ callback: @escaping @Sendable (SessionChanges) -> Void) {
     subscribers.withLock { $0.append(callback) }
   }
 
-  /// Whether the last successful look is young enough to believe a cache.
+  /// Whether the last successful poll is recent enough to trust a cache.
   package var isFresh: Bool {
     let last = lastLook.load(ordering: .acquiring)
     return last > 0 && sinceOrigin - last < Self.trust.wholeMilliseconds * 1_000_000
@@ -62,10 +62,10 @@ package final class SessionWatch: Sendable {
 
   private var sinceOrigin: Int64 { (ContinuousClock.now - origin).wholeNanoseconds + 1 }
 
-  /// Looks until the task is cancelled. The first look only learns where the changes begin: nothing from before it is
-  /// believed.
-  /// - Parameter pause: waits between two looks. A caller with a thread of its own blocks that one: a busy pool must
-  ///   not come late, since nobody's session is believed then without asking the store.
+  /// Polls until the task is cancelled. The first poll only learns the current position; entries from before it are not
+  /// trusted.
+  /// - Parameter pause: waits between two polls. A caller with a dedicated thread blocks that thread, because a busy
+  ///   thread pool must not delay polls: without them, every session lookup asks the store.
   package func run(pause: @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }) async {
     var sequence: Int64?
     var wasFailing = false
@@ -73,8 +73,8 @@ package final class SessionWatch: Sendable {
       do {
         let started = sinceOrigin
         let found = try await store.sessionChanges(after: sequence ?? .max)
-        // What was remembered before the first look may have ended before it. After a failover another server answers,
-        // one that may lack what we saw last and have given its numbers to other changes.
+        // Entries cached before the first poll may have ended before it. After a failover, another server answers: it
+        // may lack the last changes that we saw and have given their numbers to other changes.
         let believesNothing = sequence == nil || wasFailing
         let changes =
           believesNothing ? SessionChanges(latest: found.latest, tokens: [], accounts: [], isIncomplete: true) : found

@@ -1,4 +1,4 @@
-/// Ends sessions, and says so in the audit trail in the same transaction.
+/// Ends sessions and writes the audit event in the same transaction.
 package struct SessionEnding: Sendable {
   private let store: any Store
   private let clock: any GatewayClock
@@ -11,7 +11,7 @@ package struct SessionEnding: Sendable {
   }
 
   /// Ends one session.
-  /// - Parameter address: who asked for it.
+  /// - Parameter address: the client that requested it.
   package func end(_ session: Session, by address: ClientAddress) async throws(StoreFault) {
     let now = clock.now()
     let event = AuditEvent(
@@ -21,11 +21,11 @@ package struct SessionEnding: Sendable {
     _ = try await store.apply([.endSession(session.token), .audit(event)], at: now)
   }
 
-  /// Signs the account out everywhere, or everywhere else. Sign-ins and resets that are under way end too, as codes do
-  /// that were sent before.
+  /// Signs the account out everywhere, or everywhere else. Sign-ins and resets that are in progress end too, and codes
+  /// that were sent before stop working.
   /// - Parameters:
-  ///   - kept: the session that goes on; nil: none does.
-  ///   - address: who asked for it.
+  ///   - kept: the session to keep; nil to end all.
+  ///   - address: the client that requested it.
   package func endAll(of account: String, except kept: Session? = nil, by address: ClientAddress)
     async throws(StoreFault)
   {

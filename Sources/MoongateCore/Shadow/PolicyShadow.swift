@@ -1,28 +1,28 @@
 import MoongateSDK
 import Synchronization
 
-/// A candidate that judges live traffic beside the active generation, without effect.
+/// Evaluates a candidate configuration on live traffic beside the active generation, without effect.
 ///
-/// Whoever serves a request only leaves what was asked, in a queue that is bounded, and goes on; what is too much is
-/// dropped and counted. One thread that nobody waits for asks both generations again, each with counters of its own
-/// that begin empty, and compares. It sends nothing and writes nothing.
+/// Requests only add their questions to a bounded queue and continue; what exceeds the bound is dropped and counted. A
+/// separate low-priority thread asks both generations again, each with its own, initially empty counters, and compares
+/// the answers. It sends no messages and does not write to the gateway's store.
 package final class PolicyShadow: Sendable {
-  /// What operators are shown.
+  /// The status for operators.
   package struct Status: Sendable {
     package let candidate: any PolicyGeneration
-    /// The folder that it was loaded from.
+    /// The folder from which it was loaded.
     package let folder: String
     package let since: Timestamp
-    /// Who began it.
+    /// The operator who started it.
     package let by: String?
     /// The active generation that it is compared with.
     package let against: String
     package let tally: ShadowTally
-    /// What there was no room for, by kind.
+    /// The number of dropped questions, by kind.
     package let dropped: [String: Int]
-    /// How often the counters began anew, since there were too many.
+    /// How often the counters were reset because there were too many.
     package let restarts: Int
-    /// Why nothing is compared any more.
+    /// Why the comparison has stopped.
     package let failure: String?
   }
 
@@ -38,8 +38,8 @@ package final class PolicyShadow: Sendable {
     var failure: String?
   }
 
-  /// What was found. It has a lock of its own: the thread that compares has little priority, and while it holds one
-  /// nobody who serves may wait for it.
+  /// The results. They have a separate lock: the comparing thread has low priority, and while it holds a lock no
+  /// request may wait for that lock.
   private struct Findings {
     var run = 0
     var against = ""
@@ -47,11 +47,11 @@ package final class PolicyShadow: Sendable {
     var restarts = 0
   }
 
-  /// Some 2 KiB each.
+  /// About 2 KiB each.
   static let mostActs = 2_048
   /// At most `longestTarget` and a few headers each.
   static let mostRequests = 1_024
-  /// Longer paths and queries are not looked at.
+  /// The maximum length of path and query, in bytes. Longer ones are dropped.
   package static let longestTarget = 2_048
   private static let pause: Duration = .milliseconds(20)
 
@@ -62,11 +62,11 @@ package final class PolicyShadow: Sendable {
   private let state = Mutex(State())
   private let findings = Mutex(Findings())
   private let on = Atomic(false)
-  /// How many requests wait, for whoever asks without a lock.
+  /// The number of waiting requests, readable without a lock.
   private let waiting = Atomic(0)
   private let droppedRequests = Atomic(0)
 
-  /// - Parameter makeStore: makes an empty store in memory, for counters.
+  /// - Parameter makeStore: creates an empty in-memory store for counters.
   package init(
     generations: ActiveGeneration, keys: KeyRing, random: any RandomSource,
     makeStore: @escaping @Sendable () throws -> any Store
@@ -77,10 +77,10 @@ package final class PolicyShadow: Sendable {
     self.makeStore = makeStore
   }
 
-  /// Whether a candidate looks on. Costs nothing to ask.
+  /// Whether a candidate is being evaluated. Cheap to call.
   package var isOn: Bool { on.load(ordering: .relaxed) }
 
-  /// nil where no candidate looks on.
+  /// nil if no candidate is being evaluated.
   package var status: Status? {
     let (state, found) = (state.withLock { $0 }, findings.withLock { $0 })
     guard let candidate = state.candidate, found.run == state.run else { return nil }
@@ -93,7 +93,7 @@ package final class PolicyShadow: Sendable {
       restarts: found.restarts, failure: state.failure)
   }
 
-  /// Lets a candidate look on, in place of the one that does.
+  /// Starts evaluating a candidate, in place of the current one.
   package func begin(_ candidate: any PolicyGeneration, folder: String, by: String?, at now: Timestamp) {
     state.withLock { state in
       state = State(run: state.run + 1)
@@ -108,8 +108,8 @@ package final class PolicyShadow: Sendable {
     on.store(true, ordering: .releasing)
   }
 
-  /// Ends it, and forgets what it has seen.
-  /// - Returns: whether there was one.
+  /// Stops the evaluation and discards its results.
+  /// - Returns: whether a candidate was being evaluated.
   @discardableResult
   package func end() -> Bool {
     on.store(false, ordering: .releasing)
@@ -120,9 +120,9 @@ package final class PolicyShadow: Sendable {
     }
   }
 
-  // MARK: those who serve
+  // MARK: Called while serving
 
-  /// Leaves what a request of a flow asked. Never waits.
+  /// Adds the questions of a flow's request to the queue. Never waits.
   func take(_ watch: RequestWatch, _ request: RequestDecision) {
     let acts = watch.questions.map { WatchedAct(decision: request.decision, at: request.at, question: $0) }
     state.withLock { state in
@@ -133,7 +133,7 @@ package final class PolicyShadow: Sendable {
     }
   }
 
-  /// Whether there is room for a request to a service; counts it as dropped where there is none.
+  /// Whether the queue has room for a request to a service. If not, counts the request as dropped.
   package func hasRoom() -> Bool {
     guard waiting.load(ordering: .relaxed) < Self.mostRequests else {
       droppedRequests.add(1, ordering: .relaxed)
@@ -142,7 +142,7 @@ package final class PolicyShadow: Sendable {
     return true
   }
 
-  /// Leaves a request to a service. Never waits.
+  /// Adds a request to a service to the queue. Never waits.
   package func take(_ request: WatchedRequest, _ decision: DecisionID, at now: Timestamp) {
     guard request.facts.path.utf8.count + request.facts.query.utf8.count <= Self.longestTarget else {
       droppedRequests.add(1, ordering: .relaxed)
@@ -156,9 +156,9 @@ package final class PolicyShadow: Sendable {
     if isTaken { waiting.add(1, ordering: .relaxed) } else { droppedRequests.add(1, ordering: .relaxed) }
   }
 
-  // MARK: the thread that compares
+  // MARK: The comparing thread
 
-  /// Compares until this candidate's time is over. To be run on a thread of low priority.
+  /// Compares until the evaluation of this candidate ends. Run this on a low-priority thread.
   package func work() async {
     let run = state.withLock { $0.run }
     var judge: ShadowJudge?
@@ -167,8 +167,8 @@ package final class PolicyShadow: Sendable {
     }
   }
 
-  /// Compares what waits.
-  /// - Returns: whether anything waited.
+  /// Compares everything in the queue.
+  /// - Returns: whether the queue had any entries.
   func look(_ run: Int? = nil, _ judge: inout ShadowJudge?) async -> Bool {
     let (began, candidate, steps, requests) = state.withLock {
       state -> (Int, (any PolicyGeneration)?, [WatchedAct], [WatchedAct]) in
@@ -189,7 +189,7 @@ package final class PolicyShadow: Sendable {
         judge = try ShadowJudge(active: side(active), candidate: side(candidate))
         findings.withLock { found in
           guard found.run == began, found.against != active.id else { return }
-          // Another generation serves: what was seen before is of the one before.
+          // Another generation is active now, so earlier results no longer apply.
           (found.against, found.tally) = (active.id, ShadowTally())
         }
       } catch {
@@ -218,7 +218,7 @@ package final class PolicyShadow: Sendable {
     try ShadowSide(generation, keys: keys, random: random, makeStore: makeStore)
   }
 
-  /// Goes on showing what was seen; nothing more is taken.
+  /// Stops the comparison. The results so far stay visible.
   private func fail(_ why: String) {
     on.store(false, ordering: .releasing)
     state.withLock { state in
@@ -228,13 +228,13 @@ package final class PolicyShadow: Sendable {
   }
 }
 
-/// Which request it was.
+/// Identifies a request.
 struct RequestDecision {
   let decision: DecisionID
   let at: Timestamp
 }
 
-/// The two sides.
+/// The two generations that are compared.
 struct ShadowJudge {
   let active: ShadowSide
   let candidate: ShadowSide
@@ -246,7 +246,7 @@ struct ShadowJudge {
 }
 
 extension PolicyShadow {
-  /// For `/metrics`; what there is to count begins anew with each candidate.
+  /// The metrics. All counts restart with each candidate.
   package var families: [MetricFamily] {
     let status = status
     let kinds = ["step", "condition", "flow", "request"]

@@ -1,10 +1,10 @@
 import MoongateSDK
 
-/// What a generation answers to one question, as a shadow compares it.
+/// A generation's answer to one question, as a shadow compares it.
 struct ShadowAnswer: Sendable, Hashable {
-  /// `ok`, `pass`, the code of a refusal, or what a condition comes to.
+  /// `ok`, `pass`, the code of a refusal, or the result of a condition.
   let name: String
-  /// Where the rule stands that decided; nil: nothing was against it.
+  /// The location of the rule that decided; nil if no rule refused.
   let rule: String?
 
   init(_ name: String, at location: SourceLocation? = nil) {
@@ -15,12 +15,12 @@ struct ShadowAnswer: Sendable, Hashable {
   static let ok = ShadowAnswer("ok")
 }
 
-/// One of the two generations that a shadow compares, with counters of its own: the gateway's store is never asked, and
-/// nothing is written to it.
+/// One of the two generations that a shadow compares, with its own counters. It never reads or writes the gateway's
+/// store.
 ///
-/// Belongs to one thread at a time.
+/// Must be used by one thread at a time.
 final class ShadowSide {
-  /// Counters of more tries than this are too much memory: they begin anew.
+  /// The maximum number of charged attempts before the counters are reset to save memory.
   static let mostCharges = 10_000
   private static let pruneEvery = 1_000
 
@@ -32,10 +32,10 @@ final class ShadowSide {
   private let makeStore: @Sendable () throws -> any Store
   private var store: any Store
   private var charges = 0
-  /// How often the counters began anew.
+  /// How often the counters were reset.
   private(set) var restarts = 0
 
-  /// - Throws: where its functions cannot be loaded or its counters cannot be made.
+  /// - Throws: if its functions cannot be loaded or its counters cannot be created.
   init(
     _ generation: any PolicyGeneration, keys: KeyRing, random: any RandomSource,
     makeStore: @escaping @Sendable () throws -> any Store
@@ -49,8 +49,8 @@ final class ShadowSide {
     store = try makeStore()
   }
 
-  /// Answers a question, and counts what comes of it.
-  /// - Throws: where its own counters fail.
+  /// Answers a question and updates the counters.
+  /// - Throws: if its own counters fail.
   func answer(_ question: WatchedAct.Question, at now: Timestamp) async throws -> ShadowAnswer {
     switch question {
     case .step(let step):
@@ -68,7 +68,7 @@ final class ShadowSide {
 
   private static func failed(_ fault: PolicyFault) -> ShadowAnswer { ShadowAnswer("policy_error", at: fault.location) }
 
-  // MARK: steps
+  // MARK: Steps
 
   private func answer(_ step: WatchedStep, at now: Timestamp) async throws -> ShadowAnswer {
     guard let policy = generation.policies[step.subject.provider] else {
@@ -103,7 +103,7 @@ final class ShadowSide {
       step.isSetting ? limits.verify.filter { !$0.key.isPersonal } : limits.verify, nil, step, policy, now)
   }
 
-  /// What `send` or `verify` of the policy says; nil where it is not against it.
+  /// The answer of the policy's `send` or `verify` function; nil if it allows the step.
   private func verdict(
     _ step: WatchedStep, _ policy: ProviderPolicy, _ limits: StepLimits, at now: Timestamp
   ) async throws -> ShadowAnswer? {
@@ -125,7 +125,7 @@ final class ShadowSide {
     }
   }
 
-  /// Charges the step, and settles it as it ended.
+  /// Charges the step and settles it with its actual outcome.
   private func charge(
     _ limits: [ResolvedLimit], _ timer: ResendTimer?, _ step: WatchedStep, _ policy: ProviderPolicy, _ now: Timestamp
   ) async throws -> ShadowAnswer {
@@ -149,7 +149,7 @@ final class ShadowSide {
         return ShadowAnswer(RefusalCode.resendTooSoon.name, at: policy.locations["timers.resend_after"])
       }
       guard refused.reason == .disabled else { return refusal(limit.fullCode(of: step.action).name, limit, policy) }
-      // Where the policy conceals, a limit that turned something off answers as if it were not there.
+      // If the policy conceals, a limit that disabled a credential answers as if it did not exist.
       return policy.unknownAccount == .conceal && limit.key.isPersonal
         ? .ok : refusal(RefusalCode.disabled.name, limit, policy)
     }
@@ -170,7 +170,7 @@ final class ShadowSide {
     }
   }
 
-  // MARK: flows
+  // MARK: Flows
 
   private func answer(_ function: FunctionName, _ facts: Facts) -> ShadowAnswer {
     let steps = facts.flow.flatMap { generation.flows[$0.name]?.steps } ?? []
@@ -188,7 +188,7 @@ final class ShadowSide {
     }
   }
 
-  /// The flow as people meet it.
+  /// A description of the flow as users see it.
   private func flow(_ name: String) -> ShadowAnswer {
     guard let flow = generation.flows[name] else { return ShadowAnswer("no such flow") }
     let steps = flow.steps.map { step in
@@ -199,7 +199,7 @@ final class ShadowSide {
     return ShadowAnswer("\(flow.account.rawValue): \(steps.joined(separator: ", "))", at: flow.location)
   }
 
-  // MARK: requests
+  // MARK: Requests
 
   private func answer(_ request: WatchedRequest, at now: Timestamp) -> ShadowAnswer {
     let raw = Array(request.facts.path.utf8)

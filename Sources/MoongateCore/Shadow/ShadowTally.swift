@@ -1,38 +1,38 @@
-/// What a shadow has seen, bounded: causes and a few decisions of each.
+/// A shadow's results, bounded: causes and a few decisions for each.
 package struct ShadowTally: Sendable {
-  /// Why decisions differ: the same question, the same two answers, by the same rule.
+  /// Why decisions differ: the same question, the same two answers, and the same rule.
   package struct Cause: Sendable, Hashable {
     /// `send phone_otp`, `verify pin`, `condition flows/login.steps[2].when`, `flow login`, `request`.
     package let about: String
-    /// What the active generation answers.
+    /// The active generation's answer.
     package let active: String
     package let candidate: String
-    /// Where the rule stands that makes the difference: the candidate's, or else the active one's.
+    /// The location of the rule that makes the difference: the candidate's, otherwise the active generation's.
     package let rule: String?
   }
 
-  /// Decisions that differ by one cause.
+  /// Decisions that differ for one cause.
   package struct Difference: Sendable, Equatable {
     package var count = 0
     package let first: Timestamp
     package var last: Timestamp
-    /// The newest of them, the newest last.
+    /// The latest of them, newest last.
     package var decisions: [DecisionID] = []
   }
 
-  /// Reasons are whatever a function makes up: so many causes are kept apart, and no more.
+  /// The maximum number of separate causes. Bounded because functions can produce any reason.
   static let mostCauses = 200
   private static let mostDecisions = 5
   private static let longest = 200
 
-  /// By kind of question: `step`, `condition`, `flow`, `request`.
+  /// The number of compared questions by kind: `step`, `condition`, `flow`, `request`.
   package private(set) var judged: [String: Int] = [:]
   package private(set) var differing: [String: Int] = [:]
   private var causes: [Cause: Difference] = [:]
-  /// Decisions that differ by causes for which there was no room.
+  /// The number of differing decisions beyond `mostCauses`.
   package private(set) var others = 0
 
-  /// The most frequent first.
+  /// All differences, most frequent first.
   package var differences: [(cause: Cause, difference: Difference)] {
     causes.map { ($0.key, $0.value) }.sorted {
       ($1.difference.count, $0.cause.about, $0.cause.candidate, $0.cause.rule ?? "")
@@ -72,7 +72,7 @@ extension WatchedAct.Question {
     }
   }
 
-  /// Names no person.
+  /// A description that contains no personal data.
   fileprivate var about: String {
     switch self {
     case .step(let step): "\(step.action.rawValue) \(step.subject.provider)"

@@ -1,13 +1,13 @@
 import MoongateSDK
 import Synchronization
 
-/// What policies were asked about while a shadow looked on: enough to ask two generations again.
+/// A question to policies that a shadow has recorded, with everything needed to ask two generations again.
 struct WatchedAct: Sendable {
   enum Question: Sendable {
     case step(WatchedStep)
-    /// Whether a condition holds: `when`.
+    /// Whether a `when` condition holds.
     case condition(FunctionName, Facts)
-    /// Somebody began a flow of this name.
+    /// A client began the flow of this name.
     case flow(String)
     case request(WatchedRequest)
   }
@@ -17,16 +17,16 @@ struct WatchedAct: Sendable {
   let question: Question
 }
 
-/// A send, a try, a begin or a registration.
+/// A send, an attempt, a begin or a registration.
 struct WatchedStep: Sendable {
   let action: LimitAction
   let subject: StepSubject
   let facts: Facts
-  /// When the code at hand expired, where it has.
+  /// When the current code expired, if it has.
   let expiredAt: Timestamp?
-  /// Whether a secret is made, not proved: then what counts by person does not apply.
+  /// Whether a secret is set and not proved. Limits that count by user then do not apply.
   var isSetting = false
-  /// How it ended; nil: nothing came of it.
+  /// The outcome; nil if the step was refused before it was charged.
   var outcome: Settlement.Outcome?
 }
 
@@ -37,7 +37,7 @@ package struct WatchedRequest: Sendable {
   let userAgent: String?
   let session: SessionSnapshot?
 
-  /// - Parameter session: alive at the moment; nil: nobody's.
+  /// - Parameter session: the live session; nil if there is none.
   package init(facts: RequestFacts, address: ClientAddress, userAgent: String?, session: SessionSnapshot?) {
     self.facts = facts
     self.address = address
@@ -46,30 +46,30 @@ package struct WatchedRequest: Sendable {
   }
 }
 
-/// Collects what one request of a flow asks policies about. Made only while a shadow looks on.
+/// Collects the questions to policies in one request of a flow. Only created while a shadow is active.
 final class RequestWatch: Sendable {
   private struct State {
     var latest: (subject: StepSubject, facts: Facts, expiredAt: Timestamp?, verify: Int)?
     var questions: [WatchedAct.Question] = []
-    /// Where the step of each reservation stands.
+    /// The index of each reservation's step in `questions`.
     var places: [ReservationID: Int] = [:]
   }
 
-  /// One request asks no more; what is beyond is not looked at.
+  /// The maximum number of questions per request. Further ones are ignored.
   private static let most = 64
   private let state = Mutex(State())
 
   var questions: [WatchedAct.Question] { state.withLock { $0.questions } }
 
-  /// The limits of a step were settled: what is asked next is about it.
+  /// Records that the limits of a step were resolved. The next questions are about that step.
   func settled(_ subject: StepSubject, _ facts: Facts, expiredAt: Timestamp?, verify: Int) {
     state.withLock { $0.latest = (subject, facts, expiredAt, verify) }
   }
 
-  /// The step is charged, or refused before it is.
+  /// Records a step that was charged, or refused before that.
   /// - Parameters:
-  ///   - charged: how many limits count it; nil: it was refused before.
-  ///   - reservation: by which it is settled.
+  ///   - charged: the number of limits that count it; nil if it was refused before being charged.
+  ///   - reservation: the reservation by which it will be settled.
   func asked(_ action: LimitAction, charged: Int? = nil, by reservation: ReservationID? = nil) {
     state.withLock { state in
       guard let latest = state.latest, state.questions.count < Self.most else { return }
@@ -80,7 +80,7 @@ final class RequestWatch: Sendable {
     }
   }
 
-  /// How a charged step ends. Several ends may be prepared, of which the one that says most is meant.
+  /// Records the outcome of a charged step. If several outcomes are reported, the most significant one counts.
   func ended(_ reservation: ReservationID, _ outcome: Settlement.Outcome) {
     state.withLock { state in
       guard let place = state.places[reservation], case .step(var step) = state.questions[place] else { return }

@@ -1,32 +1,32 @@
-/// How far the audit trail has been sent to each sink. The order of sending is that in which events were committed.
+/// Records how far the audit trail has been sent to each sink. Events are sent in the order in which they were
+/// committed.
 package protocol AuditCursorStore: Sendable {
-  /// Where sending to a sink goes on; marks the sink as one that is in use. A new sink begins with the oldest event
-  /// that is kept.
+  /// The sink's position. Marks the sink as in use. A new sink starts with the oldest stored event.
   func auditCursor(of sink: String, at now: Timestamp) async throws(StoreFault) -> AuditPosition
-  /// The events behind a position, in the order of sending. An event is given only once no transaction can still commit
-  /// one before it.
-  /// - Parameter limit: at most so many, 1 or more.
+  /// The events after a position, in sending order. An event is only returned once no transaction can still commit an
+  /// earlier one.
+  /// - Parameter limit: the maximum number, 1 or more.
   func events(after position: AuditPosition, limit: Int) async throws(StoreFault) -> [PositionedEvent]
-  /// Notes that a sink has everything up to a position.
-  /// - Returns: false where the lease is somebody else's, or over: nothing was noted.
+  /// Records that a sink has received everything up to a position.
+  /// - Returns: false if the lease has expired or another gateway holds it. Nothing was recorded then.
   func moveAuditCursor(
     of sink: String, to position: AuditPosition, under lease: Lease, at now: Timestamp
   ) async throws(StoreFault) -> Bool
-  /// What waits behind a position.
+  /// The number and age of the events after a position.
   func auditBacklog(after position: AuditPosition) async throws(StoreFault) -> AuditBacklog
-  /// Forgets the cursors of sinks that are not in use.
-  /// - Parameter moment: those that have been in use since then stay.
+  /// Deletes the cursors of sinks that are not in use.
+  /// - Parameter moment: cursors that were used since this time are kept.
   func forgetAuditCursors(unusedSince moment: Timestamp, except sinks: [String], at now: Timestamp)
     async throws(StoreFault)
 }
 
-/// A place in the order in which the audit trail is sent.
+/// A position in the order in which the audit trail is sent.
 package struct AuditPosition: Sendable, Hashable {
-  /// The transaction that wrote the event, where the database lets several write at once; 0 elsewhere.
+  /// The transaction that wrote the event, for databases with concurrent writers; otherwise 0.
   package let transaction: Int64
   package let number: Int64
 
-  /// Before all events.
+  /// The position before all events.
   package static let beginning = AuditPosition(transaction: 0, number: 0)
 
   package init(transaction: Int64, number: Int64) {
@@ -35,7 +35,7 @@ package struct AuditPosition: Sendable, Hashable {
   }
 }
 
-/// An event with its place in the order of sending.
+/// An event with its position.
 package struct PositionedEvent: Sendable, Equatable {
   package let position: AuditPosition
   package let event: AuditEvent
@@ -46,13 +46,13 @@ package struct PositionedEvent: Sendable, Equatable {
   }
 }
 
-/// Events that a sink does not have yet.
+/// The events that a sink has not received yet.
 package struct AuditBacklog: Sendable, Equatable {
-  /// More of them are not counted.
+  /// The maximum that is counted.
   package static let most = 100_000
 
   package let count: Int
-  /// When the oldest of them happened; nil: there are none.
+  /// The time of the oldest one; nil if there are none.
   package let oldest: Timestamp?
 
   package init(count: Int, oldest: Timestamp?) {

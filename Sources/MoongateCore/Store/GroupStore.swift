@@ -1,21 +1,20 @@
-/// The members of groups, as operators add and remove them (`Change.setGroupMembership`).
+/// Stores the members of groups, which operators change with `Change.setGroupMembership`.
 package protocol GroupStore: Sendable {
-  /// How many members each group has, of those that have any: groups that accounts.lua does not define (any more) as
-  /// well.
+  /// The number of members of each group that has any, including groups that accounts.lua does not define.
   func groupCounts() async throws(StoreFault) -> [GroupName: Int]
-  /// The members of a group in the order of their ids.
+  /// The members of a group in the order of their IDs.
   /// - Parameters:
-  ///   - account: the one before the first of them; nil: from the beginning.
-  ///   - limit: at most so many, 1 or more.
+  ///   - account: the last ID of the previous page; nil for the first page.
+  ///   - limit: the maximum number, 1 or more.
   func members(of group: GroupName, after account: String?, limit: Int) async throws(StoreFault) -> [GroupMember]
-  /// The groups that an account was added to, in the order of their names.
+  /// The groups that an account was added to, sorted by name.
   func memberships(of account: String) async throws(StoreFault) -> [GroupMember]
 }
 
-/// One account in one group.
+/// An account's membership of a group.
 package struct GroupMember: Sendable, Equatable {
   package let group: GroupName
-  /// Its id.
+  /// The account's ID.
   package let account: String
   package let addedAt: Timestamp
 

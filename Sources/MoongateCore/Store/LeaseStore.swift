@@ -1,22 +1,23 @@
-/// What runs on one gateway of the installation at a time.
+/// Stores leases, which ensure that a task runs on only one gateway of the installation at a time.
 package protocol LeaseStore: Sendable {
-  /// Takes a lease that nobody holds, if it is due.
-  /// - Parameter length: how long it is held at most. A holder that dies is replaced after it.
+  /// Acquires a lease if it is free and due.
+  /// - Parameter length: the maximum time for which it is held. After that another gateway can take over from a dead
+  ///   holder.
   func acquireLease(_ name: String, by holder: String, for length: Duration, at now: Timestamp) async throws(StoreFault)
     -> LeaseAnswer
-  /// Holds a lease for longer, if it is still held.
-  /// - Parameter length: from now on.
-  /// - Returns: nil where the lease has ended, or somebody else has it.
+  /// Extends a lease that is still held.
+  /// - Parameter length: the time from now.
+  /// - Returns: nil if the lease has expired or another gateway holds it.
   func renewLease(_ lease: Lease, for length: Duration, at now: Timestamp) async throws(StoreFault) -> Lease?
-  /// Gives a lease back. Does nothing if somebody else holds it meanwhile.
-  /// - Parameter due: nobody takes it before.
+  /// Releases a lease. Has no effect if another gateway holds it now.
+  /// - Parameter due: the earliest time at which it can be acquired again.
   func releaseLease(_ lease: Lease, dueAt due: Timestamp, at now: Timestamp) async throws(StoreFault)
 }
 
-/// A lease that is held.
+/// A held lease.
 package struct Lease: Sendable, Equatable {
   package let name: String
-  /// Grows with each holder. What is written under the lease is refused once another one holds it.
+  /// Increases with each holder. Writes under the lease are refused once another holder has it.
   package let fence: Int64
   package let heldUntil: Timestamp
 
@@ -27,9 +28,9 @@ package struct Lease: Sendable, Equatable {
   }
 }
 
-/// What came of asking for a lease.
+/// The result of asking for a lease.
 package enum LeaseAnswer: Sendable, Equatable {
   case held(Lease)
-  /// Somebody else holds it, or it is not due: ask again then.
+  /// Another gateway holds it or it is not due. Ask again at this time.
   case notBefore(Timestamp)
 }

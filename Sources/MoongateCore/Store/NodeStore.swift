@@ -1,34 +1,33 @@
-/// The gateways that serve from one store.
+/// Stores the gateways that serve from one store.
 package protocol NodeStore: Sendable {
-  /// Says that a gateway serves, and forgets those that have not said so for long.
-  /// - Returns: those that have said so lately, this one among them, by their ids.
+  /// Reports that a gateway is serving, and deletes gateways that have not reported for long.
+  /// - Returns: the gateways that have reported recently, including this one, sorted by ID.
   func beat(_ node: ServingNode) async throws(StoreFault) -> [ServingNode]
-  /// The gateways that have said lately that they serve, by their ids.
+  /// The gateways that have reported recently, sorted by ID.
   func nodes(at now: Timestamp) async throws(StoreFault) -> [ServingNode]
-  /// Whether the store is still that of the master key with this `KeyRing.fingerprint`.
+  /// Whether the store belongs to the master key with this `KeyRing.fingerprint`.
   func answers(to fingerprint: [UInt8]) async throws(StoreFault) -> Bool
-  /// Forgets a gateway that ends.
+  /// Removes a gateway that is shutting down.
   func leave(_ id: String, at now: Timestamp) async throws(StoreFault)
 }
 
-/// A gateway that serves, as the others know it.
+/// A serving gateway as the others see it.
 package struct ServingNode: Sendable, Equatable {
-  /// How long it counts after it was last heard of.
+  /// How long a gateway counts as serving after its last report.
   package static let patience: Duration = .seconds(15)
-  /// How long its row stays after that: a clock that was set back must not remove who serves.
+  /// How long its row is kept after that, so that a clock that was set back does not remove a serving gateway.
   package static let memory: Duration = .seconds(300)
 
-  /// Machine and address, and what tells this process from the one before it.
+  /// The machine and address, and a part that differs for each process.
   package let id: String
-  /// The id of the generation that is active there.
+  /// The ID of its active generation.
   package let generation: String
-  /// When it was last heard of.
+  /// The time of its last report.
   package let seenAt: Timestamp
-  /// The master keys that it knows, by their names, the one with which it makes things first; none where its program
-  /// does not tell.
+  /// The names of the master keys that it knows, the current one first; empty if an older version does not report them.
   package let keys: [String]
 
-  /// By which people know it: `id` without what tells processes apart.
+  /// The display name: `id` without the part that differs for each process.
   package var name: String { id.split(separator: " ").prefix(2).joined(separator: " ") }
 
   package init(id: String, generation: String, seenAt: Timestamp, keys: [String] = []) {

@@ -1,29 +1,29 @@
 import MoongateSDK
 
-/// The rows behind the key-value stores that providers are granted (`KeyValueStore`). Each is sealed by the core; the
-/// store knows neither key nor value.
+/// Stores the entries of the providers' key-value stores (`KeyValueStore`). The core seals each entry, so the store
+/// sees neither keys nor values.
 package protocol ProviderValueStore: Sendable {
-  /// The sealed value at a place; nil where there is none that is still alive.
+  /// The sealed value at a place; nil if there is none or it has expired.
   func providerValue(at place: ProviderValuePlace, at now: Timestamp) async throws(StoreFault) -> [UInt8]?
-  /// Stores a value, if the rule allows it.
+  /// Stores a value if the rule allows it.
   func putProviderValue(_ value: ProviderValue, _ rule: ProviderValueRule, at now: Timestamp) async throws(StoreFault)
     -> ProviderValueOutcome
-  /// Removes the value at a place. Of several calls at once one gets it.
-  /// - Parameter lease: which must still be held.
+  /// Removes and returns the value at a place. Only one of several concurrent calls gets it.
+  /// - Parameter lease: a lease that must still be held.
   func takeProviderValue(
     at place: ProviderValuePlace, under lease: Lease?, at now: Timestamp
   ) async throws(StoreFault) -> TakenProviderValue
-  /// All values, alive or not, in the order of their places.
+  /// All values, including expired ones, in the order of their places.
   /// - Parameters:
-  ///   - place: the one before the first of them; nil: from the beginning.
-  ///   - limit: at most so many, 1 or more.
+  ///   - place: the last place of the previous page; nil for the first page.
+  ///   - limit: the maximum number, 1 or more.
   func providerValues(after place: ProviderValuePlace?, limit: Int) async throws(StoreFault) -> [ProviderValue]
-  /// Puts a value in place of another one, which may stand elsewhere. Does nothing if the other one has changed
-  /// meanwhile.
+  /// Replaces a value by another one, perhaps at another place. Has no effect if the old value has changed in the
+  /// meantime.
   func replaceProviderValue(_ old: ProviderValue, by new: ProviderValue, at now: Timestamp) async throws(StoreFault)
 }
 
-/// Where a value of a provider stands.
+/// The key of a provider's value.
 package struct ProviderValuePlace: Sendable, Hashable {
   package let provider: ProviderName
   /// A keyed hash of the provider's name and its key.
@@ -35,7 +35,7 @@ package struct ProviderValuePlace: Sendable, Hashable {
   }
 }
 
-/// A value as it is stored.
+/// A stored value.
 package struct ProviderValue: Sendable, Equatable {
   package let place: ProviderValuePlace
   package let sealed: [UInt8]
@@ -48,13 +48,13 @@ package struct ProviderValue: Sendable, Equatable {
   }
 }
 
-/// Under which conditions a value is stored.
+/// The conditions under which a value is stored.
 package struct ProviderValueRule: Sendable {
-  /// Whether it gives way to a value that is still alive.
+  /// Whether an existing unexpired value is kept instead.
   package let isOnce: Bool
-  /// How many values of its provider may be alive. One that takes the place of another is stored even so.
+  /// The maximum number of unexpired values of the provider. A value that replaces another one is always stored.
   package let most: Int
-  /// The lease that must still be held.
+  /// A lease that must still be held.
   package let lease: Lease?
 
   package init(isOnce: Bool = false, most: Int = KeyValueLimits.entries, lease: Lease? = nil) {
@@ -64,23 +64,23 @@ package struct ProviderValueRule: Sendable {
   }
 }
 
-/// What came of storing a value.
+/// The result of storing a value.
 package enum ProviderValueOutcome: Sendable, Equatable {
   case stored
-  /// Another value is there, and the rule protects it.
+  /// Another value exists, and the rule keeps it.
   case taken
-  /// The provider has as many values as it may have.
+  /// The provider has the maximum number of values.
   case full
-  /// The lease is somebody else's, or over.
+  /// The lease has expired or another gateway holds it.
   case leaseLost
 }
 
-/// What came of taking a value.
+/// The result of taking a value.
 package enum TakenProviderValue: Sendable, Equatable {
-  /// Sealed.
+  /// The sealed value.
   case value([UInt8])
-  /// There was none that was still alive.
+  /// There was no unexpired value.
   case nothing
-  /// The lease is somebody else's, or over.
+  /// The lease has expired or another gateway holds it.
   case leaseLost
 }

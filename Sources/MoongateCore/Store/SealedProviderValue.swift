@@ -1,15 +1,15 @@
 import MoongateSDK
 
-/// A provider's key-value entry on its way into the store and out of it.
+/// A provider's key-value entry in its sealed form.
 ///
-/// The row's key is a keyed hash, by the oldest key of the ring as counters are, so that a copy of the database tells
-/// neither keys nor values. The sealed part holds the provider's key too: when the oldest key is retired the rows move
-/// to hashes by the next one.
+/// The row's key is a keyed hash, made with the oldest key of the ring as for counters, so that a copy of the database
+/// reveals neither keys nor values. The sealed part also contains the provider's key: when the oldest key is retired,
+/// the rows are moved to hashes of the next one.
 struct SealedProviderValue {
   let key: String
   let value: [UInt8]
 
-  /// Where the entry stands.
+  /// The row key of the entry.
   static func place(of key: String, for provider: ProviderName, by keys: KeyRing) -> ProviderValuePlace {
     let parts = ["provider value", provider.rawValue, key].map { Array($0.utf8) }
     return ProviderValuePlace(provider: provider, key: keys.counterKey(parts))
@@ -21,12 +21,12 @@ struct SealedProviderValue {
   }
 
   /// Opens a row.
-  /// - Throws: where it was changed, moved to another place, or sealed under a key that is not in the ring.
+  /// - Throws: if it was changed, moved to another place, or sealed under a key that is not in the ring.
   init(opening sealed: [UInt8], at place: ProviderValuePlace, by keys: KeyRing) throws {
     try self.init(plain: keys.open(sealed, for: Self.owner(place)))
   }
 
-  /// The length of the key in two bytes, the key, the value.
+  /// Parses the length of the key in two bytes, the key and the value.
   private init(plain: [UInt8]) throws {
     guard plain.count >= 2 else { throw KeyRingError.notOurs }
     let length = Int(plain[0]) << 8 | Int(plain[1])
@@ -42,7 +42,7 @@ struct SealedProviderValue {
     return try keys.seal([UInt8(name.count >> 8), UInt8(name.count & 0xff)] + name + value, for: Self.owner(place))
   }
 
-  /// Attack: somebody who writes to the database puts the approval of one sign-in in the place of another's.
+  /// Attack: someone with write access to the database puts the approval of one sign-in in the place of another's.
   private static func owner(_ place: ProviderValuePlace) -> String {
     "value \(place.provider) \(Base64URL.encode(place.key))"
   }
@@ -51,8 +51,9 @@ struct SealedProviderValue {
 extension SealedProviderValue {
   private static let page = 200
 
-  /// Moves all entries to a ring that lacks a key: those that it sealed are sealed anew, and those whose places follow
-  /// from it get new places. What changes meanwhile is left to whoever changes it; what no key opens is left to expire.
+  /// Moves all entries to a ring without a certain key. Entries sealed with that key are sealed again, and entries
+  /// whose place depends on it are moved. Entries that change meanwhile are skipped. Entries that no key opens are left
+  /// to expire.
   static func move(
     in store: any ProviderValueStore, from ring: KeyRing, to left: KeyRing, at now: Timestamp
   ) async throws(StoreFault) {

@@ -1,38 +1,39 @@
 import MoongateSDK
 
-/// All that a store must do: a few verbs, each of them atomic and durable when it returns.
+/// Everything that a store must provide: a few operations, each of them atomic and durable when it returns.
 package protocol Store: LedgerStore, FlowStore, AccountStore, SessionStore, AccessTokenStore, AuditStore, AuditSearch,
   AuditCursorStore, NodeStore,
   ProviderValueStore, LeaseStore, GroupStore
 {
-  /// The latest moment that the store has recorded: the clock begins no earlier.
+  /// The latest time that the store has recorded. The clock starts no earlier.
   func latestMoment() async throws(StoreFault) -> Timestamp
 
   /// Applies all changes in one transaction, or none of them.
   /// - Returns: `applied` with the locks that settlements began, or the first conflict, with nothing changed.
   func apply(_ changes: [Change], at now: Timestamp) async throws(StoreFault) -> ApplyResult
 
-  /// Removes what has been dead for long enough, a bounded number of rows at a time.
-  /// - Returns: whether there is more to remove.
+  /// Deletes rows that have been expired for long enough, a bounded number per call.
+  /// - Returns: whether there is more to delete.
   func prune(at now: Timestamp) async throws(StoreFault) -> Bool
 }
 
-/// The tries.
+/// Stores attempts and their counters.
 package protocol LedgerStore: Sendable {
-  /// Charges one try against all limits, or none: in one transaction that locks the counters first, in sorted order.
+  /// Charges one attempt against all limits or against none, in one transaction that first locks the counters in sorted
+  /// order.
   func reserve(_ request: ReservationRequest) async throws(StoreFault) -> ReservationResult
-  /// How counters stand, and a timer where one is given, at one moment. Charges nothing.
+  /// The current state of counters and, if given, a timer. Charges nothing.
   func standing(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) async throws(StoreFault)
     -> LedgerStanding
-  /// The locks that stand.
+  /// The active locks.
   func locks(at now: Timestamp) async throws(StoreFault) -> [LockRecord]
-  /// The locks that stand and that failed attempts of a person led to, oldest first.
-  /// - Parameter traces: `FailedAttempt.account` and `FailedAttempt.identifier` of the person.
+  /// The active locks that failed attempts at a user's account or identifiers led to, oldest first.
+  /// - Parameter traces: the user's `FailedAttempt.account` and `FailedAttempt.identifier` values.
   func locks(about traces: [String], at now: Timestamp) async throws(StoreFault) -> [LockRecord]
-  /// The failed attempts that are remembered at counters, for each of them newest first.
+  /// The stored failed attempts of counters, newest first for each counter.
   func failedAttempts(at counters: [[UInt8]]) async throws(StoreFault) -> [FailedAttempt]
-  /// Ends a lock (or a disabling) now; its limit starts from zero.
-  /// - Returns: false where there is no such lock.
+  /// Ends a lock (or re-enables what was disabled) now. Its limit restarts from zero.
+  /// - Returns: false if the lock does not exist.
   func liftLock(_ id: String, at now: Timestamp) async throws(StoreFault) -> Bool
 }
 
@@ -43,11 +44,11 @@ extension LedgerStore {
   }
 }
 
-/// What has been counted so far.
+/// The state of counters and a timer.
 package struct LedgerStanding: Sendable, Equatable {
-  /// In the order of the limits that were asked for.
+  /// In the order of the requested limits.
   package let counters: [CounterState]
-  /// When the timer lets the next send through; nil where none runs.
+  /// When the timer allows the next send; nil if it is not running.
   package let resendAt: Timestamp?
 
   package init(counters: [CounterState], resendAt: Timestamp?) {
@@ -56,47 +57,48 @@ package struct LedgerStanding: Sendable, Equatable {
   }
 }
 
-/// The flows that were begun.
+/// Stores flows that were begun.
 package protocol FlowStore: Sendable {
-  /// The flow, dead or alive, until it is pruned.
+  /// The flow, open or not, until it is pruned.
   func flow(_ id: TokenHash) async throws(StoreFault) -> FlowRecord?
-  /// Removes flows in which nobody has proved anything, where there are more of them than the bound says. (Those of one
-  /// address are bounded when one is stored.)
-  /// - Returns: how many were removed.
+  /// Deletes flows without any proof if there are more than the bound allows. (The bound per address is applied when a
+  /// flow is stored.)
+  /// - Returns: the number of deleted flows.
   @discardableResult
   func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int
 }
 
-/// The people.
+/// Stores accounts.
 package protocol AccountStore: Sendable {
   func account(_ id: String) async throws(StoreFault) -> Account?
-  /// Accounts in the order of their ids.
+  /// Accounts in the order of their IDs.
   /// - Parameters:
-  ///   - id: the one before the first of them; nil: from the beginning.
-  ///   - limit: at most so many, 1 or more.
+  ///   - id: the last ID of the previous page; nil for the first page.
+  ///   - limit: the maximum number, 1 or more.
   func accounts(after id: String?, limit: Int) async throws(StoreFault) -> [Account]
-  /// All accounts that have the identifier, proved or only claimed: the one that holds it verified first, then the
+  /// All accounts with the identifier, verified or only claimed. The account that has verified it comes first, then the
   /// newest.
   func accounts(naming identifier: Identifier) async throws(StoreFault) -> [Account]
-  /// The account that holds the identifier verified.
+  /// The account that has verified the identifier.
   func account(holding identifier: Identifier) async throws(StoreFault) -> Account?
-  /// The ids of the accounts that claim the identifier without having proved it, oldest first.
+  /// The IDs of the accounts that claim the identifier without having verified it, oldest first.
   /// - Parameters:
-  ///   - provider: only those for which this provider keeps something; nil: all.
-  ///   - limit: at most so many, 1 or more.
+  ///   - provider: only accounts for which this provider stores a record; nil: all.
+  ///   - limit: the maximum number, 1 or more.
   func accounts(claiming identifier: Identifier, having provider: ProviderName?, limit: Int) async throws(StoreFault)
     -> [String]
-  /// What a full provider keeps for the account, sealed; nil where it keeps nothing. `Account.credentials` are the
-  /// providers that do.
+  /// A full provider's sealed record for the account; nil if there is none. `Account.credentials` lists the providers
+  /// that have one.
   func providerRecord(of account: String, for provider: ProviderName) async throws(StoreFault) -> [UInt8]?
-  /// The providers that keep something for the account, by name, each with its times.
+  /// The providers that have a record for the account, sorted by name, with their times.
   func factors(of account: String) async throws(StoreFault) -> [StoredFactor]
-  /// Removes accounts that never proved an identifier and that nobody has used since a moment, with all that belongs to
-  /// them, a bounded number at a time. Lines of the audit trail stay as they are: the trail forgets them by itself.
+  /// Deletes accounts without any verified identifier that have not been used since a certain time, with everything
+  /// that belongs to them, a bounded number per call. Audit events are not changed; the audit trail removes them in due
+  /// course.
   func expireUnverified(unusedSince moment: Timestamp, at now: Timestamp) async throws(StoreFault) -> ExpiredAccounts
 }
 
-/// What a step of removing unverified accounts came to.
+/// The result of one call to remove unverified accounts.
 package struct ExpiredAccounts: Sendable, Equatable {
   package let removed: Int
   /// Whether there may be more to remove.
@@ -108,157 +110,157 @@ package struct ExpiredAccounts: Sendable, Equatable {
   }
 }
 
-/// The sessions.
+/// Stores sessions.
 package protocol SessionStore: Sendable {
-  /// The session with its account, whatever its times say; nil where there is none. Found by its own token, or by one
-  /// for a further root domain, which has `Session.domain` and what was passed when it was made.
+  /// The session with its account, expired or not; nil if there is none. Found by its own token, or by a token for
+  /// another root domain. The latter has `Session.domain` and the steps that had passed when it was created.
   func session(_ token: TokenHash) async throws(StoreFault) -> SessionSnapshot?
   /// An account's sessions, newest first.
   func sessions(of account: String) async throws(StoreFault) -> [Session]
-  /// Moves the last activity of sessions forward, never back.
+  /// Updates the last activity of sessions. It only moves forward.
   func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault)
-  /// What has happened to sessions and accounts since the given number, by whichever process.
+  /// The changes of sessions and accounts since the given number, by any process.
   func sessionChanges(after sequence: Int64) async throws(StoreFault) -> SessionChanges
 }
 
-/// The audit trail.
+/// Stores the audit trail.
 package protocol AuditStore: Sendable {
   func append(_ events: [AuditEvent]) async throws(StoreFault)
-  /// Newest first.
-  /// - Parameter limit: at most so many, 1 or more.
+  /// The latest events, newest first.
+  /// - Parameter limit: the maximum number, 1 or more.
   func events(limit: Int) async throws(StoreFault) -> [AuditEvent]
   func event(_ id: DecisionID) async throws(StoreFault) -> AuditEvent?
 }
 
-/// What the audit trail tells of one person. Apart from `AuditStore`, whose other users write and list.
+/// Searches the audit trail. Separate from `AuditStore`, whose other users only write and list.
 package protocol AuditSearch: Sendable {
-  /// The events of an account, or about one of its identifiers, newest first.
+  /// The events of an account or one of its identifiers, newest first.
   /// - Parameters:
   ///   - traces: `KeyRing.logHash` of the identifiers.
-  ///   - limit: at most so many, 1 or more.
+  ///   - limit: the maximum number, 1 or more.
   func events(about account: String, traces: [String], limit: Int) async throws(StoreFault) -> [AuditEvent]
-  /// The events that a filter asks for, newest first.
-  /// - Parameter limit: at most so many, 1 or more.
+  /// The events that match a filter, newest first.
+  /// - Parameter limit: the maximum number, 1 or more.
   func events(matching filter: AuditFilter, limit: Int) async throws(StoreFault) -> [AuditEvent]
 }
 
-/// A store that could not do its work. Says what for the log; clients get 503 `store_unavailable`.
+/// A failure of the store, described for the log. Clients get 503 `store_unavailable`.
 package struct StoreFault: Error, Sendable, Equatable, CustomStringConvertible {
   package let description: String
 
   package init(_ description: String) { self.description = description }
 }
 
-/// One change among those of a transaction.
+/// A change in a transaction.
 package enum Change: Sendable {
   case settle(Settlement)
-  /// Stores the record as version `record.version + 1`, if the stored version is `record.version` (0: there is none
-  /// yet).
+  /// Stores the record as version `record.version + 1` if the stored version is `record.version` (0: the flow is new).
   case putFlow(FlowRecord)
-  /// Removes the flow; where a version is given, only if it is the stored one.
+  /// Deletes the flow. If a version is given, only if that is the stored version.
   case deleteFlow(TokenHash, version: Int? = nil)
-  /// Conflicts where one of its verified identifiers is held by another account. Other accounts lose their claims on
-  /// those identifiers, their sessions, and what the named providers keep for them.
+  /// Creates an account. Conflicts if another account holds one of its verified identifiers. Other accounts lose their
+  /// claims on those identifiers, their sessions, and the records of the named providers.
   case createAccount(Account, forgetting: Set<ProviderName> = [])
-  /// Marks the identifier as the account's own, proved now; unverified claims of others on it go, as above.
-  /// Conflicts where another account holds it verified.
+  /// Marks the identifier as verified by the account now. Unverified claims of other accounts on it are removed as
+  /// above. Conflicts if another account has verified it.
   case verifyIdentifier(account: String, Identifier, forgetting: Set<ProviderName> = [])
-  /// Replaces what a full provider keeps for the account; nil removes it. Sealed by the core.
+  /// Replaces a full provider's record for the account; nil removes it. Sealed by the core.
   case putProviderRecord(account: String, ProviderName, sealed: [UInt8]?)
-  /// The account's record of the provider must still be the one whose sealed bytes have this hash; nil: there must be
-  /// none. Otherwise nothing of the transaction is done.
+  /// Requires that the hash of the account's sealed record of the provider is this one; nil: that it has no record.
+  /// Otherwise the transaction has no effect.
   case demandProviderRecord(account: String, ProviderName, TokenHash?)
-  /// The account must still be of this epoch (`Account.epoch`). Otherwise nothing of the transaction is done.
+  /// Requires the account to be in this epoch (`Account.epoch`). Otherwise the transaction has no effect.
   case demandEpoch(AccountVersion)
-  /// What was proved to the account before is worth nothing from now on: `Account.epoch` grows by one.
+  /// Invalidates everything that was proved for the account before: `Account.epoch` increases by one.
   case raiseEpoch(account: String)
-  /// Holds the identifier as the account's own word: unverified, it opens nothing. Nothing where the account has it
-  /// already.
+  /// Adds the identifier to the account as unverified, so that it cannot be used to sign in by itself. No effect if the
+  /// account already has it.
   case claimIdentifier(account: String, Identifier)
-  /// Leaves the account nothing but the identifier and the records of some providers: other identifiers, other records,
-  /// groups and all sessions go. Conflicts where the account does not hold the identifier verified, or holds another
-  /// one verified: somebody else has proved to be its owner.
+  /// Removes everything from the account except the identifier and the records of some providers: other identifiers,
+  /// other records, groups and all sessions. Conflicts if the account has not verified the identifier, or has verified
+  /// another one, because then someone else has proved to be its owner.
   case reclaimAccount(String, by: Identifier, keeping: Set<ProviderName>)
-  /// Takes all identifiers of a kind from the account, but for the one that takes their place.
+  /// Removes all identifiers of a kind from the account, except the one that replaces them.
   case dropIdentifiers(account: String, IdentifierKind, except: Identifier)
-  /// Fills in names that the account does not have; nil leaves a name as it is.
+  /// Sets names that the account does not have yet; nil leaves a name unchanged.
   case nameAccount(account: String, firstName: String?, lastName: String?)
-  /// The language of messages to the account from now on, by its tag (BCP 47).
+  /// Sets the language of messages to the account, as a BCP 47 tag.
   case speak(account: String, String)
   /// Replaces the names of the account; nil removes a name.
   case renameAccount(account: String, firstName: String?, lastName: String?)
-  /// Takes an identifier from the account. Conflicts where the account does not have it.
+  /// Removes an identifier from the account. Conflicts if the account does not have it.
   case removeIdentifier(account: String, Identifier)
-  /// Makes one person of two accounts: what the first holds verified moves to the second, where it counts as verified
-  /// now, unless the second has something verified of that kind (identities elsewhere it may have several of); and the
-  /// first is gone with all that belongs to it, its groups included. Conflicts where either is gone or locked.
+  /// Merges the first account into the second. Verified identifiers move to the second account, where they count as
+  /// verified now, unless it already has a verified one of that kind (several federated identities are allowed). The
+  /// first account is deleted with everything that belongs to it, including its groups. Conflicts if either account
+  /// does not exist or is locked.
   case absorbAccount(String, into: String)
-  /// Ends these counters' locks and forgets their events: what they count has been replaced.
+  /// Ends these counters' locks and deletes their events, because what they count was replaced.
   case clearCounters([ResolvedLimit])
-  /// The account was here.
+  /// Updates the time of the account's last use.
   case seen(account: String)
-  /// An operator locks the account, and all its sessions end; or lets people in again. Conflicts where it is gone.
+  /// Locks the account for an operator and ends all its sessions, or unlocks it. Conflicts if it does not exist.
   case setLocked(account: String, Bool)
-  /// Adds the account to a group, or removes it from one; nothing where that is so already. Every process of the store
-  /// learns of it as of a session's change. Conflicts where the account is gone.
+  /// Adds the account to a group, or removes it. No effect if that is the case already. Announced to every process like
+  /// a session's change. Conflicts if the account does not exist.
   case setGroupMembership(account: String, GroupName, Bool)
-  /// Removes the account with identifiers, records, sessions, and the flows that name it. Events of it, or of one of
-  /// the traces (`KeyRing.logHash` of its identifiers, `KeyRing.accountTrace`), stay without account, identifier,
-  /// address and facts. Conflicts where it is gone.
+  /// Deletes the account with its identifiers, records and sessions, and the flows that refer to it. Events of the
+  /// account, or with one of the traces (`KeyRing.logHash` of its identifiers, `KeyRing.accountTrace`), are kept
+  /// without account, identifier, address and facts. Conflicts if it does not exist.
   case deleteAccount(String, traces: [String])
-  /// Conflicts where the account is gone or locked by an operator.
+  /// Stores a session. Conflicts if the account does not exist or an operator has locked it.
   case putSession(Session)
-  /// Stores the session in place of the one with the token. Conflicts where that one has ended meanwhile: a step-up
-  /// revives nothing.
+  /// Replaces the session with this token. Conflicts if that session has ended, so that a step-up cannot revive it.
   case replaceSession(TokenHash, by: Session)
-  /// Stores a session's token for a further root domain; the one that the session had for it before is dead. Conflicts
-  /// where the session has ended, or has another token of its own by now.
+  /// Stores a session's token for another root domain and invalidates its previous one for that domain. Conflicts if
+  /// the session has ended or has a new token of its own.
   case putDomainToken(NewDomainToken)
-  /// Ends the session with this token, whether that is its own or one of a further root domain, and all tokens of it.
+  /// Ends the session with this token, which may be its own or one for another root domain, with all its tokens.
   case endSession(TokenHash)
-  /// Ends all sessions of an account but for one, and all tokens for further root domains, that one's too.
+  /// Ends all sessions of an account except one, and all tokens for other root domains, including those of that
+  /// session.
   case endSessions(account: String, except: TokenHash?)
-  /// Spends a code that is good once. Conflicts where it was spent before.
-  /// - Parameter until: how long that is remembered, longer than the code is good.
+  /// Marks a one-time code as used. Conflicts if it was used before.
+  /// - Parameter until: how long that is remembered. Longer than the code is valid.
   case spendCode(TokenHash, until: Timestamp)
-  /// Stores a new token. Conflicts where another one holds its name, where its owner is gone or locked, or has so many
-  /// already.
+  /// Stores a new token. Conflicts if another token has its name, if its owner does not exist or is locked, or if the
+  /// owner has `most` tokens already.
   case putAccessToken(AccessToken, most: Int? = nil)
-  /// Another secret takes the place of this one, which is good until then at most. Conflicts where it is gone, or was
-  /// superseded before.
+  /// Marks a token as superseded by a new secret. The old one stays valid until then at most. Conflicts if it does not
+  /// exist or was superseded before.
   case supersedeAccessToken(String, until: Timestamp)
-  /// Removes a token. Conflicts where it is gone.
+  /// Deletes a token. Conflicts if it does not exist.
   case endAccessToken(String)
-  /// Notes that people were told of the token's end. Conflicts where they were told before, or it is gone.
+  /// Records that the token's expiry was reported. Conflicts if it was reported before or the token does not exist.
   case noteAccessTokenExpired(String)
-  /// A success clears the resend timer.
+  /// Clears the resend timer after a success.
   case clearTimer([UInt8])
   case audit(AuditEvent)
 }
 
-/// What came of a transaction.
+/// The result of a transaction.
 package enum ApplyResult: Sendable, Equatable {
   case applied(locks: [LockBegun])
   case conflict(Conflict)
 
   package enum Conflict: Sendable, Equatable {
-    /// Someone else changed the flow: its code is spent or replaced.
+    /// Another request changed the flow. Its code was used or replaced.
     case flowChanged
     case identifierTaken
     case accountUnavailable
-    /// The session that was to be replaced is over.
+    /// The session to be replaced has ended.
     case sessionEnded
-    /// The code was spent before.
+    /// The code was used before.
     case codeSpent
-    /// A provider's record is another one than a proof was judged by.
+    /// The provider's record differs from the one that the proof was judged by.
     case recordChanged
-    /// The account has changed since it became known.
+    /// The account has changed since the flow identified it.
     case epochChanged
-    /// Another token holds the name.
+    /// Another token has the name.
     case tokenNameTaken
-    /// The account has as many tokens as it may have.
+    /// The account has the maximum number of tokens.
     case tooManyTokens
-    /// The token is gone.
+    /// The token does not exist.
     case tokenGone
   }
 }
@@ -277,7 +279,7 @@ package struct LockBegun: Sendable, Equatable {
 
 /// A lock as an operator sees it.
 package struct LockRecord: Sendable, Equatable, Codable {
-  /// The counter in base64url: names the lock in `DELETE /locks/{id}`.
+  /// The counter in base64url. Identifies the lock in `DELETE /locks/{id}`.
   package let id: String
   package let provider: ProviderName
   package let limit: String
@@ -285,7 +287,7 @@ package struct LockRecord: Sendable, Equatable, Codable {
   /// nil: until an operator lifts it.
   package let until: Timestamp?
 
-  /// The counter that `id` names.
+  /// The counter that `id` stands for.
   package var counter: [UInt8] { Base64URL.decode(id).map(Array.init) ?? [] }
 
   package init(id: String, provider: ProviderName, limit: String, since: Timestamp, until: Timestamp?) {
@@ -297,15 +299,15 @@ package struct LockRecord: Sendable, Equatable, Codable {
   }
 }
 
-/// What happened to sessions and accounts.
+/// The changes of sessions and accounts.
 package struct SessionChanges: Sendable, Equatable {
-  /// To ask from the next time.
+  /// The number to continue from at the next call.
   package let latest: Int64
   /// Sessions that ended or changed.
   package let tokens: [TokenHash]
   /// Accounts that changed, or all of whose sessions did.
   package let accounts: [String]
-  /// Whether changes older than the store keeps may have been missed: believe no cached session.
+  /// Whether older changes may have been missed. If true, trust no cached session.
   package let isIncomplete: Bool
 
   package init(latest: Int64, tokens: [TokenHash], accounts: [String], isIncomplete: Bool) {

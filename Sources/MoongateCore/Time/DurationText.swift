@@ -1,11 +1,11 @@
 extension Duration {
-  /// As files write it: `90s` as `1m30s`, a whole day as `24h`; `0s` for nothing.
+  /// The duration in configuration syntax: `1m30s`, `24h` (not `1d`); `0s` for zero.
   package var asWritten: String {
     var left = wholeMilliseconds
     guard left > 0 else { return "0s" }
     var text = ""
     for (unit, length) in [("d", Int64(86_400_000)), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)] {
-      // Whole days only from two on: people say 24h.
+      // Days are only used from two on, because people write 24h.
       if unit == "d", left < 2 * length { continue }
       if left >= length { text += "\(left / length)\(unit)" }
       left %= length
@@ -15,8 +15,8 @@ extension Duration {
 }
 
 extension Duration {
-  /// Reads what files and commands write: `90s`, `1h30m`, `90d`; `0s` for nothing.
-  /// - Returns: nil where the text is no length of time, or one of more than a hundred years.
+  /// Parses a duration in the syntax of configuration files and commands: `90s`, `1h30m`, `90d`, `0s`.
+  /// - Returns: nil if the text is not a duration, or one of more than a hundred years.
   package init?(asWritten text: String) {
     let units: [(name: String, milliseconds: Int64)] = [
       ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1),

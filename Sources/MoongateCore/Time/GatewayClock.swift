@@ -3,17 +3,17 @@ import Synchronization
 
 /// The only source of time in the core.
 package protocol GatewayClock: Sendable {
-  /// The present moment. Never earlier than any moment that this clock has told before.
+  /// The current time. Never earlier than any time returned before.
   func now() -> Timestamp
-  /// Whether the system's clock has been seen to stand behind what this clock tells, by more than two seconds.
+  /// Whether the system clock was seen more than two seconds behind this clock.
   var isSuspect: Bool { get }
 }
 
-/// The system's wall clock, made to go forward only and at a steady pace.
+/// The system's wall clock, adjusted to move only forward and at a steady pace.
 ///
-/// Attack: who can set the machine's clock back (or a bad NTP server) would revive codes or stretch locks. While the
-/// wall clock stands behind, time goes on by the monotonic clock from the latest moment seen, so that a lock of 15
-/// minutes lasts 15 minutes. After a restart it begins no earlier than the latest moment that the store has recorded.
+/// Attack: someone who can set the machine's clock back (or a bad NTP server) would revive codes or extend locks. While
+/// the wall clock is behind, time advances by the monotonic clock from the latest time seen, so that a lock of 15
+/// minutes lasts 15 minutes. After a restart it begins no earlier than the latest time that the store has recorded.
 package final class SystemClock: GatewayClock {
   private struct State {
     var latest: Timestamp
@@ -21,7 +21,7 @@ package final class SystemClock: GatewayClock {
     var suspect: Bool
   }
 
-  /// A wall clock that stands behind by more is not waited for.
+  /// If the wall clock is behind by more than this, the clock does not slow down to wait for it.
   private static let tolerance: Duration = .seconds(2)
 
   private let state: Mutex<State>
@@ -29,8 +29,8 @@ package final class SystemClock: GatewayClock {
   private let steady: @Sendable () -> ContinuousClock.Instant
 
   /// - Parameters:
-  ///   - floor: the latest moment that the store has recorded; time begins no earlier.
-  ///   - wall, steady: the system's clocks; tests put their own here.
+  ///   - floor: the latest time that the store has recorded. The clock starts no earlier.
+  ///   - wall, steady: the system's clocks. Tests replace them.
   package init(
     floor: Timestamp, wall: @escaping @Sendable () -> Timestamp = SystemClock.systemWall,
     steady: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }
@@ -52,13 +52,13 @@ package final class SystemClock: GatewayClock {
         state.latest = wall
         state.seenAt = steady
       } else if state.suspect {
-        // What is less than a millisecond is kept for the next time: else time would stand still for whoever asks
+        // Keep fractions of a millisecond for the next call. Otherwise time would stand still if the clock is read
         // often.
         state.seenAt = state.seenAt + (expected - state.latest)
         state.latest = expected
       } else {
-        // A small lead is given back by going at half the pace: else every jitter of the wall clock would stay for
-        // ever, and nodes drift apart.
+        // Reduce a small lead by running at half speed. Otherwise every jitter of the wall clock would add up and nodes
+        // would drift apart.
         let next = max(state.latest + elapsed / 2, wall)
         if next > state.latest { state.seenAt = steady }
         state.latest = max(state.latest, next)

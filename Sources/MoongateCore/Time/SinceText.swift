@@ -1,6 +1,6 @@
 extension Timestamp {
-  /// Reads from when on something is asked for: a length of time before now (`90s`, `30m`, `12h`, `7d`), or a moment
-  /// (RFC 3339 section 5.6, in UTC: `2026-11-20T12:15:00Z`). nil where the text is neither.
+  /// Parses a start time: a duration before now (`90s`, `30m`, `12h`, `7d`), or a time in UTC (RFC 3339 section 5.6,
+  /// `2026-11-20T12:15:00Z`). nil if the text is neither.
   package init?(since text: String, before now: Timestamp) {
     if let duration = Self.length(text) {
       self = now - duration
@@ -11,7 +11,7 @@ extension Timestamp {
     }
   }
 
-  /// What `init(since:before:)` reads, for sentences.
+  /// The forms that `init(since:before:)` accepts, for messages.
   package static let sinceForms =
     "a length of time such as \"90s\", \"30m\", \"12h\" or \"7d\", or a moment in UTC such as \"2026-11-20T12:15:00Z\""
 
@@ -25,8 +25,8 @@ extension Timestamp {
     return .seconds(count * unit)
   }
 
-  /// Whole seconds in UTC. A day that its month does not have is none: written out again, the moment must be what was
-  /// read.
+  /// Parses whole seconds in UTC. A date that does not exist is rejected by formatting the result again and comparing
+  /// the texts.
   private init?(utc text: String) {
     guard text.utf8.count == 20 else { return nil }
     let bytes = Array(text.utf8)

@@ -1,6 +1,6 @@
-/// A moment by the gateway's clock: whole milliseconds since the Unix epoch.
+/// A time of the gateway's clock, in whole milliseconds since the Unix epoch.
 ///
-/// All comparing of times in the core uses half-open intervals: what lives until `t` is dead at `t`.
+/// The core compares times as half-open intervals: what is valid until `t` is no longer valid at `t`.
 package struct Timestamp: Hashable, Comparable, Sendable, Codable {
   /// Milliseconds since 1970-01-01T00:00:00Z.
   package let milliseconds: Int64
@@ -29,25 +29,25 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
 
   package static func - (moment: Self, duration: Duration) -> Self { moment + (.zero - duration) }
 
-  /// The time from `right` to `left`; negative where `right` is later.
+  /// The time from `right` to `left`; negative if `right` is later.
   package static func - (left: Self, right: Self) -> Duration { .milliseconds(left.milliseconds - right.milliseconds) }
 }
 
 extension Duration {
-  /// Milliseconds, rounded towards zero; saturates.
+  /// Milliseconds, rounded towards zero. Saturates.
   package var wholeMilliseconds: Int64 {
     let (seconds, overflow) = components.seconds.multipliedReportingOverflow(by: 1000)
     if overflow { return components.seconds < 0 ? .min : .max }
     return seconds + components.attoseconds / 1_000_000_000_000_000
   }
 
-  /// Nanoseconds, rounded towards zero; saturates.
+  /// Nanoseconds, rounded towards zero. Saturates.
   package var wholeNanoseconds: Int64 {
     let (seconds, overflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
     if overflow { return components.seconds < 0 ? .min : .max }
     return seconds + components.attoseconds / 1_000_000_000
   }
 
-  /// Seconds, rounded up and at least 1: what `Retry-After` says (exact.md, RFC 9110 section 10.2.3).
+  /// Seconds, rounded up and at least 1, as for `Retry-After` (RFC 9110 section 10.2.3).
   package var retryAfterSeconds: Int { max(1, Int((wholeMilliseconds + 999) / 1000)) }
 }

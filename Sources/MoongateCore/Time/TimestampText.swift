@@ -1,8 +1,8 @@
 extension Timestamp {
-  /// ISO 8601 in UTC and whole seconds, rounded down: `2026-11-20T12:15:00Z` (RFC 3339 section 5.6).
+  /// The time in UTC and whole seconds, rounded down: `2026-11-20T12:15:00Z` (RFC 3339 section 5.6).
   package var text: String { "\(civil)Z" }
 
-  /// The same with milliseconds, for records whose order matters: `2026-11-20T12:15:00.250Z`.
+  /// The time with milliseconds, for records whose order matters: `2026-11-20T12:15:00.250Z`.
   package var exactText: String {
     let rest = String(milliseconds - seconds * 1000)
     return "\(civil).\(String(repeating: "0", count: 3 - rest.count))\(rest)Z"

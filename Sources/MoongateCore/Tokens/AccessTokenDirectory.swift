@@ -1,13 +1,13 @@
 import Logging
 
-/// Finds out whose a token is, for the data path.
+/// Resolves access tokens for the data path.
 package struct AccessTokenDirectory: Sendable {
-  /// What a token came to.
+  /// The result of looking up a token.
   package enum Answer: Sendable {
     case live(SessionSnapshot)
-    /// There is none like it, or it is over. It was counted against its address.
+    /// The token does not exist or has ended. The failure was counted against the client address.
     case wrong
-    /// Tokens of the address are refused until then.
+    /// Tokens from this address are refused until this time.
     case locked(until: Timestamp)
   }
 
@@ -30,12 +30,12 @@ package struct AccessTokenDirectory: Sendable {
     self.logger = logger
   }
 
-  /// Looks a token up. A wrong one is counted before the answer.
+  /// Looks up a token. An invalid token is counted before the call returns.
   ///
-  /// The ledger is asked before the token is, and charged after it: a right one leaves no trace. So of wrong ones that
-  /// come at the same moment a few more are looked up than the limit says (as many as one event loop asks for at once),
-  /// which is nothing against 256 bits.
-  /// - Parameter secret: nil for a text that cannot be a token: it is counted like a wrong one.
+  /// The ledger is checked before the lookup and charged after it, so that a valid token leaves no trace. Of invalid
+  /// tokens that arrive at the same moment, a few more than the limit may therefore be looked up (as many as one event
+  /// loop requests at once), which does not matter with 256 bits.
+  /// - Parameter secret: nil for a text that cannot be a token. It is counted as an invalid one.
   package func find(_ secret: SecretText?, from address: ClientAddress) async throws(StoreFault) -> Answer {
     if let until = try await limiter.lockedUntil(address) { return .locked(until: until) }
     if let secret, let snapshot = try await find(secret) { return .live(snapshot) }
@@ -43,7 +43,7 @@ package struct AccessTokenDirectory: Sendable {
     return .wrong
   }
 
-  /// Looks up again what was found before: for what lives as long as its token.
+  /// Looks up a known token again, for connections that last as long as their token is valid.
   package func find(_ id: String) async throws(StoreFault) -> SessionSnapshot? {
     guard let found = try await store.accessToken(id) else { return nil }
     return live(found)
@@ -54,7 +54,8 @@ package struct AccessTokenDirectory: Sendable {
     guard let found = try await store.accessToken(hashed: hashes.map(\.bytes)), let snapshot = live(found) else {
       return nil
     }
-    // Only who brings the secret can move it to another key (`moongate keys retire` waits for that).
+    // Only its holder's request contains the secret that is needed to move the hash to another key (`moongate keys
+    // retire` waits for that).
     if let current = hashes.first, found.token.hash.key != current.key {
       do {
         try await store.rehashAccessToken(found.token.id, from: found.token.hash, to: current, at: clock.now())
@@ -71,7 +72,7 @@ package struct AccessTokenDirectory: Sendable {
     found.token.isExpired(at: clock.now()) ? nil : SessionSnapshot(found)
   }
 
-  /// Writes down what tokens were used, and tells of networks that are new.
+  /// Records the uses of tokens, and reports networks that are new for a token.
   package func record(_ uses: [(token: AccessToken, at: Timestamp, address: ClientAddress)]) async throws(StoreFault) {
     let written = uses.map { use in
       AccessTokenUse(
@@ -84,12 +85,12 @@ package struct AccessTokenDirectory: Sendable {
 }
 
 extension AuditEvent {
-  /// A line about a token: which one, never its secret.
+  /// An audit event about a token. Contains its ID, never its secret.
   package static func about(
     _ token: AccessToken, _ kind: Kind, at now: Timestamp, _ random: any RandomSource, address: ClientAddress? = nil,
     _ more: [String: String] = [:]
   ) -> AuditEvent {
-    // What a person calls a token may tell of them: the id is enough to find it.
+    // The name of a personal token may be private, and its ID is enough to find it.
     let name = token.owner == nil ? ["name": token.name] : [:]
     return AuditEvent(
       id: DecisionID(from: random), at: now, kind: kind, account: token.owner?.id, address: address?.description,

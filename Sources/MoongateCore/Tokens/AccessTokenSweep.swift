@@ -1,4 +1,4 @@
-/// Tells of tokens that have come to their end by themselves, once, whichever gateway finds them first.
+/// Reports tokens that have expired, once across all gateways.
 package struct AccessTokenSweep: Sendable {
   private static let stretch = 100
 
@@ -12,13 +12,13 @@ package struct AccessTokenSweep: Sendable {
     self.random = random
   }
 
-  /// Takes a stretch of them.
+  /// Processes one batch.
   /// - Returns: whether there may be more.
   package func step() async throws(StoreFault) -> Bool {
     let now = clock.now()
     let ended = try await store.endedAccessTokens(at: now, limit: Self.stretch)
     for token in ended {
-      // A conflict: another gateway was here first.
+      // On a conflict, another gateway has reported the token already.
       if token.isExpired(at: now) {
         _ = try await store.apply(
           [.noteAccessTokenExpired(token.id), .audit(.about(token, .tokenExpired, at: now, random))], at: now)

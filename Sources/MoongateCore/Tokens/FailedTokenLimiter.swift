@@ -2,13 +2,13 @@ import MoongateSDK
 import Synchronization
 
 extension ProviderName {
-  /// Under which the policy of tokens (`policies/token.lua`) and its locks are listed. No provider has this name.
+  /// The name under which the policy for tokens (`policies/token.lua`) and its locks are listed. No provider has this
+  /// name.
   package static let token: ProviderName = "token"
 }
 
 extension ProviderPolicy {
-  /// What holds for wrong tokens where the operator's folder says nothing else: the same as the shipped
-  /// `policies/token.lua`.
+  /// The default policy for invalid tokens, equal to the shipped `policies/token.lua`.
   package static let tokens = ProviderPolicy(
     provider: .token, code: .none, resendAfter: [],
     limits: [
@@ -19,16 +19,16 @@ extension ProviderPolicy {
     ], unknownAccount: .conceal, message: "", send: nil, verify: nil, locations: [:])
 }
 
-/// Counts wrong tokens by the address that they come from, in the ledger that all gateways of a store share.
+/// Counts invalid tokens by client address, in the ledger that all gateways of a store share.
 ///
-/// A right token that the data path remembers costs no look into the ledger, so what is locked is remembered here: for
-/// a second, after which the ledger is asked again, so that a lock that an operator lifts ends at once.
+/// A valid token in the data path's cache does not consult the ledger, so locks are cached here. An entry is trusted
+/// for a second before the ledger is asked again, so that a lock that an operator lifts ends at once.
 package final class FailedTokenLimiter: Sendable {
-  /// What is known of an address without asking.
+  /// The cached state of an address.
   package enum Standing: Sendable, Equatable {
     case open
     case locked(until: Timestamp)
-    /// It was locked a moment ago: the ledger has to be asked.
+    /// It was locked a moment ago. The ledger must be asked.
     case unknown
   }
 
@@ -58,7 +58,7 @@ package final class FailedTokenLimiter: Sendable {
     self.random = random
   }
 
-  /// Does not wait.
+  /// The cached state of the address. Does not wait.
   package func standing(of address: ClientAddress, at now: Timestamp) -> Standing {
     guard hasLocks.load(ordering: .acquiring) else { return .open }
     return locks.withLock { locks in
@@ -68,8 +68,8 @@ package final class FailedTokenLimiter: Sendable {
     }
   }
 
-  /// Asks the ledger whether tokens of the address are refused. Charges nothing.
-  /// - Returns: until when; nil: they are not.
+  /// Asks the ledger whether tokens from the address are refused. Charges nothing.
+  /// - Returns: until when; nil if they are not refused.
   package func lockedUntil(_ address: ClientAddress) async throws(StoreFault) -> Timestamp? {
     let now = clock.now()
     let limits = limits(for: address)
@@ -80,9 +80,8 @@ package final class FailedTokenLimiter: Sendable {
     return until
   }
 
-  /// Counts a wrong token.
-  /// - Returns: until when tokens of the address are refused; nil where this one was counted, and is refused for
-  ///   itself.
+  /// Counts an invalid token.
+  /// - Returns: until when tokens from the address are refused; nil if the attempt was counted without a lock.
   package func charge(_ address: ClientAddress) async throws(StoreFault) -> Timestamp? {
     let now = clock.now()
     let limits = limits(for: address)
@@ -115,7 +114,8 @@ package final class FailedTokenLimiter: Sendable {
   private func note(_ address: ClientAddress, _ until: Timestamp?, at now: Timestamp) {
     locks.withLock { locks in
       if locks.count >= Self.most { locks = locks.filter { now < $0.value.until } }
-      // Attack: locked addresses without end. Those that are forgotten are asked for in the ledger.
+      // Attack: an unlimited number of locked addresses. If the cache is full it is cleared, and the ledger is asked
+      // for those addresses.
       if locks.count >= Self.most { locks = [:] }
       locks[address] = until.map { Lock(until: $0, checkedAt: now) }
       hasLocks.store(!locks.isEmpty, ordering: .releasing)

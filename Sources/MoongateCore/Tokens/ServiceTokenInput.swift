@@ -1,19 +1,19 @@
-/// What is wrong with what an operator asked for.
+/// A problem in an operator's input for a token.
 package struct TokenInputProblem: Error, Sendable, Equatable {
-  /// Of the admin API; of the command it is the option's.
+  /// The field's name in the admin API, which is also the name of the command's option.
   package let field: String
   package let sentence: String
 }
 
 extension ServiceTokens.Wanted {
-  /// The most groups, and the most networks.
+  /// The maximum number of groups, and of networks.
   private static let most = 50
 
-  /// Reads what `moongate token create` and `POST /tokens` are given.
+  /// Validates the input of `moongate token create` and `POST /tokens`.
   /// - Parameters:
-  ///   - expires: such as `90d`; nil: never.
-  ///   - networks: such as `10.0.0.0/8`.
-  ///   - rules: accounts.lua, which has to define the groups: those that it does not define count for nothing.
+  ///   - expires: a duration such as `90d`; nil: never.
+  ///   - networks: CIDR blocks such as `10.0.0.0/8`.
+  ///   - rules: accounts.lua, which must define the groups, because undefined ones have no effect.
   /// - Throws: the first problem.
   package init(
     name: String, groups: [String], expires: String?, networks: [String], rules: AccountRules
@@ -65,8 +65,8 @@ extension ServiceTokens.Wanted {
 }
 
 extension ServiceTokens {
-  /// Reads how long an old secret goes on.
-  /// - Parameter text: such as `24h`; nil: `standardOverlap`.
+  /// Parses how long an old secret stays valid.
+  /// - Parameter text: a duration such as `24h`; nil: `standardOverlap`.
   package static func overlap(_ text: String?) throws(TokenInputProblem) -> Duration {
     guard let text else { return standardOverlap }
     guard let overlap = Duration(asWritten: text) else {

@@ -1,13 +1,13 @@
 import MoongateSDK
 
-/// What an operator does to service tokens: by `moongate token` and by the admin listener alike. Each act is one
-/// transaction with its line in the audit trail, and is seen by every gateway of the store within a second.
+/// An operator's operations on service tokens, for `moongate token` and the admin listener. Each operation is one
+/// transaction together with its audit event, and takes effect on every gateway of the store within a second.
 package struct ServiceTokens: Sendable {
   private let store: any Store
   private let keys: KeyRing
   private let clock: any GatewayClock
   private let random: any RandomSource
-  /// Who acts.
+  /// The operator.
   private var actor: OperatorIdentity?
 
   package init(store: any Store, keys: KeyRing, clock: any GatewayClock, random: any RandomSource) {
@@ -17,25 +17,25 @@ package struct ServiceTokens: Sendable {
     self.random = random
   }
 
-  /// The same, with what it does recorded as an operator's act.
+  /// A copy that records its operations as this operator's.
   package func acting(as identity: OperatorIdentity) -> ServiceTokens {
     var tokens = self
     tokens.actor = identity
     return tokens
   }
 
-  /// Why there is no token.
+  /// Why an operation failed.
   package enum Failure: Error, Sendable, Equatable {
     /// Another token has the name.
     case nameTaken
-    /// There is no such token.
+    /// The token does not exist.
     case unknown
-    /// It has expired: a new secret would be dead as well.
+    /// The token has expired, so a new secret would be expired too.
     case expired
     case store(StoreFault)
   }
 
-  /// What a new token is to be.
+  /// The properties of a token to create.
   package struct Wanted: Sendable {
     package let name: ServiceTokenName
     package let groups: [GroupName]
@@ -51,10 +51,10 @@ package struct ServiceTokens: Sendable {
     }
   }
 
-  /// How long the old secret goes on after a rotation, unless something else is said.
+  /// The default for how long the old secret stays valid after a rotation.
   package static let standardOverlap: Duration = .seconds(24 * 3600)
 
-  /// All of them, by name.
+  /// All service tokens, sorted by name.
   package func list() async throws(StoreFault) -> [ServiceToken] {
     let rows = try await store.accessTokens(of: nil)
     let now = clock.now()
@@ -75,8 +75,8 @@ package struct ServiceTokens: Sendable {
     return made
   }
 
-  /// Gives the token a new secret. It is good for as long as the old one was made to last.
-  /// - Parameter overlap: how long the old secret goes on, beside the new one.
+  /// Gives the token a new secret with the same lifetime as the old one.
+  /// - Parameter overlap: how long the old secret stays valid beside the new one.
   package func rotate(_ name: String, overlap: Duration = Self.standardOverlap) async throws(Failure) -> MadeAccessToken
   {
     let now = clock.now()
@@ -90,7 +90,7 @@ package struct ServiceTokens: Sendable {
     return made
   }
 
-  /// Ends the token, and secrets that it took the place of.
+  /// Revokes the token, including its superseded secrets.
   package func revoke(_ name: String) async throws(Failure) {
     let now = clock.now()
     let rows: [AccessToken]
@@ -99,7 +99,7 @@ package struct ServiceTokens: Sendable {
     try await apply(rows.map { Change.endAccessToken($0.id) } + [.audit(event(.tokenRevoked, token, at: now))], at: now)
   }
 
-  /// A line of the audit trail about what the operator does to a token.
+  /// An audit event about an operator's operation on a token.
   private func event(_ kind: AuditEvent.Kind, _ token: AccessToken, at now: Timestamp, _ more: [String: String] = [:])
     -> AuditEvent
   {
@@ -136,7 +136,7 @@ package struct ServiceTokens: Sendable {
   }
 }
 
-/// A new token with its secret, which nobody can read again.
+/// A new token with its secret, which cannot be read again.
 package struct MadeAccessToken: Sendable {
   package let token: AccessToken
   package let secret: SecretText
@@ -145,7 +145,7 @@ package struct MadeAccessToken: Sendable {
 /// A service token as its operator sees it.
 package struct ServiceToken: Sendable, Equatable {
   package let token: AccessToken
-  /// Until when the secret before the last rotation is good; nil: there is none any more.
+  /// Until when the secret before the last rotation is valid; nil if it is not valid any more.
   package let previousUntil: Timestamp?
   package let isExpired: Bool
 
@@ -157,6 +157,6 @@ package struct ServiceToken: Sendable, Equatable {
 }
 
 extension AccessToken {
-  /// The name of a new token.
+  /// Generates the ID of a new token.
   static func newID(_ random: any RandomSource) -> String { "tk_" + Base64URL.encode(random.bytes(12)) }
 }

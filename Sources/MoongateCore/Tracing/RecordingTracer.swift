@@ -1,8 +1,8 @@
 import Synchronization
 import Tracing
 
-/// Records spans of requests whose trace is recorded, and of nothing else: work without a request, or of a request that
-/// is not sampled, makes none.
+/// Records spans of requests that are sampled. Other work creates no spans: work without a request, or for a request
+/// that is not sampled.
 package struct RecordingTracer: Tracer {
   private let spans: SpanQueue
 
@@ -21,26 +21,26 @@ package struct RecordingTracer: Tracer {
 
   package func forceFlush() {}
 
-  /// Takes the place of a request in its trace from its `traceparent`, which the proxy wrote.
+  /// Reads the trace context of a request from its `traceparent` header, which the proxy has written.
   package func extract<Carrier, Extract: Extractor>(
     _ carrier: Carrier, into context: inout InstrumentationContext, using extractor: Extract
   )
   where Extract.Carrier == Carrier {
-    // Attack: while tracing is off the header is the client's own.
+    // Attack: while tracing is off, the header comes from the client.
     guard spans.isOpen else { return }
     context.place = extractor.extract(key: "traceparent", from: carrier).flatMap(TracePlace.init(recorded:))
   }
 
-  /// Sites that the gateway sends messages to learn nothing of traces.
+  /// Trace contexts are not sent to other sites.
   package func inject<Carrier, Inject: Injector>(
     _ context: InstrumentationContext, into carrier: inout Carrier, using injector: Inject
   )
   where Inject.Carrier == Carrier {}
 }
 
-/// A span that is under way, or `none`, which records nothing.
+/// A span that is being recorded, or `none`, which records nothing.
 package final class RecordedSpan: Span {
-  /// Of work that is not recorded.
+  /// The span for work that is not recorded.
   package static let none = RecordedSpan()
 
   private struct State {
@@ -54,7 +54,7 @@ package final class RecordedSpan: Span {
   private let kind: SpanKind
   private let start: UInt64
   private let state: Mutex<State>
-  /// Until it ends.
+  /// Set until the span ends.
   private let spans: Mutex<SpanQueue?>
 
   private init() {
@@ -71,7 +71,7 @@ package final class RecordedSpan: Span {
     into spans: SpanQueue
   ) {
     var own = context
-    // Names need to be unlike each other, not secret.
+    // Span IDs must be unique, but not secret.
     own.place = TracePlace(high: parent.high, low: parent.low, span: UInt64.random(in: 1...UInt64.max))
     self.context = own
     self.parent = parent.span
@@ -102,7 +102,7 @@ package final class RecordedSpan: Span {
 
   package func addLink(_ link: SpanLink) {}
 
-  /// Keeps the error's type only: its text may name people.
+  /// Records only the error's type, because its text may contain personal data.
   package func recordError<Instant: TracerInstant>(
     _ error: any Error, attributes: SpanAttributes, at instant: @autoclosure () -> Instant
   ) {

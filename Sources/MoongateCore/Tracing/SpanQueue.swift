@@ -1,9 +1,8 @@
 import Synchronization
 
-/// Spans that wait to be sent. It never blocks and never grows beyond its bound: what does not fit is dropped and
-/// counted.
+/// A bounded queue of spans to be sent. It never blocks. Spans that do not fit are dropped and counted.
 package final class SpanQueue: Sendable {
-  /// How many spans wait at most: some megabytes.
+  /// The maximum number of waiting spans: a few megabytes.
   private static let most = 8192
 
   private struct State {
@@ -17,7 +16,7 @@ package final class SpanQueue: Sendable {
 
   package init() {}
 
-  /// Whether spans are recorded at all: `tracing` in gateway.lua.
+  /// Whether spans are recorded at all (`tracing` in gateway.lua).
   package var isOpen: Bool {
     get { isOpenFlag.load(ordering: .relaxed) }
     set {
@@ -33,7 +32,7 @@ package final class SpanQueue: Sendable {
     }
   }
 
-  /// Takes the oldest out, at most so many.
+  /// Removes and returns the oldest spans, at most this many.
   package func take(_ count: Int) -> [SpanRecord] {
     state.withLock { state in
       let taken = Array(state.waiting.prefix(count))
@@ -42,12 +41,12 @@ package final class SpanQueue: Sendable {
     }
   }
 
-  /// Spans that the collector has taken in, or that it did not and that are gone.
+  /// Counts spans that the collector has accepted, or that were lost.
   package func settle(_ count: Int, wereSent: Bool) {
     state.withLock { if wereSent { $0.sent += count } else { $0.dropped += count } }
   }
 
-  /// As Prometheus reads it; nothing before the first span.
+  /// The metrics for Prometheus; none before the first span.
   package var families: [MetricFamily] {
     let (sent, dropped) = state.withLock { ($0.sent, $0.dropped) }
     guard isOpen || sent + dropped > 0 else { return [] }

@@ -1,8 +1,8 @@
 import Tracing
 
-/// A span that has ended: one piece of the work on a request, as it is sent to a collector.
+/// A finished span: one operation of a request, as it is sent to a collector.
 package struct SpanRecord: Sendable {
-  /// What a span is to the other spans of its trace; the numbers are those of OTLP.
+  /// The kind of span. The numbers are those of OTLP.
   package enum Kind: Int, Sendable {
     case `internal` = 1
     case server = 2
@@ -10,17 +10,18 @@ package struct SpanRecord: Sendable {
   }
 
   package var place: TracePlace
-  /// The span that it is a part of; 0: none, it begins its trace here.
+  /// The parent span; 0 if the trace begins here.
   package var parent: UInt64
   package var name: String
   package var kind: Kind
-  /// Nanoseconds since 1970.
+  /// Nanoseconds since the Unix epoch.
   package var start: UInt64
-  /// Likewise.
+  /// Nanoseconds since the Unix epoch.
   package var end: UInt64
-  /// Never identifiers of people, tokens, codes or addresses: who reads traces is not who may read those.
+  /// Never contains identifiers of users, tokens, codes or addresses: readers of traces are not necessarily allowed to
+  /// see them.
   package var attributes: [(key: String, value: Value)]
-  /// Why it failed; nil where it did not.
+  /// Why it failed; nil if it succeeded.
   package var fault: String?
 
   package enum Value: Sendable, Equatable {
@@ -45,9 +46,9 @@ package struct SpanRecord: Sendable {
   }
 }
 
-/// Names a span: its trace and itself (W3C Trace Context, sections 3.2.2.3 and 3.2.2.4).
+/// Identifies a span by its trace and its own ID (W3C Trace Context, sections 3.2.2.3 and 3.2.2.4).
 package struct TracePlace: Sendable, Equatable {
-  /// The trace's upper and lower half.
+  /// The upper half of the trace ID.
   package let high: UInt64
   package let low: UInt64
   package let span: UInt64
@@ -58,8 +59,7 @@ package struct TracePlace: Sendable, Equatable {
     self.span = span
   }
 
-  /// Reads the value of a `traceparent` that the gateway itself wrote; nil where it is none, or where its trace is not
-  /// recorded.
+  /// Parses a `traceparent` that the gateway itself wrote; nil if it is malformed or its trace is not recorded.
   package init?(recorded traceparent: String) {
     let parts = traceparent.split(separator: "-", omittingEmptySubsequences: false)
     guard parts.count == 4, parts[1].utf8.count == 32, parts[2].utf8.count == 16,
@@ -83,7 +83,7 @@ package struct TracePlace: Sendable, Equatable {
 extension InstrumentationContext {
   private enum Key: InstrumentationContextKey { typealias Value = TracePlace }
 
-  /// The span that is under way, where its trace is recorded.
+  /// The current span, if its trace is recorded.
   package var place: TracePlace? {
     get { self[Key.self] }
     set { self[Key.self] = newValue }

@@ -1,11 +1,10 @@
 import Tracing
 
-/// Does the work as a span of the request that it belongs to. Without a request whose trace is recorded it does the
-/// work and nothing else.
+/// Runs the body as a span of its request. If the request is not traced, only runs the body.
 /// - Parameters:
-///   - name: of the span; one of few, whatever clients send.
+///   - name: the span's name, from a small set that does not depend on client input.
 ///   - attributes: see `SpanRecord.attributes`.
-///   - outcome: a word for what came of the work, the span's `moongate.outcome`.
+///   - outcome: the value of the span's `moongate.outcome`.
 package func traced<Value, Fault: Error>(
   _ name: @autoclosure () -> String, _ kind: SpanRecord.Kind = .internal,
   _ attributes: @autoclosure () -> [(String, String)] = [],

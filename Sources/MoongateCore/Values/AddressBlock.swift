@@ -1,8 +1,8 @@
-/// An address block such as 10.0.0.0/8.
+/// A CIDR block such as 10.0.0.0/8.
 package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
-  /// 4 or 16 bytes, those beyond the prefix zero.
+  /// 4 or 16 bytes. Bits beyond the prefix are zero.
   package let network: [UInt8]
-  /// Bits.
+  /// In bits.
   package let prefix: Int
 
   package init(network: [UInt8], prefix: Int) {
@@ -10,8 +10,8 @@ package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     self.prefix = prefix
   }
 
-  /// Reads `10.0.0.0/8`; an address alone is a block of one. Bits beyond the prefix are made zero.
-  /// - Returns: nil where the text is no block.
+  /// Parses `10.0.0.0/8`, or an address as a block of one. Bits beyond the prefix are set to zero.
+  /// - Returns: nil if the text is not a valid block.
   package init?(_ text: String) {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count <= 2, let bytes = IPAddressText.parseV4(parts[0].utf8) ?? IPAddressText.parseV6(parts[0].utf8)
@@ -25,6 +25,6 @@ package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     self.init(network: network, prefix: prefix)
   }
 
-  /// As it is written: `10.0.0.0/8`.
+  /// The CIDR notation, `10.0.0.0/8`.
   package var description: String { "\(ClientAddress.text(network))/\(prefix)" }
 }

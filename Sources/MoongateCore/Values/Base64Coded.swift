@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// Bytes that are one text in a record: as a list of numbers they would take four times the room and forty times the
-/// time.
+/// Bytes that are encoded as base64url text. As a list of numbers they would take four times the space and forty times
+/// the time.
 @propertyWrapper package struct Base64Coded: Sendable, Equatable, Codable {
   package var wrappedValue: [UInt8]
 

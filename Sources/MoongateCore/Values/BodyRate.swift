@@ -1,9 +1,10 @@
-/// The least that a client sends of a request's body while the gateway waits for it: so many bytes in each window.
+/// The minimum rate of a request body while the gateway waits for it: a number of bytes per window.
 ///
-/// Attack: a body that drips. Each request holds a connection to the service, of which a service has few, for as long
-/// as the client likes. A rate over the whole body would not do: bytes sent fast at first would pay for a long silence.
+/// Attack: a body that is sent very slowly. Each request holds a connection to the service, which has only few, for as
+/// long as the client likes. An average over the whole body would not help: bytes sent fast at first would allow a long
+/// silence.
 package struct BodyRate: Sendable, Hashable {
-  /// Bytes of the body itself, at least 1: framing does not count.
+  /// Bytes of the body itself, at least 1. Framing does not count.
   package let bytes: Int
   package let window: Duration
 
@@ -12,6 +13,6 @@ package struct BodyRate: Sendable, Hashable {
     self.window = window
   }
 
-  /// What holds where nothing is said: slower than any network that a person would call working.
+  /// The default, slower than any usable network.
   package static let standard = BodyRate(bytes: 1024, window: .seconds(10))
 }

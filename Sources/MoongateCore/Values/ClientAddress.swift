@@ -1,9 +1,9 @@
-/// The address of a client: 4 bytes or 16, an IPv4-mapped IPv6 address already as IPv4.
+/// A client's address of 4 or 16 bytes. IPv4-mapped IPv6 addresses are converted to IPv4.
 package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
   package let bytes: [UInt8]
 
-  /// - Returns: nil unless there are 4 or 16 bytes. `::ffff:a.b.c.d` becomes `a.b.c.d`, so that one client has one
-  ///   address.
+  /// - Returns: nil unless there are 4 or 16 bytes. `::ffff:a.b.c.d` becomes `a.b.c.d`, so that each client has only
+  ///   one address.
   package init?(bytes: [UInt8]) {
     switch bytes.count {
     case 4: self.bytes = bytes
@@ -14,12 +14,12 @@ package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// 0.0.0.0, for where there is no client, as in a simulation.
+  /// 0.0.0.0, for use without a client, as in a simulation.
   package static let unspecified = ClientAddress(unchecked: [0, 0, 0, 0])
 
   private init(unchecked bytes: [UInt8]) { self.bytes = bytes }
 
-  /// The first `bits` bits with the rest zero.
+  /// The first `bits` bits, with the rest set to zero.
   package func masked(to bits: Int) -> [UInt8] {
     bytes.enumerated().map { index, byte in
       let kept = min(8, max(0, bits - index * 8))
@@ -27,25 +27,25 @@ package struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// What a limit per `ip` counts by: the address, an IPv6 one by its /64, since one household has that many.
+  /// The key of a limit per `ip`: the address; for IPv6 its /64, because one household has that many.
   package var countingKey: [UInt8] { bytes.count == 4 ? bytes : masked(to: 64) }
 
-  /// What a limit per `network` counts by: /24 or /48.
+  /// The key of a limit per `network`: the /24 (IPv4) or /48 (IPv6).
   package var networkKey: [UInt8] { masked(to: bytes.count == 4 ? 24 : 48) }
 
-  /// Whether it lies in the block.
+  /// Whether the address is in the block.
   package func isIn(_ block: AddressBlock) -> Bool {
     bytes.count == block.network.count && masked(to: block.prefix) == block.network
   }
 
-  /// Text as in RFC 5952 for IPv6, dotted for IPv4.
+  /// The text in RFC 5952 form for IPv6, or dotted for IPv4.
   package var description: String { Self.text(bytes) }
 
   /// The text of 4 or 16 bytes.
   package static func text(_ bytes: [UInt8]) -> String {
     if bytes.count == 4 { return bytes.map(String.init).joined(separator: ".") }
     let groups = stride(from: 0, to: 16, by: 2).map { Int(bytes[$0]) << 8 | Int(bytes[$0 + 1]) }
-    // RFC 5952 section 4.2: the longest run of two or more zero groups is shortened, the first of equals.
+    // RFC 5952 section 4.2: the longest run of two or more zero groups is shortened; of equal runs, the first.
     var best = 0..<0
     var start = 0
     while start < 8 {

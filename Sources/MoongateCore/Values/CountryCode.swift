@@ -1,6 +1,6 @@
-/// Countries in two letters (ISO 3166-1 alpha-2).
+/// Two-letter country codes (ISO 3166-1 alpha-2).
 package enum CountryCode {
-  /// Those that are assigned, and three reserved ones that have phone numbers of their own: AC, TA and XK.
+  /// The assigned codes, and three reserved ones with their own phone numbers: AC, TA and XK.
   private static let all = Set(
     """
     AC AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL \
@@ -11,10 +11,10 @@ package enum CountryCode {
     UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW
     """.split(separator: " "))
 
-  /// Whether the text is a country's code, in capital letters.
+  /// Whether the text is a country code in capital letters.
   package static func contains(_ text: String) -> Bool { all.contains(Substring(text)) }
 
-  /// The code that was meant by one that is none: `in`, `UK`.
+  /// A suggestion for an invalid code, such as `in` or `UK`.
   package static func meant(by text: String) -> String? {
     let upper = text.uppercased()
     if upper == "UK" { return "GB" }

@@ -1,18 +1,19 @@
-/// The one spelling of the host that a request is for, whatever way its `Host` wrote it.
+/// The canonical form of a request's host, independent of how its `Host` header spelled it.
 ///
-/// Attack: `ADMIN.example.com`, `admin.example.com.` and `admin.example.com:80` reach the same service; a gateway that
-/// takes them for three hosts has two without a rule (http.md, "Which route"; RFC 9110 section 7.2).
+/// Attack: `ADMIN.example.com`, `admin.example.com.` and `admin.example.com:80` reach the same service. A gateway that
+/// treats them as three hosts has two without a rule (RFC 9110 section 7.2).
 package struct HostName: Hashable, Sendable {
-  /// Lower case, without port or trailing dot; an IPv6 address in brackets as RFC 5952 writes it.
+  /// Lower case, without port or trailing dot; an IPv6 address in brackets in RFC 5952 form.
   package let name: String
-  /// As the request named it, 1...65535.
+  /// The port in the request, 1...65535; nil if it names none.
   package let port: Int?
 
-  /// `name`, with the port where one was named.
+  /// `name`, with the port if there is one.
   package var authority: String { port.map { "\(name):\($0)" } ?? name }
 
-  /// - Parameter field: the value of a Host field, or the authority of an absolute target, without surrounding space.
-  /// - Returns: nil where it is malformed: empty, userinfo, percent-encoding, an empty label, a port that is no number.
+  /// - Parameter field: the value of a Host header, or the authority of an absolute target, without surrounding
+  ///   whitespace.
+  /// - Returns: nil if it is malformed: empty, userinfo, percent-encoding, an empty label, an invalid port.
   package init?(_ field: Span<UInt8>) {
     guard field.count > 0, field.count <= 262 else { return nil }
     var end = field.count
@@ -58,13 +59,13 @@ package struct HostName: Hashable, Sendable {
     name = String(decoding: text, as: UTF8.self)
   }
 
-  /// Reads the text of a Host field.
+  /// Parses the text of a Host header.
   package init?(_ text: String) {
     let bytes = Array(text.utf8)
     self.init(bytes.span)
   }
 
-  /// The colon before the port, which in an IPv6 address comes after the bracket.
+  /// The index of the colon before the port. In an IPv6 address, it comes after the bracket.
   private static func portColon(_ field: Span<UInt8>) -> Int? {
     var index = 0
     if field[0] == UInt8(ascii: "[") {

@@ -4,9 +4,9 @@
   import Musl
 #endif
 
-/// Reads the text of addresses, strictly: no leading zeros, no shortened IPv4, no zone.
+/// Parses IP addresses strictly: no leading zeros, no abbreviated IPv4, no zone.
 package enum IPAddressText {
-  /// - Returns: 4 bytes, or nil where it is no dotted address of four decimal numbers.
+  /// - Returns: 4 bytes, or nil if the text is not four dotted decimal numbers.
   package static func parseV4(_ text: some Collection<UInt8>) -> [UInt8]? {
     guard text.count <= 15 else { return nil }
     var terminated = text.map { CChar(bitPattern: $0) } + [0]
@@ -16,7 +16,7 @@ package enum IPAddressText {
     return withUnsafeBytes(of: &address) { Array($0) }
   }
 
-  /// - Returns: 16 bytes, or nil where it is no IPv6 address (RFC 4291 section 2.2).
+  /// - Returns: 16 bytes, or nil if the text is not an IPv6 address (RFC 4291 section 2.2).
   package static func parseV6(_ text: some Collection<UInt8>) -> [UInt8]? {
     guard text.count <= 45 else { return nil }
     var terminated = text.map { CChar(bitPattern: $0) } + [0]
@@ -26,7 +26,7 @@ package enum IPAddressText {
     return withUnsafeBytes(of: &address) { Array($0) }
   }
 
-  /// An address of either kind.
+  /// Parses an IPv4 or IPv6 address.
   package static func parse(_ text: some Collection<UInt8>) -> ClientAddress? {
     (parseV4(text) ?? parseV6(text)).flatMap(ClientAddress.init(bytes:))
   }

@@ -1,11 +1,10 @@
-/// A JSON object while it is written (RFC 8259): for documents so many that what an encoder costs would be felt,
-/// refusals and events.
+/// Builds a JSON object (RFC 8259). Faster than an encoder, for frequent documents such as refusals and events.
 struct JSONObjectText {
   private var bytes = [UInt8(ascii: "{")]
 
   init() { bytes.reserveCapacity(384) }
 
-  /// The whole object, in UTF-8.
+  /// The complete object in UTF-8.
   var closed: [UInt8] { bytes + [UInt8(ascii: "}")] }
 
   mutating func add(_ name: String, _ text: String) {
@@ -13,7 +12,7 @@ struct JSONObjectText {
     quote(text)
   }
 
-  /// Nothing where there is no text.
+  /// Adds the member unless the text is nil.
   mutating func add(_ name: String, _ text: String?) { if let text { add(name, text) } }
 
   mutating func add(_ name: String, _ number: some BinaryInteger) {
@@ -47,8 +46,8 @@ struct JSONObjectText {
     bytes.append(UInt8(ascii: ":"))
   }
 
-  /// A string (section 7). Line ends of other alphabets are escaped too: they end a line in old JavaScript, and in some
-  /// logs.
+  /// Writes a string (section 7). Unicode line separators are escaped too, because they end a line in older JavaScript
+  /// and in some logs.
   private mutating func quote(_ text: String) {
     bytes.append(UInt8(ascii: "\""))
     if text.utf8.allSatisfy(Self.isPlain) {

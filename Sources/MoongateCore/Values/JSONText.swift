@@ -1,8 +1,8 @@
 import Foundation
 
-/// JSON that others wrote (RFC 8259), of which only the outermost shape matters here.
+/// Checks JSON from other sources (RFC 8259) for its outermost type.
 package enum JSONText {
-  /// Whether the text is one JSON object.
+  /// Whether the text is a single JSON object.
   package static func isObject(_ text: String) -> Bool {
     ((try? JSONSerialization.jsonObject(with: Data(text.utf8))) as? [String: Any]) != nil
   }

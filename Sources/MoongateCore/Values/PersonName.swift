@@ -1,10 +1,10 @@
-/// A name of a person, as it may be shown, mailed and put into headers: 1 to 100 characters, none of them a control, a
-/// line end, or a mark that turns the text around it.
+/// A user's name that is safe in pages, emails and headers: 1 to 100 characters without control characters, line
+/// separators or bidirectional controls.
 struct PersonName {
   static let longest = 100
   let text: String
 
-  /// - Returns: nil for what is no name.
+  /// - Returns: nil if the text is not a valid name.
   init?(_ typed: String) {
     let scalars = typed.unicodeScalars.drop(while: \.properties.isWhitespace).reversed().drop(
       while: \.properties.isWhitespace

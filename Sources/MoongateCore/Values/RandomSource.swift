@@ -1,11 +1,11 @@
-/// Where the core takes randomness from; tests put a seeded one in its place.
+/// The core's source of randomness. Tests replace it with a seeded one.
 package protocol RandomSource: Sendable {
   /// - Parameter count: 0 or more.
   func bytes(_ count: Int) -> [UInt8]
 }
 
 extension RandomSource {
-  /// A number in `0..<bound`, each equally likely: values of the biased last part of the range are drawn again.
+  /// A uniformly distributed number in `0..<bound`. Uses rejection sampling to avoid bias.
   package func uniform(below bound: UInt32) -> UInt32 {
     guard bound > 1 else { return 0 }
     let limit = UInt32.max - UInt32.max % bound
@@ -24,7 +24,7 @@ package struct SystemRandom: RandomSource {
     var generator = SystemRandomNumberGenerator()
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count + 7)
-    // Eight at a time: each draw is a call of the system.
+    // Draw eight bytes at a time, because each draw is a system call.
     while bytes.count < count { withUnsafeBytes(of: generator.next() as UInt64) { bytes.append(contentsOf: $0) } }
     bytes.removeLast(bytes.count - count)
     return bytes

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// The same bytes for the same seed, in every run: what happens by chance in a test or a simulation can be repeated.
-/// Nothing that serves people may use it.
+/// Produces the same bytes for the same seed, so that tests and simulations can be repeated. Must not be used to serve
+/// clients.
 package final class SeededRandom: RandomSource {
   private let state: Mutex<UInt64>
 
   package init(seed: UInt64 = 1) { state = Mutex(seed) }
 
-  /// SplitMix64 (Steele, Lea and Flood 2014), little end first.
+  /// SplitMix64 (Steele, Lea and Flood 2014), little-endian.
   package func bytes(_ count: Int) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count)
@@ -26,7 +26,7 @@ package final class SeededRandom: RandomSource {
     return bytes
   }
 
-  /// One of the elements; nil where there are none.
+  /// A random element; nil if there are none.
   package func pick<Element>(_ elements: [Element]) -> Element? {
     elements.isEmpty ? nil : elements[Int(uniform(below: UInt32(elements.count)))]
   }

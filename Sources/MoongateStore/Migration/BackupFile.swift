@@ -3,9 +3,9 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// What a backup says of itself, in the line of JSON before its rows.
+/// The header of a backup: one line of JSON before its rows.
 package struct BackupHeader: Codable, Sendable, Equatable {
-  /// When the state was taken that it holds, in milliseconds since the epoch.
+  /// The time of the state in the backup, in milliseconds since the epoch.
   package let createdAt: Int64
   /// The version of the schema.
   package let schema: Int
@@ -13,7 +13,7 @@ package struct BackupHeader: Codable, Sendable, Equatable {
   package let key: String
   /// `KeyRing.fingerprint` of the store, in base64url.
   package let fingerprint: String
-  /// The length of the rows, which follow the header as a SQLite database.
+  /// The length of the SQLite database that follows the header, in bytes.
   package let bytes: Int
 }
 
@@ -67,23 +67,23 @@ package enum BackupRefusal: Error, Sendable, Equatable, CustomStringConvertible 
   }
 }
 
-/// A backup as a file: a line that says what it is, a line with its header, a SQLite database, and an authentication
-/// code over all of that.
+/// A backup file: a line that identifies the format, a line with the header, a SQLite database, and an authentication
+/// code over all of it.
 ///
-/// Attack: somebody who can write to where backups are kept changes whose phone number an account has, and waits for
-/// the next restore. Without the master key nobody makes a code that fits, and nothing of the file is looked at before
-/// it was checked.
+/// Attack: someone with write access to the backups changes the phone number of an account and waits for the next
+/// restore. Without the master key, a valid code cannot be computed, and no content of the file is used before it was
+/// verified.
 struct BackupFile {
   static let mark = "moongate backup 1\n"
-  /// In bytes: a longer header is none of ours.
+  /// The maximum length of a header, in bytes.
   private static let mostHeader = 4096
   private static let chunk = 1 << 20
 
   let path: String
 
-  /// Writes the file beside its place, mode 0600, and puts it there whole.
+  /// Writes a temporary file with mode 0600 and renames it when it is complete.
   ///
-  /// Attack: made with the umask's mode, the file could be read by others while it is written.
+  /// Attack: created with the umask's mode, the file could be read by others while it is written.
   func write(_ header: BackupHeader, database: String, by keys: KeyRing, overwrites: Bool) throws {
     guard var code = keys.backupCode() else { throw BackupRefusal.unknownKey(path: path, key: header.key) }
     let draft = "\(path).\(Base64URL.encode(SystemRandom().bytes(6)))"
@@ -116,7 +116,7 @@ struct BackupFile {
     if overwrites {
       guard rename(draft, path) == 0 else { throw unwritable() }
     } else {
-      // Fails where a file, or a link, came there meanwhile.
+      // Fails if a file or link was created there in the meantime.
       guard link(draft, path) == 0 else { throw errno == EEXIST ? .exists(path: path) : unwritable() }
     }
     let folder = (path as NSString).deletingLastPathComponent
@@ -127,9 +127,8 @@ struct BackupFile {
     }
   }
 
-  /// Checks all of the file while it copies the database that is in it: what is worked on afterwards is what was
-  /// checked.
-  /// - Parameter database: where the copy goes, mode 0600.
+  /// Verifies the whole file while copying its database, so that later steps use exactly what was verified.
+  /// - Parameter database: the path of the copy, created with mode 0600.
   /// - Throws: `BackupRefusal`.
   func extract(to database: String, by keys: KeyRing) throws -> BackupHeader {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -168,7 +167,7 @@ struct BackupFile {
     return header
   }
 
-  /// - Returns: its length.
+  /// - Returns: the length of the file.
   private func judge(_ file: Int32) throws(BackupRefusal) -> Int {
     var status = stat()
     guard fstat(file, &status) == 0 else { throw .unreadable(path: path, reason: Self.reason()) }

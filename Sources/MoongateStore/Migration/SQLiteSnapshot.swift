@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import MoongateCore
 
-/// A SQLite file as an operator works on it, beside the gateway that may be running.
+/// A SQLite file for an operator's commands. A gateway may be using it at the same time.
 struct SQLiteSnapshot: StoreSnapshot {
   let path: String
 

@@ -3,19 +3,19 @@ import MoongateCore
 import MoongateSDK
 
 extension StoreCopier {
-  /// What a restored backup was.
+  /// A restored backup.
   package struct Restored: Sendable {
     package let header: BackupHeader
     package let tables: [CopiedTable]
   }
 
-  /// Tables of what was under way when a backup was made: sessions that ended since would be alive again, and codes
-  /// that were used since.
+  /// The tables of transient state. If they were restored, sessions that have ended since the backup would be live
+  /// again, and codes that were used since could be used again.
   private static let underWay: Set = ["session", "session_domain", "session_change", "flow"]
 
-  /// Writes one state of the store into a file, whatever gateways write meanwhile.
-  /// - Parameter overwrites: whether a file that is there is replaced.
-  /// - Throws: `BackupRefusal`, `CopyRefusal`, `StoreRefusal` or `StoreFault`; then there is no new file.
+  /// Writes a consistent state of the store to a file while gateways may be writing.
+  /// - Parameter overwrites: whether to replace an existing file.
+  /// - Throws: `BackupRefusal`, `CopyRefusal`, `StoreRefusal` or `StoreFault`. No new file was created then.
   package func backUp(
     to path: String, by keys: KeyRing, overwrites: Bool, at now: Timestamp, told: (CopiedTable) -> Void
   ) throws {
@@ -33,14 +33,14 @@ extension StoreCopier {
     }
   }
 
-  /// Puts a backup into this store, in one transaction.
+  /// Restores a backup into this store, in one transaction.
   ///
-  /// Attack: somebody whose session was ended, or who has read a code that was used, waits for a restore: unless they
-  /// are asked for, sessions and flows stay out.
+  /// Attack: someone whose session was ended, or who has read a code that was used, waits for a restore. Sessions and
+  /// flows are therefore only restored on request.
   /// - Parameters:
-  ///   - replaces: whether what the store holds is deleted; else it must be empty.
-  ///   - keepsSessions: whether sessions and flows of the backup live again.
-  /// - Throws: `BackupRefusal`, `CopyRefusal`, `StoreRefusal` or `StoreFault`; then the store is as it was.
+  ///   - replaces: whether to delete the store's current contents. Otherwise it must be empty.
+  ///   - keepsSessions: whether to restore the backup's sessions and flows.
+  /// - Throws: `BackupRefusal`, `CopyRefusal`, `StoreRefusal` or `StoreFault`. The store is unchanged then.
   package func restore(
     from path: String, by keys: KeyRing, replaces: Bool, keepsSessions: Bool, told: (CopiedTable) -> Void
   ) throws -> Restored {
@@ -61,7 +61,7 @@ extension StoreCopier {
     }
   }
 
-  /// Whether this store may take a backup's place, told before anything is made.
+  /// Checks that the backup may replace this store, before anything is changed.
   private func admit(_ replaces: Bool, _ keys: KeyRing) throws {
     guard let owner = try fingerprint() else { return }
     guard replaces else { throw BackupRefusal.notEmpty(name: name) }
@@ -73,7 +73,8 @@ extension StoreCopier {
     return lstat(path, &status) == 0
   }
 
-  /// A folder that nobody else may enter, for the database of a backup; it is gone afterwards.
+  /// Creates a temporary folder that only its owner can access, for the database of a backup, and removes it
+  /// afterwards.
   private static func withFolder<Value>(beside path: String, _ body: (String) throws -> Value) throws -> Value {
     var template = Array("\(path).XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else {

@@ -1,8 +1,8 @@
 import MoongateCore
 
-/// What a look at a whole store has found.
+/// The result of checking a store.
 package struct StoreReport: Sendable, Equatable {
-  /// A table with the number of its rows.
+  /// The number of rows of a table.
   package struct Count: Sendable, Equatable {
     package let table: String
     package let rows: Int
@@ -11,17 +11,17 @@ package struct StoreReport: Sendable, Equatable {
   /// The version of the schema.
   package let version: Int
   package let counts: [Count]
-  /// What is wrong, a sentence each. Empty: all is as it should be.
+  /// The problems, one sentence each. Empty if there are none.
   package let findings: [String]
 }
 
-/// The rules that every store keeps, whatever happened to it: each a statement that counts what breaks it.
+/// The invariants of every store. Each rule is a statement that counts violations.
 struct StoreCheck: SnapshotWork {
   let version: Int
 
   private struct Rule {
     let sql: String
-    /// What is said of so many.
+    /// The sentence for this number of violations.
     let finding: @Sendable (Int) -> String
   }
 
@@ -93,11 +93,10 @@ struct StoreCheck: SnapshotWork {
     },
   ]
 
-  /// What is asked of PostgreSQL besides the numbers of rows.
+  /// The statements that are run on PostgreSQL, besides those that count rows.
   static var statements: [String] { (rules + postgresRules).map(\.sql) }
 
-  /// Not by NOT IN: PostgreSQL would go through all accounts for each row, once there are more of them than fit into
-  /// its working memory.
+  /// Not with NOT IN: PostgreSQL would scan all accounts for each row once they exceed its working memory.
   private static func orphans(_ table: String, _ name: String) -> Rule {
     Rule(
       sql: "SELECT count(*) FROM \(table) WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = \(table).account)"

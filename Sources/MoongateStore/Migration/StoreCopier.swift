@@ -1,11 +1,12 @@
 import MoongateCore
 
-/// Whose store it is.
+/// Reads the fingerprint of the master key that the store was created with.
 private struct Owner: SnapshotWork {
   func run(_ rows: some SQLTransaction) throws -> [UInt8]? { try MetaRows.owner(rows)?.fingerprint }
 }
 
-/// A store as an operator moves it: looked at, brought up to date, and copied. Needs no key, blocks, and serves nobody.
+/// A store for an operator's commands: checked, migrated and copied. It needs no key, blocks the calling thread, and
+/// serves no requests.
 package struct StoreCopier: Sendable {
   private enum Kind: Sendable {
     case sqlite(SQLiteSnapshot)
@@ -14,8 +15,8 @@ package struct StoreCopier: Sendable {
 
   private let kind: Kind
 
-  /// Opens nothing yet.
-  /// - Throws: what is wrong with the location.
+  /// Does not open the store yet.
+  /// - Throws: the problem with the location.
   package init(_ location: StoreLocation) throws(StoreRefusal) {
     switch location {
     case .sqlite(let path): kind = .sqlite(SQLiteSnapshot(path: path))
@@ -30,20 +31,21 @@ package struct StoreCopier: Sendable {
     }
   }
 
-  /// What people are shown: without a password.
+  /// The display name, without a password.
   package var name: String { vault.name }
-  /// What this program's schema is.
+  /// The schema version of this program.
   package static var knownVersion: Int { Schema.version }
 
-  /// - Returns: the version of its schema; 0 where it is empty; nil where it is not there.
-  /// - Throws: `StoreRefusal` where it is no store that this program can look at.
+  /// - Returns: the schema version; 0 if the store is empty; nil if it does not exist.
+  /// - Throws: `StoreRefusal` if this program cannot read the store.
   package func version() throws(StoreRefusal) -> Int? { try vault.version() }
 
-  /// Makes it where it is not there, and brings its schema up to date. Gateways of an older program go on serving.
-  /// - Returns: the version that it had.
+  /// Creates the store if it does not exist, and migrates its schema. Gateways of an older version can continue to use
+  /// it.
+  /// - Returns: the previous schema version.
   package func migrate() throws(StoreRefusal) -> Int { try vault.migrate() }
 
-  /// Looks at all of it, in one state: its files, its schema, and the rules that hold in every store.
+  /// Checks a consistent state of the store: its files, its schema, and the invariants of every store.
   /// - Throws: `StoreRefusal`, `StoreFault`, or `CopyRefusal.nothingThere`.
   package func check() throws -> StoreReport {
     guard let version = try vault.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
@@ -57,22 +59,23 @@ package struct StoreCopier: Sendable {
     return StoreReport(version: version, counts: found.counts, findings: findings + found.findings)
   }
 
-  /// The mark of the key that it was made with (`KeyRing.fingerprint`); nil where there is no store, or nobody's yet.
+  /// The fingerprint of the master key that the store was created with (`KeyRing.fingerprint`); nil if the store does
+  /// not exist or no gateway has used it yet.
   /// - Throws: `StoreRefusal` or `StoreFault`.
   package func fingerprint() throws -> [UInt8]? {
     guard let version = try vault.version(), version > 0 else { return nil }
     return try vault.read(Owner())
   }
 
-  /// Copies one state of it into an empty one, and reads back what it wrote. At the end it looks whether all of this
-  /// store is as it was: nothing that was written meanwhile is lost silently.
-  /// - Parameter told: called with each table once it was copied; nothing of it counts until all are.
-  /// - Throws: `CopyRefusal`, `StoreRefusal` or `StoreFault`; then the target is as empty as it was.
+  /// Copies a consistent state of this store into an empty one and verifies the copy by reading it back. Finally checks
+  /// that this store has not changed in the meantime, so that no write is silently lost.
+  /// - Parameter told: called for each table after it was copied. Nothing is committed until all tables are copied.
+  /// - Throws: `CopyRefusal`, `StoreRefusal` or `StoreFault`. The target is still empty then.
   package func copy(to target: StoreCopier, told: (CopiedTable) -> Void) throws {
     try copy(to: target, CopyExtent(), told: told)
   }
 
-  /// - Parameter extent: what is copied, and whether the source may change meanwhile.
+  /// - Parameter extent: what to copy, and whether the source may change meanwhile.
   func copy(to target: StoreCopier, _ extent: CopyExtent, told: (CopiedTable) -> Void) throws {
     guard let version = try vault.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
     guard version == Schema.version else {

@@ -4,7 +4,7 @@ import MoongateCore
 package struct CopiedTable: Sendable, Equatable {
   package let name: String
   package let rows: Int
-  /// SHA-256 over its rows in the order of the key, in hexadecimal: found on both sides.
+  /// The hexadecimal SHA-256 over its rows in the order of the key. Equal in source and target.
   package let digest: String
 }
 
@@ -12,13 +12,13 @@ package struct CopiedTable: Sendable, Equatable {
 package enum CopyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   case nothingThere(name: String)
   case olderSchema(name: String, found: Int, known: Int)
-  /// The gateways that serve from it.
+  /// Gateways are serving from it.
   case served(name: String, gateways: [String])
-  /// The table that has rows already.
+  /// The table already has rows.
   case notEmpty(name: String, table: String)
-  /// What was read back is not what was written.
+  /// The data read back differ from the data written.
   case differs(table: String)
-  /// The table that is not what it was when the copy began.
+  /// The table has changed since the copy began.
   case written(name: String, table: String)
 
   package var description: String {
@@ -44,16 +44,16 @@ package enum CopyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// What a copy takes along, and what it may find on either side.
+/// What a copy includes, and what it allows in source and target.
 struct CopyExtent: Sendable {
   var tables = Schema.moved
-  /// Whether the source may be written to meanwhile: the copy is a backup, as old as its beginning.
+  /// Whether the source may be written to meanwhile. The copy is then a backup of the state at its beginning.
   var followsWrites = false
-  /// Whether what the target holds is deleted first, in the same transaction.
+  /// Whether to delete the target's contents first, in the same transaction.
   var replaces = false
 }
 
-/// Reads one state of the source, whatever is written meanwhile, and hands it on.
+/// Reads a consistent state of the source and passes it to the target.
 struct CopySource<Source: StoreSnapshot, Target: StoreSnapshot>: SnapshotWork {
   let source: Source
   let target: Target
@@ -68,8 +68,9 @@ struct CopySource<Source: StoreSnapshot, Target: StoreSnapshot>: SnapshotWork {
     )
   }
 
-  /// What was written to the source since the copy began would be lost with it, silently, and so would what a gateway
-  /// writes next: its gateways write their moment at least, and whoever else has written has changed a row.
+  /// Checks that the source has not changed since the copy began. Otherwise those writes would be silently lost with
+  /// it, and so would a gateway's next writes. Gateways that are running at least update the recorded time, and any
+  /// other writer has changed a row.
   /// - Throws: `CopyRefusal`.
   private func confirm(_ copied: [CopiedTable]) throws {
     try source.read(NobodyServes(name: source.name))
@@ -80,10 +81,10 @@ struct CopySource<Source: StoreSnapshot, Target: StoreSnapshot>: SnapshotWork {
   }
 }
 
-/// Writes a store into an empty one, in one transaction: what fails half-way leaves it as empty as it was, even where
-/// the process dies.
+/// Writes a store into an empty one, in one transaction: a copy that fails leaves the target empty, even if the process
+/// dies.
 private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
-  /// Rows that one statement writes.
+  /// The number of rows per INSERT statement.
   private static var batch: Int { 100 }
 
   let source: Source
@@ -94,7 +95,7 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
 
   func run(_ rows: some SQLTransaction) throws {
     try rows.takeTime()
-    // A gateway that starts on the target meanwhile waits until it is whole. SQLite lets nobody else in anyway.
+    // A gateway that starts on the target waits until the copy is complete. SQLite locks out other writers anyway.
     if rows.dialect == .postgres {
       try rows.run("LOCK TABLE \(Schema.tables.map(\.name).joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE")
     }
@@ -133,7 +134,7 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
     }
   }
 
-  /// Rows that PostgreSQL numbers by itself go on after those that came with their numbers.
+  /// Continue the sequences of tables with automatic numbers after the copied numbers.
   private static var numbers: [String] {
     ["flow", "event"].map { table in
       """
@@ -145,7 +146,7 @@ private struct CopyRows<Source: SQLTransaction>: SnapshotWork {
   }
 }
 
-/// All that a copy takes along, as one state of a store has it.
+/// The digests of all copied tables, for a consistent state of a store.
 struct StoreDigest: SnapshotWork {
   let tables: [Schema.Table]
 
@@ -155,9 +156,9 @@ struct StoreDigest: SnapshotWork {
   }
 }
 
-/// Refuses a store from which gateways serve now, by the names that people know them by.
+/// Refuses a store from which gateways are serving, and lists their names.
 struct NobodyServes: SnapshotWork {
-  /// Of the store.
+  /// The store's name.
   let name: String
 
   /// - Throws: `CopyRefusal.served`.
@@ -173,7 +174,6 @@ struct NobodyServes: SnapshotWork {
 }
 
 extension Schema {
-  /// What a store takes along when it moves. Which gateways serve from it, and what they hold, is no business of
-  /// another.
+  /// The tables that are copied. The serving gateways and their leases and cursors belong to one store only.
   static let moved = tables.filter { !["node", "lease", "audit_cursor"].contains($0.name) }
 }

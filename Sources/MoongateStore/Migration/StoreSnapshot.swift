@@ -1,35 +1,35 @@
 import MoongateCore
 
-/// A store's database as an operator works on it: without the key, on one connection, one transaction at a time. What
-/// runs in it may take long, and blocks.
+/// A store's database for an operator's commands: used without the key, on one connection, one transaction at a time.
+/// Operations may take long and block the thread.
 protocol StoreSnapshot: Sendable {
-  /// Without a password.
+  /// The display name, without a password.
   var name: String { get }
 
-  /// - Returns: the version of its schema; 0 where there is nothing yet; nil where it is not even there.
-  /// - Throws: what keeps it from being looked at, such as another program's tables or a newer schema.
+  /// - Returns: the schema version; 0 if the database is empty; nil if it does not exist.
+  /// - Throws: why it cannot be used, such as another program's tables or a newer schema.
   func version() throws(StoreRefusal) -> Int?
-  /// Makes it where it is not there, and brings its schema up to date.
-  /// - Returns: the version that it had.
+  /// Creates the database if it does not exist, and migrates its schema.
+  /// - Returns: the previous schema version.
   func migrate() throws(StoreRefusal) -> Int
-  /// What the database itself finds wrong with its files, in its words.
+  /// The damage that the database itself reports about its files, in its own words.
   func damage() throws -> [String]
-  /// Runs the work in a transaction that reads, and sees one state of the database.
+  /// Runs the work in a read transaction with a consistent snapshot.
   func read<Work: SnapshotWork>(_ work: Work) throws -> Work.Value
-  /// Runs the work in a transaction that writes; takes back all of it where the work throws.
+  /// Runs the work in a write transaction, which is rolled back if the work throws.
   func write<Work: SnapshotWork>(_ work: Work) throws -> Work.Value
 }
 
-/// What is done in one transaction, on whatever database.
+/// Work in one transaction, on any kind of database.
 protocol SnapshotWork {
   associatedtype Value
 
   func run(_ rows: some SQLTransaction) throws -> Value
 }
 
-/// A table row by row, in the order of its key, a page at a time: as little is in memory as two pages.
+/// Reads a table in the order of its key, page by page. At most two pages are in memory.
 struct TableReader {
-  /// Rows of a page.
+  /// The number of rows per page.
   static let page = 500
 
   let table: Schema.Table
@@ -45,7 +45,7 @@ struct TableReader {
     next = "SELECT \(columns) FROM \(table.name) WHERE (\(key)) > (\(last)) ORDER BY \(key) LIMIT \(Self.page)"
   }
 
-  /// Reads all of it.
+  /// Reads the whole table and computes its digest.
   /// - Parameter body: called with each page.
   func digest(_ rows: some SQLTransaction, _ body: ([[SQLValue]]) throws -> Void = { _ in }) throws -> CopiedTable {
     var digest = TableDigest()

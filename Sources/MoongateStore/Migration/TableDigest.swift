@@ -1,11 +1,11 @@
 import Crypto
 import MoongateCore
 
-/// What a table holds, in one number: SHA-256 over its rows in the order of the key. It is the same in all databases.
+/// The digest of a table: SHA-256 over its rows in the order of the key. It is the same for all kinds of database.
 ///
-/// A row is written as its values one after the other. Each begins with a byte for its kind (0: null, 1: number, 2:
-/// text, 3: bytes); a number follows as 8 bytes, text (UTF-8) and bytes as their length in 8 bytes and themselves.
-/// Numbers are big-endian.
+/// A row is encoded as its values in sequence. Each begins with a byte for its type (0: null, 1: number, 2: text, 3:
+/// bytes). A number follows as 8 bytes; text (UTF-8) and bytes follow as an 8-byte length and the content. Numbers are
+/// big-endian.
 struct TableDigest {
   private(set) var count = 0
   private var hash = SHA256()
@@ -32,7 +32,7 @@ struct TableDigest {
     hash.update(data: buffer)
   }
 
-  /// In hexadecimal.
+  /// The hexadecimal form.
   var text: String {
     hash.finalize().map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
   }

@@ -1,38 +1,38 @@
 import CPostgres
 import Foundation
 
-/// Where a PostgreSQL server is and how to enter it: a connection string as libpq reads it, taken apart.
+/// The address of a PostgreSQL server, parsed from a libpq connection string.
 ///
-/// Says nothing of the password: `name` is what people are shown.
+/// `name` is the display name, without the password.
 package struct PostgresAddress: Sendable {
-  /// One server of those that the string names.
+  /// One of the servers that the string names.
   struct Target: Sendable, Equatable {
     var host: String?
     var hostAddress: String?
     var port: String?
   }
 
-  /// What is wrong with a connection string; never a piece of it, which may be one of the password.
+  /// The problem with a connection string. Never quotes a part of it, which could be part of the password.
   package struct Problem: Error, Equatable, CustomStringConvertible {
     package let description: String
 
     init(_ description: String) { self.description = description }
   }
 
-  /// How many connections there are at most, besides one that listens, unless the string says `pool=`: one for each
-  /// processor that may ask, but from 4 to 10. More of them are slower where the server is near: each is a process that
-  /// waits for the same locks and the same disk.
+  /// The default maximum of connections, in addition to one that listens: one per processor, but at least 4 and at most
+  /// 10. With a nearby server more connections are slower, because each is a process that waits for the same locks and
+  /// the same disk.
   static let usualPool = min(max(4, ProcessInfo.processInfo.activeProcessorCount), 10)
 
   /// In the order in which they are tried.
   let targets: [Target]
-  /// What goes to libpq besides the target.
+  /// The parameters for libpq other than the target.
   let options: [String: String]
-  /// At most so many connections; one more listens.
+  /// The maximum number of connections, in addition to one that listens.
   package let pool: Int
-  /// What is known of the servers behind it.
+  /// The timelines of the servers.
   let timeline = ServerTimeline()
-  /// For sentences and logs: hosts, ports and database, without user and password.
+  /// The display name for messages and logs: hosts, ports and database, without user and password.
   package let name: String
 
   /// - Parameter text: `postgres://user:password@host:port/database?…`, with libpq's parameters and `pool`.
@@ -41,8 +41,8 @@ package struct PostgresAddress: Sendable {
     let (plain, pool) = try Self.splitPool(text)
     self.pool = pool
     var values = try Self.parse(plain)
-    // Libpq ends the host at the first /: the end of a password with one in it would be taken for the database's name,
-    // which people are shown.
+    // Libpq ends the host at the first `/`. The end of a password with a `/` would be taken for the database name,
+    // which is displayed.
     if Self.path(of: plain).contains("@") {
       throw Problem(
         "has an @ after its first /: a / of the password is written %2F, and an @ of the database's name %40")
@@ -50,8 +50,7 @@ package struct PostgresAddress: Sendable {
     let hosts = Self.list(values.removeValue(forKey: "host"))
     let addresses = Self.list(values.removeValue(forKey: "hostaddr"))
     let ports = Self.list(values.removeValue(forKey: "port"))
-    // Libpq ends the password at the first @: what follows would be looked up as a name, and told to everybody in the
-    // error.
+    // Libpq ends the password at the first `@`. The rest would be looked up as a host name, and appear in the error.
     if hosts.contains(where: { $0.contains("@") }) || addresses.contains(where: { $0.contains("@") }) {
       throw Problem("has more than one @: one that belongs to the password is written %40")
     }
@@ -70,10 +69,10 @@ package struct PostgresAddress: Sendable {
         port: ports.isEmpty ? nil : ports[ports.count == 1 ? 0 : index])
     }
     name = Self.name(of: targets, database: values["dbname"] ?? values["user"])
-    // A standby that only reads would take reads and refuse every write: only a server that writes is one.
+    // A read-only standby would accept reads and refuse every write, so only a server that accepts writes is used.
     if values["target_session_attrs"] != "primary" { values["target_session_attrs"] = "read-write" }
-    // What is sent and not acknowledged in two seconds is lost: a network that swallows packets is found out by the
-    // kernel.
+    // Data that are not acknowledged within two seconds count as lost, so that the kernel detects a network that drops
+    // packets.
     let usual = [
       "application_name": "moongate", "client_encoding": "UTF8", "gssencmode": "disable", "keepalives": "1",
       "keepalives_idle": "2",
@@ -89,13 +88,13 @@ package struct PostgresAddress: Sendable {
     return text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
   }
 
-  /// What stands between the first / after the host and the ?.
+  /// The part between the first `/` after the host and the `?`.
   private static func path(of text: String) -> Substring {
     let place = text.range(of: "://").map { text[$0.upperBound...] } ?? text[...]
     return place.prefix { $0 != "?" }.drop { $0 != "/" }
   }
 
-  /// Takes our own parameter out, which libpq would refuse.
+  /// Removes our own parameter, which libpq would refuse.
   private static func splitPool(_ text: String) throws(Problem) -> (String, Int) {
     let afterLogin = text.lastIndex(of: "@").map { text.index(after: $0) } ?? text.startIndex
     guard let question = text[afterLogin...].firstIndex(of: "?") else { return (text, usualPool) }
@@ -131,7 +130,7 @@ package struct PostgresAddress: Sendable {
     return values
   }
 
-  /// Libpq's own words quote what they are about, the password perhaps.
+  /// Our own sentences for libpq's messages, which can quote the connection string and thus the password.
   private static func sentence(for words: String) -> String {
     if words.hasPrefix("invalid URI query parameter") {
       return

@@ -2,61 +2,61 @@ import CPostgres
 import Foundation
 import MoongateCore
 
-/// How long things may take.
+/// The timeouts of a connection.
 struct PostgresTiming: Sendable {
-  /// Until a server has let us in, name look-up apart.
+  /// For connecting and authenticating, without name resolution.
   var connect: Duration
-  /// One statement, as the server counts it.
+  /// For one statement, measured by the server.
   var statement: Duration
-  /// Until the server gives a lock, as it counts.
+  /// For acquiring a lock, measured by the server.
   var lock: Duration
-  /// How long the server may keep silent while it owes an answer. Longer than a statement may take, so that a server
-  /// that is alive is heard.
+  /// For the server to send anything while a reply is pending. Longer than a statement's timeout, so that a live
+  /// server's reply is received.
   var silence: Duration
-  /// How long work may wait for a connection.
+  /// For work that waits for a connection.
   var queue: Duration
 
-  /// For a gateway, whose clients wait: two seconds.
+  /// For a gateway, whose clients wait: about two seconds.
   static let serving = PostgresTiming(
     connect: .milliseconds(1500), statement: .milliseconds(1900), lock: .milliseconds(1500),
     silence: .milliseconds(2200), queue: .seconds(2))
-  /// Of silence: the kernel alone finds out whether the server is still there (`keepalives`, `tcp_user_timeout`).
+  /// For `silence`: only the kernel detects whether the server is still reachable (`keepalives`, `tcp_user_timeout`).
   static let unbounded: Duration = .seconds(365 * 86_400)
 
-  /// For commands, and for opening a store, where a look over a whole table is waited for.
+  /// For commands and for opening a store, which can scan whole tables.
   static let patient = PostgresTiming(
     connect: .seconds(3), statement: .seconds(120), lock: .seconds(30), silence: .seconds(125), queue: .seconds(30))
 }
 
-/// One connection in pipeline mode. Nothing of it blocks for longer than its deadlines say; it belongs to one thread at
-/// a time.
+/// A connection in pipeline mode. No operation blocks for longer than its timeout. Must be used by one thread at a
+/// time.
 final class PostgresConnection {
   let timing: PostgresTiming
   let numbers: PostgresMetrics
   let handle: OpaquePointer
-  /// Statements that this connection keeps prepared, by their text.
+  /// The names of prepared statements, by their SQL.
   var prepared: [String: String] = [:]
-  /// How many names of prepared statements have been given.
+  /// The number of names assigned to prepared statements.
   var nameCount = 0
-  /// What the server owes answers to, in order.
+  /// The pending replies, in order.
   var owed: [PendingReply] = []
   var unsent = 0
-  /// Set once nothing more can be said on it.
+  /// Set once the connection cannot be used any more.
   var isBroken = false
-  /// Whether it broke because the server kept silent.
+  /// Whether it broke because the server did not respond.
   var wasSilent = false
-  /// How long the server may keep silent.
+  /// The timeout for the server to send anything.
   var silence: Duration
-  /// That of the server; nil where it was not asked, or does not say.
+  /// The server's timeline; nil if it was not asked or does not report one.
   private var timeline: UInt32?
   private let timelines: ServerTimeline
 
-  /// - Throws: `PostgresError.notConnected`, the obstacle of the first target that is more than not being there.
+  /// - Throws: `PostgresError.notConnected` with the first target's failure that is not just absence.
   static func open(_ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics) throws(PostgresError)
     -> PostgresConnection
   {
     var obstacle: PostgresErrorClassification?
-    // At a start it is not known which one of several was promoted last: all are asked.
+    // At first it is not known which of several servers was promoted last, so all of them are asked.
     let asksAll = address.targets.count > 1 && !address.timeline.isKnown
     var found: [PostgresConnection] = []
     for target in address.targets {
@@ -76,7 +76,7 @@ final class PostgresConnection {
           case .silent: .silent
           case .lost, .outcomeUnknown: .hangsUp
           }
-        // Of several, one that is there and says no tells more than one that is not there.
+        // If several targets fail, a server that refuses is more informative than one that is absent.
         if obstacle?.isAbsence ?? true { obstacle = found }
       }
     }
@@ -97,10 +97,9 @@ final class PostgresConnection {
     options["port"] = target.port
     guard let started = Self.start(options) else { throw .notConnected(.other("libpq is out of memory")) }
     handle = started
-    // Errors of the connection then say the code instead of words, which quote the user's name and may come in any
-    // language.
+    // Errors then contain only the code. Messages would quote the user's name and can be in any language.
     PQsetErrorVerbosity(handle, PQERRORS_SQLSTATE)
-    // Notices may quote values; nobody reads them.
+    // Notices may quote values, and nothing reads them.
     PQsetNoticeReceiver(handle, { _, _ in }, nil)
     try connect()
     guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else {
@@ -147,11 +146,11 @@ final class PostgresConnection {
       libpq: String(cString: PQerrorMessage(handle)), certificate: .init(cpostgres_found_certificate()))
   }
 
-  /// What holds for the session, in one round trip.
+  /// Sets the session's parameters, in one round trip.
   private func settle() throws(PostgresError) {
-    // Attack: whoever may create things in a schema that is looked through first would put a table or a function of his
-    // own in place of ours. Commits are on disk before they are acknowledged, whatever the server's default is. A node
-    // that was cut off holds no lock for long. What is sent without BEGIN reads, and sees one state of the database.
+    // Attack: someone who can create objects in a schema that is searched first puts a table or a function of their own
+    // in place of ours. Commits are on disk before they are acknowledged, whatever the server's default is. A node that
+    // was cut off does not hold locks for long. Statements without BEGIN are read-only and see a consistent snapshot.
     queue(
       """
       SELECT current_schema()::text, set_config('default_transaction_isolation', 'repeatable read', false),
@@ -165,14 +164,14 @@ final class PostgresConnection {
         .text("\(timing.statement.wholeMilliseconds)"), .text("\(timing.lock.wholeMilliseconds)"),
         .text("\(timing.silence.wholeMilliseconds)"),
       ], keeps: true)
-    // Without a schema of its own the store would come to lie among the connection's temporary tables.
+    // Without a schema, the store's tables would be created among the connection's temporary tables.
     guard let row = try exchange().first?.rows.first, (try? row.optionalText(0)) ?? nil != nil else {
       throw .notConnected(.noRights)
     }
   }
 
-  /// Asks for the server's timeline.
-  /// - Throws: `PostgresError.notConnected` where a server of a later one was met.
+  /// Reads the server's timeline.
+  /// - Throws: `PostgresError.notConnected` if a server with a later timeline was seen.
   private func findTimeline() throws(PostgresError) {
     queue(ServerTimeline.question, keeps: true)
     do throws(PostgresError) {
@@ -180,17 +179,17 @@ final class PostgresConnection {
         UInt32($0, radix: 16)
       }
     } catch {
-      // PostgreSQL's relatives have no timelines.
+      // Databases that only resemble PostgreSQL have no timelines.
       guard error == .refused(.noFunction, constraint: nil) else { throw error }
     }
     if isSuperseded { throw .notConnected(.superseded) }
     if let timeline { timelines.meet(timeline) }
   }
 
-  /// Whether a server of a later timeline was met since.
+  /// Whether a server with a later timeline was seen since.
   private var isSuperseded: Bool { timeline.map(timelines.isPast) ?? false }
 
-  // MARK: waiting
+  // MARK: Waiting
 
   /// Waits until the socket is ready.
   /// - Returns: false at the deadline.
@@ -199,7 +198,7 @@ final class PostgresConnection {
       let left = max(.zero, deadline - ContinuousClock.now)
       var descriptor = pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0)
       guard descriptor.fd >= 0 else { throw .lost }
-      // One more millisecond: rounded down, the last wait would spin.
+      // Add a millisecond: otherwise the last wait would be rounded down to zero and spin.
       let count = poll(&descriptor, 1, Int32(clamping: left.wholeMilliseconds + 1))
       if count > 0 { return true }
       if count == 0, ContinuousClock.now >= deadline { return false }
@@ -207,7 +206,7 @@ final class PostgresConnection {
     }
   }
 
-  /// Whether the server has not hung up while nobody listened, and is still the one that counts; costs a system call.
+  /// Whether the connection is still open and its server not superseded. Costs a system call.
   func isAlive() -> Bool {
     if isSuperseded { return false }
     for _ in 0..<4 {
@@ -220,7 +219,7 @@ final class PostgresConnection {
   }
 
   /// Waits for notifications.
-  /// - Returns: whether one came before the deadline.
+  /// - Returns: whether one arrived before the deadline.
   func notified(until deadline: ContinuousClock.Instant) throws(PostgresError) -> Bool {
     while true {
       var isNotified = false

@@ -7,10 +7,10 @@ package final class PostgresDatabase: SQLDatabase {
   private let moments: RecordedMoment?
   let numbers = PostgresMetrics()
 
-  /// Connects nowhere yet: the first work does.
+  /// Does not connect yet; the first operation does.
   /// - Parameters:
-  ///   - recordsMoments: whether there is a table for the latest moment.
-  ///   - jitter: between 0 and 1, for pauses between attempts.
+  ///   - recordsMoments: whether the table for the latest time exists.
+  ///   - jitter: random numbers between 0 and 1, for pauses between retries.
   init(
     _ address: PostgresAddress, timing: PostgresTiming, recordsMoments: Bool = true,
     jitter: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
@@ -33,16 +33,16 @@ package final class PostgresDatabase: SQLDatabase {
     try await carryOut(.writing, moment: moment, body)
   }
 
-  /// What was deleted is overwritten when PostgreSQL gets to it (VACUUM), and stands in its log until that is: no
-  /// command does it at once.
+  /// Does nothing. PostgreSQL overwrites deleted data only later (VACUUM), and its log keeps it until then. No command
+  /// does this at once.
   package func forgetDeleted() async {}
 
   package func close() throws(StoreFault) { pool.close() }
 
-  /// What the driver counts, for `GET /metrics`.
+  /// The driver's metrics, for `GET /metrics`.
   package var families: [MetricFamily] { numbers.families(pool: pool.use) }
 
-  /// Whether the database is known to be gone.
+  /// Whether the database is known to be unavailable.
   var isOut: Bool { pool.isOut }
 
   private func carryOut<Value: Sendable>(

@@ -1,19 +1,19 @@
 import MoongateCore
 
-/// What went wrong on a connection. Holds no SQL and no values: what PostgreSQL says in words may quote both.
+/// An error of a connection. Contains no SQL and no values, which PostgreSQL's messages may quote.
 enum PostgresError: Error, Equatable {
-  /// The server's answer to a statement.
+  /// The server refused a statement.
   case refused(SQLState, constraint: String?)
-  /// No connection came to be.
+  /// No connection could be established.
   case notConnected(PostgresErrorClassification)
-  /// The connection broke, or the server ended it.
+  /// The connection broke, or the server closed it.
   case lost
-  /// Nothing came for as long as an answer may take.
+  /// No reply arrived within the timeout.
   case silent
-  /// The connection broke while COMMIT was on its way: whether it was carried out nobody knows.
+  /// The connection broke while COMMIT was being sent. Whether it was executed is unknown.
   case outcomeUnknown
 
-  /// Whether nothing more can be said on the connection.
+  /// Whether the connection cannot be used any more.
   var endsConnection: Bool {
     switch self {
     case .refused(let state, _): state.endsConnection
@@ -21,15 +21,15 @@ enum PostgresError: Error, Equatable {
     }
   }
 
-  /// Whether the same transaction may well succeed when it is begun anew: it met another one.
+  /// Whether a retry of the transaction is likely to succeed, because it conflicted with another one.
   var meetsAnother: Bool {
     if case .refused(let state, _) = self { state == .serializationFailure || state == .deadlock } else { false }
   }
 
-  /// Whether it is of the connection and no answer to a statement.
+  /// Whether it concerns the connection and not a statement.
   var isOfConnection: Bool { if case .refused(let state, _) = self { state.rawValue.hasPrefix("08") } else { false } }
 
-  /// What it means to whoever asked the store.
+  /// The error as the store's callers see it.
   var fault: StoreFault {
     switch self {
     case .refused(.statementTimeout, _): StoreFault("busy: PostgreSQL did not finish a statement in time")
@@ -44,13 +44,13 @@ enum PostgresError: Error, Equatable {
   }
 }
 
-/// The five characters by which PostgreSQL names an error (PostgreSQL documentation, appendix A).
+/// A five-character PostgreSQL error code (PostgreSQL documentation, appendix A).
 struct SQLState: RawRepresentable, Hashable, Sendable {
   let rawValue: String
 
   init(rawValue: String) { self.rawValue = rawValue }
 
-  /// nil where the text is none.
+  /// nil if the text is not an error code.
   init?(_ text: some StringProtocol) {
     guard text.utf8.count == 5, text.utf8.allSatisfy({ (48...57).contains($0) || (65...90).contains($0) }) else {
       return nil
@@ -70,8 +70,8 @@ struct SQLState: RawRepresentable, Hashable, Sendable {
   static let noRights = SQLState(rawValue: "42501")
   static let noSchema = SQLState(rawValue: "3F000")
 
-  /// Whether the connection is of no use after it: the server ended it, it went from writing to reading only (a
-  /// failover), or it no longer knows the statements that were prepared on it.
+  /// Whether the connection is useless after this error: the server closed it, it became read-only (a failover), or it
+  /// no longer knows the prepared statements.
   var endsConnection: Bool {
     // 57P01 to 57P05: shut down, crashed, starting up, dropped, idle for too long. 08: connection exceptions. 25P03:
     // idle in a transaction.
@@ -79,7 +79,7 @@ struct SQLState: RawRepresentable, Hashable, Sendable {
       || ["25P03", "25006", "26000", "0A000", "53300"].contains(rawValue)
   }
 
-  /// For logs: the code, and what the commonest ones mean.
+  /// For logs: the code, with the meaning of the most common ones.
   var words: String {
     let meaning: String? =
       switch rawValue {

@@ -1,59 +1,59 @@
 import CPostgres
 
-/// Why no connection came to be.
+/// Why a connection could not be established.
 package enum PostgresErrorClassification: Sendable, Equatable {
   case unreachable
   case unknownHost
-  /// Nobody answered in time.
+  /// No reply within the timeout.
   case silent
-  /// Whoever is there takes connections, and ends them.
+  /// The peer accepts connections and closes them.
   case hangsUp
-  /// Whoever is there speaks something else.
+  /// The peer does not speak PostgreSQL's protocol.
   case stranger
   case wrongPassword
-  /// The server wants one, and there is none.
+  /// The server requires a password, and none is configured.
   case noPassword
-  /// Its rules (pg_hba.conf) let nobody in like that, or there is no such user.
+  /// The server's rules (pg_hba.conf) do not allow the connection, or the user does not exist.
   case notAdmitted
-  /// We demand TLS and the server has none.
+  /// We require TLS and the server does not support it.
   case noTLS
-  /// What keeps the two from agreeing on TLS otherwise.
+  /// Any other failure of the TLS handshake.
   case tls
-  /// The server's certificate is not good.
+  /// The server's certificate is not valid.
   case certificate(Certificate)
-  /// Which certificates are good is not known: `sslrootcert` is not there, or holds none.
+  /// The trusted certificates are unknown: `sslrootcert` does not exist or is empty.
   case noAuthority
   /// Our own certificate or its key cannot be used.
   case ownCertificate
-  /// Others may read our key.
+  /// Other users can read our key.
   case openKey
-  /// The server does not take our certificate.
+  /// The server does not accept our certificate.
   case ownCertificateRefused
   case noDatabase
   case tooManyConnections
   case startingUp
-  /// A standby, or several and none of them writes.
+  /// A standby, or several servers none of which accepts writes.
   case readOnly
   /// A primary that came back after another server was promoted in its place.
   case superseded
-  /// The user may not do what a store must.
+  /// The user lacks rights that a store needs.
   case noRights
-  /// Texts of all languages do not fit into it.
+  /// The encoding cannot represent texts of all languages.
   case encoding
   case other(String)
 
   /// What is wrong with a server's certificate.
   package enum Certificate: Sendable, Equatable {
-    /// Nobody of `sslrootcert` signed it.
+    /// Not signed by an authority in `sslrootcert`.
     case untrusted
     case expired
     case revoked
-    /// It is another host's.
+    /// It belongs to another host.
     case otherHost
-    /// OpenSSL does not tell.
+    /// OpenSSL does not report the reason.
     case unknown
 
-    /// - Parameter found: what this thread found out of the last certificate that it saw.
+    /// - Parameter found: what this thread recorded about the last certificate that it verified.
     init(_ found: cpostgres_certificate) {
       switch found {
       case CPOSTGRES_CERTIFICATE_EXPIRED: self = .expired
@@ -97,7 +97,7 @@ package enum PostgresErrorClassification: Sendable, Equatable {
     }
   }
 
-  /// Whether it may well go away by itself.
+  /// Whether it may resolve itself without intervention.
   package var mayPass: Bool {
     switch self {
     case .unreachable, .unknownHost, .silent, .hangsUp, .tooManyConnections, .startingUp, .readOnly, .superseded: true
@@ -105,7 +105,7 @@ package enum PostgresErrorClassification: Sendable, Equatable {
     }
   }
 
-  /// Whether it says no more than that nobody is there.
+  /// Whether it only says that no server is reachable.
   var isAbsence: Bool { [.unreachable, .unknownHost, .silent].contains(self) }
 
   init(_ state: SQLState) {
@@ -123,18 +123,18 @@ package enum PostgresErrorClassification: Sendable, Equatable {
   }
 
   /// - Parameters:
-  ///   - words: what libpq says of a connection that failed, at the verbosity where the server's own errors are codes
-  ///     only.
-  ///   - found: what this thread found wrong with the server's certificate.
+  ///   - words: libpq's message about a failed connection, at the verbosity at which the server's errors are only
+  ///     codes.
+  ///   - found: what this thread recorded about the server's certificate.
   init(libpq words: String, certificate found: Certificate = .unknown) {
-    // A piece for each address, and for each way that `sslmode` allows there. What is more than not being there tells
-    // most, the last one of it.
+    // The message has a part for each address and for each method that `sslmode` allows there. The last part that is
+    // not just absence is the most informative.
     let tried = words.split(separator: "connection to server").map { Self(attempt: $0, found) }
     self = tried.last { !$0.isAbsence } ?? tried.last ?? .unreachable
   }
 
-  /// How libpq words what it finds itself, in the order in which they are looked for: the same words are part of others
-  /// further down.
+  /// Libpq's messages for failures that it detects itself. The order matters, because some texts are part of later
+  /// ones.
   private static let wordings: [(words: [String], obstacle: Self)] = [
     (["could not translate host name"], .unknownHost),
     (["session is read-only", "hot standby"], .readOnly),
@@ -153,7 +153,7 @@ package enum PostgresErrorClassification: Sendable, Equatable {
       ], .ownCertificateRefused
     ),
     (["certificate verify failed"], .certificate(.unknown)),
-    // A server that dies while TLS is agreed on has nothing against TLS.
+    // A server that dies during the TLS handshake does not refuse TLS.
     (
       [
         "SSL SYSCALL error", "closed unexpectedly", "closed the connection unexpectedly", "Connection reset",

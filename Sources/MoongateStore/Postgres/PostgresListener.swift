@@ -3,14 +3,14 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// Listens for changes of sessions, on a connection and a thread of its own, and sets the clock anew now and then.
+/// Listens for changes of sessions on a separate connection and thread, and synchronises the clock periodically.
 ///
-/// Whoever waits is woken; looking is theirs. While there is no connection nobody is woken, and they look when their
-/// pause is over.
+/// A notification only wakes the waiting pollers, which then read the changes. Without a connection they are not woken,
+/// and read when their polling interval ends.
 final class PostgresListener: Sendable {
-  /// How often the clock is set, and the connection is seen to be alive.
+  /// How often the clock is synchronised and the connection is checked.
   private static let interval: Duration = .seconds(10)
-  /// Listens to nothing for so long at a time: then it looks whether it is to end.
+  /// The timeout of one wait for notifications, after which it checks whether it should end.
   private static let patience: Duration = .seconds(1)
   private static let longestPause: Duration = .seconds(2)
 
@@ -21,7 +21,7 @@ final class PostgresListener: Sendable {
   private let call: @Sendable () -> Void
   private let isOver = Atomic<Bool>(false)
 
-  /// - Parameter call: wakes those who wait; on the listener's thread.
+  /// - Parameter call: wakes the pollers. Called on the listener's thread.
   init(
     _ address: PostgresAddress, numbers: PostgresMetrics, clock: ServerClock, jitter: @escaping @Sendable () -> Double,
     call: @escaping @Sendable () -> Void
@@ -43,7 +43,7 @@ final class PostgresListener: Sendable {
           connection.queue("LISTEN \(PostgresTransaction.channel)", keeps: false)
           _ = try connection.exchange()
           pause = .milliseconds(100)
-          // What was told while nobody listened is found by looking.
+          // Notifications sent while it was not listening are found by polling.
           self.call()
           try self.listen(connection)
         } catch {
@@ -73,7 +73,7 @@ final class PostgresListener: Sendable {
   }
 }
 
-/// At most one listener of a store.
+/// Ensures that a store has at most one listener.
 final class PostgresListening: Sendable {
   private let address: PostgresAddress
   private let listener = Mutex<PostgresListener?>(nil)

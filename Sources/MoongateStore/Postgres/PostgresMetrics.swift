@@ -1,17 +1,17 @@
 import MoongateCore
 import Synchronization
 
-/// What a node asks of PostgreSQL, counted.
+/// The metrics of a node's use of PostgreSQL.
 final class PostgresMetrics: Sendable {
-  /// How transactions end.
+  /// The outcomes of transactions.
   enum Outcome: String, CaseIterable {
     case committed
-    /// Begun anew, because it met another one.
+    /// Retried, because it conflicted with another one.
     case restarted
-    /// Taken back by the store: a conflict.
+    /// Rolled back by the store because of a conflict.
     case rolledBack = "rolled_back"
     case failed
-    /// The connection broke at the commit.
+    /// The connection broke during the commit.
     case unknown
   }
 
@@ -21,7 +21,7 @@ final class PostgresMetrics: Sendable {
     var transactions: [Outcome: Int] = [:]
     var connects = 0
     var refusedConnects = 0
-    /// Work that was turned away because nobody came to it in time.
+    /// Work that was refused because no connection was free in time.
     var busy = 0
     var notifications = 0
   }
@@ -44,7 +44,7 @@ final class PostgresMetrics: Sendable {
   func wasBusy() { state.withLock { $0.busy += 1 } }
   func wasNotified() { state.withLock { $0.notifications += 1 } }
 
-  /// As `GET /metrics` shows them.
+  /// The metrics for `GET /metrics`.
   func families(pool: (busy: Int, idle: Int, waiting: Int)) -> [MetricFamily] {
     let count = count
     return [

@@ -2,39 +2,39 @@ import CPostgres
 import Foundation
 import MoongateCore
 
-/// What the server owes an answer to.
+/// A pending reply of the server.
 enum PendingReply {
-  /// A statement that is being prepared.
+  /// The preparation of a statement.
   case preparation(String)
-  /// A statement; `keeps`: whether its result is wanted.
+  /// A statement. `keeps`: whether its result is needed.
   case statement(keeps: Bool)
-  /// The end of a stretch: an error before it makes the server skip what is left of the stretch (PostgreSQL
-  /// documentation, "Pipeline Mode").
+  /// The end of a batch: after an error, the server skips the rest of the batch (PostgreSQL documentation, "Pipeline
+  /// Mode").
   case end(isIgnored: Bool)
 }
 
-/// What came back of a stretch.
+/// The replies to a batch.
 struct PostgresAnswers {
-  /// How many statements it has.
+  /// The number of its statements.
   var statements = 0
   var kept: [PostgresResult] = []
-  /// Whether the server ended with an error.
+  /// Whether an error of the server ended the connection.
   var isFatal = false
-  /// The first error, and the place of its statement; nil where that was of a stretch before.
+  /// The first error, and the index of its statement; nil if that belonged to an earlier batch.
   var failure: (error: PostgresError, place: Int?)?
 
-  /// Whether all but the last statement were carried out.
+  /// Whether all statements except the last were executed.
   var failedAtEnd: Bool { failure.map { $0.place == statements - 1 } ?? false }
 }
 
-/// One server round trip carries as many statements as there are. Parameters and results are in PostgreSQL's binary
-/// format: numbers of eight bytes, big end first; texts and bytes as they are.
+/// One server round trip carries all queued statements. Parameters and results are in PostgreSQL's binary format:
+/// numbers as eight bytes, big-endian; texts and bytes unchanged.
 extension PostgresConnection {
-  /// More statements than these are not kept prepared: a store has about a hundred.
+  /// The maximum number of prepared statements. A store has about a hundred.
   private static let mostPrepared = 500
 
-  /// Queues a statement; it goes out with `exchange` or `dispatch`. An error of the connection is found there.
-  /// - Parameter sql: arguments are `?1`, `?2`, ….
+  /// Queues a statement, which `exchange` or `dispatch` sends. Errors of the connection are reported there.
+  /// - Parameter sql: its arguments are `?1`, `?2`, ….
   func queue(_ sql: String, _ arguments: [SQLValue] = [], keeps: Bool) {
     unsent += 1
     var sent: Int32 = 0
@@ -44,7 +44,7 @@ extension PostgresConnection {
       nameCount += 1
       let name = "s\(nameCount)"
       prepared[sql] = name
-      // The types of arguments are what the server finds: the same text then always means the same.
+      // The server infers the types of arguments, so the same text always has the same types.
       guard PQsendPrepare(handle, name, PostgresText.translated(sql), 0, nil) == 1 else { return isBroken = true }
       owed.append(.preparation(sql))
       sent = PostgresArguments(arguments).lend { PQsendQueryPrepared(handle, name, $0, $1, $2, $3, 1) }
@@ -57,16 +57,16 @@ extension PostgresConnection {
     owed.append(.statement(keeps: keeps))
   }
 
-  /// Sends what is queued and waits for the answers.
+  /// Sends the queued statements and waits for the replies.
   /// - Returns: the results that were to be kept.
-  /// - Throws: the first error of a statement; what came after it was not carried out.
+  /// - Throws: the first error of a statement. The statements after it were not executed.
   func exchange() throws(PostgresError) -> [PostgresResult] {
     let answers = try answers()
     if let failure = answers.failure { throw failure.error }
     return answers.kept
   }
 
-  /// Sends what is queued and waits for the answers; errors of statements are among them.
+  /// Sends the queued statements and waits for the replies, including errors of statements.
   func answers() throws(PostgresError) -> PostgresAnswers {
     try end(isIgnored: false)
     numbers.add(statements: unsent, roundTrips: 1)
@@ -74,14 +74,14 @@ extension PostgresConnection {
     return try collect()
   }
 
-  /// Sends what is queued. Nobody waits for the answers, nor for errors: the next ones to wait read past them.
+  /// Sends the queued statements without waiting. The next wait skips their replies and errors.
   func dispatch() throws(PostgresError) {
     try end(isIgnored: true)
     numbers.add(statements: unsent, roundTrips: 0)
     unsent = 0
   }
 
-  /// Carries out several statements in one text, without arguments: outside of the pipeline, which takes one at a time.
+  /// Executes several statements in one text, without arguments. Leaves pipeline mode, which only allows one at a time.
   func script(_ sql: String) throws(PostgresError) {
     if !owed.isEmpty { _ = try exchange() }
     guard PQexitPipelineMode(handle) == 1, PQsendQuery(handle, sql) == 1 else { throw broken(.lost) }
@@ -99,7 +99,8 @@ extension PostgresConnection {
 
   private func collect() throws(PostgresError) -> PostgresAnswers {
     var answers = PostgresAnswers()
-    // What the server said last explains why it hung up: after an error of its own nothing is thrown.
+    // The server's last message explains why it closed the connection, so nothing is thrown after an error of the
+    // server.
     var isHeard = true
     var unwaited = owed.count { if case .end(isIgnored: true) = $0 { true } else { false } }
     for one in owed {
@@ -115,13 +116,13 @@ extension PostgresConnection {
           }
           guard isIgnored else { continue }
           unwaited -= 1
-          // Where the connection ended with an error, that is what became of all that comes after it.
+          // If the connection ended with an error, that error applies to everything after it.
           if isHeard { answers = PostgresAnswers() }
         }
       } catch {
         guard let failure = answers.failure else { throw broken(error) }
-        // An error of a stretch that nobody waits for tells nothing of the next one, which may have been carried out:
-        // but for one that ended the server.
+        // An error of an ignored batch says nothing about the next batch, which may have been executed, unless the
+        // error ended the connection.
         guard unwaited == 0 || answers.isFatal else { throw broken(.lost) }
         if unwaited > 0 { answers.failure = (failure.error, nil) }
         isHeard = false
@@ -134,8 +135,8 @@ extension PostgresConnection {
     return answers
   }
 
-  /// Reads the results of one statement, up to the nothing that ends them.
-  /// - Returns: whether it was carried out.
+  /// Reads the results of one statement up to the null result that ends them.
+  /// - Returns: whether it was executed.
   private func take(into answers: inout PostgresAnswers, keeps: Bool) throws(PostgresError) -> Bool {
     var isDone = false
     while let result = try next() {
@@ -145,7 +146,7 @@ extension PostgresConnection {
         isDone = true
       case PGRES_PIPELINE_ABORTED: break
       case PGRES_FATAL_ERROR:
-        // An error without a code is libpq's own: there is no connection any more.
+        // An error without a code comes from libpq: the connection is lost.
         guard let error = result.error else { throw broken(.lost) }
         if answers.failure == nil { answers.failure = (error, answers.statements) }
         if result.isFatal {
@@ -155,16 +156,16 @@ extension PostgresConnection {
       default: throw broken(.lost)
       }
     }
-    // Neither a result nor an error before it: whatever came was no answer to this.
+    // Neither a result nor an earlier error: the reply does not belong to this statement.
     guard isDone || answers.failure != nil else { throw broken(.lost) }
     return isDone
   }
 
-  /// A connection that ends after so long without a sound did not hang up: the kernel gave up on a network that
-  /// swallows packets.
+  /// If a connection ends after this much silence, the server did not close it: the kernel gave up on a network that
+  /// drops packets.
   private static let swallowed: Duration = .milliseconds(1500)
 
-  /// The next result; nil between those of two statements.
+  /// The next result; nil between the results of two statements.
   private func next() throws(PostgresError) -> PostgresResult? {
     var since = ContinuousClock.now
     while PQisBusy(handle) == 1 {
@@ -180,9 +181,9 @@ extension PostgresConnection {
   }
 }
 
-/// The text of a statement as PostgreSQL numbers arguments.
+/// Translates statements to PostgreSQL's syntax for arguments.
 enum PostgresText {
-  /// `?1` becomes `$1`, but for what stands in quotes.
+  /// Replaces `?1` by `$1`, except in quotes.
   static func translated(_ sql: String) -> String {
     var text: [UInt8] = []
     text.reserveCapacity(sql.utf8.count)
@@ -203,10 +204,10 @@ enum PostgresText {
   }
 }
 
-/// The arguments of a statement, as libpq wants them.
+/// The arguments of a statement in libpq's form.
 struct PostgresArguments {
   private var bytes: [UInt8] = []
-  /// Where each one begins and how long it is; nil: null.
+  /// The range of each argument; nil: null.
   private var places: [Range<Int>?] = []
 
   init(_ values: [SQLValue]) {
@@ -222,11 +223,11 @@ struct PostgresArguments {
       }
       places.append(start..<bytes.count)
     }
-    // So that an empty value, too, has an address: without one it would be null.
+    // A terminator, so that an empty value has an address. Without one it would be null.
     bytes.append(0)
   }
 
-  /// Calls with their number, their addresses, their lengths and their formats.
+  /// Calls the body with the number, addresses, lengths and formats of the arguments.
   func lend(
     _ body: (Int32, UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> Int32
   ) -> Int32 {

@@ -3,35 +3,34 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// A bounded number of connections, each with a thread of its own, and a bounded queue before them.
+/// A bounded pool of connections, each with its own thread, and a bounded queue.
 ///
-/// Work is handed to the connection that was busy last: the others may rest. While the database is known to be gone,
-/// nothing waits: work is turned away at once, and one thread tries to connect, at growing intervals of a second at
-/// most.
+/// Work goes to the connection that was used last, so that the others can stay idle. During an outage, work is refused
+/// at once, and one thread retries the connection at increasing intervals of at most a second.
 ///
-/// Attack: guesses at one number without end. Each waits for that number's counter and has a connection meanwhile; were
-/// there none left, nobody could look for changes of sessions, and no cache would be believed. So what only reads goes
-/// first, and one connection never writes.
+/// Attack: an unlimited number of guesses at one number. Each waits for that number's counter and occupies a connection
+/// meanwhile. If none were left, changes of sessions could not be polled, and no cache could be trusted. Reads
+/// therefore go first, and one connection is never used for writes.
 final class PostgresPool: Sendable {
   private struct State {
-    /// What waits; each in the order in which it came.
+    /// Waiting work, in the order of arrival.
     var reads: [any PostgresWork] = []
     var writes: [any PostgresWork] = []
-    /// How many connections write.
+    /// The number of connections that are writing.
     var writing = 0
     let mostWriting: Int
-    /// Those with a connection and nothing to do; the last one was busy last.
+    /// Workers with an idle connection; the last one was used last.
     var idle: [PostgresWorker] = []
-    /// How many threads there are, and how many of them have a connection.
+    /// The number of threads, and of those with a connection.
     var workers = 0
     var connected = 0
-    /// Why nothing can be done, while no connection can be had.
+    /// Why no work can be done while there is no connection.
     var outage: StoreFault?
-    /// The one that tries to connect during an outage.
+    /// The worker that tries to connect during an outage.
     var scout: PostgresWorker?
-    /// Connections of an earlier time are not believed any more.
+    /// Increases with each outage. Connections of an earlier era are not used any more.
     var era = 0
-    /// No further connection before: the last one that was asked for was refused, while others are there.
+    /// No further connection is opened before this time, because the last attempt failed while others were connected.
     var mayGrowAt = ContinuousClock.now
     var isOpen = true
     var isSweeping = false
@@ -46,7 +45,7 @@ final class PostgresPool: Sendable {
     mutating func begins(_ work: any PostgresWork) { if work.writes { writing += 1 } }
     mutating func ended(_ work: any PostgresWork) { if work.writes { writing -= 1 } }
 
-    /// The next one to begin.
+    /// Removes and returns the next work that may begin.
     mutating func popFirst() -> (any PostgresWork)? {
       if !reads.isEmpty { return reads.removeFirst() }
       return writes.isEmpty || !mayWrite ? nil : writes.removeFirst()
@@ -56,13 +55,13 @@ final class PostgresPool: Sendable {
       if work.writes { writes.append(work) } else { reads.append(work) }
     }
 
-    /// Takes out all that waits.
+    /// Removes and returns all waiting work.
     mutating func popAll() -> [any PostgresWork] {
       defer { (reads, writes) = ([], []) }
       return reads + writes
     }
 
-    /// What may begin now on connections that rest: one that writes has ended, perhaps where none is free any more.
+    /// Assigns waiting work to idle workers. Needed when a write has ended, because its own worker may take other work.
     mutating func matches() -> [(PostgresWorker, any PostgresWork)] {
       var matches: [(PostgresWorker, any PostgresWork)] = []
       while let worker = idle.last, let work = popFirst() {
@@ -74,16 +73,16 @@ final class PostgresPool: Sendable {
     }
   }
 
-  /// What a worker is to do next.
+  /// What a worker does next.
   enum Next {
     case work(any PostgresWork)
     case rest
-    /// Work waits, but the connection is one of before an outage.
+    /// Work is waiting, but the connection is from before an outage.
     case renew
     case end
   }
 
-  /// The most that may wait.
+  /// The maximum number of waiting jobs.
   static let mostWaiting = 512
   static let closed = StoreFault("the store is closed")
   private static let late = StoreFault("busy: no connection to PostgreSQL was free in time")
@@ -94,7 +93,7 @@ final class PostgresPool: Sendable {
   let jitter: @Sendable () -> Double
   private let state: Mutex<State>
 
-  /// - Parameter jitter: between 0 and 1, for pauses.
+  /// - Parameter jitter: random numbers between 0 and 1, for pauses.
   init(
     _ address: PostgresAddress, timing: PostgresTiming, numbers: PostgresMetrics,
     jitter: @escaping @Sendable () -> Double
@@ -106,12 +105,12 @@ final class PostgresPool: Sendable {
     self.jitter = jitter
   }
 
-  /// How many connections are at work and at rest, and how much work waits.
+  /// The numbers of busy and idle connections, and of waiting jobs.
   var use: (busy: Int, idle: Int, waiting: Int) {
     state.withLock { (max(0, $0.connected - $0.idle.count), $0.idle.count, $0.waiting) }
   }
 
-  /// Whether the database is known to be gone.
+  /// Whether the database is known to be unavailable.
   var isOut: Bool { state.withLock { $0.outage != nil } }
 
   func add(_ work: any PostgresWork) {
@@ -149,7 +148,7 @@ final class PostgresPool: Sendable {
     }
   }
 
-  /// Turns away what comes from now on; connections close when what waits is done.
+  /// Refuses new work. Connections close once the waiting work is done.
   func close() {
     let (idle, scout) = state.withLock { state in
       state.isOpen = false
@@ -160,13 +159,13 @@ final class PostgresPool: Sendable {
     scout?.wake()
   }
 
-  // MARK: for workers
+  // MARK: Called by workers
 
   var isOpen: Bool { state.withLock { $0.isOpen } }
 
   /// - Parameters:
-  ///   - era: what `connected` said.
-  ///   - ended: what the worker did until now.
+  ///   - era: the result of `connected`.
+  ///   - ended: the work that the worker has finished.
   func next(for worker: PostgresWorker, era: Int, after ended: (any PostgresWork)?) -> Next {
     let now = ContinuousClock.now
     var late: [any PostgresWork] = []
@@ -197,7 +196,7 @@ final class PostgresPool: Sendable {
     return .end
   }
 
-  /// A worker has rested for long.
+  /// Called when a worker has been idle for long.
   /// - Returns: whether it may end.
   func mayLeave(_ worker: PostgresWorker) -> Bool {
     state.withLock { state in
@@ -208,8 +207,8 @@ final class PostgresPool: Sendable {
     }
   }
 
-  /// A worker has a connection.
-  /// - Returns: the era to which the connection belongs.
+  /// Called when a worker has connected.
+  /// - Returns: the era of the connection.
   func connected(_ worker: PostgresWorker) -> Int {
     state.withLock { state in
       if state.scout === worker || state.outage != nil {
@@ -221,13 +220,13 @@ final class PostgresPool: Sendable {
     }
   }
 
-  /// A worker could not connect.
-  /// - Returns: whether it tries again.
+  /// Called when a worker could not connect.
+  /// - Returns: whether it retries.
   func failed(_ worker: PostgresWorker, _ error: PostgresError) -> Bool {
     let (goesOn, unserved) = state.withLock { state -> (Bool, [any PostgresWork]) in
       if state.isOpen, state.outage == nil, state.connected > 0 || state.workers > 1 {
-        // The others go on, or may still succeed: the server has no more connections for us, perhaps. The last one to
-        // fail tells that it is gone.
+        // The others continue or may still succeed: perhaps the server has no more connections for us. If the last one
+        // fails too, the server is unavailable.
         state.mayGrowAt = ContinuousClock.now + .seconds(1)
         state.workers -= 1
         return (false, [])
@@ -238,13 +237,13 @@ final class PostgresPool: Sendable {
     return goesOn
   }
 
-  /// A worker's connection broke.
+  /// Called when a worker's connection broke.
   /// - Parameters:
-  ///   - era: what `connected` said. Silence of an earlier time is no news: after a failover the old connections fall
-  ///     silent one by one, and the new ones are good.
-  ///   - silent: the server did not answer: then it will not answer the others either.
-  ///   - ended: what the worker did, or was to do.
-  /// - Returns: whether it connects anew.
+  ///   - era: the result of `connected`. A timeout of an earlier era is ignored: after a failover, the old connections
+  ///     time out one by one while the new ones work.
+  ///   - silent: whether the server did not reply. It will then not reply to the others either.
+  ///   - ended: the work that the worker was doing, or was about to do.
+  /// - Returns: whether it reconnects.
   func lost(_ worker: PostgresWorker, era: Int, silent: Bool, after ended: (any PostgresWork)?) -> Bool {
     let fault = PostgresError.silent.fault
     defer { hand() }
@@ -279,7 +278,7 @@ final class PostgresPool: Sendable {
     return (true, unserved)
   }
 
-  /// Work that was not begun, because its connection broke.
+  /// Returns work to the queue that was not begun because its connection broke.
   func giveBack(_ work: any PostgresWork) {
     let outage = state.withLock { state -> StoreFault? in
       if state.outage == nil {
@@ -291,12 +290,12 @@ final class PostgresPool: Sendable {
     hand()
   }
 
-  /// Hands what waits to those who rest.
+  /// Hands waiting work to idle workers.
   private func hand() { for (worker, work) in state.withLock({ $0.matches() }) { worker.take(work) } }
 
-  // MARK: what waits too long
+  // MARK: Deadlines
 
-  /// Work that waits is turned away at its deadline, whatever the workers do.
+  /// Refuses waiting work at its deadline, even if all workers are busy.
   private func sweepLater(_ deadline: ContinuousClock.Instant) {
     let isFirst = state.withLock { state in
       defer { state.isSweeping = true }

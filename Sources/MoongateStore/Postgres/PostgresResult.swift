@@ -1,7 +1,7 @@
 import CPostgres
 import MoongateCore
 
-/// What came back of one statement.
+/// The result of one statement.
 final class PostgresResult {
   fileprivate let handle: OpaquePointer
 
@@ -11,20 +11,20 @@ final class PostgresResult {
 
   var status: ExecStatusType { PQresultStatus(handle) }
 
-  /// How many rows it changed; 0 for what changes none.
+  /// The number of changed rows; 0 for statements that change none.
   var changes: Int { Int(String(cString: PQcmdTuples(handle))) ?? 0 }
 
-  /// What was done: `COMMIT`, or `ROLLBACK` where that was asked of a transaction that had failed.
+  /// The executed command: `COMMIT`, or `ROLLBACK` if the transaction had failed.
   var command: String { String(cString: PQcmdStatus(handle)) }
 
   var rows: [PostgresRow] { (0..<PQntuples(handle)).map { PostgresRow(result: self, index: $0) } }
 
-  /// nil where the error is not the server's.
+  /// nil if the error is not the server's.
   var error: PostgresError? {
     field("C").flatMap { SQLState($0) }.map { .refused($0, constraint: field("n")) }
   }
 
-  /// Whether the server ends the connection with it.
+  /// Whether the error ends the connection.
   var isFatal: Bool { ["FATAL", "PANIC"].contains(field("V")) }
 
   /// PostgreSQL documentation, "Error and Notice Message Fields".
@@ -33,12 +33,12 @@ final class PostgresResult {
   }
 }
 
-/// A row that PostgreSQL gave, in its binary format.
+/// A row in PostgreSQL's binary format.
 package struct PostgresRow: SQLRow {
   fileprivate let result: PostgresResult
   fileprivate let index: Int32
 
-  /// Types by their numbers (pg_type.dat).
+  /// Type OIDs (pg_type.dat).
   private enum Kind {
     static let integers: [UInt32: Int32] = [20: 8, 23: 4, 21: 2, 16: 1]
     static let texts: Set<UInt32> = [25, 1043, 1042, 19, 705]

@@ -1,11 +1,11 @@
 import MoongateCore
 
-/// A PostgreSQL database on one connection, made for one piece of work: opened, brought up to date, looked at, copied.
+/// A PostgreSQL database for an operator's commands, with one connection per operation.
 struct PostgresSnapshot: StoreSnapshot {
   let address: PostgresAddress
   private let timing: PostgresTiming
 
-  /// - Throws: what is wrong with the connection string.
+  /// - Throws: the problem with the connection string.
   init(url: String, timing: PostgresTiming = .patient) throws(StoreRefusal) {
     self.timing = timing
     do throws(PostgresAddress.Problem) { address = try PostgresAddress(url) } catch {
@@ -21,21 +21,20 @@ struct PostgresSnapshot: StoreSnapshot {
 
   func migrate() throws(StoreRefusal) -> Int { try opened { connection throws in try migrate(connection) } }
 
-  /// Whether there is a store, and it is somebody's.
+  /// Whether a store exists and belongs to a master key.
   func isOwned(_ connection: PostgresConnection) throws -> Bool {
     try transaction(.reading, on: connection) { rows in try found(rows) > 0 && MetaRows.owner(rows) != nil }
   }
 
-  /// Brings the schema up to date, in one transaction: of ten gateways that start at once one does it, and the others
-  /// wait for it.
-  /// - Returns: the version that it had.
+  /// Migrates the schema in one transaction. If several gateways start at once, one migrates and the others wait.
+  /// - Returns: the previous schema version.
   func migrate(_ connection: PostgresConnection) throws -> Int {
-    // Almost always there is nothing to do, and nobody to wait for.
+    // Usually there is nothing to do, so check without taking a lock.
     let before = try transaction(.reading, on: connection) { rows in try found(rows) }
     if before == Schema.version { return before }
     return try transaction(.writing, on: connection) { rows in
-      // An index on ten million rows takes minutes, and whoever waits for the one that makes it waits as long. But one
-      // that was cut off from the server keeps nobody waiting.
+      // An index on ten million rows takes minutes, and other gateways must wait that long. A migrating gateway that
+      // was cut off from the server does not block them.
       try rows.takeTime()
       let wait = { (setting: String, time: Duration) in
         _ = try rows.row("SELECT set_config('\(setting)', ?1, true)", [.text("\(time.wholeMilliseconds)")])
@@ -57,8 +56,8 @@ struct PostgresSnapshot: StoreSnapshot {
     }
   }
 
-  /// Looks whose database it is.
-  /// - Returns: the version of the schema; 0 where there is none.
+  /// Checks that the database is ours.
+  /// - Returns: the schema version; 0 if there is no schema.
   private func found(_ rows: PostgresTransaction) throws -> Int {
     let names = (Schema.tables.map(\.name) + ["moongate_schema"]).map { "'\($0)'" }.joined(separator: ", ")
     let tables = try rows.rows(
@@ -77,7 +76,7 @@ struct PostgresSnapshot: StoreSnapshot {
     return version
   }
 
-  /// PostgreSQL looks at pages by itself, where the cluster has checksums, and says so in its log.
+  /// PostgreSQL checks pages itself if the cluster has checksums, and reports damage in its log.
   func damage() throws -> [String] { [] }
 
   func read<Work: SnapshotWork>(_ work: Work) throws -> Work.Value {
@@ -88,10 +87,10 @@ struct PostgresSnapshot: StoreSnapshot {
     try connected { connection in try transaction(.writing, on: connection) { rows in try work.run(rows) } }
   }
 
-  // MARK: connections
+  // MARK: Connections
 
-  /// Connects for as long as the body takes.
-  /// - Throws: what a start that fails means.
+  /// Connects while the body runs.
+  /// - Throws: the refusal to show when a start fails.
   func opened<Value>(_ body: (PostgresConnection) throws -> Value) throws(StoreRefusal) -> Value {
     do { return try connected(body) } catch let error as StoreRefusal { throw error } catch {
       throw .fault(path: name, reason: "\(error)")
@@ -117,7 +116,7 @@ struct PostgresSnapshot: StoreSnapshot {
     }
   }
 
-  /// A transaction that is not begun anew.
+  /// Runs a transaction without retries.
   func transaction<Value>(
     _ kind: PostgresTransaction.Kind, on connection: PostgresConnection, _ body: (PostgresTransaction) throws -> Value
   ) throws -> Value {

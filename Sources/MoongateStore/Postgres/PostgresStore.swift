@@ -1,26 +1,27 @@
 import MoongateCore
 
-/// The store in a PostgreSQL database, shared by any number of gateways.
+/// A store in a PostgreSQL database, shared by any number of gateways.
 package final class PostgresStore: SQLStore {
   package let database: PostgresDatabase
   package let memory = SQLStoreMemory()
-  /// What time it is on the server: the time that counts on every node.
+  /// The server's clock, which is the same for all nodes.
   package let clock: ServerClock
   private let listening: PostgresListening
 
-  /// For whom it is opened.
+  /// What the store is used for.
   package enum Purpose: Sendable {
-    /// For a gateway: its clients wait two seconds.
+    /// A gateway, whose clients wait two seconds at most.
     case serving
-    /// For a command, which waits for as long as it takes.
+    /// A command, which waits as long as necessary.
     case working
   }
 
-  /// Connects and brings the schema up to date. Blocks while it does.
+  /// Connects and migrates the schema. Blocks the calling thread.
   /// - Parameters:
   ///   - url: `postgres://user:password@host/database`, as libpq reads it.
-  ///   - keyFingerprint: `KeyRing.fingerprint` of the master key: a store answers to the key it was made with.
-  ///   - makes: whether the tables are made, and become the key's, where there are none; else that is refused.
+  ///   - keyFingerprint: `KeyRing.fingerprint` of the master key. A store can only be opened with the key it was
+  ///     created with.
+  ///   - makes: whether to create missing tables and assign them to the key. Otherwise a missing store is refused.
   package init(url: String, keyFingerprint: [UInt8], purpose: Purpose = .serving, makes: Bool = true)
     throws(StoreRefusal)
   {
@@ -42,7 +43,7 @@ package final class PostgresStore: SQLStore {
   }
 
   /// Checks a connection string without connecting.
-  /// - Returns: what is wrong with it, as the end of a sentence and without a piece of it; nil where nothing is.
+  /// - Returns: the problem as the end of a sentence, without quoting the string; nil if it is valid.
   package static func problem(of url: String) -> String? {
     do throws(PostgresAddress.Problem) {
       _ = try PostgresAddress(url)
@@ -52,16 +53,17 @@ package final class PostgresStore: SQLStore {
     }
   }
 
-  /// Calls whenever sessions may have changed on some node, and keeps the clock set; until the store is closed.
-  /// - Parameter call: on a thread of its own; must be quick.
+  /// Calls back whenever sessions may have changed on any node, and keeps the clock synchronised, until the store is
+  /// closed.
+  /// - Parameter call: called on a separate thread. Must return quickly.
   package func listen(_ call: @escaping @Sendable () -> Void) {
     listening.start(numbers: database.numbers, clock: clock, call)
   }
 
-  /// What the driver counts, for `GET /metrics`.
+  /// The driver's metrics, for `GET /metrics`.
   package var families: [MetricFamily] { database.families }
 
-  /// Turns away what comes from now on; connections close when what runs has ended.
+  /// Refuses new work. Connections close once the running work has ended.
   package func close() throws(StoreFault) {
     listening.end()
     try database.close()

@@ -1,13 +1,13 @@
 import MoongateCore
 
-/// One transaction on a connection. BEGIN goes with the first statement; what only writes goes with the next read, or
-/// with COMMIT.
+/// A transaction on one connection. BEGIN is sent with the first statement. Writes are sent with the next read, or with
+/// COMMIT.
 package final class PostgresTransaction: SQLTransaction {
   enum Kind {
-    /// Reads once: what is sent together is a transaction by itself, as the session's defaults say one that reads.
-    /// Whoever reads again is stopped (`RepeatedRead`).
+    /// One read: the statements that are sent together form a transaction, which is read-only by the session's
+    /// defaults. A second read is refused (`RepeatedRead`).
     case looking
-    /// Sees one state of the database; nobody waits for its end.
+    /// Reads with a consistent snapshot. COMMIT is not waited for.
     case reading
     case writing
 
@@ -20,11 +20,11 @@ package final class PostgresTransaction: SQLTransaction {
     }
   }
 
-  /// What was to read once wants to read again, and would see another state of the database: it is to begin anew as
+  /// A `looking` transaction that reads a second time would see another state of the database. It must be restarted as
   /// `reading`.
   struct RepeatedRead: Error {}
 
-  /// What those who wait for changes of sessions listen to.
+  /// The channel for notifications of session changes.
   static let channel = "moongate_sessions"
 
   package let dialect = SQLDialect.postgres
@@ -34,10 +34,10 @@ package final class PostgresTransaction: SQLTransaction {
   private var hasLooked = false
   private var hasWritten = false
   private var isCalling = false
-  /// How many statements went into the stretch that was not sent yet, and which of them are demands.
+  /// The number of statements in the current batch, and those of them that are demands.
   private var queued = 0
   private var demands: [Int: ApplyResult.Conflict] = [:]
-  /// The first error that the database gave: after it nothing of the transaction counts, whatever the body makes of it.
+  /// The first error of the database. After it, the transaction has failed, whatever the body does.
   private(set) var failure: (any Error)?
 
   init(_ kind: Kind, on connection: PostgresConnection) {
@@ -53,8 +53,7 @@ package final class PostgresTransaction: SQLTransaction {
   package func demand(_ sql: String, _ arguments: [SQLValue], orElse conflict: ApplyResult.Conflict) throws {
     try beginWriting()
     demands[queued] = conflict
-    // Nobody waits for its answer: where there was no row, dividing by their number is an error, and keeps COMMIT from
-    // being carried out.
+    // The reply is not waited for: without a row, the division by zero is an error and prevents COMMIT.
     let returning = sql.hasPrefix("SELECT") ? "" : " RETURNING 1"
     queue("WITH demanded AS (\(sql)\(returning)) SELECT 1 / count(*) FROM demanded", arguments, keeps: false)
   }
@@ -68,7 +67,7 @@ package final class PostgresTransaction: SQLTransaction {
   package func rows(_ reads: [SQLRead]) throws -> [[PostgresRow]] {
     guard !reads.isEmpty else { return [] }
     try begin()
-    // What returns rows may write them, too, and must then be waited for at the end.
+    // A statement that returns rows may also write them. The commit must then be waited for.
     if reads.contains(where: { !$0.sql.hasPrefix("SELECT") }) { hasWritten = true }
     for read in reads { queue(read.sql, read.arguments, keeps: true) }
     let results = try exchange()
@@ -86,7 +85,7 @@ package final class PostgresTransaction: SQLTransaction {
     connection.silence = PostgresTiming.unbounded
   }
 
-  /// Several statements in one text, without arguments, and outside of the pipeline: steps of a schema.
+  /// Executes several statements in one text, without arguments and outside of the pipeline: schema migrations.
   func script(_ sql: String) throws {
     try beginWriting()
     _ = try exchange()
@@ -94,7 +93,8 @@ package final class PostgresTransaction: SQLTransaction {
   }
 
   private func beginWriting() throws {
-    // In one that only looks it would be queued, never sent, and fall into the next one's transaction.
+    // In a `looking` transaction, the statement would be queued without being sent, and become part of the next
+    // transaction.
     if kind != .writing, failure == nil { failure = StoreFault("what only reads was to write") }
     try begin()
     hasWritten = true
@@ -129,7 +129,7 @@ package final class PostgresTransaction: SQLTransaction {
     return answers.kept
   }
 
-  /// - Parameter place: of the statement in its stretch.
+  /// - Parameter place: the index of the statement in its batch.
   private func fail(_ error: PostgresError, in place: Int?) -> any Error {
     if let failure { return failure }
     let conflict = error == .refused(.divisionByZero, constraint: nil) ? place.flatMap { demands[$0] } : nil
@@ -138,11 +138,11 @@ package final class PostgresTransaction: SQLTransaction {
     return known
   }
 
-  // MARK: the end
+  // MARK: End of the transaction
 
-  /// Commits, with what is still queued, in one round trip.
-  /// - Throws: `PostgresError` or `ChangeConflict`; after `outcomeUnknown` it may or may not be committed, after
-  ///   anything else it is not.
+  /// Commits together with the queued statements, in one round trip.
+  /// - Throws: `PostgresError` or `ChangeConflict`. After `outcomeUnknown` the transaction may or may not be committed;
+  ///   after any other error it is not.
   func commit() throws {
     if let failure { throw failure }
     guard hasBegun else { return }
@@ -152,10 +152,10 @@ package final class PostgresTransaction: SQLTransaction {
     let answers: PostgresAnswers
     do throws(PostgresError) { answers = try connection.answers() } catch { throw fail(.outcomeUnknown, in: nil) }
     if let (error, place) = answers.failure {
-      // An error of a statement before it keeps COMMIT from being carried out. One of COMMIT itself, where the server
-      // then hung up, tells nothing: a server that is shut down while it waits for its standby has committed, and one
-      // that panics because its log's disk is full may have, too. Nor does one of the connection: what stands between
-      // the server and us says that, and knows no more than we.
+      // An error of an earlier statement prevents COMMIT. An error of COMMIT itself, after which the server closes the
+      // connection, says nothing: a server that is shut down while it waits for its standby has committed, and one that
+      // panics because its log's disk is full may have. An error of the connection says nothing either, because it
+      // comes from a component between us and the server that does not know.
       throw fail(
         answers.failedAtEnd && connection.isBroken || error.isOfConnection ? .outcomeUnknown : error, in: place)
     }
@@ -165,17 +165,18 @@ package final class PostgresTransaction: SQLTransaction {
         command == "ROLLBACK" ? .refused(SQLState(rawValue: "25P02"), constraint: nil) : .outcomeUnknown, in: nil)
     }
     guard isCalling else { return }
-    // Within the transaction it would hold a lock of the whole database until the disk has the commit. Where it is
-    // lost, they look by themselves.
+    // Sent after the transaction: within it, NOTIFY would hold a database-wide lock until the commit is on disk. If it
+    // is lost, the changes are found by polling.
     connection.queue("NOTIFY \(Self.channel)", keeps: false)
     try? connection.dispatch()
   }
 
-  /// Takes back what was written; nobody waits for it.
+  /// Rolls back without waiting.
   func rollBack() {
     guard kind.begin != nil, hasBegun || failure != nil, !connection.isBroken else { return }
     hasBegun = false
-    // What was queued and never sent goes by itself: an error of it would make the server skip ROLLBACK, too.
+    // Statements that were queued but not sent must be sent in a batch of their own: an error of theirs would make the
+    // server skip ROLLBACK too.
     if connection.unsent > 0 { try? connection.dispatch() }
     connection.queue("ROLLBACK", keeps: false)
     try? connection.dispatch()

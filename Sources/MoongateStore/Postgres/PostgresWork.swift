@@ -2,25 +2,25 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// Work for a connection: one transaction, and whoever waits for it.
+/// A transaction to be run on a connection, with its waiting caller.
 protocol PostgresWork: Sendable {
-  /// Nobody begins it after this.
+  /// The time after which the work is no longer started.
   var deadline: ContinuousClock.Instant { get }
-  /// Whether it may wait for rows that somebody else holds.
+  /// Whether it may wait for locked rows.
   var writes: Bool { get }
 
-  /// Carries it out, on the connection's thread.
-  /// - Returns: what tells whoever waits; nil where the connection broke before anything could have been committed: it
-  ///   may be carried out on another one.
+  /// Runs the work on the connection's thread.
+  /// - Returns: a closure that resumes the caller; nil if the connection broke before anything could have been
+  ///   committed. The work may then be run on another connection.
   func run(on connection: PostgresConnection, jitter: () -> Double) -> (() -> Void)?
-  /// Tells whoever waits that it was not carried out.
+  /// Resumes the caller with an error: the work was not run.
   func fail(_ fault: StoreFault)
 }
 
-/// A transaction that meets another one is begun anew behind its caller's back, after a random pause, so that two do
-/// not meet again.
+/// Retries a transaction that conflicted with another one, without involving its caller, after a random pause that
+/// keeps the two from conflicting again.
 struct PostgresRestart {
-  /// Beyond these it fails: as many meetings in a row mean that the database does nothing else.
+  /// The maximum number of retries. That many conflicts in a row mean that the database is overloaded.
   static let most = 30
 
   static func pause(_ round: Int, jitter: () -> Double) {
@@ -29,9 +29,9 @@ struct PostgresRestart {
   }
 }
 
-/// A body of the store, to be run in a transaction.
+/// A store operation to be run in a transaction.
 final class PostgresTask<Value: Sendable>: PostgresWork {
-  /// On how many connections it is tried.
+  /// The maximum number of connections on which it is tried.
   private static var mostConnections: Int { 3 }
 
   let deadline: ContinuousClock.Instant
@@ -45,7 +45,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
   private let connections = Mutex(0)
 
   /// - Parameters:
-  ///   - moment: recorded with what is written; nil where the transaction only reads.
+  ///   - moment: the time to record with the write; nil for a read.
   ///   - continuation: resumed once, on an unspecified thread.
   init(
     _ kind: PostgresTransaction.Kind, deadline: ContinuousClock.Instant, numbers: PostgresMetrics,
@@ -82,7 +82,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
           kind = .reading
           continue
         }
-        // What the database said first counts, whatever the body made of it.
+        // The database's first error counts, whatever the body made of it.
         let error: any Error = transaction.failure ?? error
         round += 1
         if (error as? PostgresError)?.meetsAnother ?? false, round <= PostgresRestart.most, !connection.isBroken {
@@ -110,7 +110,8 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
       return value
     }
     do {
-      // The last row that is locked, in every transaction: nobody waits for it and holds what another one wants.
+      // Every transaction locks this row last, so that its holder never waits for another lock. This prevents
+      // deadlocks.
       try transaction.run(RecordedMoment.statement, [SQLValue(moment)])
       try transaction.commit()
     } catch {
@@ -120,7 +121,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
     return value
   }
 
-  /// What whoever waits is told of an error.
+  /// The error that the caller receives.
   private func told(_ error: any Error) -> any Error {
     let told: any Error = (error as? PostgresError).map { $0.conflict ?? $0.fault } ?? error
     numbers.ended(
@@ -130,7 +131,7 @@ final class PostgresTask<Value: Sendable>: PostgresWork {
 }
 
 extension PostgresError {
-  /// What the database itself keeps from being true twice, whoever asked first.
+  /// Conflicts that the database's own constraints detect, whichever transaction was first.
   fileprivate var conflict: (any Error)? {
     switch self {
     case .refused(.uniqueViolation, constraint: "identifier_verified"): ChangeConflict(.identifierTaken)
@@ -141,15 +142,15 @@ extension PostgresError {
   }
 }
 
-/// The latest moment that this node has recorded in the database. Every node writes the same row, so it does so once a
-/// second at most.
+/// The latest time that this node has recorded in the database. All nodes update the same row, so each does it at most
+/// once a second.
 final class RecordedMoment: Sendable {
   static let statement = "UPDATE meta SET moment = greatest(moment, ?1)"
   private static let interval: Duration = .seconds(1)
 
   private let latest = Mutex(Timestamp(milliseconds: 0))
 
-  /// - Returns: the one before, where this moment is to be recorded now.
+  /// - Returns: the previous time, if this one should be recorded now.
   func claim(_ moment: Timestamp) -> Timestamp? {
     latest.withLock { latest in
       guard moment >= latest + Self.interval else { return nil }
@@ -158,6 +159,6 @@ final class RecordedMoment: Sendable {
     }
   }
 
-  /// It was not recorded.
+  /// Restores the previous time, because the new one was not recorded.
   func giveBack(_ before: Timestamp) { latest.withLock { $0 = before } }
 }

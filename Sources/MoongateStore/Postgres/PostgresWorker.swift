@@ -3,13 +3,13 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// A thread with a connection, which blocks for as long as the database takes.
+/// A thread with a connection. It blocks while the database works.
 final class PostgresWorker: Sendable {
-  /// A connection at rest for so long is given up, but for the last one.
+  /// How long a connection may be idle before it is closed, except for the last one.
   private static let rest: Duration = .seconds(300)
   private static let firstPause: Duration = .milliseconds(50)
-  /// Between two attempts to connect: what may go away by itself is noticed within about a second, a wrong password is
-  /// not tried that often.
+  /// The maximum pause between two connection attempts. Temporary failures are retried about every second, and a wrong
+  /// password less often.
   private static let longestPause: Duration = .seconds(1)
   private static let longestPauseWhenRefused: Duration = .seconds(5)
 
@@ -28,7 +28,7 @@ final class PostgresWorker: Sendable {
     }
   }
 
-  /// Hands work to a worker that is at rest.
+  /// Hands work to an idle worker.
   func take(_ work: any PostgresWork) {
     handed.withLock { $0 = work }
     signal.signal()
@@ -36,7 +36,7 @@ final class PostgresWorker: Sendable {
 
   func wake() { signal.signal() }
 
-  /// - Returns: nil where the worker is not needed any more.
+  /// - Returns: nil if the worker is no longer needed.
   private func connect() -> (PostgresConnection, era: Int)? {
     var pause = Self.firstPause
     var isFirst = true
@@ -45,8 +45,8 @@ final class PostgresWorker: Sendable {
         let connection = try PostgresConnection.open(pool.address, timing: pool.timing, numbers: pool.numbers)
         return (connection, pool.connected(self))
       } catch {
-        // A server that hung up in the middle may well be there again: one that fails over, or a balancer that has
-        // found that out just now.
+        // A server that closed the connection during the handshake may be back at once, such as during a failover or
+        // behind a load balancer that has just noticed it.
         defer { isFirst = false }
         if isFirst, error == .notConnected(.hangsUp) { continue }
         guard pool.failed(self, error) else { return nil }
@@ -55,16 +55,16 @@ final class PostgresWorker: Sendable {
         let jitter = 0.75 + pool.jitter() / 2
         _ = signal.wait(timeout: .now() + pause / .seconds(1) * jitter)
         pause = min(pause * 2, mayPass ? Self.longestPause : Self.longestPauseWhenRefused)
-        // A pool that was closed says that nobody tries again.
+        // A closed pool tells the worker not to retry.
         if !pool.isOpen, !pool.failed(self, error) { return nil }
       }
     }
   }
 
-  /// - Returns: whether a new connection is to take this one's place.
+  /// - Returns: whether to open a new connection in place of this one.
   private func serve(_ connection: PostgresConnection, era: Int) -> Bool {
-    // Whoever waits for work that is done is told when this worker is free for what he asks next: else that would go to
-    // another connection.
+    // The caller is resumed once this worker is free again. Otherwise the caller's next work would go to another
+    // connection.
     var tell: (() -> Void)?
     var ended: (any PostgresWork)?
     while true {
@@ -100,8 +100,7 @@ final class PostgresWorker: Sendable {
     }
   }
 
-  /// Waits for work. Those who hand it over, and those who close the pool, have taken the worker from among the resting
-  /// ones.
+  /// Waits for work. The pool removes the worker from the idle list before it hands over work or closes.
   private func rest() -> PostgresPool.Next {
     while signal.wait(timeout: .now() + Self.rest / .seconds(1)) == .timedOut {
       if pool.mayLeave(self) { return .end }

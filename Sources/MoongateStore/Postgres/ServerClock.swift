@@ -1,17 +1,17 @@
 import MoongateCore
 import Synchronization
 
-/// The clock of the store's server, told by a node: steady time that was set by asking the server. Nodes whose own
-/// clocks are a minute apart agree.
+/// The clock of the store's server as seen by a node: a monotonic clock, synchronised with the server. Nodes agree even
+/// if their own clocks differ by a minute.
 package final class ServerClock: Sendable {
   private struct State {
     var moment: Timestamp
     var at: ContinuousClock.Instant
   }
 
-  /// One answer of the server to the question what time it is.
+  /// A reading of the server's clock.
   struct Reading: Sendable {
-    /// Between these two the server looked at its clock.
+    /// The server read its clock between these two times.
     let asked: ContinuousClock.Instant
     let answered: ContinuousClock.Instant
     let moment: Timestamp
@@ -19,23 +19,23 @@ package final class ServerClock: Sendable {
     fileprivate var uncertainty: Duration { answered - asked }
   }
 
-  /// Microseconds: half a millisecond counts when nodes are compared.
+  /// Rounded, not truncated, to milliseconds: half a millisecond matters when nodes are compared.
   static let question = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
   private let state: Mutex<State>
   private let steady: @Sendable () -> ContinuousClock.Instant
 
-  /// - Parameter readings: at least one; the one that took the shortest time counts.
+  /// - Parameter readings: at least one. The one with the shortest round trip is used.
   init?(_ readings: [Reading], steady: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now }) {
     guard let best = Self.best(readings) else { return nil }
     state = Mutex(best)
     self.steady = steady
   }
 
-  /// For `SystemClock(floor:wall:)`: what the server's clock shows now. May step back when it is set anew.
+  /// The server's current time, for `SystemClock(floor:wall:)`. May step back when the clock is synchronised.
   package var wall: @Sendable () -> Timestamp { { self.now() } }
 
-  /// Sets it by readings that were taken just now.
+  /// Synchronises the clock with new readings.
   func set(_ readings: [Reading]) {
     guard let best = Self.best(readings) else { return }
     state.withLock { $0 = best }
@@ -46,14 +46,14 @@ package final class ServerClock: Sendable {
     return state.withLock { $0.moment + (steady - $0.at) }
   }
 
-  /// The server looked at its clock somewhere between the question and the answer: in the middle, most likely.
+  /// The best estimate of the time of a reading is the middle between the question and the answer.
   private static func best(_ readings: [Reading]) -> State? {
     readings.min { $0.uncertainty < $1.uncertainty }.map { State(moment: $0.moment, at: $0.asked + $0.uncertainty / 2) }
   }
 }
 
 extension PostgresConnection {
-  /// Asks what time it is, a few times.
+  /// Reads the server's clock several times.
   func clockReadings(_ count: Int = 5) throws(PostgresError) -> [ServerClock.Reading] {
     var readings: [ServerClock.Reading] = []
     for _ in 0..<count {

@@ -1,6 +1,6 @@
 import MoongateCore
 
-/// The tokens of programs.
+/// Access tokens.
 enum AccessTokenRows {
   private static let columns = """
     id, hash, master, name, account, epoch, member_of, networks, created_at, expires_at, is_superseded, last_used_at, last_used_from
@@ -10,9 +10,9 @@ enum AccessTokenRows {
   private static let byID = "SELECT \(columns) FROM access_token WHERE id = ?1"
   private static let ownerByID = AccountReads("(SELECT account FROM access_token WHERE id = ?1)")
 
-  /// How long a token is listed after its end.
+  /// How long a token is listed after its expiry.
   static let memory: Duration = .seconds(30 * 86_400)
-  /// So many networks are remembered of a token.
+  /// The maximum number of networks stored per token.
   private static let mostNetworks = 32
 
   static func find(hashed hashes: [[UInt8]], _ rows: some SQLTransaction) throws -> FoundAccessToken? {
@@ -45,7 +45,7 @@ enum AccessTokenRows {
     return Dictionary(try found.map { (try $0.text(0), try $0.count(1)) }) { $0 + $1 }
   }
 
-  /// Stores a new one.
+  /// Stores a new token.
   static func put(_ token: AccessToken, most: Int?, _ rows: some SQLTransaction) throws {
     if let owner = token.owner {
       try AccountRows.demandAvailable(owner.id, rows)
@@ -88,7 +88,7 @@ enum AccessTokenRows {
     announce(id, news)
   }
 
-  /// The account has changed: its tokens are dead, and people are to be told.
+  /// Marks the tokens of an account that has changed: they are invalid, and an event must be recorded for each.
   static func outdate(of account: String, _ rows: some SQLTransaction) throws {
     try rows.run("UPDATE access_token SET is_end_noted = 2 WHERE account = ?1 AND is_end_noted = 0", [.text(account)])
   }
@@ -106,9 +106,9 @@ enum AccessTokenRows {
       [.bytes(new.bytes), .text(new.key), .text(id), .bytes(old.bytes)])
   }
 
-  /// Writes down a use.
-  /// - Returns: whether the token was never used from its network before, as far as is known: of one that has ended
-  ///   since, each use is told.
+  /// Records a use.
+  /// - Returns: whether the token's network is new, as far as known. For a token that was deleted meanwhile, always
+  ///   true.
   static func record(_ use: AccessTokenUse, _ rows: some SQLTransaction) throws -> Bool {
     let lock = rows.dialect.words(sqlite: "", postgres: " FOR UPDATE")
     guard let row = try rows.row("SELECT used_from FROM access_token WHERE id = ?1\(lock)", [.text(use.id)]) else {
@@ -140,8 +140,8 @@ enum AccessTokenRows {
     return try Array(found.joined().map { try token($0) }.filter { seen.insert($0.id).inserted }.prefix(max(0, limit)))
   }
 
-  /// Removes those that are over for long enough, at most so many.
-  /// - Returns: how many.
+  /// Deletes tokens that ended long enough ago, at most `limit`.
+  /// - Returns: the number of deleted tokens.
   static func prune(at now: Timestamp, limit: Int, _ rows: some SQLTransaction) throws -> Int {
     try rows.changes(
       """
@@ -165,7 +165,7 @@ enum AccessTokenRows {
       owner = AccountVersion(id: account, epoch: Int(try row.optionalInteger(5) ?? 0))
     }
     let networks = try JSON.decode([String].self, try row.text(7).utf8).map { text in
-      // Attack: a network that cannot be read, and so binds the token to nothing.
+      // Attack: a network that cannot be parsed would leave the token unrestricted.
       guard let block = AddressBlock(text) else { throw damaged("access token") }
       return block
     }

@@ -1,14 +1,14 @@
 import MoongateCore
 import MoongateSDK
 
-/// The statement that reads one account with all that belongs to it: the same whether there is such an account or not.
+/// Reads an account with everything that belongs to it, in the same statement whether the account exists or not.
 struct AccountReads: Sendable {
   private let sqlite: String
   private let postgres: String
 
-  /// - Parameter id: an expression that gives the account's id, or NULL.
+  /// - Parameter id: an SQL expression for the account's ID, or NULL.
   init(_ id: String) {
-    // A row for each identifier, and one where there is none.
+    // One row for each identifier, or a single row if there is none.
     func account(_ providers: String, _ groups: String) -> String {
       """
       SELECT id, first_name, last_name, created_at, last_seen_at, is_locked,
@@ -22,7 +22,7 @@ struct AccountReads: Sendable {
     postgres = account("string_agg(provider, ' ')", "string_agg(name, chr(10))")
   }
 
-  /// - Parameter arguments: of the expression.
+  /// - Parameter arguments: the arguments of the expression.
   func read(_ arguments: [SQLValue], _ dialect: SQLDialect) -> SQLRead {
     SQLRead(dialect == .sqlite ? sqlite : postgres, arguments)
   }
@@ -31,7 +31,7 @@ struct AccountReads: Sendable {
     try Self.account(rows.rows([read(arguments, rows.dialect)])[0])
   }
 
-  /// What the statement found.
+  /// Decodes the result of the statement.
   static func account(_ rows: [some SQLRow]) throws -> Account? {
     guard let row = rows.first else { return nil }
     return Account(
@@ -42,7 +42,7 @@ struct AccountReads: Sendable {
       credentials: Set(
         (try row.optionalText(6) ?? "").split(separator: " ").compactMap { ProviderName(rawValue: String($0)) }),
       epoch: Int(try row.optionalInteger(12) ?? 0), language: try row.optionalText(13),
-      // No name has a line break in it.
+      // No group name contains a line break.
       groups: Set(
         (try row.optionalText(14) ?? "").split(separator: "\n").compactMap { GroupName(rawValue: String($0)) }))
   }

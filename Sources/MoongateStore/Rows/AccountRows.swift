@@ -9,21 +9,21 @@ enum AccountRows {
 
   static func find(_ id: String, _ rows: some SQLTransaction) throws -> Account? { try byID.account([.text(id)], rows) }
 
-  /// Those of them that there are, in the order of the ids.
+  /// The existing accounts among these IDs, in the same order.
   static func find(_ ids: [String], _ rows: some SQLTransaction) throws -> [Account] {
     if ids.isEmpty { return [] }
     return try rows.rows(ids.map { byID.read([.text($0)], rows.dialect) }).compactMap { try AccountReads.account($0) }
   }
 
-  /// The account that holds the identifier verified.
+  /// The account that has verified the identifier.
   ///
-  /// Attack: the time that an answer takes tells who is known. The same statements run where nobody holds it.
+  /// Attack: the response time reveals who is known. The same statements are therefore executed if no account has it.
   static func holder(of identifier: Identifier, _ rows: some SQLTransaction) throws -> Account? {
     try byHolding.account(identifier.named, rows)
   }
 
-  /// Those that claim the identifier unverified, oldest first.
-  /// - Parameter provider: only those for which it keeps something; nil: all.
+  /// The accounts that claim the identifier without having verified it, oldest first.
+  /// - Parameter provider: only accounts with a record of this provider; nil: all.
   static func claimants(
     of identifier: Identifier, having provider: ProviderName?, limit: Int, _ rows: some SQLTransaction
   ) throws -> [String] {
@@ -39,14 +39,14 @@ enum AccountRows {
     ).map { try $0.text(0) }
   }
 
-  /// In their order, from the one after `id`.
+  /// The IDs after `id`, in order.
   static func ids(after id: String?, limit: Int, _ rows: some SQLTransaction) throws -> [String] {
     try rows.rows(
       "SELECT id FROM account WHERE id > ?1 ORDER BY id LIMIT ?2", [.text(id ?? ""), SQLValue(max(0, limit))]
     ).map { try $0.text(0) }
   }
 
-  /// All that have the identifier: who holds it verified first, then the newest.
+  /// All accounts that have the identifier: the one that has verified it first, then the newest.
   static func ids(naming identifier: Identifier, _ rows: some SQLTransaction) throws -> [String] {
     try rows.rows(
       """
@@ -77,7 +77,7 @@ enum AccountRows {
     }
   }
 
-  /// Replaces what the provider keeps; nil removes it.
+  /// Replaces the provider's record; nil removes it.
   static func put(
     _ sealed: [UInt8]?, of account: String, for provider: ProviderName, at now: Timestamp, _ news: ChangeNotifications,
     _ rows: some SQLTransaction
@@ -96,7 +96,7 @@ enum AccountRows {
     news.add(account: account)
   }
 
-  /// Fills in the names that are missing.
+  /// Sets names that are missing.
   static func name(
     _ account: String, first: String?, last: String?, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
@@ -106,7 +106,7 @@ enum AccountRows {
     news.add(account: account)
   }
 
-  /// Its language from now on.
+  /// Sets the language.
   static func speak(_ account: String, _ language: String, _ news: ChangeNotifications, _ rows: some SQLTransaction)
     throws
   {
@@ -125,7 +125,7 @@ enum AccountRows {
     news.add(account: account)
   }
 
-  /// An operator's lock, which ends all sessions; or its end.
+  /// Locks the account for an operator and ends its sessions, or unlocks it.
   static func setLocked(_ account: String, _ isLocked: Bool, _ news: ChangeNotifications, _ rows: some SQLTransaction)
     throws
   {
@@ -140,13 +140,13 @@ enum AccountRows {
     try rows.demand("SELECT 1 FROM account WHERE id = ?1", [.text(account)], orElse: .accountUnavailable)
   }
 
-  /// Conflicts where the account is gone or locked by an operator.
+  /// Conflicts if the account does not exist or an operator has locked it.
   static func demandAvailable(_ account: String, _ rows: some SQLTransaction) throws {
     try rows.demand(
       "SELECT 1 FROM account WHERE id = ?1 AND is_locked = 0", [.text(account)], orElse: .accountUnavailable)
   }
 
-  /// Conflicts where the account has changed since, or is gone.
+  /// Conflicts if the account has changed since, or does not exist.
   static func demand(_ version: AccountVersion, _ rows: some SQLTransaction) throws {
     try rows.demand(
       "SELECT 1 FROM account WHERE id = ?1 AND coalesce(epoch, 0) = ?2", [.text(version.id), SQLValue(version.epoch)],
@@ -159,7 +159,7 @@ enum AccountRows {
     news.add(account: account)
   }
 
-  /// It has proved an identifier: from now on it is kept, whoever uses it.
+  /// Records that the account has verified an identifier. It is then no longer removed as unverified.
   static func proved(_ account: String, _ rows: some SQLTransaction) throws {
     try rows.run("UPDATE account SET is_unproved = NULL WHERE id = ?1 AND is_unproved IS NOT NULL", [.text(account)])
   }
@@ -171,6 +171,6 @@ enum AccountRows {
 }
 
 extension Identifier {
-  /// What it is looked up by.
+  /// The arguments for looking it up.
   var named: [SQLValue] { [.text(kind.rawValue), .text(value)] }
 }

@@ -1,12 +1,12 @@
 import MoongateCore
 
-/// One change, with what can be prepared before the transaction done: records are JSON already.
+/// A change, prepared before the transaction: records are already encoded as JSON.
 struct PreparedChange: Sendable {
   private let change: Change
   private let encoded: [UInt8]
-  /// Where a person is deleted: the first number of the trail that was not looked through before the transaction.
+  /// For a deletion: the first event number that was not processed before the transaction.
   var trailFrom = Int64.min
-  /// What flows tell of that person.
+  /// The search terms for flows of that user.
   var traces: FlowTraces?
 
   init(_ change: Change) throws {
@@ -20,25 +20,25 @@ struct PreparedChange: Sendable {
       }
   }
 
-  /// What afterwards nothing may tell of.
+  /// What must be removed from the audit trail.
   var forgotten: Trail? {
     if case .deleteAccount(let account, let traces) = change { Trail(account: account, traces: traces) } else { nil }
   }
 
-  /// The flow that it stores, as it is in the store afterwards.
+  /// The flow that the change stores, in its stored form.
   var flow: (FlowRecord, encoded: [UInt8])? {
     if case .putFlow(let record) = change { (record.next, encoded) } else { nil }
   }
 
-  /// Applies them one after the other.
-  /// - Returns: the locks that they began, and what they did to sessions and accounts.
+  /// Applies the changes in order.
+  /// - Returns: the locks that they began, and the changed sessions and accounts.
   /// - Throws: `ChangeConflict`.
   static func apply(
     _ changes: [Self], at now: Timestamp, _ rows: some SQLTransaction
   ) throws -> (locks: [LockBegun], sessions: SessionChanges) {
     var holding = Holding()
     for change in changes { change.hold(&holding) }
-    // What can be read at once goes with the locks, in one round trip.
+    // Reads that are possible now are sent with the locks, in one round trip.
     let first = changes.first?.settlement
     let reads = first?.reads ?? []
     try holding.take(rows)
@@ -60,7 +60,7 @@ struct PreparedChange: Sendable {
 
   private var settlement: Settlement? { if case .settle(let settlement) = change { settlement } else { nil } }
 
-  /// What finds the tokens of sessions that it replaces.
+  /// The read that finds the tokens of replaced sessions.
   private var replaced: SQLRead? {
     switch change {
     case .putSession(let session), .replaceSession(_, let session): SessionRows.replaced(by: session)
@@ -121,7 +121,8 @@ struct PreparedChange: Sendable {
     }
   }
 
-  /// Adds what it reads and then changes. A flow and a session have one row, and need no more than that row's own lock.
+  /// Adds the locks for what the change reads before it writes. A flow or a session has only one row and needs no
+  /// further lock.
   private func hold(_ holding: inout Holding) {
     switch change {
     case .settle(let settlement):
@@ -153,7 +154,7 @@ struct PreparedChange: Sendable {
 }
 
 extension FlowRecord {
-  /// The same with the version that it is stored as.
+  /// The record with its next version.
   fileprivate var next: FlowRecord {
     var next = self
     next.version += 1

@@ -1,12 +1,12 @@
 import MoongateCore
 
-/// How far the audit trail was sent to each sink.
+/// The position up to which the audit trail was sent to each sink.
 ///
-/// SQLite: events are numbered in the order of their commits. PostgreSQL: those of a transaction are sent once no older
-/// transaction is under way, in the order of the transactions.
+/// SQLite numbers events in commit order. On PostgreSQL, the events of a transaction are sent once no older transaction
+/// is running, in the order of the transactions.
 enum AuditCursorRows {
-  /// A condition on `event`: every sink that is in use has it.
-  /// - Parameter moment: the argument with the time since which a sink counts as in use.
+  /// A condition on `event`: every sink that is in use has received it.
+  /// - Parameter moment: the argument with the time since which a sink must have been used.
   static func isSent(_ dialect: SQLDialect, before moment: String) -> String {
     let isBehind = dialect.words(
       sqlite: "audit_cursor.number < event.number",
@@ -25,7 +25,7 @@ enum AuditCursorRows {
     return AuditPosition(transaction: try row.integer(1), number: try row.integer(0))
   }
 
-  /// In the order of sending.
+  /// The events after a position, in sending order.
   static func events(after position: AuditPosition, limit: Int, _ rows: some SQLTransaction) throws -> [PositionedEvent]
   {
     let found: [(AuditPosition, [UInt8])] = try rows.rows(
@@ -42,7 +42,7 @@ enum AuditCursorRows {
     return AuditBacklog(count: try row?.count(0) ?? 0, oldest: try row?.optionalMoment(1))
   }
 
-  /// - Returns: false where the lease is not held any more.
+  /// - Returns: false if the lease is no longer held.
   static func move(
     _ sink: String, to position: AuditPosition, under lease: Lease, at now: Timestamp, _ rows: some SQLTransaction
   ) throws -> Bool {
@@ -61,21 +61,21 @@ enum AuditCursorRows {
     }
   }
 
-  /// A database that was restored into another server has events, and cursors, of transactions that this server has not
-  /// reached yet: it would send nothing for as long. All that is kept is sent again then.
+  /// If a database was restored on another server, its events and cursors can have transaction numbers that the server
+  /// has not reached yet, and nothing would be sent until then. In that case, all stored events are sent again.
   private static func beginAnewWhereMoved(_ rows: some SQLTransaction) throws {
     let next = "CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)"
     try rows.run("UPDATE event SET xact = 0 WHERE xact >= \(next)")
     try rows.run("UPDATE audit_cursor SET xact = 0, number = 0 WHERE xact >= \(next)")
   }
 
-  /// SQLite numbers from 1 again once the trail is empty.
+  /// SQLite restarts numbering from 1 once the trail is empty.
   static func beginAnewWhereEmpty(_ rows: some SQLTransaction) throws {
     guard rows.dialect == .sqlite else { return }
     try rows.run("UPDATE audit_cursor SET number = 0 WHERE NOT EXISTS (SELECT 1 FROM event)")
   }
 
-  /// With the arguments number and transaction.
+  /// Uses the arguments number and transaction.
   private static func unsent(_ dialect: SQLDialect) -> String {
     dialect.words(
       sqlite: "number > ?1 AND ?2 = ?2 ORDER BY number",

@@ -1,9 +1,9 @@
 import MoongateCore
 
-/// What a transaction does to sessions and accounts, collected until its end: by it every node learns what to forget.
+/// Collects a transaction's changes of sessions and accounts, from which every node learns which cache entries to drop.
 ///
-/// The changes get their numbers last of all, so that the row that PostgreSQL takes them from is locked for as short a
-/// time as can be.
+/// The changes are numbered at the end of the transaction, so that the row with PostgreSQL's counter is locked as
+/// briefly as possible.
 final class ChangeNotifications {
   private var tokens: [[UInt8]] = []
   private var accounts: [String] = []
@@ -12,12 +12,12 @@ final class ChangeNotifications {
 
   func add(account: String) { if !accounts.contains(account) { accounts.append(account) } }
 
-  /// The same for the process that makes the changes. It has no number: it is no place to ask from.
+  /// The changes for this process. They have no number, so they are not a position to continue from.
   var changes: SessionChanges {
     SessionChanges(latest: 0, tokens: tokens.map { TokenHash(bytes: $0) }, accounts: accounts, isIncomplete: false)
   }
 
-  /// Writes them down. Nothing may follow in the transaction.
+  /// Writes the changes. Must be the last step of the transaction.
   func write(at now: Timestamp, _ rows: some SQLTransaction) throws {
     if tokens.isEmpty, accounts.isEmpty { return }
     let sql = rows.dialect == .sqlite ? Self.sqlite : Self.postgres
@@ -26,9 +26,9 @@ final class ChangeNotifications {
     try rows.wake()
   }
 
-  /// The number is the row's own: one more than the last one's.
+  /// The number is the row ID: one more than the last.
   private static let sqlite = "INSERT INTO session_change (at, token, account) VALUES (?1, ?2, ?3)"
-  /// Whoever takes a number waits until who took the one before it is committed, or gone.
+  /// A transaction that takes a number waits until the one with the previous number is committed or rolled back.
   private static let postgres = """
     WITH taken AS (UPDATE session_number SET number = number + 1 WHERE id = 1 RETURNING number)
     INSERT INTO session_change (number, at, token, account)

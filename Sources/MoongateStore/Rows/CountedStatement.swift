@@ -1,13 +1,13 @@
-/// A statement about several things at once: a text for each number of them, made once, so that connections keep few of
-/// them prepared.
+/// A statement with a variable number of arguments. The text for each number is built once, so that connections keep
+/// only few prepared statements.
 struct CountedStatement: Sendable {
-  /// Of more things than these the text is made each time.
+  /// For larger numbers, the text is built each time.
   private static let usual = 16
 
   private let texts: [String]
   private let make: @Sendable (Int) -> String
 
-  /// - Parameter make: the text for a number of things, 0 or more.
+  /// - Parameter make: the text for a number of arguments, 0 or more.
   init(_ make: @escaping @Sendable (Int) -> String) {
     self.make = make
     texts = (0...Self.usual).map(make)

@@ -1,22 +1,22 @@
 import MoongateCore
 import MoongateSDK
 
-/// One counter as it is stored, and its state at one moment. What the state means is judged by `CounterState` alone.
+/// A stored counter and its state at one moment. Only `CounterState` decides what the state means.
 ///
-/// Tries that stay counted are rows of `tally`, and their number stands beside in `counter`, so that judging a limit of
-/// a hundred thousand costs no more than judging one of five. Tries that are being judged are rows of `pending`; there
-/// are never more of them than there are requests at work.
+/// Counted attempts are rows of `tally`, and their number is also stored in `counter`, so that a limit of a hundred
+/// thousand costs no more to judge than one of five. Attempts that are being judged are rows of `pending`; there are
+/// never more of them than running requests.
 struct CounterRow {
   private let limit: ResolvedLimit
   private let now: Timestamp
   private var key: SQLValue { .bytes(limit.counter) }
-  /// Stored in `tally`, of which `expired` are out of the window.
+  /// The rows in `tally`, of which `expired` are outside the window.
   private var counted = 0
   private var expired = 0
-  /// The first in `tally` that is in the window.
+  /// The first row in `tally` that is within the window.
   private var oldest: Timestamp?
   private var live = 0
-  /// Unsettled beyond patience: they count as failures (exact.md, "Tries, limits, locks").
+  /// Unsettled for longer than `patience`: they count as failures.
   private var dead = 0
   private var oldestPending: Timestamp?
   private var lockedSince: Timestamp?
@@ -25,13 +25,13 @@ struct CounterRow {
   private var disabledSince: Timestamp?
   private var expiresAt = Timestamp(milliseconds: 0)
 
-  /// What is read of a counter.
+  /// The columns that are read of a counter.
   static let columns = "key, counted, oldest, locked_since, locked_until, lock_level, disabled_since, expires_at"
   private static let find = CountedStatement {
     "SELECT \(columns) FROM counter WHERE key IN (\(CountedStatement.list($0)))"
   }
 
-  /// Reads the rows of counters, in any order, and what else is asked for, in one round trip.
+  /// Reads the rows of counters, in any order, together with other reads in one round trip.
   static func rows<Transaction: SQLTransaction>(
     _ limits: [ResolvedLimit], _ reads: [SQLRead], _ rows: Transaction
   ) throws -> (counters: [Transaction.Row], found: ArraySlice<[Transaction.Row]>) {
@@ -40,7 +40,7 @@ struct CounterRow {
     return (found[0], found.dropFirst())
   }
 
-  /// What reads the tries that are being judged.
+  /// The read for attempts that are being judged.
   static func readPending(_ limit: ResolvedLimit, at now: Timestamp) -> SQLRead {
     SQLRead(
       "SELECT count(*), count(*) FILTER (WHERE at > ?1), min(at) FROM pending WHERE counter = ?2 AND at > ?3",
@@ -48,8 +48,8 @@ struct CounterRow {
   }
 
   /// - Parameters:
-  ///   - stored: its row; nil where it has none.
-  ///   - pending: what `readPending` has found.
+  ///   - stored: the counter's row; nil if it has none.
+  ///   - pending: the result of `readPending`.
   init<Row: SQLRow>(_ limit: ResolvedLimit, at now: Timestamp, stored: Row?, pending: Row?) throws {
     self.limit = limit
     self.now = now
@@ -69,17 +69,17 @@ struct CounterRow {
     }
   }
 
-  /// Whether events have left the window: then `readTally` says which is the first that is in it.
+  /// Whether events have left the window. `readTally` then finds the first one within it.
   var hasAged: Bool { oldest.map { $0 <= limit.cutoff(at: now) } ?? false }
 
-  /// An event counts in [t, t + window): at the cutoff it no longer does.
+  /// An event counts in [t, t + window): at the cutoff it no longer counts.
   var readTally: SQLRead {
     SQLRead(
       "SELECT count(*), (SELECT min(at) FROM tally WHERE counter = ?1 AND at > ?2) FROM tally WHERE counter = ?1 AND at <= ?2",
       [key, SQLValue(limit.cutoff(at: now))])
   }
 
-  /// Takes in what `readTally` has found.
+  /// Applies the result of `readTally`.
   mutating func age(_ row: some SQLRow) throws {
     expired = try row.count(0)
     oldest = try row.optionalMoment(1)
@@ -92,14 +92,15 @@ struct CounterRow {
       lockedUntil: lockedUntil, lockLevel: lockLevel, isDisabled: disabledSince != nil)
   }
 
-  /// What failed before counts for no lock that may begin now.
+  /// Failures before this time do not count for a lock that begins now.
   var countsFrom: Timestamp {
     let cutoff = limit.cutoff(at: now)
     guard let lockedUntil, lockedUntil <= now else { return cutoff }
     return max(cutoff, lockedUntil)
   }
 
-  /// Removes what has left the window and turns tries of dead processes into failures, so that they are met once.
+  /// Removes events that have left the window, and converts attempts of dead processes to failures, so that this is
+  /// done only once.
   mutating func tidy(_ rows: some SQLTransaction) throws {
     guard expired > 0 || dead > 0 else { return }
     if expired > 0, let window = limit.window {
@@ -125,7 +126,7 @@ struct CounterRow {
     try save(rows)
   }
 
-  /// Counts a try that is settled, from its own time on.
+  /// Counts a settled attempt at its own time.
   mutating func keep(_ reservation: ReservationID, at moment: Timestamp, _ rows: some SQLTransaction) throws {
     if let window = limit.window, moment + window <= now { return }
     try rows.run(
@@ -137,18 +138,18 @@ struct CounterRow {
     try save(rows)
   }
 
-  /// Begins a lock. The events go: what follows the lock starts from zero.
+  /// Begins a lock. The events are removed, so that counting restarts from zero after the lock.
   mutating func begin(_ lock: Lock, _ rows: some SQLTransaction) throws {
     try clear(rows)
     lockedSince = lock.since
     lockedUntil = lock.until
     lockLevel = lock.level
-    // Escalation remembers it for another window.
+    // Escalation needs the lock for another window.
     remember(until: limit.window.map { lock.until + $0 })
     try save(rows)
   }
 
-  /// Turns off what it counts.
+  /// Disables what the counter counts.
   mutating func disable(_ rows: some SQLTransaction) throws {
     try clear(rows)
     disabledSince = now
@@ -156,8 +157,8 @@ struct CounterRow {
     try save(rows)
   }
 
-  /// Ends its lock or its being off, and forgets its events: what it counts has been replaced. Escalation remembers the
-  /// lock.
+  /// Ends the lock or the disabling and deletes the events, because what they count was replaced. The lock still counts
+  /// for escalation.
   mutating func forget(at now: Timestamp, _ rows: some SQLTransaction) throws {
     guard counted > 0 || live + dead > 0 || disabledSince != nil || (lockedUntil.map { now < $0 } ?? false) else {
       return
@@ -169,7 +170,7 @@ struct CounterRow {
     try save(rows)
   }
 
-  /// Forgets the failures: there was a success. Escalation begins anew.
+  /// Deletes the failures after a success. Escalation restarts.
   mutating func reset(_ rows: some SQLTransaction) throws {
     let isOver = lockedUntil.map { $0 <= now } ?? false
     guard counted > 0 || dead > 0 || isOver else { return }
@@ -214,6 +215,6 @@ struct CounterRow {
 }
 
 extension ResolvedLimit {
-  /// What happened then, or before, is out of the window.
+  /// Events at or before this time are outside the window.
   fileprivate func cutoff(at now: Timestamp) -> Timestamp { window.map { now - $0 } ?? Timestamp(milliseconds: .min) }
 }

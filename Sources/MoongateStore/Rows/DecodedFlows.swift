@@ -1,12 +1,12 @@
 import MoongateCore
 import Synchronization
 
-/// The flows that this process stored last, beside the JSON that each became: who reads that very JSON back need not
-/// decode it. What another process has stored meanwhile is other JSON.
+/// A cache of the flows that this process stored last, with their JSON: if the same JSON is read back, it need not be
+/// decoded. A flow that another process has stored since has different JSON.
 final class DecodedFlows: Sendable {
   private struct State {
     var flows: [TokenHash: (encoded: [UInt8], record: FlowRecord)] = [:]
-    /// In the order in which they came; a ring once it is full.
+    /// In the order of insertion. A ring buffer once it is full.
     var order: [TokenHash] = []
     var oldest = 0
   }

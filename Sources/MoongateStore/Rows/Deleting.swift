@@ -1,25 +1,27 @@
 import MoongateCore
 
-/// Removing a person. Every table that could tell of one is named here; counters and timers have keys that are keyed
-/// hashes, and say nothing of whose they are.
+/// Deletes a user's data. Lists every table that can contain them. The keys of counters and timers are keyed hashes
+/// that cannot be linked to a person.
 enum Deleting {
-  /// Removes all that is theirs, but for flows, and for what the trail tells before `place`: that was blanked already.
+  /// Deletes everything that belongs to the user, except for flows and for events before `place`, which were processed
+  /// already.
   static func delete(
     _ account: String, traces: [String], trailFrom place: Int64, _ news: ChangeNotifications,
     _ rows: some SQLTransaction
   ) throws {
-    // Identifiers, records and sessions go with it (ON DELETE CASCADE).
+    // Identifiers, records and sessions are deleted with the account (ON DELETE CASCADE).
     try rows.demand("DELETE FROM account WHERE id = ?1", [.text(account)], orElse: .accountUnavailable)
     news.add(account: account)
     try FailedAttemptRows.forget(about: traces, rows)
     try Trail(account: account, traces: traces).blank(from: place, to: .max, rows)
   }
 
-  /// The values of the identifiers that are an account's alone; nil where there is no such account.
+  /// The values of the identifiers that only this account has; nil if the account does not exist.
   static func names(of account: String, _ rows: some SQLTransaction) throws -> [String]? {
     let found = try rows.rows([
       SQLRead("SELECT 1 FROM account WHERE id = ?1", [.text(account)]),
-      // Not what others claim or hold as well: their flows go on. Asked in two parts, one for each index.
+      // Identifiers that others also claim or hold are excluded, so that their flows continue. Two subqueries, so that
+      // each uses an index.
       SQLRead(
         """
         SELECT value FROM identifier WHERE account = ?1 AND (verified_at IS NOT NULL
@@ -33,19 +35,19 @@ enum Deleting {
   }
 }
 
-/// What flows tell of a person. A flow's record is JSON with the account and the identifiers in it, and has no index:
-/// all flows are looked through, a stretch at a time, so that a million of them hold up nobody.
+/// Finds the flows of a user. A flow's record is JSON that contains the account and the identifiers and has no index.
+/// All flows are searched in batches, so that even a million of them do not block others.
 struct FlowTraces: Sendable {
-  /// So many flows are looked through in one transaction.
+  /// The number of flows that are searched per transaction.
   static let stretch = 1000
 
-  /// As JSON spells them.
+  /// The search terms, encoded as JSON.
   private let texts: [[UInt8]]
 
   init(account: String, names: [String]) throws { texts = try ([account] + names).map { try JSON.encode($0) } }
 
-  /// Looks through the next stretch.
-  /// - Returns: where it ends, nil at the end of all; and whether any of it tells of them.
+  /// Searches the next batch.
+  /// - Returns: the end of the batch, nil at the end of the table; and whether it contains flows of the user.
   func look(after last: Int64, _ rows: some SQLTransaction) throws -> (end: Int64?, isThere: Bool) {
     let end = try rows.row(
       "SELECT number FROM flow WHERE number > ?1 ORDER BY number LIMIT 1 OFFSET \(Self.stretch - 1)", [.integer(last)])?
@@ -60,7 +62,7 @@ struct FlowTraces: Sendable {
     return (end, found.contains { !$0.isEmpty })
   }
 
-  /// Deletes what tells of them in a stretch.
+  /// Deletes the user's flows in a batch.
   func delete(after last: Int64, to end: Int64, _ rows: some SQLTransaction) throws {
     let sql = rows.dialect.words(
       sqlite: "DELETE FROM flow WHERE number > ?1 AND number <= ?2 AND instr(record, ?3) > 0",
@@ -69,11 +71,11 @@ struct FlowTraces: Sendable {
   }
 }
 
-/// What the trail tells of a person. An event is JSON with the account and keyed hashes of identifiers in it.
+/// Finds the audit events of a user. An event is JSON that contains the account and keyed hashes of identifiers.
 struct Trail: Sendable {
-  /// So many events are looked through in one transaction.
+  /// The number of events that are searched per transaction.
   static let stretch: Int64 = 5000
-  /// A transaction that began before may still bring events with numbers as far below the last one as this.
+  /// Transactions that began earlier may still add events whose numbers are lower by up to this much.
   static let underWay: Int64 = 10_000
 
   let account: String
@@ -86,18 +88,18 @@ struct Trail: Sendable {
     return first...last
   }
 
-  /// The events that are theirs, newest first.
+  /// The user's events, newest first.
   func events(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws -> [AuditEvent] {
     let found = try naming(from: first, to: last, rows).map {
       (number: $0.number, event: try JSON.decode(AuditEvent.self, $0.json))
     }
     let own = found.filter { _, event in event.account == account || event.identifier.map(traces.contains) ?? false }
-    // One that has both the account and an identifier is found twice.
+    // An event with both the account and an identifier is found twice.
     let unique = Dictionary(own.map { ($0.number, $0.event) }) { first, _ in first }
     return unique.sorted { $0.key > $1.key }.map(\.value)
   }
 
-  /// The numbers of events that name them, and what the events are without them.
+  /// The numbers of the user's events, with the events without the user.
   func blanks(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws -> [(number: Int64, json: [UInt8])]
   {
     try naming(from: first, to: last, rows).map {
@@ -118,7 +120,7 @@ struct Trail: Sendable {
     return try found.flatMap { try $0.map { (try $0.integer(0), try $0.bytes(1)) } }
   }
 
-  /// Takes them out of the events.
+  /// Removes the user from the events.
   func blank(from first: Int64, to last: Int64, _ rows: some SQLTransaction) throws {
     for (number, json) in try blanks(from: first, to: last, rows) {
       try rows.run("UPDATE event SET event = ?1 WHERE number = ?2", [.bytes(json), .integer(number)])

@@ -1,16 +1,16 @@
 import MoongateCore
 
-/// Tokens of sessions for further root domains (`domains` in gateway.lua). They live as long as the session's row does,
-/// whose token may change under them: `session_domain.session` is the session's id.
+/// Tokens of sessions for other root domains (`domains` in gateway.lua). They exist as long as the session's row. The
+/// session's own token can change meanwhile, so `session_domain.session` is the session's ID.
 enum DomainTokenRows {
-  /// The tokens of a session, by its account and id.
+  /// The tokens of a session, by its account and ID.
   static let ofSession = "SELECT token FROM session_domain WHERE account = ?1 AND session = ?2"
-  /// The account and the id of the session that a token belongs to.
+  /// The account and the ID of the session that a token belongs to.
   private static let owner = """
     SELECT account, id FROM session WHERE token = ?1 UNION ALL SELECT account, session FROM session_domain WHERE token = ?1
     """
 
-  /// Stores a token in place of the one that the session had for the domain.
+  /// Stores a token in place of the session's previous one for the domain.
   static func put(_ new: NewDomainToken, _ news: ChangeNotifications, _ rows: some SQLTransaction) throws {
     let session = new.session
     try AccountRows.demandAvailable(session.account, rows)
@@ -42,18 +42,18 @@ enum DomainTokenRows {
     for row in ended.joined() { news.add(token: try row.bytes(0)) }
   }
 
-  /// Ends the tokens of all sessions of an account. The caller announces the account.
+  /// Ends the domain tokens of all sessions of an account. The caller announces the account.
   static func end(of account: String, _ rows: some SQLTransaction) throws {
     try rows.run("DELETE FROM session_domain WHERE account = ?1", [.text(account)])
   }
 
-  /// Which tokens are left of a session that is gone, for pruning.
+  /// Tokens whose session no longer exists, for pruning.
   static let orphaned = """
     NOT EXISTS (SELECT 1 FROM session WHERE session.account = session_domain.account AND session.id = session_domain.session)
     """
 }
 
-/// Codes that are good once, and were used.
+/// One-time codes that were used.
 enum SpentCodeRows {
   static func spend(_ code: TokenHash, until: Timestamp, _ rows: some SQLTransaction) throws {
     // Attack: one code at two gateways at once. The second waits for the first one's row, and finds it.
@@ -63,8 +63,8 @@ enum SpentCodeRows {
       orElse: .codeSpent)
   }
 
-  /// Forgets those that nobody could use any more, at most so many.
-  /// - Returns: how many.
+  /// Deletes codes that have expired, at most `limit`.
+  /// - Returns: the number of deleted codes.
   static func prune(at now: Timestamp, limit: Int, _ rows: some SQLTransaction) throws -> Int {
     try rows.changes(
       """

@@ -2,12 +2,12 @@ import MoongateCore
 
 /// The audit trail.
 enum EventRows {
-  /// How long they are kept; how many is the quotas' to say, and the cursors' of sinks.
+  /// How long events are kept. Their number is bounded by the quotas and the sinks' cursors.
   static let memory: Duration = .seconds(7 * 86_400)
 
   static func append(_ event: AuditEvent, encoded: [UInt8], _ rows: some SQLTransaction) throws {
-    // A flood is stored when it begins, and again with its count: at the end of the trail, so that sinks get the count
-    // too.
+    // A flood is stored when it begins, and again with its count. It then moves to the end of the trail, so that sinks
+    // receive the count too.
     let last = rows.dialect.words(
       sqlite: "number = (SELECT max(number) FROM event) + 1",
       postgres:
@@ -20,18 +20,18 @@ enum EventRows {
       [.text(event.id.text), SQLValue(event.at), .bytes(encoded), SQLValue(event.kind.quota.rawValue)])
   }
 
-  /// The number of the newest event that is too many for the quota; nil where all of its events are within it.
+  /// The number of the newest event beyond the quota; nil if all of the quota's events are within it.
   static func surplus(_ quota: AuditQuota, _ rows: some SQLTransaction) throws -> Int64? {
     try rows.row(
-      // As a range, so that its index is what it is read by, however few of all events are of the quota.
+      // Written as a range so that the index is used, even if only few events belong to the quota.
       "SELECT number FROM event WHERE quota >= ?1 AND quota <= ?1 ORDER BY quota DESC, number DESC LIMIT 1 OFFSET ?2",
       [SQLValue(quota.rawValue), SQLValue(quota.most)]
     )?.integer(0)
   }
 
-  /// Removes events of a quota up to a number, at most so many. What a sink does not have yet stays until it is too
-  /// old.
-  /// - Returns: how many were removed.
+  /// Deletes events of a quota up to a number, at most `limit`. Events that a sink has not received are kept until they
+  /// are too old.
+  /// - Returns: the number of deleted events.
   static func remove(
     _ quota: AuditQuota, through number: Int64, limit: Int, at now: Timestamp, _ rows: some SQLTransaction
   ) throws -> Int {
@@ -43,16 +43,16 @@ enum EventRows {
       """, [SQLValue(quota.rawValue), .integer(number), SQLValue(limit), SQLValue(now - memory)])
   }
 
-  /// Newest first.
+  /// The latest events, newest first.
   static func latest(_ limit: Int, _ rows: some SQLTransaction) throws -> [[UInt8]] {
     try rows.rows("SELECT event FROM event ORDER BY number DESC LIMIT ?1", [SQLValue(max(0, limit))]).map {
       try $0.bytes(0)
     }
   }
 
-  /// The events of a stretch that a filter asks for, newest first.
-  /// - Returns: with whether all of the stretch, and so what is before it, is older than the filter asks for. Moments
-  ///   are those of their gateways and not quite in the order of the numbers: a margin makes up for that.
+  /// The events in a range that match a filter, newest first.
+  /// - Returns: also whether the whole range, and thus everything before it, is older than the filter's start. Times
+  ///   come from different gateways and are not exactly in the order of the numbers, so a margin is added.
   static func search(
     _ filter: AuditFilter, from first: Int64, to last: Int64, _ rows: some SQLTransaction
   ) throws -> (events: [AuditEvent], isTooOld: Bool) {
@@ -70,7 +70,7 @@ enum EventRows {
       } else {
         [SQLRead("SELECT number, event FROM event WHERE \(range)", stretch)]
       }
-    // One that holds several of the texts is found several times.
+    // An event with several of the texts is found several times.
     var found: [Int64: AuditEvent] = [:]
     for row in try rows.rows(reads).joined() {
       found[try row.integer(0)] = try JSON.decode(AuditEvent.self, try row.bytes(1))
@@ -84,7 +84,7 @@ enum EventRows {
 
   private static let margin: Duration = .seconds(3600)
 
-  /// The last of the decision's events.
+  /// The last event with the decision's ID.
   static func find(_ id: DecisionID, _ rows: some SQLTransaction) throws -> [UInt8]? {
     try rows.row("SELECT event FROM event WHERE id = ?1 ORDER BY number DESC LIMIT 1", [.text(id.text)])?.bytes(0)
   }

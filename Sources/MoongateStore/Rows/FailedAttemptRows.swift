@@ -1,12 +1,12 @@
 import MoongateCore
 
-/// The failed attempts behind locks.
+/// Failed attempts, for the details of locks.
 enum FailedAttemptRows {
-  /// So many counters are looked at in one transaction.
+  /// The number of counters that are processed per transaction.
   static let stretch = 200
 
-  /// Remembers a failed attempt, and forgets those that count no more or are too many.
-  /// - Parameter moment: what failed before it is forgotten.
+  /// Stores a failed attempt, and deletes those that no longer count or exceed the maximum.
+  /// - Parameter moment: earlier failures are deleted.
   static func put(
     _ attempt: FailedAttempt, of reservation: ReservationID, forgettingBefore moment: Timestamp,
     _ rows: some SQLTransaction
@@ -27,7 +27,7 @@ enum FailedAttemptRows {
       ])
   }
 
-  /// Those at counters, for each of them newest first.
+  /// The failed attempts of counters, newest first for each counter.
   static func all(at counters: [[UInt8]], _ rows: some SQLTransaction) throws -> [FailedAttempt] {
     let reads = counters.map { counter in
       SQLRead(
@@ -42,12 +42,12 @@ enum FailedAttemptRows {
     }
   }
 
-  /// The counter was cleared: nothing of it counts any more.
+  /// Deletes the attempts of a counter that was cleared.
   static func forget(_ counter: [UInt8], _ rows: some SQLTransaction) throws {
     try rows.run("DELETE FROM failed_attempt WHERE counter = ?1", [.bytes(counter)])
   }
 
-  /// A person was deleted: the rows say nothing of them any more.
+  /// Deletes the attempts of a deleted user.
   static func forget(about traces: [String], _ rows: some SQLTransaction) throws {
     for trace in traces {
       try rows.run("DELETE FROM failed_attempt WHERE account = ?1", [.text(trace)])
@@ -55,8 +55,8 @@ enum FailedAttemptRows {
     }
   }
 
-  /// Removes those that are too old and led to no lock that stands.
-  /// - Returns: how many were removed, at most the limit.
+  /// Deletes attempts that are too old and led to no active lock.
+  /// - Returns: the number of deleted attempts, at most the limit.
   static func prune(at now: Timestamp, limit: Int, _ rows: some SQLTransaction) throws -> Int {
     try rows.changes(
       """

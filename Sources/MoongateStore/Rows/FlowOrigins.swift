@@ -1,19 +1,19 @@
 import MoongateCore
 import Synchronization
 
-/// How many flows in which nobody has proved anything each client address has, as far as this process knows: by it the
-/// store need not count them whenever one is stored.
+/// A per-process estimate of the number of flows without any proof per client address, so that the store need not count
+/// them each time one is stored.
 final class FlowOrigins: Sendable {
-  /// After so many flows of an address they are counted in any case: other gateways store some too, and people finish
-  /// theirs.
+  /// After this many flows of an address they are counted in any case: other gateways also store some, and users
+  /// complete theirs.
   private static let stretch = 128
-  /// Of so many addresses it is remembered.
+  /// The maximum number of addresses.
   private static let most = 10_000
 
   private let counts = Mutex<[String: (count: Int, stored: Int)]>([:])
 
-  /// One more was stored.
-  /// - Returns: whether they are to be counted.
+  /// Records a stored flow.
+  /// - Returns: whether the address's flows must be counted.
   func isDue(_ origin: String) -> Bool {
     counts.withLock { counts in
       if counts.count >= Self.most, counts[origin] == nil { counts = [:] }
@@ -24,6 +24,6 @@ final class FlowOrigins: Sendable {
     }
   }
 
-  /// They have been counted.
+  /// Records the result of counting.
   func know(_ origin: String, count: Int) { counts.withLock { $0[origin] = (count, 0) } }
 }

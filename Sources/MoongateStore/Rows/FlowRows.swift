@@ -1,17 +1,17 @@
 import MoongateCore
 
-/// Flows, as JSON under the hash of their id.
+/// Flows, stored as JSON under the hash of their ID.
 enum FlowRows {
   static func find(_ id: TokenHash, _ rows: some SQLTransaction) throws -> [UInt8]? {
     try rows.row("SELECT record FROM flow WHERE hash = ?1", [.bytes(id.bytes)])?.bytes(0)
   }
 
-  /// Stores the record over the version that it was made from: of two changes at once one wins, so a code is spent
-  /// once.
+  /// Stores the record over the version it is based on. Of two concurrent changes only one succeeds, so a code can be
+  /// used only once.
   /// - Parameter encoded: the record with its new version.
   static func put(_ record: FlowRecord, encoded: [UInt8], _ rows: some SQLTransaction) throws {
     if record.version == 0 {
-      // It answers 410 until its lifetime has passed once more, then 404 (exact.md, "JSON").
+      // A flow answers 410 until its lifetime has passed once more, then 404.
       try rows.demand(
         "INSERT INTO flow (hash, version, forgotten_at, record, origin, size) VALUES (?1, 1, ?2, ?3, ?4, ?5) ON CONFLICT (hash) DO NOTHING",
         [
@@ -29,18 +29,18 @@ enum FlowRows {
     }
   }
 
-  // MARK: flows in which nobody has proved anything
+  // MARK: Flows without any proof
 
-  /// So many are removed in one transaction.
+  /// The number of flows that are deleted per transaction.
   static let stretch = 500
-  /// Removes the oldest of an address that has more than it may: to a tenth below, so that not every one that it stores
-  /// is a reason to look.
-  /// - Returns: how many it has then.
+  /// Deletes the oldest flows of an address that has too many. Leaves a tenth less than the maximum, so that the next
+  /// stored flow does not cause another deletion.
+  /// - Returns: the number of flows that remain.
   static func bound(_ origin: String, _ rows: some SQLTransaction) throws -> Int {
     let count = try rows.row("SELECT count(*) FROM flow WHERE origin = ?1", [.text(origin)])?.count(0) ?? 0
     if count <= FlowBound.perAddress { return count }
     let surplus = count - FlowBound.perAddress + FlowBound.perAddress / 10
-    // Of two transactions that make room for one address, neither waits for the other.
+    // Two concurrent transactions that delete flows of one address do not wait for each other.
     let free = rows.dialect.words(sqlite: "", postgres: " FOR UPDATE SKIP LOCKED")
     return count
       - (try rows.changes(
@@ -48,7 +48,7 @@ enum FlowRows {
         [.text(origin), SQLValue(surplus)]))
   }
 
-  /// The numbers of those that are too many, oldest first.
+  /// The numbers of the surplus flows, oldest first.
   static func surplus(beyond bound: FlowBound, _ rows: some SQLTransaction) throws -> [Int64] {
     let sum = try rows.row("SELECT count(*), CAST(coalesce(sum(size), 0) AS BIGINT) FROM flow WHERE origin IS NOT NULL")
     guard let sum, try !bound.holds(count: sum.count(0), bytes: sum.count(1)) else { return [] }
@@ -58,14 +58,14 @@ enum FlowRows {
     return bound.swept.surplus(of: all.map { (origin: $0.origin, bytes: $0.bytes) }).map { all[$0].number }
   }
 
-  /// Removes those of them in which still nobody has proved anything.
+  /// Deletes those of the flows that are still without any proof.
   static func evict(_ numbers: [Int64], _ rows: some SQLTransaction) throws -> Int {
     try rows.changes(
       "DELETE FROM flow WHERE origin IS NOT NULL AND number IN (\(CountedStatement.list(numbers.count)))",
       numbers.map(SQLValue.integer))
   }
 
-  /// - Parameter version: nil: whatever it is.
+  /// - Parameter version: nil for any version.
   static func delete(_ id: TokenHash, version: Int?, _ rows: some SQLTransaction) throws {
     if let version {
       try rows.run("DELETE FROM flow WHERE hash = ?1 AND version = ?2", [.bytes(id.bytes), SQLValue(version)])

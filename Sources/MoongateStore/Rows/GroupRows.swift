@@ -2,8 +2,8 @@ import MoongateCore
 
 /// The members of groups.
 enum GroupRows {
-  /// Adds the account to the group or takes it out; nothing where that is so already. Conflicts where the account is
-  /// gone.
+  /// Adds the account to the group or removes it. No effect if that is the case already. Conflicts if the account does
+  /// not exist.
   static func set(
     _ account: String, in group: GroupName, _ isMember: Bool, at now: Timestamp, _ news: ChangeNotifications,
     _ rows: some SQLTransaction
@@ -18,7 +18,7 @@ enum GroupRows {
     if changes > 0 { news.add(account: account) }
   }
 
-  /// Takes the account out of all groups.
+  /// Removes the account from all groups.
   static func clear(_ account: String, _ rows: some SQLTransaction) throws {
     try rows.run("DELETE FROM group_member WHERE account = ?1", [.text(account)])
   }

@@ -1,18 +1,18 @@
 import MoongateCore
 import MoongateSDK
 
-/// What a transaction has to itself before it looks: the counters, the timer and the accounts that it is about. Others
-/// that are about one of them come before or after it, not between what it reads and what it writes.
+/// The rows that a transaction locks before it reads: its counters, its timer and its accounts. Other transactions on
+/// the same rows run before or after it, never between its reads and writes.
 ///
-/// SQLite lets in one transaction that writes at a time. In PostgreSQL (READ COMMITTED: each statement sees what was
-/// committed before it) rows are locked: counters first, in the order of their keys, then accounts in the order of
-/// their ids, so that two transactions wait for each other in one direction only. What has no row yet cannot be locked,
-/// so a counter gets an empty one; a timer is guarded by the row of a counter with its key.
+/// SQLite allows only one write transaction at a time. On PostgreSQL (READ COMMITTED: each statement sees what was
+/// committed before it), rows are locked: first counters in the order of their keys, then accounts in the order of
+/// their IDs, which prevents deadlocks. A row that does not exist cannot be locked, so an empty counter row is
+/// inserted. A timer is locked by a counter row with its key.
 struct Holding {
   private var guards: [(key: [UInt8], provider: String, name: String)] = []
   private var accounts: Set<String> = []
 
-  /// Nothing.
+  /// Locks nothing.
   init() {}
 
   init(_ limits: [ResolvedLimit], _ timer: ResendTimer?) {
@@ -30,11 +30,11 @@ struct Holding {
     if !guards.contains(where: { $0.key == key }) { guards.append((key, provider, name)) }
   }
 
-  /// Makes those that are missing and locks all, in the order of the values; one that was pruned meanwhile is made
-  /// anew. It locks and changes nothing:
+  /// Inserts missing rows and locks all, in the order of the values. A row that was pruned meanwhile is inserted again.
+  /// Existing rows are locked without being changed.
   ///
-  /// Attack: tries at a full limit without end, while a backup keeps old versions of rows alive. Each would leave one
-  /// more for the next to walk over.
+  /// Attack: attempts at a full limit without end, while a backup keeps old versions of rows alive. Each change would
+  /// leave another version for the next one to skip.
   private static let lock = CountedStatement { count in
     let values = (0..<count).map { "(?\($0 * 3 + 1), ?\($0 * 3 + 2), ?\($0 * 3 + 3), 0, 0, 0)" }.joined(separator: ", ")
     return """
@@ -46,8 +46,8 @@ struct Holding {
     "SELECT id FROM account WHERE id IN (\(CountedStatement.list($0))) ORDER BY id FOR UPDATE"
   }
 
-  /// Takes hold: what is read after it in the transaction, in the same round trip, stays so until the transaction's
-  /// end.
+  /// Acquires the locks. Everything that is read afterwards in the transaction, including in the same round trip, stays
+  /// unchanged until the transaction ends.
   func take(_ rows: some SQLTransaction) throws {
     guard rows.dialect == .postgres else { return }
     let sorted = guards.sorted { $0.key.lexicographicallyPrecedes($1.key) }

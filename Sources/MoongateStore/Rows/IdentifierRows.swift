@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// Who holds which identifier, and how that changes.
+/// The identifiers of accounts and their changes.
 enum IdentifierRows {
   static func create(
     _ account: Account, forgetting providers: Set<ProviderName>, _ news: ChangeNotifications,
@@ -26,7 +26,7 @@ enum IdentifierRows {
     }
   }
 
-  /// Marks the identifier as the account's own, proved now. One that it holds verified already stays as it is.
+  /// Marks the identifier as verified by the account now. One that it has verified already stays unchanged.
   static func verify(
     _ identifier: Identifier, of account: String, forgetting providers: Set<ProviderName>, at now: Timestamp,
     _ news: ChangeNotifications,
@@ -53,7 +53,7 @@ enum IdentifierRows {
     news.add(account: account)
   }
 
-  /// Holds it as the account's own word.
+  /// Adds the identifier to the account as unverified.
   static func claim(
     _ identifier: Identifier, of account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
@@ -66,7 +66,7 @@ enum IdentifierRows {
     news.add(account: account)
   }
 
-  /// Takes identifiers of a kind away, but for one.
+  /// Removes the identifiers of a kind, except one.
   static func drop(
     _ kind: IdentifierKind, of account: String, except kept: Identifier, _ news: ChangeNotifications,
     _ rows: some SQLTransaction
@@ -79,7 +79,7 @@ enum IdentifierRows {
     news.add(account: account)
   }
 
-  /// Takes one identifier away.
+  /// Removes one identifier.
   static func remove(
     _ identifier: Identifier, from account: String, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
@@ -89,7 +89,8 @@ enum IdentifierRows {
     news.add(account: account)
   }
 
-  /// Takes everything from the account that whoever claimed the identifier before its owner came may have put there.
+  /// Removes everything from the account that someone may have added who claimed the identifier before its owner
+  /// verified it.
   static func reclaim(
     _ account: String, by identifier: Identifier, keeping kept: Set<ProviderName>, _ news: ChangeNotifications,
     _ rows: some SQLTransaction
@@ -109,16 +110,17 @@ enum IdentifierRows {
       try rows.run(
         "DELETE FROM provider_record WHERE account = ?1 AND provider = ?2", [.text(account), .text(provider)])
     }
-    // Attack: an operator adds to a group whoever seems to be the owner of an address, and it is who claimed it first.
+    // Attack: someone claims an address first, and an operator adds the account to a group in the belief that it
+    // belongs to the owner of the address.
     try GroupRows.clear(account, rows)
     try rows.run("DELETE FROM access_token WHERE account = ?1", [.text(account)])
     try SessionRows.end(of: account, except: nil, news, rows)
   }
 
-  /// Moves what the account holds verified to its heir, to whom it is new; the account is gone.
+  /// Moves the account's verified identifiers to its heir, and deletes the account.
   ///
-  /// Attack: whoever has taken over somebody's number joins it to an account of their own, and would get that person's
-  /// groups without their second factor. Groups are not moved: an operator adds the heir.
+  /// Attack: someone who has taken over another user's number merges that account into one of their own, and would get
+  /// its groups without its second factor. Groups are therefore not moved; an operator must add the heir.
   static func absorb(
     _ account: String, into heir: String, at now: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
@@ -130,7 +132,7 @@ enum IdentifierRows {
         SELECT 1 FROM identifier AS own WHERE own.account = ?2 AND own.kind = identifier.kind AND own.verified_at IS NOT NULL)) ORDER BY position
       """, [.text(account), .text(heir), .text(IdentifierKind.federated.rawValue)])
     for row in moved {
-      // The heir's own claim on it is proved by this.
+      // The heir's own claim on the identifier is thereby verified.
       try rows.run(
         "DELETE FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3",
         [.text(heir), .text(try row.text(1)), .text(try row.text(2))])
@@ -146,19 +148,20 @@ enum IdentifierRows {
     news.add(account: heir)
   }
 
-  /// Who holds it verified.
+  /// The account that has verified the identifier.
   private static func holder(of identifier: Identifier) -> SQLRead {
     SQLRead(
       "SELECT account FROM identifier WHERE kind = ?1 AND value = ?2 AND verified_at IS NOT NULL", identifier.named)
   }
 
-  /// The identifier as the account has it, proved or not.
+  /// Whether the account has the identifier, verified or not.
   private static func own(_ identifier: Identifier, _ account: String) -> SQLRead {
     SQLRead(
       "SELECT 1 FROM identifier WHERE account = ?1 AND kind = ?2 AND value = ?3", [.text(account)] + identifier.named)
   }
 
-  /// Who else claims it. They are about to lose sessions and records, so nobody may sign in as one of them meanwhile.
+  /// The other accounts that claim the identifier. They are locked, because they will lose sessions and records, and no
+  /// one may sign in to them meanwhile.
   private static func claimants(of identifier: Identifier, besides owner: String, _ dialect: SQLDialect) -> SQLRead {
     SQLRead(
       dialect.words(
@@ -170,10 +173,12 @@ enum IdentifierRows {
           """), identifier.named + [.text(owner)])
   }
 
-  /// Attack: who registers a stranger's address first must not share the account of the stranger who later proves it.
-  /// Whoever proves it owns it; other claimants lose the address, the secrets that go with it, such as a password, and
-  /// their sessions.
-  /// - Parameter providers: whose secrets go with an identifier.
+  /// Removes the claims of other accounts.
+  ///
+  /// Attack: someone registers a stranger's address first and shares the account of the stranger who later verifies it.
+  /// The address belongs to the account that verifies it; other claimants lose the address, the secrets that belong to
+  /// it (such as a password), and their sessions.
+  /// - Parameter providers: the providers whose secrets belong to an identifier.
   private static func evict(
     _ claimants: [String], from identifier: Identifier, forgetting providers: Set<ProviderName>,
     _ news: ChangeNotifications,
@@ -193,7 +198,7 @@ enum IdentifierRows {
     }
   }
 
-  /// - Parameter position: nil: after all others of the account.
+  /// - Parameter position: nil to insert after all other identifiers of the account.
   private static func insert(_ held: HeldIdentifier, of account: String, position: Int?, _ rows: some SQLTransaction)
     throws
   {

@@ -1,12 +1,12 @@
 import MoongateCore
 
-/// What runs on one gateway at a time.
+/// Leases, which ensure that a task runs on only one gateway at a time.
 enum LeaseRows {
   static func acquire(
     _ name: String, by holder: String, for length: Duration, at now: Timestamp, _ rows: some SQLTransaction
   ) throws -> LeaseAnswer {
     let until = now + length
-    // Attack on ourselves: two gateways that ask in the same moment. The second meets the first one's row.
+    // Attack on ourselves: two gateways that ask at the same moment. The second one conflicts with the first one's row.
     let taken = try rows.row(
       """
       INSERT INTO lease (name, holder, fence, held_until, due_at) VALUES (?1, ?2, 1, ?3, ?4)
@@ -34,7 +34,7 @@ enum LeaseRows {
       [SQLValue(now), SQLValue(due), .text(lease.name), .integer(lease.fence)])
   }
 
-  /// Whether the lease is held still. Nobody else takes it before the transaction's end.
+  /// Whether the lease is still held. No other gateway can acquire it before the transaction ends.
   static func isHeld(_ lease: Lease, at now: Timestamp, _ rows: some SQLTransaction) throws -> Bool {
     try rows.row(
       "SELECT fence FROM lease WHERE name = ?1 AND fence = ?2 AND held_until > ?3\(rows.dialect.words(sqlite: "", postgres: " FOR SHARE"))",

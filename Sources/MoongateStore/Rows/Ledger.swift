@@ -1,11 +1,10 @@
 import MoongateCore
 
-/// The counters of some limits, and a timer, as they stand: read together, in one round trip unless events have left a
-/// window.
+/// The current state of limits' counters and of a timer. Read in one round trip, unless events have left a window.
 struct Ledger {
   /// In the order of the limits.
   var counters: [CounterRow]
-  /// nil where no timer was asked for, or none has run.
+  /// nil if no timer was requested or it has never run.
   let running: TimerRow?
 
   init(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp, _ rows: some SQLTransaction) throws {
@@ -13,14 +12,14 @@ struct Ledger {
     try self.init(limits, stored: stored, found: found, at: now, rows)
   }
 
-  /// What reads all of it but the rows of counters.
+  /// The reads for everything except the counters' rows.
   static func reads(_ limits: [ResolvedLimit], _ timer: ResendTimer?, at now: Timestamp) -> [SQLRead] {
     limits.map { CounterRow.readPending($0, at: now) } + (timer.map { [TimerRow.read($0.key)] } ?? [])
   }
 
   /// - Parameters:
-  ///   - stored: the rows of counters, and others perhaps.
-  ///   - found: what `reads` have found.
+  ///   - stored: rows of counters, possibly including others.
+  ///   - found: the results of `reads`.
   init<Transaction: SQLTransaction>(
     _ limits: [ResolvedLimit], stored: [Transaction.Row], found: ArraySlice<[Transaction.Row]>, at now: Timestamp,
     _ rows: Transaction

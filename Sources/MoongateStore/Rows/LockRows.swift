@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 extension LockRecord {
-  /// The locks that stand, and what is turned off, oldest first.
+  /// The active locks and disablings, oldest first.
   static func all(at now: Timestamp, _ rows: some SQLTransaction) throws -> [LockRecord] {
     try rows.rows(
       """
@@ -14,7 +14,7 @@ extension LockRecord {
     ).map { try LockRecord($0, at: now) }
   }
 
-  /// Those that failed attempts of a person led to, oldest first.
+  /// The locks that failed attempts of a user led to, oldest first.
   static func about(_ traces: [String], at now: Timestamp, _ rows: some SQLTransaction) throws -> [LockRecord] {
     let found = try rows.rows(
       traces.map { trace in
@@ -26,7 +26,7 @@ extension LockRecord {
           """, [SQLValue(now), .text(trace)])
       })
     let locks = try found.joined().map { try LockRecord($0, at: now) }
-    // One that has both the account and an identifier is found twice.
+    // A lock with both the account and an identifier is found twice.
     let unique = Dictionary(locks.map { ($0.id, $0) }) { first, _ in first }
     return unique.values.sorted { ($0.since, $0.id) < ($1.since, $1.id) }
   }
@@ -39,11 +39,11 @@ extension LockRecord {
       until: try row.optionalMoment(4))
   }
 
-  /// Ends the lock or the disabling with the id.
-  /// - Returns: false where none stands.
+  /// Ends the lock or the disabling with this ID.
+  /// - Returns: false if there is none.
   static func lift(_ id: String, at now: Timestamp, _ rows: some SQLTransaction) throws -> Bool {
     guard let key = Base64URL.decode(id) else { return false }
-    // Its events went when it began. A lock that is over keeps its end: escalation counts from there.
+    // Its events were removed when it began. A lock that is over keeps its end time, which escalation needs.
     let isLifted =
       try rows.changes(
         """

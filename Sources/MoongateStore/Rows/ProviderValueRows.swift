@@ -18,7 +18,7 @@ enum ProviderValueRows {
     } else if try isFull(value.place.provider, rule.most, at: now, rows) {
       return .full
     }
-    // Attack: one nonce at two gateways at once. Neither saw the other's row; the one that comes second meets it here.
+    // Attack: one nonce at two gateways at once. Neither sees the other's row; the second insert conflicts here.
     let condition = rule.isOnce ? " WHERE provider_value.expires_at <= ?5" : ""
     let stored = try rows.changes(
       """
@@ -61,8 +61,8 @@ enum ProviderValueRows {
       new.columns)
   }
 
-  /// Removes expired rows, at most so many.
-  /// - Returns: how many.
+  /// Deletes expired rows, at most `limit`.
+  /// - Returns: the number of deleted rows.
   static func prune(at now: Timestamp, limit: Int, _ rows: some SQLTransaction) throws -> Int {
     try rows.changes(
       """
@@ -72,7 +72,7 @@ enum ProviderValueRows {
       """, [SQLValue(now)])
   }
 
-  /// Several that store at the same moment may pass the bound by as many as they are.
+  /// Concurrent inserts can exceed the maximum by their number.
   private static func isFull(_ provider: ProviderName, _ most: Int, at now: Timestamp, _ rows: some SQLTransaction)
     throws -> Bool
   {

@@ -1,10 +1,10 @@
 import MoongateCore
 import Synchronization
 
-/// Removes what is dead, in small steps, so that nobody waits long for it. Tables without an index by age are walked in
-/// the order of their keys, a stretch at a time; `Pruning` remembers where.
+/// Deletes expired rows in small steps, so that others do not wait long. Tables without an index by age are scanned in
+/// the order of their keys, in batches; `Pruning` stores the position.
 final class Pruning: Sendable {
-  /// Rows looked at or removed in one step and table.
+  /// The number of rows processed per step and table.
   private static let stretch = 500
 
   private struct Place {
@@ -13,20 +13,20 @@ final class Pruning: Sendable {
     var session: [UInt8] = []
     var domainToken: [UInt8] = []
     var timer: [UInt8] = []
-    /// The newest events that are too many, for quotas that are walked.
+    /// The newest event beyond each quota, while surplus events are being deleted.
     var surplus: [AuditQuota: Int64] = [:]
   }
 
   private let place = Mutex(Place())
 
-  /// - Returns: whether there is more to look at.
+  /// - Returns: whether there is more to process.
   func step(at now: Timestamp, _ rows: some SQLTransaction) throws -> Bool {
     let moment = SQLValue(now)
     let flows = try rows.changes(
       "DELETE FROM flow WHERE number IN (SELECT number FROM flow WHERE forgotten_at <= ?1 ORDER BY forgotten_at LIMIT \(Self.stretch))",
       [moment])
-    // Up to the first that is young: moments are those of their gateways and not quite in the order of the numbers,
-    // which have no gaps.
+    // Only up to the first recent change: times come from different gateways and are not exactly in the order of the
+    // numbers, and the numbers must not have gaps.
     let changes = try rows.changes(
       """
       DELETE FROM session_change WHERE number IN (SELECT number FROM session_change ORDER BY number LIMIT \(Self.stretch))
@@ -45,19 +45,19 @@ final class Pruning: Sendable {
     let values = try ProviderValueRows.prune(at: now, limit: Self.stretch, rows)
     let tokens = try AccessTokenRows.prune(at: now, limit: Self.stretch, rows)
     var place = place.withLock { $0 }
-    // What is too old goes first: counting a quota takes milliseconds.
+    // Delete old events first, because counting a quota takes milliseconds.
     let surplus = events < Self.stretch ? try dropSurplus(&place.surplus, at: now, rows) : 0
-    // A counter that has neither events nor a lock to remember, or whose events and locks are all over.
+    // A counter without events or a lock to remember, or whose events and locks are all over.
     let dead = "(expires_at <= ?3 OR (counted = 0 AND locked_until IS NULL AND disabled_since IS NULL))"
     for counter in try walk("counter", "key", from: &place.counter, dead: dead, [moment], rows) {
       try rows.run("DELETE FROM tally WHERE counter = ?1", [.bytes(counter)])
     }
-    // Later than need be, since their counters are not held here: a transaction that waited, or has another gateway's
-    // time, still finds in the second statement what it counted in the first.
+    // Delayed beyond need, because the counters are not locked here: a transaction that waited, or has another
+    // gateway's time, still finds in its second statement what it counted in its first.
     _ = try walk(
       "pending", "counter", from: &place.pending, dead: "expires_at <= ?3", [SQLValue(now - CounterState.patience)],
       rows)
-    // Written so that no sum can be too great.
+    // Written so that no sum can overflow.
     _ = try walk(
       "session", "token", from: &place.session, dead: "(expires_at <= ?3 OR ?3 - last_seen_at >= idle)", [moment], rows)
     _ = try walk("session_domain", "token", from: &place.domainToken, dead: DomainTokenRows.orphaned, [], rows)
@@ -72,8 +72,8 @@ final class Pruning: Sendable {
       || [flows, changes, events, codes, values, tokens, attempts, surplus].contains { $0 >= Self.stretch }
   }
 
-  /// Removes events beyond their quota. Which are too many is looked up when a walk begins.
-  /// - Returns: how many were removed of one quota, at most a stretch.
+  /// Deletes events beyond their quota. The surplus is determined when a scan begins.
+  /// - Returns: the largest number of deleted events of a quota, at most the batch size.
   private func dropSurplus(_ surplus: inout [AuditQuota: Int64], at now: Timestamp, _ rows: some SQLTransaction) throws
     -> Int
   {
@@ -87,11 +87,11 @@ final class Pruning: Sendable {
     return most
   }
 
-  /// Deletes what is dead in the next stretch of a table. `place` becomes the stretch's last key, empty at the table's
-  /// end. Rows of one key are never parted.
-  /// - Parameter dead: which rows are, with arguments from `?3` on. Looked at when the row goes: it may have come to
-  ///   life meanwhile.
-  /// - Returns: the keys of what was deleted.
+  /// Deletes the expired rows in the next batch of a table. Sets `place` to the last key of the batch; empty at the end
+  /// of the table. Rows with the same key are never split between batches.
+  /// - Parameter dead: the condition for expired rows, with arguments from `?3` on. Evaluated when a row is deleted,
+  ///   because it may have been renewed.
+  /// - Returns: the keys of the deleted rows.
   private func walk(
     _ table: String, _ key: String, from place: inout [UInt8], dead: String, _ arguments: [SQLValue],
     _ rows: some SQLTransaction
@@ -102,8 +102,8 @@ final class Pruning: Sendable {
     let stretch: [SQLValue] = [.bytes(place), .bytes(last ?? Self.beyond)]
     place = last ?? []
     let gone = "\(key) > ?1 AND \(key) <= ?2 AND \(dead)"
-    // Who works with a row holds it, and then wants another one: of two that waited for each other one would begin
-    // anew. The next walk finds it.
+    // Skip locked rows: their transactions may wait for other rows, and deadlocks cause retries. The next scan finds
+    // them.
     let free = " AND \(key) IN (SELECT \(key) FROM \(table) WHERE \(gone) ORDER BY \(key) FOR UPDATE SKIP LOCKED)"
     return try rows.rows(
       "DELETE FROM \(table) WHERE \(gone)\(rows.dialect.words(sqlite: "", postgres: free)) RETURNING \(key)",
@@ -111,6 +111,6 @@ final class Pruning: Sendable {
     ).map { try $0.bytes(0) }
   }
 
-  /// After every key: they are hashes, of 32 bytes at most.
+  /// Greater than every key. Keys are hashes of at most 32 bytes.
   private static let beyond = [UInt8](repeating: 0xff, count: 64)
 }

@@ -1,17 +1,17 @@
 import MoongateCore
 
 extension ReservationRequest {
-  /// Charges one try against all limits and the timer, or none: the transaction has its counters to itself.
+  /// Charges one attempt against all limits and the timer, or against none. The transaction has locked its counters.
   ///
-  /// Attack: a thousand parallel guesses. Each finds what the ones before it reserved, so exactly as many get a place
-  /// as the smallest limit says.
+  /// Attack: a thousand parallel guesses. Each sees the reservations before it, so exactly as many are accepted as the
+  /// smallest limit allows.
   func reserve(_ rows: some SQLTransaction) throws -> ReservationResult {
     try Holding(limits, timer).take(rows)
     var ledger = try Ledger(limits, timer, at: now, rows)
     var places = [Int](repeating: 0, count: limits.count)
     var refusal: ReservationRefusal?
     var mustWait = false
-    // In sorted order: of equally grave refusals the same one is given on every store.
+    // In sorted order, so that all stores choose the same one of several equally severe refusals.
     for index in limits.indices.sorted(by: { limits[$0].counter.lexicographicallyPrecedes(limits[$1].counter) }) {
       let limit = limits[index]
       try ledger.counters[index].tidy(rows)
@@ -50,12 +50,12 @@ extension ReservationRequest {
 }
 
 extension Timestamp {
-  /// Later than any moment.
+  /// Later than any other time.
   static let never = Timestamp(milliseconds: .max)
 }
 
 extension ReservationRefusal {
-  /// The graver of two: disabled, then whichever holds longest; of equals the first.
+  /// The more severe refusal: disabled first, then the one that lasts longest; if equal, the first.
   static func graver(_ first: Self?, _ second: Self) -> Self {
     guard let first else { return second }
     return first.end < second.end ? second : first

@@ -1,11 +1,11 @@
 import MoongateCore
 import MoongateSDK
 
-/// Sessions, and the numbered list of what happened to them, by which every node learns of it.
+/// Sessions, and the numbered list of their changes, which every node polls.
 enum SessionRows {
   private static let columns = "token, id, account, created_at, expires_at, idle, last_seen_at, passed, user_agent"
-  /// By a token of either kind. That of a further root domain comes with the session's own token, and with that from
-  /// when it was made.
+  /// By a token of either kind. A token for another root domain is returned with the session's current token and the
+  /// one under which it was issued.
   private static let byToken = """
     SELECT \(columns), NULL, NULL, NULL FROM session WHERE token = ?1
     UNION ALL
@@ -18,9 +18,9 @@ enum SessionRows {
   private static let byAccount = "SELECT \(columns) FROM session WHERE account = ?1 ORDER BY created_at DESC, id"
   private static let insert = "INSERT INTO session (\(columns)) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
 
-  /// How long a change is kept: who has not looked for so long believes nothing that it remembers.
+  /// How long changes are kept. A node that has not polled for this long must not trust its cache.
   static let memory: Duration = .seconds(3600)
-  /// The most changes that one look is told of; beyond them it is cheaper to forget all.
+  /// The maximum number of changes returned by one poll. Beyond that, clearing the cache is cheaper.
   private static let most: Int64 = 10_000
 
   static func find(_ token: TokenHash, _ rows: some SQLTransaction) throws -> SessionSnapshot? {
@@ -35,7 +35,7 @@ enum SessionRows {
     return SessionSnapshot(session: session, account: account)
   }
 
-  /// Newest first.
+  /// The account's sessions, newest first.
   static func all(of account: String, _ rows: some SQLTransaction) throws -> [Session] {
     try rows.rows(byAccount, [.text(account)]).map { try session($0) }
   }
@@ -46,13 +46,13 @@ enum SessionRows {
     [.text(session.account), .text(session.id), .bytes(session.token.bytes)]
   }
 
-  /// What finds the tokens of the session that `put` replaces, and those of it for further root domains, which are
-  /// superseded. A session that is new is in nobody's cache, so only one that replaces another is announced.
+  /// The read for the tokens of the session that `put` replaces, and for its domain tokens, which are superseded. A new
+  /// session is in no cache, so only replaced ones are announced.
   static func replaced(by session: Session) -> SQLRead {
     SQLRead("SELECT token FROM \(same) UNION ALL \(DomainTokenRows.ofSession)", same(session))
   }
 
-  /// Stores it; an older token of the same session is dead from then on.
+  /// Stores the session. An older token of the same session becomes invalid.
   static func put(_ session: Session, passed: [UInt8], _ rows: some SQLTransaction) throws {
     try AccountRows.demandAvailable(session.account, rows)
     try rows.run("DELETE FROM \(same)", same(session))
@@ -67,7 +67,7 @@ enum SessionRows {
       ])
   }
 
-  /// Stores it in place of the one with the token. Conflicts where that one is over.
+  /// Replaces the session with this token. Conflicts if that session has ended.
   static func replace(
     _ token: TokenHash, by session: Session, passed: [UInt8], _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws {
@@ -86,7 +86,7 @@ enum SessionRows {
     news.add(account: account)
   }
 
-  /// Moves the last activity forward. A session that was dead by then stays dead.
+  /// Updates the last activity. It only moves forward, and does not revive a session that had expired.
   static func touch(_ token: TokenHash, at moment: Timestamp, _ rows: some SQLTransaction) throws {
     try rows.run(
       "UPDATE session SET last_seen_at = ?1 WHERE token = ?2 AND last_seen_at < ?1 AND ?1 < expires_at AND ?1 - last_seen_at < idle",
@@ -105,7 +105,7 @@ enum SessionRows {
     if number == .max || number == latest {
       return SessionChanges(latest: latest, tokens: [], accounts: [], isIncomplete: false)
     }
-    // Pruned away, or a number of another database (one that was restored from a backup, say).
+    // The changes were pruned, or the number is from another database (such as one restored from a backup).
     guard number >= oldest - 1, number < latest, latest - number <= most else {
       return SessionChanges(latest: latest, tokens: [], accounts: [], isIncomplete: true)
     }

@@ -3,11 +3,12 @@ import MoongateCore
 extension Settlement {
   /// Ends the reservation at each of its counters.
   ///
-  /// A counter where it is gone (a lock began, an operator lifted one) or has been unsettled for so long that it counts
-  /// as a failure already is left as it is: a settlement that comes late or twice changes nothing.
+  /// Counters are left unchanged if the reservation is gone (because a lock began or an operator lifted one), or if it
+  /// was unsettled for so long that it already counts as a failure. A late or repeated settlement therefore has no
+  /// effect.
   /// - Parameters:
-  ///   - stored: the rows of the counters that are `judged`, and others perhaps.
-  ///   - found: what `reads` have found.
+  ///   - stored: the rows of the `judged` counters, possibly including others.
+  ///   - found: the results of `reads`.
   /// - Returns: the locks that it began.
   func settle<Transaction: SQLTransaction>(
     _ stored: [Transaction.Row], _ found: ArraySlice<[Transaction.Row]>, _ rows: Transaction
@@ -48,10 +49,10 @@ extension Settlement {
 
   private var sorted: [ResolvedLimit] { limits.sorted { $0.counter.lexicographicallyPrecedes($1.counter) } }
 
-  /// Those whose counters the outcome changes.
+  /// The limits whose counters the outcome changes.
   var judged: [ResolvedLimit] { sorted.filter(isKept) }
 
-  /// What it reads: its try goes from among those that are being judged, then what is left is looked at.
+  /// The reads of a settlement: its attempt is removed from the pending ones, then the rest is read.
   var reads: [SQLRead] {
     sorted.map { limit in
       SQLRead(
@@ -60,7 +61,7 @@ extension Settlement {
     } + Ledger.reads(judged, nil, at: now)
   }
 
-  /// Whether the outcome changes what the limit's counter keeps.
+  /// Whether the outcome changes the limit's counter.
   private func isKept(_ limit: ResolvedLimit) -> Bool {
     switch outcome {
     case .success: limit.counts == .all || limit.counts == .consecutiveFailures

@@ -1,12 +1,12 @@
 import MoongateCore
 
-/// A resend timer as it is stored.
+/// A stored resend timer.
 struct TimerRow {
   let resendAt: Timestamp
   private let sequence: Int
   private let sentAt: Timestamp
 
-  /// What reads it.
+  /// The read for the timer.
   static func read(_ key: [UInt8]) -> SQLRead {
     SQLRead("SELECT sequence, sent_at, resend_at FROM timer WHERE key = ?1", [.bytes(key)])
   }
@@ -19,20 +19,20 @@ struct TimerRow {
 
   /// Whether a send must wait.
   ///
-  /// Attack: twenty parallel resends of an expired code all come past the timer. The first of them is a send since that
-  /// expiry, and closes it to the others.
+  /// Attack: twenty parallel resends of an expired code all bypass the timer. The first one counts as a send since the
+  /// expiry, and closes the timer for the others.
   func isClosed(to timer: ResendTimer, at now: Timestamp) -> Bool {
     guard !timer.intervals.isEmpty, now < resendAt else { return false }
     return timer.expiredAt.map { sentAt >= $0 } ?? true
   }
 
-  /// The number in its sequence of a send that follows this one.
+  /// The index in its sequence of a send that follows this one.
   fileprivate func next(at now: Timestamp) -> Int { now < sentAt + ResendTimer.sequenceEnd ? sequence + 1 : 0 }
 }
 
 extension ResendTimer {
-  /// Starts it for a send that is about to be made, and keeps what a refund restores.
-  /// - Returns: when the next send is open; nil where no timer runs.
+  /// Starts the timer for a send, and stores what a refund restores.
+  /// - Returns: when the next send is allowed; nil if no timer runs.
   func advance(from running: TimerRow?, by reservation: ReservationID, at now: Timestamp, _ rows: some SQLTransaction)
     throws -> Timestamp?
   {
@@ -49,14 +49,15 @@ extension ResendTimer {
     return resendAt
   }
 
-  /// The send went out: nothing is to be restored any more.
+  /// Confirms that the message was sent. There is nothing to restore any more.
   func confirm(_ reservation: ReservationID, _ rows: some SQLTransaction) throws {
     try rows.run(
       "UPDATE timer SET reservation = NULL WHERE key = ?1 AND reservation = ?2",
       [.bytes(key), .bytes(reservation.bytes)])
   }
 
-  /// The send did not go out: the timer stands as it stood before. Where another send came between, its own time holds.
+  /// Restores the previous state of the timer, because the message was not sent. If there was another send in between,
+  /// its time is kept.
   func restore(_ reservation: ReservationID, at now: Timestamp, _ rows: some SQLTransaction) throws {
     let arguments: [SQLValue] = [.bytes(key), .bytes(reservation.bytes), SQLValue(now - CounterState.patience)]
     try rows.run(

@@ -1,12 +1,12 @@
 import MoongateCore
 
-/// Accounts that never proved an identifier. They are kept for as long as somebody uses them.
+/// Accounts without any verified identifier. They are kept as long as they are used.
 enum UnprovedAccounts {
-  /// So many are looked at in one transaction.
+  /// The number of accounts that are processed per transaction.
   static let stretch = 200
 
-  /// Removes those that nobody has used since `moment`.
-  /// - Returns: how many were removed, and whether there may be more.
+  /// Deletes the accounts that were not used since `moment`.
+  /// - Returns: the number of deleted accounts, and whether there may be more.
   static func expire(
     unusedSince moment: Timestamp, _ news: ChangeNotifications, _ rows: some SQLTransaction
   ) throws -> (removed: Int, hasMore: Bool) {
@@ -18,7 +18,7 @@ enum UnprovedAccounts {
     ).map { try $0.text(0) }
     var removed = 0
     for id in found {
-      // Now that the row is held: what was proved or used until then is seen, and nothing comes between.
+      // The row is locked now, so this sees everything that was verified or used before.
       let state = try rows.rows([
         SQLRead("SELECT 1 FROM identifier WHERE account = ?1 AND verified_at IS NOT NULL", [.text(id)]),
         SQLRead("SELECT max(last_seen_at) FROM session WHERE account = ?1", [.text(id)]),
@@ -30,7 +30,7 @@ enum UnprovedAccounts {
       if !state[0].isEmpty {
         try rows.run("UPDATE account SET is_unproved = NULL WHERE id = ?1", [.text(id)])
       } else if let used = try state[1].first?.optionalMoment(0), used > moment {
-        // Who is signed in uses it without signing in.
+        // A signed-in user uses the account without signing in again.
         try AccountRows.seen(id, at: used, rows)
       } else {
         try rows.run("DELETE FROM account WHERE id = ?1", [.text(id)])

@@ -1,10 +1,10 @@
 import MoongateCore
 import Synchronization
 
-/// Tells this process which lines of the audit trail it has stored: whatever wrote them, and only those that are there.
+/// Announces which audit events this process has stored, whatever wrote them. Called only for stored events.
 package final class RecordedEvents: Sendable {
-  // A list, though there is one: Swift wraps a closure that a lock holds by itself once more at each reading, and calls
-  // then take ever longer until the stack overflows.
+  // An array although there is only one: if a lock holds a closure directly, Swift wraps it again at each access, and
+  // calls become slower until the stack overflows.
   private let listeners = Mutex<[@Sendable ([AuditEvent]) -> Void]>([])
 
   /// - Parameter listener: called with each batch, on any thread.

@@ -1,32 +1,30 @@
 import MoongateCore
 
-/// A database as the store needs it: transactions that are short, many at once, and durable when they return.
+/// A database as the store uses it: many short concurrent transactions that are durable when they return.
 ///
-/// Errors that leave it are `StoreFault` (it could not be done), or what a body threw.
+/// It throws `StoreFault` for failures, and rethrows errors of a body.
 package protocol SQLDatabase: Sendable {
-  /// What a body works with.
+  /// The transaction that a body uses.
   associatedtype Transaction: SQLTransaction
 
-  /// Runs the body in a transaction that reads. It sees one state of the database, and writes nothing.
-  /// - Throws: what the body throws, or `StoreFault` for what kept the transaction from being carried out. May run the
-  ///   body more than once.
+  /// Runs the body in a read transaction with a consistent snapshot.
+  /// - Throws: what the body throws, or `StoreFault` if the transaction failed. May run the body more than once.
   func read<Value: Sendable>(_ body: @escaping @Sendable (Transaction) throws -> Value) async throws -> Value
 
-  /// Runs the body in a transaction that writes. When it returns, what was written survives the death of the process
-  /// and of the database's own.
+  /// Runs the body in a write transaction. When it returns, the writes survive a crash of the process and of the
+  /// database server.
   ///
-  /// The body may run more than once (a transaction that met another one begins anew), and while others' writes of
-  /// the same transaction are not committed yet: it must do nothing but read and write the database. The caller's
-  /// cancellation does not reach it: a client that hangs up in the middle of a try cannot take it back.
-  /// - Parameter moment: recorded as the store's latest, within a second, unless there is a later one.
-  /// - Throws: what the body throws, after its writes were taken back; or `StoreFault` for what made the transaction
-  ///   fail.
+  /// The body may run more than once (a transaction that conflicts with another one is retried), and before other
+  /// writes in the same transaction are committed. It must only read and write the database. Cancelling the caller's
+  /// task does not cancel the transaction: a client that disconnects during an attempt cannot undo it.
+  /// - Parameter moment: recorded as the store's latest time, within a second, unless a later one is recorded.
+  /// - Throws: what the body throws, after its writes were rolled back; or `StoreFault` if the transaction failed.
   func write<Value: Sendable>(at moment: Timestamp, _ body: @escaping @Sendable (Transaction) throws -> Value)
     async throws -> Value
 
-  /// Leaves nothing in files that tells of what was deleted; called after a person was deleted.
+  /// Removes traces of deleted data from the database's files. Called after a user was deleted.
   func forgetDeleted() async
 
-  /// Turns away what comes from now on, and lets go of the database once what runs has ended.
+  /// Refuses new work, and closes the database once running work has ended.
   func close() throws(StoreFault)
 }

@@ -25,7 +25,7 @@ extension SQLStore {
 
   package func recordAccessTokenUses(_ uses: [AccessTokenUse]) async throws(StoreFault) {
     guard let latest = uses.map(\.at).max() else { return }
-    // In one order on all nodes, as sessions are touched.
+    // In the same order on all nodes, as for sessions, to avoid deadlocks.
     let sorted = uses.sorted { ($0.id, $0.at) < ($1.id, $1.at) }
     let recorded = try await write(at: latest) { rows in
       var recorded: [AuditEvent] = []

@@ -5,7 +5,7 @@ extension SQLStore {
     guard let bounds = try await read({ rows in try Trail.bounds(rows) }) else { return [] }
     var events: [AuditEvent] = []
     var last = bounds.upperBound
-    // A stretch at a time: it holds up nobody.
+    // In batches, so that others do not wait.
     while last >= bounds.lowerBound, events.count < limit {
       let first = max(bounds.lowerBound, last - Trail.stretch + 1)
       let found = try await read { [last] rows in try EventRows.search(filter, from: first, to: last, rows) }

@@ -1,56 +1,56 @@
 import MoongateCore
 import MoongateSDK
 
-/// A store in a database that speaks SQL. It owns tables and transactions; what limits, locks and timers mean it asks
-/// of the core.
+/// A store in an SQL database. It defines tables and transactions; the meaning of limits, locks and timers is defined
+/// in the core.
 ///
-/// A protocol and no generic class: the verbs of a class that is generic are never compiled for one database alone when
-/// they are called through `any Store`; the witnesses of a type that names its database are.
+/// A protocol instead of a generic class: when called through `any Store`, the methods of a generic class are never
+/// specialised for a database, but the witnesses of a concrete type are.
 package protocol SQLStore: Store {
-  /// Where its rows are.
+  /// The kind of database.
   associatedtype Database: SQLDatabase
 
   var database: Database { get }
-  /// What it remembers between transactions.
+  /// State that is kept between transactions.
   var memory: SQLStoreMemory { get }
 }
 
-/// What became of making a store one of another key.
+/// The result of assigning a store to another key.
 package enum FingerprintReplacement: Sendable, Equatable {
-  /// It is the new key's: since now, or already.
+  /// The store belongs to the new key, since now or before.
   case replaced
-  /// Gateways serve from it, which count by the old key: nothing was changed.
+  /// Gateways are serving from it and use the old key for counters. Nothing was changed.
   case served([ServingNode])
-  /// It is the store of neither key: nothing was changed.
+  /// The store belongs to neither key. Nothing was changed.
   case notTheirs
 }
 
-/// What a store remembers between transactions. Nothing of it is needed for an answer to be right.
+/// State that a store keeps between transactions. It only affects performance, never results.
 package struct SQLStoreMemory: Sendable {
   let pruning = Pruning()
   let decoded = DecodedFlows()
   let origins = FlowOrigins()
   let timing = StoreTiming()
-  /// Tells which lines of the audit trail this process has stored.
+  /// Announces which audit events this process has stored.
   package let recorded = RecordedEvents()
-  /// Tells this process's own changes of sessions before `apply` returns.
+  /// Announces this process's own changes of sessions before `apply` returns.
   package let committed = CommittedSessionChanges()
 
   package init() {}
 }
 
 extension SQLStore {
-  /// Turns away what comes from now on, and lets go of the database once what runs has ended.
+  /// Refuses new work, and closes the database once running work has ended.
   package func close() throws(StoreFault) { try database.close() }
 
   package func latestMoment() async throws(StoreFault) -> Timestamp {
     try await read { rows in try MetaRows.latestMoment(rows) }
   }
 
-  /// Makes the store one of another master key: `moongate keys retire`.
+  /// Assigns the store to another master key, for `moongate keys retire`.
   /// - Parameters:
-  ///   - old: `KeyRing.fingerprint` of the key that the store is of.
-  ///   - new: of the key that takes its place.
+  ///   - old: `KeyRing.fingerprint` of the key that the store belongs to.
+  ///   - new: the fingerprint of the new key.
   package func replaceFingerprint(_ old: [UInt8], with new: [UInt8], at now: Timestamp) async throws(StoreFault)
     -> FingerprintReplacement
   {
@@ -84,20 +84,20 @@ extension SQLStore {
     }
   }
 
-  /// A flow in which nobody has proved anything was stored: makes room where its address has too many.
+  /// Deletes surplus flows of an address after a flow without any proof was stored.
   private func bound(_ origin: String, at now: Timestamp) async throws {
     guard memory.origins.isDue(origin) else { return }
     memory.origins.know(origin, count: try await database.write(at: now) { rows in try FlowRows.bound(origin, rows) })
   }
 
-  /// Takes people who are about to be deleted out of the trail, a stretch at a time: looking through all of it in the
-  /// transaction that deletes them would hold up everybody else. What is interrupted here has forgotten too much of
-  /// someone whom an operator wants to be forgotten.
+  /// Removes users who are about to be deleted from the audit trail, in batches: searching all of it in the deleting
+  /// transaction would block everyone else. If this is interrupted, too much was removed about a user whom an operator
+  /// wants to delete.
   private func blankingTrail(of changes: [PreparedChange], at now: Timestamp) async throws -> [PreparedChange] {
     var changes = changes
     for index in changes.indices {
       guard let trail = changes[index].forgotten else { continue }
-      // Who is gone already leaves nothing to do; the transaction will say so.
+      // If the account no longer exists, there is nothing to do. The transaction reports that.
       guard let names = try await database.read({ rows in try Deleting.names(of: trail.account, rows) }) else {
         continue
       }
@@ -115,8 +115,8 @@ extension SQLStore {
     return changes
   }
 
-  /// Takes people who were just deleted out of the flows. No flow can come to be theirs any more, and each is forgotten
-  /// by itself within its lifetime: what is interrupted here leaves nothing for long.
+  /// Deletes the flows of users who were just deleted. No new flow can refer to them, and each flow expires within its
+  /// lifetime, so an interruption leaves nothing for long.
   private func delete(_ traces: FlowTraces, at now: Timestamp) async throws {
     var last = Int64.min
     while true {
@@ -201,7 +201,7 @@ extension SQLStore {
   package func evictFlows(beyond bound: FlowBound, at now: Timestamp) async throws(StoreFault) -> Int {
     let surplus = try await read { rows in try FlowRows.surplus(beyond: bound, rows) }
     var removed = 0
-    // A stretch at a time, so that nobody waits long for it.
+    // In batches, so that others do not wait long.
     for start in stride(from: 0, to: surplus.count, by: FlowRows.stretch) {
       let stretch = Array(surplus[start..<min(surplus.count, start + FlowRows.stretch)])
       removed += try await write(at: now) { rows in try FlowRows.evict(stretch, rows) }
@@ -277,7 +277,8 @@ extension SQLStore {
 
   package func touch(_ seen: [TokenHash: Timestamp]) async throws(StoreFault) {
     guard let latest = seen.values.max() else { return }
-    // In one order on all nodes: two that touch the same sessions then wait for each other and do not deadlock.
+    // In the same order on all nodes, so that two that update the same sessions wait for each other but do not
+    // deadlock.
     let sorted = seen.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }
     try await write(at: latest) { rows in
       for (token, moment) in sorted { try SessionRows.touch(token, at: moment, rows) }
@@ -310,7 +311,7 @@ extension SQLStore {
     guard let bounds = try await read({ rows in try Trail.bounds(rows) }) else { return [] }
     var events: [AuditEvent] = []
     var last = bounds.upperBound
-    // A stretch at a time: it holds up nobody.
+    // In batches, so that others do not wait.
     while last >= bounds.lowerBound, events.count < limit {
       let first = max(bounds.lowerBound, last - Trail.stretch + 1)
       events += try await read { [last] rows in try trail.events(from: first, to: last, rows) }
@@ -347,7 +348,7 @@ extension SQLStore {
 }
 
 extension StoreFault {
-  /// What an error means to whoever asked the store. Holds no SQL and no values.
+  /// The error as the store's callers see it. Contains no SQL and no values.
   init(_ error: any Error) {
     if let fault = error as? Self {
       self = fault

@@ -1,35 +1,35 @@
 import MoongateCore
 
-/// One transaction on one connection. What the store says in SQL it says once, for all databases.
+/// A transaction on a connection. The store's SQL is written once for all databases.
 ///
-/// Statements number their arguments `?1`, `?2`, …; each argument may stand more than once. A statement's text is the
-/// key under which a connection keeps it prepared, so it holds no values.
+/// Statements number their arguments `?1`, `?2`, …; each may occur more than once. Connections cache prepared
+/// statements by their text, so texts contain no values.
 package protocol SQLTransaction {
-  /// What a statement reads.
+  /// A row that a statement returns.
   associatedtype Row: SQLRow
 
-  /// What this database spells in its own way.
+  /// The SQL dialect of this database.
   var dialect: SQLDialect { get }
 
-  /// Writes, or locks rows: what it finds is not looked at. The database may carry it out later, but before the next
-  /// read: an error of it is thrown by what comes after, or ends the transaction.
+  /// Executes a statement that writes or locks rows, without a result. The database may execute it later, but before
+  /// the next read. Its error is thrown by a later call, or ends the transaction.
   func run(_ sql: String, _ arguments: [SQLValue]) throws
-  /// Writes, or looks whether there is a row. Where no row was changed or found, the transaction does not happen and
-  /// fails with the conflict: at once, or at any time before its end.
+  /// Executes a statement that must change or find at least one row. Otherwise the transaction has no effect and fails
+  /// with the conflict, now or at any time before its end.
   /// - Throws: `ChangeConflict`.
   func demand(_ sql: String, _ arguments: [SQLValue], orElse conflict: ApplyResult.Conflict) throws
-  /// Writes.
-  /// - Returns: how many rows it changed; of a statement that reads, how many it found.
+  /// Executes a statement that writes.
+  /// - Returns: the number of changed rows; for a statement that reads, the number of rows found.
   func changes(_ sql: String, _ arguments: [SQLValue]) throws -> Int
-  /// Reads, in one round trip, each statement seeing all that was written before in this transaction. A statement that
-  /// writes and says what (`RETURNING`) reads too.
+  /// Executes reads in one round trip. Each statement sees everything written before in this transaction. A writing
+  /// statement with `RETURNING` counts as a read.
   /// - Returns: the rows of each statement.
   func rows(_ reads: [SQLRead]) throws -> [[Row]]
-  /// Tells those who wait for changes of sessions, on whatever node, that there are some; once the transaction is
-  /// committed. They look now and then by themselves: a database that cannot call them does nothing.
+  /// Notifies the pollers of session changes on all nodes once the transaction is committed. They also poll
+  /// periodically, so a database without notifications does nothing.
   func wake() throws
-  /// From now on statements may take as long as they do, and so may pauses between them: what gateways do must be done
-  /// in seconds, what an operator waits for need not.
+  /// Removes the time limits of statements, and of pauses between them, from now on. For operators' commands; gateways
+  /// must finish in seconds.
   func takeTime() throws
 }
 
@@ -54,28 +54,28 @@ extension SQLTransaction {
 }
 
 extension SQLTransaction {
-  /// Asks at once.
+  /// Checks immediately.
   package func demand(_ sql: String, _ arguments: [SQLValue], orElse conflict: ApplyResult.Conflict) throws {
     if try changes(sql, arguments) == 0 { throw ChangeConflict(conflict) }
   }
 
-  /// Calls nobody.
+  /// Does nothing.
   package func wake() throws {}
 
-  /// Nothing hurries it.
+  /// Does nothing, because there are no time limits.
   package func takeTime() throws {}
 }
 
-/// Where databases differ in words.
+/// The SQL dialects of the databases.
 package enum SQLDialect: Sendable {
   case sqlite
   case postgres
 
-  /// A statement that they do not both understand: the two side by side.
+  /// Chooses between two texts of a statement that the dialects do not share.
   func words(sqlite: String, postgres: String) -> String { self == .sqlite ? sqlite : postgres }
 }
 
-/// Stops a transaction because of what someone else did before. It does not happen.
+/// Aborts a transaction because of an earlier change by someone else. The transaction has no effect.
 struct ChangeConflict: Error {
   let conflict: ApplyResult.Conflict
 

@@ -1,9 +1,9 @@
 import MoongateCore
 
-/// A value that goes into a statement, or comes out of one.
+/// A value in a statement's arguments or results.
 package enum SQLValue: Sendable, Equatable {
   case null
-  /// Every number of the schema has 64 bits: moments are milliseconds, truths are 0 and 1.
+  /// All numbers in the schema have 64 bits. Times are milliseconds; Booleans are 0 and 1.
   case integer(Int64)
   case text(String)
   case bytes([UInt8])
@@ -18,21 +18,21 @@ extension SQLValue {
 }
 
 extension String {
-  /// As every store keeps it. PostgreSQL's texts hold no NUL, and it refuses the whole statement for one: whoever puts
-  /// it into a name must not get a 503 for it. So that a store can be moved, no other keeps one either.
+  /// The text in storable form. PostgreSQL does not allow NUL in texts and refuses the whole statement, so a NUL in a
+  /// name would cause a 503. All stores replace it, so that a store can be moved.
   var storable: String { utf8.contains(0) ? replacing("\0", with: "\u{fffd}") : self }
 }
 
-/// A row that was read. Columns count from 0.
+/// A row of a result. Columns are numbered from 0.
 package protocol SQLRow {
-  /// nil where the column is null.
-  /// - Throws: `StoreFault` where it holds something else than a number.
+  /// nil if the column is null.
+  /// - Throws: `StoreFault` if it is not a number.
   func optionalInteger(_ column: Int) throws -> Int64?
-  /// nil where the column is null.
-  /// - Throws: `StoreFault` where it holds something else than text.
+  /// nil if the column is null.
+  /// - Throws: `StoreFault` if it is not text.
   func optionalText(_ column: Int) throws -> String?
-  /// nil where the column is null.
-  /// - Throws: `StoreFault` where it holds something else than bytes.
+  /// nil if the column is null.
+  /// - Throws: `StoreFault` if it is not bytes.
   func optionalBytes(_ column: Int) throws -> [UInt8]?
 }
 
@@ -53,5 +53,5 @@ extension SQLRow {
   }
 }
 
-/// A row that does not hold what its column's type says: somebody else wrote it.
+/// The error for a row whose values do not have the columns' types, because another program wrote it.
 func damaged(_ what: String) -> StoreFault { StoreFault("the store holds a damaged \(what)") }

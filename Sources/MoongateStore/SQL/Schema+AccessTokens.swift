@@ -1,7 +1,7 @@
 extension Schema {
-  /// The tokens of programs.
+  /// Step 10: access tokens.
   ///
-  /// An older gateway beside does not know them: its routes take none.
+  /// An older gateway that uses the store at the same time does not know them: its routes accept none.
   static let accessTokens = Step(
     sqlite: """
       CREATE TABLE access_token (

@@ -1,7 +1,7 @@
 extension Schema {
-  /// Step 11: sessions on several root domains, and codes that are good once.
+  /// Step 11: sessions on several root domains, and one-time codes.
   ///
-  /// An older gateway beside knows neither: `domains` is no setting of its configuration.
+  /// An older gateway that uses the store at the same time knows neither: its configuration has no `domains` setting.
   static let domains = Step(
     sqlite: """
       CREATE TABLE session_domain (

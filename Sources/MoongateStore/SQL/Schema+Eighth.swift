@@ -1,7 +1,8 @@
 extension Schema {
   /// Step 8: the language of messages to an account.
   ///
-  /// An older gateway beside does not know it: it sends in English, and keeps what is there.
+  /// An older gateway that uses the store at the same time does not know it: it sends in English, and keeps the column
+  /// unchanged.
   static let eighth = Step(
     sqlite: """
       ALTER TABLE account ADD COLUMN language TEXT;

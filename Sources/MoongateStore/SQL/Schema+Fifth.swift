@@ -1,8 +1,8 @@
 extension Schema {
-  /// Step 5: which flows may be evicted, and by what the events of the trail are bounded.
+  /// Step 5: which flows may be evicted, and the quotas of audit events.
   ///
-  /// What an older gateway stores has no origin, so it is not evicted, and counts as activity. It takes no origin away
-  /// either: a flow that it moves on stays one that may be evicted.
+  /// Flows that an older gateway stores have no origin, so they are not evicted; its events count as activity. It does
+  /// not remove an origin either: a flow that it continues may still be evicted.
   static let fifth = Step(
     sqlite: """
       ALTER TABLE flow ADD COLUMN origin TEXT;                     -- whose it is, while nobody has proved anything in it

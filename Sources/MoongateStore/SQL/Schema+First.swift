@@ -1,5 +1,5 @@
 extension Schema {
-  /// Step 1.
+  /// Step 1: the first schema.
   static let first = Step(
     sqlite: """
       -- One row: whose store this is, and the latest moment that it has recorded.

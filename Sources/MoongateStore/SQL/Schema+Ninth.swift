@@ -1,8 +1,8 @@
 extension Schema {
   /// Step 9: the members of groups.
   ///
-  /// An older gateway beside knows no groups: it keeps what is there, and removes an account's memberships with the
-  /// account.
+  /// An older gateway that uses the store at the same time does not know groups: it keeps them unchanged, and deletes
+  /// an account's memberships with the account.
   static let ninth = Step(
     sqlite: """
       CREATE TABLE group_member (

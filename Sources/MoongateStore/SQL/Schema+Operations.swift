@@ -1,12 +1,12 @@
 extension Schema {
-  /// Step 12: the failed attempts behind locks, and how far the audit trail was sent to each sink.
+  /// Step 12: failed attempts for the details of locks, and the sinks' positions in the audit trail.
   ///
-  /// An older gateway beside writes no failed attempts: a lock that it begins is one without a name. It knows no sinks;
-  /// what it stores in the trail is sent by the others; and it forgets events after a day, also those that a sink does
-  /// not have yet.
+  /// An older gateway that uses the store at the same time writes no failed attempts, so locks that it begins have no
+  /// details. It knows no sinks; other gateways send its events. It also deletes events after a day, even if a sink has
+  /// not received them.
   ///
-  /// PostgreSQL commits transactions in another order than that of `event.number`. `xact` says which one wrote an event
-  /// (also where an older gateway did), so that sending can wait for those that are still under way.
+  /// PostgreSQL commits transactions in a different order from `event.number`. `xact` identifies the transaction that
+  /// wrote an event (also for an older gateway), so that sending can wait for running transactions.
   static let operations = Step(
     sqlite: """
       CREATE TABLE failed_attempt (

@@ -1,5 +1,5 @@
 extension Schema {
-  /// Step 2: the gateways that serve from this store, each with the generation of its policies.
+  /// Step 2: the gateways that serve from this store, with their policy generations.
   static let second = Step(
     sqlite: """
       CREATE TABLE node (

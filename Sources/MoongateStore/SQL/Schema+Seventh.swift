@@ -1,7 +1,7 @@
 extension Schema {
-  /// Step 7: what providers keep in their key-value stores, and the leases of what runs on one gateway at a time.
+  /// Step 7: the key-value stores of providers, and leases for tasks that run on one gateway at a time.
   ///
-  /// An older gateway beside knows neither: it runs no provider that needs them.
+  /// An older gateway that uses the store at the same time knows neither: it runs no provider that needs them.
   static let seventh = Step(
     sqlite: """
       CREATE TABLE provider_value (

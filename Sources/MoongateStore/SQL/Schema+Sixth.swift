@@ -1,12 +1,11 @@
 extension Schema {
-  /// Step 6: accounts that never proved an identifier, to be found by their age; and since when there is a record of a
-  /// provider.
+  /// Step 6: accounts without any verified identifier, indexed by age; and the times of providers' records.
   ///
-  /// By their age and not by their last use, because that changes with every sign-in: PostgreSQL can then keep the new
-  /// row beside the old one (HOT).
+  /// Indexed by age and not by last use, because the last use changes with every sign-in: PostgreSQL can then keep the
+  /// new row version on the same page (HOT).
   ///
-  /// A gateway that does not know this step makes accounts that are marked as nothing, which are kept, and leaves the
-  /// mark on one that proves something: who looks for marked ones looks whether that is still so.
+  /// A gateway that does not know this step creates accounts without the mark, which are kept, and leaves the mark on
+  /// an account that verifies an identifier. Before a marked account is deleted, the mark must therefore be checked.
   static let sixth = Step(
     sqlite: """
       ALTER TABLE account ADD COLUMN is_unproved INTEGER;

@@ -1,18 +1,18 @@
 extension Schema {
-  /// A table as it is read and written as a whole, column by column.
+  /// A table that can be read and written as a whole.
   struct Table: Sendable {
     let name: String
     let columns: [Column]
-    /// Its primary key: whole rows are read in this order, which is the same in all databases.
+    /// The primary key. Whole tables are read in this order, which is the same in all databases.
     let key: [String]
-    /// The step that made it.
+    /// The step that created the table.
     let since: Int
 
-    /// Where the key's columns stand.
+    /// The indices of the key's columns.
     var keyPlaces: [Int] { key.compactMap { name in columns.firstIndex { $0.name == name } } }
   }
 
-  /// A column with what it holds.
+  /// A column and its type.
   struct Column: Sendable {
     enum Kind: Sendable { case integer, text, bytes }
 
@@ -22,14 +22,14 @@ extension Schema {
     func value(_ row: some SQLRow, _ place: Int) throws -> SQLValue {
       switch kind {
       case .integer: try row.optionalInteger(place).map(SQLValue.integer) ?? .null
-      // A store of before may have text in it that no store keeps any more.
+      // Text that an older version stored can contain characters that are now replaced.
       case .text: SQLValue(try row.optionalText(place)?.storable)
       case .bytes: SQLValue(try row.optionalBytes(place))
       }
     }
   }
 
-  /// All tables that both databases have, such that none refers to one that comes after it.
+  /// All tables that both databases have. No table refers to a later one.
   static let tables = [
     table("meta", key: "id", "id fingerprint:bytes moment"),
     table(
@@ -73,7 +73,7 @@ extension Schema {
     table("node", since: 2, key: "id", "id:text generation:text seen_at keys:text"),
   ]
 
-  /// Columns are numbers unless they say otherwise.
+  /// Columns are numbers unless a type is given.
   private static func table(_ name: String, since: Int = 1, key: String, _ columns: String) -> Table {
     let columns = columns.split(separator: " ").map { column in
       let parts = column.split(separator: ":")

@@ -1,5 +1,5 @@
 extension Schema {
-  /// Step 3: which master keys each of those gateways knows.
+  /// Step 3: the master keys that each gateway knows.
   static let third = Step(
     sqlite: "ALTER TABLE node ADD COLUMN keys TEXT;", postgres: "ALTER TABLE node ADD COLUMN keys TEXT COLLATE \"C\";")
 }

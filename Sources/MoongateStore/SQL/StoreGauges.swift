@@ -2,22 +2,21 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// What a store holds and how large it is: read when the metrics are read, and cached for 15 seconds, so that many
-/// scrapers cost no more than one. A store of millions of sessions takes a second to count them: it spends a hundredth
-/// of its time on that, and no more.
+/// The contents and size of a store, read when metrics are requested and cached for 15 seconds, so that many scrapers
+/// cost no more than one. Counting millions of sessions takes a second; at most a hundredth of the time is spent on it.
 package actor StoreGauges {
   private static let life: Duration = .seconds(15)
-  /// How much longer a count is believed than it took.
+  /// How many times longer than it took a count is cached.
   private static let patience = 100
 
   private let store: any SQLStore
   private let clock: any GatewayClock
-  /// Of a SQLite store.
+  /// The path of a SQLite store.
   private let path: String?
   private var known: (families: [MetricFamily], until: ContinuousClock.Instant)?
   private let steady: @Sendable () -> ContinuousClock.Instant
 
-  /// - Parameter path: the file of a SQLite store; nil: the database says how large it is.
+  /// - Parameter path: the file of a SQLite store; nil to ask the database for its size.
   package init(
     _ store: any SQLStore, clock: any GatewayClock, path: String?,
     steady: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
@@ -28,7 +27,7 @@ package actor StoreGauges {
     self.steady = steady
   }
 
-  /// As Prometheus reads it; without what the store holds while it does not answer.
+  /// The metrics for Prometheus. Without counts if the store does not respond.
   package func families() async -> [MetricFamily] {
     let began = steady()
     if let known, began < known.until { return timing + known.families }
@@ -43,7 +42,7 @@ package actor StoreGauges {
     return timing + families
   }
 
-  /// With what the look itself took.
+  /// Includes the query of the counts itself.
   private var timing: [MetricFamily] { store.memory.timing.families }
 
   private func sizes(_ bytes: Int?) -> [MetricFamily.Sample] {
@@ -57,7 +56,7 @@ package actor StoreGauges {
 }
 
 extension SQLStore {
-  /// Walks the table of sessions: milliseconds for a hundred thousand, off the path of requests.
+  /// Scans the table of sessions: milliseconds for a hundred thousand, outside of requests.
   fileprivate func gauges(at now: Timestamp) async throws(StoreFault) -> (locks: Int, sessions: Int, bytes: Int?) {
     try await read { rows in
       let locks = try rows.row(

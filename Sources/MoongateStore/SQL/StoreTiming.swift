@@ -1,7 +1,7 @@
 import MoongateCore
 import Synchronization
 
-/// How long transactions took, reading and writing: for `/metrics`.
+/// The durations of read and write transactions, for `/metrics`.
 final class StoreTiming: Sendable {
   enum Kind: String, Sendable { case read, write }
 
@@ -9,7 +9,7 @@ final class StoreTiming: Sendable {
   private let writes = Mutex(DurationHistogram())
   private let failures = Mutex<UInt64>(0)
 
-  /// Runs the body and records how long it took, and whether it failed.
+  /// Runs the body and records its duration, and whether it failed.
   func record<Value>(_ kind: Kind, _ body: () async throws -> Value) async throws -> Value {
     let start = ContinuousClock.now
     do {
@@ -17,7 +17,7 @@ final class StoreTiming: Sendable {
       note(kind, since: start)
       return value
     } catch {
-      // What a body refuses for a reason of its own is no fault of the store.
+      // A refusal by the body is not a failure of the store.
       if error is StoreFault { failures.withLock { $0 += 1 } }
       note(kind, since: start)
       throw error

@@ -2,40 +2,40 @@ import GRDB
 import MoongateCore
 import Synchronization
 
-/// Writes, one after the other on the connection for writing. What waits when a transaction begins shares it, each
-/// write in a savepoint of its own: a commit costs about as much as several writes. A write is durable when its caller
-/// goes on.
+/// Executes writes one after the other on the write connection. Writes that are waiting when a transaction begins share
+/// it, each in its own savepoint, because a commit costs about as much as several writes. A write is durable when its
+/// caller continues.
 ///
-/// The caller's cancellation does not reach here: a client that hangs up in the middle of a try cannot take it back.
+/// Cancelling the caller's task does not cancel the write: a client that disconnects during an attempt cannot undo it.
 final class CommitQueue: Sendable {
   private struct State {
     var waiting: [any Write] = []
     var isAtWork = false
   }
 
-  /// The most writes that share a transaction: one cannot wait for more than these.
+  /// The maximum number of writes that share a transaction, which bounds the wait of each.
   private static let most = 64
 
   private let writer: any DatabaseWriter
   private let runsInPlace: Bool
   private let state = Mutex(State())
-  /// The latest moment that is known to be in the database.
+  /// The latest time that is known to be in the database.
   private let recorded: Mutex<Timestamp>
 
-  /// - Parameter runsInPlace: for a database in memory, where a write is shorter than a change of threads.
+  /// - Parameter runsInPlace: for an in-memory database, where a write is shorter than a thread switch.
   init(writer: any DatabaseWriter, recorded: Timestamp, runsInPlace: Bool = false) {
     self.writer = writer
     self.runsInPlace = runsInPlace
     self.recorded = Mutex(recorded)
   }
 
-  /// How many writes wait for the connection.
+  /// The number of writes that wait for the connection.
   var waiting: Int { state.withLock { $0.waiting.count } }
 
-  /// Runs the body inside a transaction. It may run while others' writes of the same transaction are not committed yet,
-  /// so it must do nothing but write to the database.
-  /// - Parameter moment: recorded as the store's latest, unless there is a later one.
-  /// - Throws: what the body throws, after its writes were taken back; or what made the transaction fail.
+  /// Runs the body inside a transaction. It may run before other writes in the same transaction are committed, so it
+  /// must only write to the database.
+  /// - Parameter moment: recorded as the store's latest time, unless a later one is recorded.
+  /// - Throws: what the body throws, after its writes were rolled back; or why the transaction failed.
   func write<Value: Sendable>(at moment: Timestamp, _ body: @escaping @Sendable (Database) throws -> Value) async throws
     -> Value
   {
@@ -87,7 +87,8 @@ final class CommitQueue: Sendable {
         do {
           try write.run(db)
         } catch {
-          // A full disk and its like end the whole transaction (sqlite.org/lang_transaction.html): then all fail.
+          // A full disk and similar errors end the whole transaction (sqlite.org/lang_transaction.html), so all its
+          // writes fail.
           guard db.isInsideTransaction else { throw error }
           try transaction.run("ROLLBACK TO one")
           write.refuse(error)
@@ -104,13 +105,13 @@ final class CommitQueue: Sendable {
   }
 }
 
-/// One write that waits.
+/// A waiting write.
 private protocol Write: Sendable {
   var moment: Timestamp { get }
   func run(_ db: Database) throws
-  /// The write was taken back; the transaction goes on without it.
+  /// The write was rolled back; the transaction continues without it.
   func refuse(_ error: any Error)
-  /// The transaction is committed.
+  /// The transaction was committed.
   func finish()
   /// The transaction failed.
   func fail(_ error: any Error)

@@ -2,16 +2,16 @@ import Foundation
 import GRDB
 import MoongateCore
 
-/// The file of a SQLite store before it is opened for work: made with the right modes, and known to be ours.
+/// The file of a SQLite store before it is opened: creates it with the right modes, and checks that it is ours.
 struct DatabaseFile {
   let path: String
 
   var isThere: Bool { access(path, F_OK) == 0 }
 
-  /// Makes the file, mode 0600, and missing folders above it, mode 0700. SQLite gives `-wal` and `-shm` the file's own
-  /// mode.
+  /// Creates the file with mode 0600, and missing parent folders with mode 0700. SQLite gives `-wal` and `-shm` the
+  /// file's mode.
   ///
-  /// Attack: made by SQLite itself, the file would be as readable as the umask allows, if only for a moment.
+  /// Attack: created by SQLite itself, the file would be as readable as the umask allows, if only for a moment.
   func create() throws(StoreRefusal) {
     try createFolder((path as NSString).deletingLastPathComponent)
     let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -19,8 +19,8 @@ struct DatabaseFile {
     close(file)
   }
 
-  /// Looks at what the file holds, without changing it: opening it for work would already turn it to WAL.
-  /// - Returns: the version of its schema; 0 where it holds nothing yet.
+  /// Checks the file without changing it. Opening it for writing would switch it to WAL.
+  /// - Returns: the schema version; 0 if the file is empty.
   func inspect() throws(StoreRefusal) -> Int {
     let found: (application: Int32, version: Int, tables: Int)
     do {
@@ -44,13 +44,13 @@ struct DatabaseFile {
     return found.version
   }
 
-  /// Takes from group and others what somebody may have given them. `-wal` and `-shm` may not be there.
+  /// Removes the permissions of group and others. `-wal` and `-shm` may not exist.
   func tighten() throws(StoreRefusal) {
     guard chmod(path, 0o600) == 0 else { throw unwritable() }
     for suffix in ["-wal", "-shm"] { chmod(path + suffix, 0o600) }
   }
 
-  /// The refusal that an error of SQLite means.
+  /// Maps a SQLite error to a refusal.
   func refusal(_ error: any Error) -> StoreRefusal {
     if let refusal = error as? StoreRefusal { return refusal }
     guard let error = error as? DatabaseError else { return .fault(path: path, reason: "unexpected error") }
@@ -70,7 +70,7 @@ struct DatabaseFile {
   private func unwritable() -> StoreRefusal { .unwritable(path: path, reason: String(cString: strerror(errno))) }
 }
 
-/// How connections are set up.
+/// The configuration of connections.
 enum SQLiteConfiguration {
   /// How long a writer waits for another process's transaction.
   static let busyTimeout: Double = 5
@@ -82,10 +82,10 @@ enum SQLiteConfiguration {
     // `CommitQueue` and `Readers` begin and end their transactions themselves and leave none open.
     configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase { db in
-      // NORMAL with WAL survives the death of the process at any point (sqlite.org/pragma.html#pragma_synchronous).
-      // 8 MiB of cache: bounded memory, whatever number of people is attacked at once.
-      // Checkpoints after 16 MiB of log: a page that changes often is written back once.
-      // What is deleted is overwritten, whatever SQLite was built with: people have a right to be forgotten.
+      // NORMAL with WAL survives a crash of the process at any point (sqlite.org/pragma.html#pragma_synchronous).
+      // 8 MiB of cache: bounds memory, even if many users are attacked at once.
+      // Checkpoint after 16 MiB of log: a page that changes often is written back once.
+      // Overwrite deleted data, whatever SQLite's build defaults are: users have a right to erasure.
       try db.execute(
         sql: """
           PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4096; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY;
@@ -95,17 +95,17 @@ enum SQLiteConfiguration {
     return configuration
   }
 
-  /// How many connections read: one for each thread that runs tasks, and some for threads of other kinds.
+  /// The number of read connections: one for each thread that runs tasks, and some for other threads.
   static let readers = ProcessInfo.processInfo.activeProcessorCount + 2
 
-  /// The connection that writes a file: readers go on meanwhile.
+  /// The configuration of the write connection. It does not block readers.
   static var writing: Configuration {
     var configuration = base
     configuration.journalMode = .wal
     return configuration
   }
 
-  /// A connection that reads a file.
+  /// The configuration of a read connection.
   static var reading: Configuration {
     var configuration = base
     configuration.readonly = true
@@ -114,6 +114,6 @@ enum SQLiteConfiguration {
 }
 
 extension DatabaseError {
-  /// What went wrong, in SQLite's words for the code: no SQL, no values.
+  /// The name of the error code, without SQL or values.
   var words: String { "\(extendedResultCode)" }
 }

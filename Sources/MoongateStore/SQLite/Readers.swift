@@ -2,23 +2,23 @@ import GRDB
 import MoongateCore
 import Synchronization
 
-/// The connections that read a file.
+/// The read connections of a file.
 ///
-/// A read runs where it is asked for. It finds a few rows, mostly in memory, and no writer keeps it waiting (WAL): the
-/// two changes of threads that would spare its caller the wait cost several times as much as the read.
+/// A read runs on the calling thread. It reads a few rows, mostly from memory, and never waits for a writer (WAL), so
+/// switching threads would cost several times as much as the read.
 final class Readers: Sendable {
   private let all: [DatabaseQueue]
   private let free: Mutex<[DatabaseQueue]>
 
-  /// - Parameter connections: at least one. With one for each thread that asks, none waits for another.
+  /// - Parameter connections: at least one. With one for each calling thread, no thread waits for another.
   init(_ connections: [DatabaseQueue]) {
     all = connections
     free = Mutex(connections)
   }
 
-  /// Runs the body in a transaction of its own: it sees everything that was committed before, and nothing that comes
+  /// Runs the body in a read transaction: it sees everything that was committed before, and nothing that is committed
   /// meanwhile.
-  /// - Throws: what the body throws, or what kept its transaction from beginning.
+  /// - Throws: what the body throws, or why the transaction could not begin.
   func read<Value>(_ body: (Database) throws -> Value) throws -> Value {
     let taken = free.withLock { $0.popLast() }
     defer { if let taken { free.withLock { $0.append(taken) } } }
@@ -30,6 +30,6 @@ final class Readers: Sendable {
     }
   }
 
-  /// Closes the connections. None may be at work.
+  /// Closes the connections. None may be in use.
   func close() throws { for connection in all { try connection.close() } }
 }

@@ -2,21 +2,21 @@ import GRDB
 import MoongateCore
 import Synchronization
 
-/// A SQLite file, or a database in memory: one connection that writes, some that read.
+/// A SQLite file, or an in-memory database, with one write connection and several read connections.
 package final class SQLiteDatabase: SQLDatabase {
   private let database: DatabaseQueue
   private let commits: CommitQueue
   private let readers: Readers
   private let door = Mutex(Occupancy())
 
-  /// Who is inside. GRDB does not survive a read of a connection that was closed, so the last one out closes it.
+  /// The users of the database. GRDB crashes when a closed connection is read, so the last user closes it.
   private struct Occupancy {
     var isOpen = true
     var inside = 0
   }
 
-  /// Opens the file and brings its schema up to date. Blocks while it does.
-  /// - Parameter makes: whether the file is made where there is none.
+  /// Opens the file and migrates its schema. Blocks the calling thread.
+  /// - Parameter makes: whether to create a missing file.
   init(path: String, keyFingerprint: [UInt8], makes: Bool = true) throws(StoreRefusal) {
     let file = DatabaseFile(path: path)
     let isFile = path != ":memory:"
@@ -64,9 +64,9 @@ package final class SQLiteDatabase: SQLDatabase {
     try await working { try await commits.write(at: moment) { db in try body(SQLiteTransaction(db)) } }
   }
 
-  /// Empties the log, which holds what pages were before a person was deleted. That needs a moment in which nobody
-  /// reads, and holds other writes up for a quarter of a second at a time at most. Where there is no such moment, the
-  /// next deletion, or the last process to end, does it.
+  /// Empties the log, which holds old versions of pages with deleted data. This needs a moment without readers, and
+  /// delays other writes by at most a quarter of a second at a time. If there is no such moment, the next deletion, or
+  /// the last process to close the database, does it.
   package func forgetDeleted() async {
     try? await working {
       for _ in 0..<8 {
@@ -105,7 +105,7 @@ package final class SQLiteDatabase: SQLDatabase {
 
   private func closeFile() throws(StoreFault) {
     do {
-      // The connection that writes is the last: it brings the log into the file.
+      // Close the write connection last: it moves the log into the file.
       try readers.close()
       try database.close()
     } catch let error as DatabaseError {
@@ -117,6 +117,6 @@ package final class SQLiteDatabase: SQLDatabase {
 }
 
 extension StoreFault {
-  /// What an error of SQLite means to whoever asked the store. Holds no SQL and no values.
+  /// The SQLite error as the store's callers see it. Contains no SQL and no values.
   init(_ error: DatabaseError) { self.init("SQLite: \(error.words)") }
 }

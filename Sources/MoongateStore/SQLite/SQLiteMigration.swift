@@ -1,9 +1,9 @@
 import GRDB
 
 extension Schema {
-  /// Brings the database up to date, in one transaction: of two processes that start at once, one does it.
-  /// - Returns: the version that it had; 0 where it was empty.
-  /// - Throws: `StoreRefusal` where another process has taken it beyond what this program knows.
+  /// Migrates the database in one transaction. If two processes start at once, one of them migrates.
+  /// - Returns: the previous schema version; 0 if the database was empty.
+  /// - Throws: `StoreRefusal` if another process has migrated it beyond what this program knows.
   @discardableResult
   static func migrate(_ db: GRDB.Database, path: String) throws -> Int {
     var found = 0

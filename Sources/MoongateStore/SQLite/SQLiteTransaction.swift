@@ -2,10 +2,10 @@ import GRDB
 import GRDBSQLite
 import MoongateCore
 
-/// A transaction in SQLite. Statements are prepared once per connection and used again; they are carried out at once.
+/// A SQLite transaction. Statements are prepared once per connection, and executed immediately.
 ///
-/// GRDB keeps connections and prepared statements. What is done with a statement asks SQLite itself: a sign-in carries
-/// out some fifty of them, and values that are converted twice cost as much as looking them up.
+/// GRDB manages connections and prepared statements. Execution uses SQLite's C API directly: a sign-in executes about
+/// fifty statements, and converting values twice would cost as much as the lookups.
 package struct SQLiteTransaction: SQLTransaction {
   private let db: Database
 
@@ -54,13 +54,13 @@ package struct SQLiteTransaction: SQLTransaction {
     if code != SQLITE_OK { throw DatabaseError(resultCode: ResultCode(rawValue: code)) }
   }
 
-  /// SQLite copies what it is given: it looks at it after the call.
+  /// SQLite must copy the argument, because it reads it after the call.
   private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
   private static func bindText(_ statement: SQLiteStatement, _ index: Int32, _ text: String) -> Int32 {
     var text = text
     return text.withUTF8 { text in
-      // Without an address there would be NULL.
+      // Without an address, the value would be NULL.
       guard let start = text.baseAddress, !text.isEmpty else {
         return sqlite3_bind_text(statement, index, "", 0, copied)
       }
@@ -77,7 +77,7 @@ package struct SQLiteTransaction: SQLTransaction {
   }
 }
 
-/// A row that SQLite found.
+/// A row of a SQLite result.
 package struct SQLiteRow: SQLRow {
   private let values: [SQLValue]
 
@@ -92,7 +92,7 @@ package struct SQLiteRow: SQLRow {
             UnsafeRawBufferPointer(
               start: sqlite3_column_blob(statement, column), count: Int(sqlite3_column_bytes(statement, column)))))
       default:
-        // A number with a point is in none of our tables: as text it is refused where a whole one is asked for.
+        // None of our tables has floating-point numbers. As text, such a value is refused where an integer is expected.
         .text(
           String(
             decoding: UnsafeBufferPointer(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// What providers keep for an account goes to another gateway in one sealed piece.
+/// Provider records of an account are exported to another gateway as one sealed value.
 @Suite struct ExportedRecordsTests {
   private let keys: KeyRing
   private let phone = Identifier(kind: .phone, value: "+919999999999", display: "")
@@ -25,7 +25,8 @@ import Testing
   @Test func whatIsSealedOpensForItsOwnerAlone() throws {
     let sealed = try records.sealed(for: owner(), by: keys)
     #expect(try ExportedRecords(opening: sealed, for: owner(), by: keys) == records)
-    // Attack: the records of the victim on a line with the attacker's number, and every other change of the line.
+    // Attack: the records of the victim are put on a line with the attacker's number; every other change of the line is
+    // tried too.
     let stranger = Identifier(kind: .phone, value: "+918888888888", display: "")
     for other in [
       owner("ac_2"), owner("ac_1", [(stranger, true)]), owner("ac_1", [(phone, true), (stranger, true)]),
@@ -42,7 +43,7 @@ import Testing
       }
     }
     #expect(throws: (any Error).self) { try ExportedRecords(opening: "", for: owner(), by: keys) }
-    // Attack: a row of the store in the place of an export.
+    // Attack: a sealed row of the store is passed off as an export.
     let row = Base64URL.encode(
       try ProviderRecord(bytes: Array("[]".utf8), version: 1).sealed(for: "pin ac_1", by: keys))
     #expect(throws: (any Error).self) { try ExportedRecords(opening: row, for: owner(), by: keys) }
@@ -81,7 +82,7 @@ import Testing
     let account = try #require(try await store.account("ac_1"))
     #expect(account.credentials == ["pin", "totp"])
     #expect(try await desk.records(of: account) == records)
-    // Attack: an import that replaces the secret of an account that is there, by its id or by its number.
+    // Attack: an import replaces the secret of an existing account, found by its id or by its number.
     line.records = ["pin": ProviderRecord(bytes: [9], version: 1)]
     #expect(try await desk.add([line]) == 0)
     line.id = "ac_2"

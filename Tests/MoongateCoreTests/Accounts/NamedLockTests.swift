@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// What an operator learns of a lock, and what somebody does who has the database alone.
+/// What an operator sees of a lock, and what somebody sees who has only the database.
 @Suite struct NamedLockTests {
   private func locked(_ desk: TestDesk) async throws -> (operators: AccountAdministration, account: String) {
     let account = try await desk.registered().id
@@ -59,14 +59,14 @@ import Testing
     #expect(try await desk.store.account(account)?.isLocked == false)
     #expect(try await operators.unlock(account, in: generation)?.isNothing == true)
     #expect(try await operators.unlock("ac_nobody", in: generation) == nil)
-    // Who did it is told, and about whom.
+    // The audit trail names the operator and the account.
     let lines = try await desk.store.events(limit: 50).filter { $0.kind == .lockLifted || $0.kind == .accountUnlocked }
     #expect(
       lines.count == 2
         && lines.allSatisfy { $0.account == account && $0.detail["operator"] == "ravi" && $0.detail["by"] == "test" })
   }
 
-  /// A gateway of before, beside this one, begins locks without failed attempts.
+  /// A lock that an older gateway in the same cluster sets has no failed attempts stored with it.
   @Test func aLockWithoutANameIsTheirsByItsCounter() async throws {
     let desk = try await TestDesk()
     let (operators, account) = try await locked(desk)
@@ -89,7 +89,7 @@ import Testing
     #expect(found.map(\.lock.limit) == [limit.name] && found.first?.identifier == nil)
   }
 
-  /// Attack: a copy of the database. Of whom a lock is, and from where the attempts came, it tells nothing.
+  /// Attack: a copy of the database. It reveals neither whose lock it is nor where the attempts came from.
   @Test func theDatabaseAloneTellsNobody() async throws {
     let desk = try await TestDesk()
     let (_, account) = try await locked(desk)
@@ -105,13 +105,13 @@ import Testing
     #expect(Set(attempts.map(\.sealed.count)).count == 1, "nor by its length")
     let others = try KeyRing(master: Array(repeating: 9, count: 32))
     #expect(throws: (any Error).self) { try AttemptOrigin(opening: attempts[0], by: others) }
-    // The lock is listed all the same.
+    // The lock is still listed.
     let nameless = NamedLock(lock, attempts, by: others, in: desk.generations.current)
     #expect(nameless.identifier == nil && nameless.account == nil && nameless.failures == 5 && nameless.sources.isEmpty)
   }
 
-  /// Attack: somebody who writes to the database puts the name of one lock at another, so that the operator lifts the
-  /// wrong one.
+  /// Attack: somebody who can write to the database attaches the name of one lock to another, so that the operator
+  /// lifts the wrong one.
   @Test func aNameThatWasMovedDoesNotOpen() throws {
     let keys = try KeyRing(master: Array(repeating: 7, count: 32))
     let origin = AttemptOrigin(identifier: nil, account: "ac_1", address: "192.0.2.1")

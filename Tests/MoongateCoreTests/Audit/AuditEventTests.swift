@@ -4,7 +4,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Events as they are stored.
+/// The stored JSON of audit events.
 @Suite struct AuditEventTests {
   static let events = [
     AuditEvent(id: DecisionID(text: "dc_1"), at: ManualClock.start, kind: .refused),
@@ -19,7 +19,7 @@ import Testing
     #expect(try JSONDecoder().decode(AuditEvent.self, from: Data(event.json)) == event)
   }
 
-  /// A row that an encoder made reads the same: the two may stand beside each other in one store.
+  /// Our JSON equals what `JSONEncoder` writes: rows of both kinds may stand in one store.
   @Test(arguments: events) func isWhatAnEncoderWrites(event: AuditEvent) throws {
     let ours = try JSONSerialization.jsonObject(with: Data(event.json)) as? NSDictionary
     let encoders = try JSONSerialization.jsonObject(with: JSONEncoder().encode(event)) as? NSDictionary

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Which events an operator asks for, and how they go to other programs.
+/// How an operator's query selects events, and how events are exported to other programs.
 @Suite struct AuditFilterTests {
   private static let now = Timestamp(milliseconds: 1_795_000_000_250)
 
@@ -50,7 +50,7 @@ import Testing
         """)
   }
 
-  /// Attack: a value that a client chose, and that ends the line, forges an event of its own in the file.
+  /// Attack: a value chosen by a client ends the line and forges another event in the file.
   @Test func noValueEndsALine() {
     let event = AuditEvent(
       id: DecisionID(text: "dc_1"), at: Self.now, kind: .refused, address: "x\n{\"class_uid\":3002}",
@@ -76,7 +76,7 @@ import Testing
     #expect(OperatorIdentity(name: String(repeating: "x", count: 500), tool: "test").name?.count == 100)
   }
 
-  /// A refusal says whom it was about; a flood that goes through many people says nobody.
+  /// A refusal names its account; a folded flood over several accounts names none.
   @Test func aFloodOverManyPeopleIsAboutNoneOfThem() {
     var folds = RefusalFolds()
     func refusal(_ number: Int, account: String?) -> AuditEvent {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Policies that fail, as the log tells of them.
+/// How failing policies are logged.
 @Suite struct PolicyFaultLogTests {
   private let clock = ManualClock()
   private let log = CapturedLog()
@@ -17,7 +17,7 @@ import Testing
     faults.report(fault, rule: "routes[2].decide", decision: DecisionID(text: decision))
   }
 
-  /// Attack: as many lines as somebody sends requests.
+  /// Attack: requests without end, each of which writes a line to the log.
   @Test func eachErrorIsToldOnceAMinuteWithACount() {
     let faults = PolicyFaultLog(logger: log.logger, clock: clock)
     for index in 0..<1_000 { report(faults, fault(line: 9, "broken at \(index)")) }

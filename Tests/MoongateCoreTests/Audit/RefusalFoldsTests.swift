@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// A flood of refusals in the audit trail.
+/// How a flood of refusals is folded in the audit trail.
 @Suite struct RefusalFoldsTests {
   private let clock = ManualClock()
 
@@ -34,7 +34,7 @@ import Testing
     #expect(trail.refusals["not_found"] == 1_000)
   }
 
-  /// Each client is given an id that can be looked up, at once, later, and by another gateway.
+  /// Every client gets a decision id that can be looked up: at once, later, and at another gateway.
   @Test func everyDecisionIdIsFound() async throws {
     let (trail, store) = try trail()
     let ids = (0..<1_000).map { trail.record(refusal("\($0)")) }
@@ -49,7 +49,7 @@ import Testing
     #expect(try await trail.event(ids[999])?.count == 1_000 - RefusalFolds.singles)
   }
 
-  /// A client that looks its decision up while the batch is on its way to the store.
+  /// A client looks its decision up while the batch is being written to the store.
   @Test func anEventIsFoundWhileItIsWritten() async throws {
     let slow = SlowStore()
     let trail = AuditTrail(store: slow, logger: Logger(label: "test"))
@@ -76,7 +76,7 @@ import Testing
     #expect(folds.count == 6 && folds.allSatisfy { $0.count == 10 })
   }
 
-  /// Attack: a flood from every address of an IPv6 network.
+  /// Attack: a flood from every address of one IPv6 network.
   @Test func anIPv6AddressCountsByItsNetwork() async throws {
     let (trail, _) = try trail()
     for number in 0..<100 { trail.record(refusal("\(number)", address: "2001:db8::\(number)")) }
@@ -85,7 +85,7 @@ import Testing
     #expect(try await trail.events(limit: 1_000).count == RefusalFolds.singles + 2)
   }
 
-  /// Attack: a flood from more addresses than can be remembered.
+  /// Attack: a flood from more addresses than can be tracked.
   @Test func aFloodFromEverywhereIsBoundedToo() async throws {
     let (trail, store) = try trail()
     for number in 0..<30_000 {
@@ -98,7 +98,7 @@ import Testing
     #expect(events.count <= RefusalFolds.mostKeys + 1)
   }
 
-  /// Attack: junk requests faster than the store writes, until what waits is dropped and a sign-in with it.
+  /// Attack: junk requests come faster than the store writes, until queued events are dropped and a sign-in with them.
   @Test func whatWaitsKeepsItsSecurityEvents() async throws {
     let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
     let trail = AuditTrail(store: store, logger: Logger(label: "test"), foldsFloods: false)
@@ -109,12 +109,12 @@ import Testing
   }
 }
 
-/// A store that keeps nothing, and takes as long as a test wants it to.
+/// A store that keeps nothing and blocks until the test releases it.
 private final class SlowStore: AuditStore {
   private let asked = AsyncStream<Void>.makeStream()
   private let gate = AsyncStream<Void>.makeStream()
 
-  /// Waits until it is given events.
+  /// Returns when the store is given events.
   func isAsked() async { for await _ in asked.stream { return } }
 
   func goOn() { gate.continuation.finish() }

@@ -6,23 +6,23 @@ import Testing
 
 @testable import MoongateCore
 
-/// What an operator sees of sign-ins, locks and changes.
+/// What the log tells an operator about sign-ins, locks and changes.
 @Suite struct SecurityLogTests {
   private let log = CapturedLog()
 
-  /// Everything that the desk's store has stored, as lines of the log.
+  /// Logs every event that the store of the desk writes.
   private func watched(_ desk: TestDesk) -> TestDesk {
     let security = SecurityLog(logger: log.logger)
     desk.store.memory.recorded.subscribe { security.note($0) }
     return desk
   }
 
-  /// The lines of one kind.
+  /// The logged lines of one kind.
   private func lines(_ kind: AuditEvent.Kind) -> [String] {
     log.lines.filter { $0.hasPrefix("notice \(kind.rawValue) ") }
   }
 
-  /// What stands behind `name=` in a line.
+  /// The value after `name=` in a line.
   private func value(_ name: String, _ line: String) -> String? {
     line.split(separator: " ").first { $0.hasPrefix("\(name)=") }.map { String($0.dropFirst(name.utf8.count + 1)) }
   }
@@ -37,7 +37,7 @@ import Testing
       value("account", line) == account.id && value("flow", line) == "login" && value("address", line) == "192.0.2.1")
     let decision = try #require(value("decision", line))
     #expect(try await desk.audit.event(DecisionID(text: decision))?.kind == .sessionStarted)
-    // security.md 13: neither code nor number.
+    // The log contains neither the code nor the number.
     #expect(!log.lines.contains { $0.contains("919999999999") || $0.contains(desk.code) })
   }
 
@@ -51,7 +51,7 @@ import Testing
     #expect(value("limit", line) == "verify" && value("provider", line) == "phone_otp")
     #expect(value("until", line) == String((desk.clock.now() + .seconds(900)).seconds))
     #expect(value("identifier", line) == desk.keys.logHash("+919999999999"))
-    // The lock's name in the line is the one by which an operator lifts it.
+    // The lock name in the line is the one that an operator lifts it by.
     let lock = try #require(value("lock", line))
     let operators = AccountAdministration(
       store: desk.store, providers: try ProviderRegistry([]), keys: desk.keys, clock: desk.clock, random: SystemRandom()
@@ -101,7 +101,7 @@ import Testing
     #expect(!log.lines.contains { $0.contains("918888888888") || $0.contains("919999999999") })
   }
 
-  /// Attack: a passcode is changed, or one of several passkeys removed, and no line tells of it.
+  /// Attack: a passcode is changed, or one of several passkeys removed, and nothing is logged.
   @Test func aFactorThatWasReplacedIsALine() async throws {
     let desk = watched(try await TestDesk.full())
     var own = try #require(
@@ -117,7 +117,7 @@ import Testing
         && value("account", line) == own.account.id)
   }
 
-  /// Refusals are in the audit trail; the log of a gateway under attack must stay readable.
+  /// Refusals go to the audit trail; the log of a gateway under attack must stay readable.
   @Test func refusalsAreNoLines() async throws {
     let desk = watched(try await TestDesk())
     let id = try await desk.begun("register")

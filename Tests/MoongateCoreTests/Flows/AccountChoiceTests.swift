@@ -5,11 +5,10 @@ import Testing
 
 @testable import MoongateCore
 
-/// A code to an address that several accounts claim: the person chooses theirs, and nothing that somebody else put
-/// there stays (account-security.md section 3, rule 6).
+/// Several accounts claim one address. Whoever proves the address by a code chooses their account, and nothing that
+/// somebody else set in it stays.
 @Suite struct AccountChoiceTests {
-  /// A desk at which two accounts claim the address, and a reset of the password that has come as far as the right
-  /// code.
+  /// A desk with two accounts that claim the address, and a password reset in which the right code has been entered.
   private func proved(_ claims: [String] = ["ashas", "mallorys"]) async throws -> (
     desk: TestDesk, accounts: [FlowView], flow: FlowID, view: FlowView
   ) {
@@ -93,8 +92,8 @@ import Testing
     #expect(try await finish(desk, id).get().account?.id == accounts[0].account?.id)
   }
 
-  /// Attack: an account that is registered in the victim's name before the victim comes, with a PIN, another address
-  /// and a session of the attacker's.
+  /// Attack: somebody registers an account with the victim's address beforehand, with a PIN, a second address and a
+  /// session of their own.
   @Test func nothingThatSomebodyElseMayHaveSetStays() async throws {
     let desk = try await TestDesk.full()
     let mallory = try await desk.claim("911111", "mallorys")
@@ -115,7 +114,7 @@ import Testing
     #expect(try await desk.store.sessions(of: id).count == 1, "the one that the reset made")
   }
 
-  /// Attack: the attacker proves a number of their own on the account while the victim chooses a password for it.
+  /// Attack: while the victim chooses a password for the account, the attacker proves a number of their own in it.
   @Test func anAccountThatProvedSomethingElseMeanwhileIsGivenToNobody() async throws {
     let (desk, accounts, id, _) = try await proved()
     _ = try await submit(desk, id, ["account": "2"]).get()
@@ -126,7 +125,7 @@ import Testing
     let left = try #require(try await desk.store.account(mallory))
     #expect(left.identifiers.filter { $0.verifiedAt != nil }.map(\.identifier) == [number])
     #expect(try await desk.logIn("911111", "mallorys").get().account?.id == mallory)
-    // Before the code: it is offered no more.
+    // If that happens before the code is entered, the account is not offered at all.
     let again = try await reset(desk)
     #expect(try await desk.submit(again, desk.code).get().step == nil, "one is left")
   }

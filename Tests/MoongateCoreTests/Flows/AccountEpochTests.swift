@@ -6,13 +6,13 @@ import Testing
 
 @testable import MoongateCore
 
-/// What was proved must still be held when a flow completes, and a change ends everything that is older than it.
+/// A flow completes only if what it proved is still held; a change of an account ends every older flow and session.
 @Suite struct AccountEpochTests {
   private func signedIn(_ desk: TestDesk, _ view: FlowView) async throws -> SessionSnapshot {
     try #require(try await desk.session(view))
   }
 
-  /// A flow with a code to the number.
+  /// Creates a flow and has a code sent to the number.
   private func begun(_ desk: TestDesk, _ flow: String) async throws -> FlowID {
     let id = try await desk.flow(flow)
     _ = try await desk.engine.begin(
@@ -29,7 +29,7 @@ import Testing
       desk, try await desk.secret("pin_unlock", ["secret": "1"], by: desk.client(session: set)).get())
   }
 
-  /// Attack: a code is sent to the old number; the owner replaces the number; then the code is typed.
+  /// Attack: a code is sent to the old number, the owner replaces the number, and then the code is typed.
   @Test func aCodeThatWasSentBeforeTheChangeIsDead() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
@@ -41,7 +41,7 @@ import Testing
     #expect(try await desk.store.sessions(of: own.account.id).count == 1)
   }
 
-  /// Attack: the same with a sign-in of two steps that waits before its last one.
+  /// Attack: the same with a sign-in of two steps that waits at its last step.
   @Test func aSignInThatWaitsEndsWithTheChange() async throws {
     let desk = try await TestDesk.full {
       $0.flows["login"] = .test("login", account: .existing, steps: [.test(TestDesk.phone), .test(TestDesk.pin)])
@@ -57,7 +57,7 @@ import Testing
       await desk.engine.begin(thief, provider: "pin", fields: [:], client: desk.client()).refusal?.code == .flowExpired)
   }
 
-  /// Attack: a reset is parked after its code, and completed when the owner believes the account to be safe again.
+  /// Attack: a reset is parked after its code and completed when the owner believes that the account is safe again.
   @Test func aResetThatWaitsEndsWithTheChange() async throws {
     let desk = try await TestDesk.full()
     let own = try await withPIN(desk)
@@ -71,7 +71,7 @@ import Testing
     #expect(late?.code == .flowExpired)
   }
 
-  /// Attack: a password reset of the former owner of a number or address, which waits after its code.
+  /// Attack: the former owner of an address has a password reset waiting after its code.
   @Test func aPasswordResetThatWaitsDoesNotBringAnAddressBack() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()))
@@ -89,7 +89,7 @@ import Testing
     #expect(try await desk.store.account(own.account.id)?.identifiers.map(\.identifier.value) == ["+922222"])
   }
 
-  /// The first address is added; the others stay signed in. Another one takes its place; they do not.
+  /// Adding a first address keeps other sessions; replacing it ends them.
   @Test func aChangeEndsOtherSessionsAndAnAdditionDoesNot() async throws {
     let desk = try await TestDesk.full()
     var own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
@@ -144,7 +144,7 @@ import Testing
     #expect(await desk.submit(thief, desk.code).refusal?.code == .flowExpired)
   }
 
-  /// Attack: the thief's app has completed a flow, and redeems its code after the owner has changed the number.
+  /// Attack: the thief's app has completed a flow and redeems its code after the owner has changed the number.
   @Test func anAppRedeemsNothingAfterTheChange() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
@@ -164,7 +164,7 @@ import Testing
     #expect(await desk.engine.submit(id, fields: fields, client: desk.client()).refusal?.code == .flowExpired)
   }
 
-  /// Attack: an upgrade in the middle of a flow that began under weaker rules.
+  /// Attack: the gateway is upgraded in the middle of a flow that began under weaker rules.
   @Test func aFlowOfAnOlderProgramEnds() async throws {
     let desk = try await TestDesk.full()
     _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
@@ -176,8 +176,8 @@ import Testing
     #expect(await desk.engine.view(id, client: desk.client()).refusal?.code == .flowExpired)
   }
 
-  /// Attack: two right codes at once. One makes the account; to tell the other that the number is registered would tell
-  /// it about the winner.
+  /// Attack: two right codes at once. One creates the account; telling the other that the number is registered would
+  /// reveal the winner.
   @Test func theLoserOfARaceIsToldThatTheStepIsNotOpen() async throws {
     let desk = try await TestDesk.full()
     let first = try await begun(desk, "enter")

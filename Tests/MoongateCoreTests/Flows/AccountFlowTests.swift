@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Flows of somebody who is signed in: security.md 15 and 19.
+/// Flows of a user who is signed in.
 @Suite struct AccountFlowTests {
   @Test(arguments: [
     "verify_email", "change_email", "change_phone", "join_phone", "pin_set", "pin_change", "pin_unlock", "pin_reset",
@@ -42,7 +42,7 @@ import Testing
       after.session.passed == [
         PassedStep(provider: TestDesk.phone, at: desk.clock.now(), identifier: desk.keys.proofHash(of: held))
       ])
-    // Setting a PIN is not passing it.
+    // Setting a PIN does not count as passing it.
     let set = try await desk.secret("pin_set", ["new_secret": "1"], by: desk.client(session: after)).get()
     let owner = try #require(try await desk.session(set))
     #expect(set.account?.hasPIN == true)
@@ -57,9 +57,8 @@ import Testing
       "earlier steps keep their own times")
   }
 
-  /// Attack: a stolen session makes the PIN that is missing.
-  /// Attack: a stranger's address is claimed and changed away, and each time the stranger gets a mail that no limit
-  /// counts.
+  /// Attack: somebody claims a stranger's address and changes it away again, and each time the stranger gets a mail
+  /// that no limit counts.
   @Test func anAddressThatNobodyProvedIsNotToldOfItsChange() async throws {
     let desk = try await TestDesk.full()
     let view = try await desk.secret(
@@ -73,8 +72,7 @@ import Testing
     #expect(desk.delivery.notices.map(\.to) == ["+966666"], "the old one, which was proved, is told")
   }
 
-  /// Of several choices a person is offered those that lead somewhere for them; all of them before it is proved who it
-  /// is.
+  /// Before the account is proved, all choices of a step are offered; afterwards only those that the account has.
   @Test func whatIsOfferedIsWhatThePersonHas() async throws {
     let desk = try await TestDesk.full()
     let offered = { (flow: String, own: SessionSnapshot?) in
@@ -99,6 +97,7 @@ import Testing
       ])
   }
 
+  /// Attack: a stolen session sets the first PIN.
   @Test func aPINIsSetOnlyAfterAFreshProof() async throws {
     let desk = try await TestDesk.full()
     let first = try await desk.pass("register", TestDesk.phone, "919999999999", by: desk.client())
@@ -117,8 +116,8 @@ import Testing
     #expect(try await desk.store.account(stolen.account.id)?.credentials.isEmpty == true)
   }
 
-  /// Attack: the link of the attacker's own flow, driven by the victim; another session of the same person; a session
-  /// that has ended.
+  /// Attack: the link of the attacker's own flow is opened by the victim. The same for another session of the same
+  /// user, and for a session that has ended.
   @Test func onlyItsOwnSessionDrivesAFlow() async throws {
     let desk = try await TestDesk.full()
     let mallory = try #require(
@@ -138,8 +137,8 @@ import Testing
     #expect(await desk.engine.view(id, client: desk.client(session: other)).refusal?.code == .unauthenticated)
     _ = try await desk.engine.begin(id, provider: "phone_otp", fields: [:], client: desk.client(session: mallory)).get()
     let code = desk.code
-    // The session ends between the code and its answer: nothing is revived, even where the request was already past the
-    // door.
+    // The session ends between the code and the answer: nothing is revived, even if the request had already been
+    // admitted.
     _ = try await desk.store.apply([.endSession(mallory.session.token)], at: desk.clock.now())
     #expect(
       await desk.engine.submit(id, fields: ["code": .text(code)], client: desk.client(session: mallory)).refusal?.code
@@ -185,7 +184,7 @@ import Testing
         await desk.engine.begin(id, provider: "email_code", fields: [:], client: desk.client(session: own)).refusal?
           .code == .denied)
     }
-    // An identity elsewhere that is nobody's, or somebody else's, is no step-up.
+    // A federated identity that is unknown, or belongs to another account, is no step-up.
     let google = try await desk.google("step_up", sub: "mallory", email: "944444", by: desk.client(session: own))
     #expect(google.refusal?.code == .denied)
     #expect(try await desk.store.account(own.account.id)?.identifiers.count == 1)
@@ -219,7 +218,7 @@ import Testing
     let own = try #require(
       try await desk.session(try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())))
     _ = try await desk.pass("register", TestDesk.mail, "922222", by: desk.client())
-    // Somebody else's: concealed until it is proved.
+    // An address of another account: this is concealed until the address is proved.
     let id = try await desk.engine.create(
       "change_email", returnTo: nil, browser: nil, client: desk.client(session: own)
     ).get().id

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// An app that takes over what a browser completed (exact.md, "JSON").
+/// An app takes over a flow that a browser completed (PKCE).
 @Suite struct AppReturnTests {
   private let verifier = String(repeating: "v", count: 43)
 
@@ -33,7 +33,7 @@ import Testing
       id, fields: ["code": .text(code), "code_verifier": .text(verifier)], client: desk.client(browser: browser))
   }
 
-  /// A browser that redeems the code of its own flow is signed in by cookies, as at the end of any flow of a browser.
+  /// A browser that redeems the code of its own flow is signed in by cookies, like at the end of any browser flow.
   @Test(arguments: [nil, TokenHash(of: "browser".utf8)]) func whoseFlowItIsIsToldWithTheSession(browser: TokenHash?)
     async throws
   {
@@ -49,7 +49,7 @@ import Testing
     #expect(view.session == nil, "the browser gets no session of its own")
     let account = try #require(view.account).id
     #expect(try await desk.store.sessions(of: account).isEmpty)
-    // Attack: whoever began the flow and sent its link sees the flow, but neither code nor token.
+    // Attack: whoever created the flow and sent its link can view the flow, but gets neither code nor token.
     let seen = try await desk.engine.view(view.id, client: desk.client()).get()
     #expect(seen.session == nil && seen.next == nil)
     #expect(await redeem(desk, view.id, code, String(repeating: "w", count: 43)).refusal?.code == .invalidCode)
@@ -71,7 +71,7 @@ import Testing
     #expect(try await desk.store.sessions(of: try #require(view.account).id).count == 1)
   }
 
-  /// Attack: the owner sets up a second factor while a code waits that was made without it.
+  /// Attack: the owner sets up a second factor while an app code that was issued without it is still unused.
   @Test func aFactorThatIsSetUpMeanwhileMakesItWorthless() async throws {
     let desk = try await TestDesk.full()
     let (view, code) = try await completed(desk)

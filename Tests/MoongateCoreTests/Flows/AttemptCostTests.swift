@@ -5,13 +5,13 @@ import Testing
 
 @testable import MoongateCore
 
-/// What each answer of a provider costs the person, by the attempt that was charged before it.
+/// Which answers of a provider cost one of the user's attempts; the attempt is charged before the provider is called.
 @Suite struct AttemptCostTests {
   private static let field = InputField(name: "x", kind: .text)
 
   private struct Broken: Error {}
 
-  /// A desk, and somebody at an open step of the provider.
+  /// A desk, and a client at an open step of the provider.
   private func opened(_ provider: Scripted) async throws -> (desk: TestDesk, client: ClientContext, id: FlowID) {
     let desk = try await TestDesk(others: [provider]) { generation in
       generation.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
@@ -30,7 +30,7 @@ import Testing
     try await at.desk.engine.view(at.id, client: at.client).get().step?.attemptsLeft
   }
 
-  /// An `ask` gives the attempt back however often it is answered: so it must tell nothing about a secret.
+  /// An `ask` refunds the attempt, however often it is answered; it must therefore reveal nothing about a secret.
   @Test func anAskAfterASubmitCostsNothing() async throws {
     let at = try await opened(Scripted(submits: { _, _ in .ask([Self.field], state: [1]) }))
     _ = try await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).get()
@@ -60,13 +60,13 @@ import Testing
     #expect(try await attemptsLeft(at) == 3)
   }
 
-  /// Attack: a step that passes without an attempt is counted by no limit.
+  /// Attack: a provider passes the step in `begin`, where no attempt is counted.
   @Test func aBeginThatProvesIsRefused() async throws {
     let at = try await opened(Scripted(begins: { _ in .proved(Proof()) }))
     #expect(await at.desk.engine.begin(at.id, provider: "toy", fields: [:], client: at.client).refusal?.code == .denied)
   }
 
-  /// A `begin` with everything that is asked for is judged at once, as an attempt like any other.
+  /// A `begin` that carries all fields is verified at once and charged like any other attempt.
   @Test func aBeginWithAllFieldsIsJudgedAtOnce() async throws {
     let calls = Mutex<[String]>([])
     let at = try await opened(
@@ -86,8 +86,8 @@ import Testing
     #expect(calls.withLock { $0 } == ["begin", "submit"])
   }
 
-  /// Attack: the fault of a delivery, or its time, tells who is registered. So under conceal delivery comes after the
-  /// answer.
+  /// Attack: a delivery failure, or the time that delivery takes, reveals who is registered. With `conceal` the message
+  /// is therefore sent after the answer.
   @Test func underConcealADeliveryThatFailsIsNotTold() async throws {
     let desk = try await TestDesk { $0.policies[TestDesk.phone] = .test(TestDesk.phone, unknownAccount: .conceal) }
     try await desk.registered("911111")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Rounds that show a ceremony and ask for its answer, a JSON object.
+/// Rounds that present a WebAuthn-like ceremony and ask for its answer, a JSON object.
 @Suite struct CeremonyTests {
   private struct Toy: FullProvider {
     var asks: StepAnswer.Round = .ask(
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  /// A desk, and the session of somebody who has just proved a number.
+  /// A desk, and a client whose session has just proved a number.
   private func desk(_ provider: Toy) async throws -> (TestDesk, ClientContext) {
     let desk = try await TestDesk(others: [provider]) {
       $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test("toy")])
@@ -82,7 +82,7 @@ import Testing
     #expect(field.problem(with: .object("{}"))?.detail == "x must be a string.")
   }
 
-  /// A page could do nothing with such a round.
+  /// Malformed rounds, which no page could show.
   @Test(arguments: [
     StepAnswer.Round.ask([InputField(name: "answer", kind: .json)], state: []),
     .ask([], state: [], showing: [.ceremony(.get, options: "{}")]),

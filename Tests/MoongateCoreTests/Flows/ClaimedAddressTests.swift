@@ -21,9 +21,9 @@ extension TestDesk {
   }
 }
 
-/// Unverified addresses belong to nobody (account-security.md section 3, rule 6).
+/// Unverified addresses belong to nobody: several accounts may claim the same one.
 @Suite struct ClaimedAddressTests {
-  /// Attack: a stranger registers the same unverified address, so that the first person's password works no more.
+  /// Attack: a stranger registers the same unverified address so that the first user's password stops working.
   @Test func everyClaimantsPasswordKeepsWorking() async throws {
     let desk = try await TestDesk.full()
     let first = try #require(try await desk.claim("911111", "ashas").account)
@@ -35,7 +35,7 @@ extension TestDesk {
     #expect(await desk.logIn("911111", "neithers").refusal?.code == .invalidPIN)
   }
 
-  /// Attack: a claim for every further three guesses at the password of the first person.
+  /// Attack: each further claim brings three more guesses at the first user's password.
   @Test func allClaimantsHaveOneCounter() async throws {
     let desk = try await TestDesk.full()
     _ = try await desk.claim("911111", "ashas")
@@ -47,8 +47,8 @@ extension TestDesk {
     #expect(await desk.logIn("911111", "ashas").refusal?.code == .tooManyAttempts)
   }
 
-  /// Attack: tries of the attacker's own, because their device has passed the password of their own claim on the
-  /// victim's address.
+  /// Attack: the attacker's device has passed the password of their own claim on the victim's address and now hopes for
+  /// a separate counter.
   @Test func aDeviceOfOneClaimantHasNoTriesOfItsOwnAtTheOthers() async throws {
     let desk = try await TestDesk.full()
     _ = try await desk.claim("911111", "ashas")
@@ -65,7 +65,7 @@ extension TestDesk {
     #expect(try await desk.logIn("911111", "mallorys", by: desk.client(device: fresh)).get().status == .complete)
   }
 
-  /// Attack: right passwords of the attacker's own between wrong ones, so that the wrong ones are never many in a row.
+  /// Attack: right passwords for the attacker's own claim between wrong ones, so that failures are never consecutive.
   @Test func whatIsRightForOneClaimantForgetsNoTriesAtTheOthers() async throws {
     let desk = try await TestDesk.full { generation in
       generation.policies["password"] = .test(
@@ -86,7 +86,7 @@ extension TestDesk {
     #expect(await desk.logIn("911111", "mallorys").refusal?.code == .tooManyAttempts)
   }
 
-  /// Attack: strangers who try the address until it is locked.
+  /// Attack: strangers try passwords at the address until it is locked.
   @Test func strangersDoNotLockOutTheDeviceThatRegistered() async throws {
     let desk = try await TestDesk.full()
     let own = try #require(try await desk.claim("911111", "ashas").deviceToken)
@@ -105,7 +105,7 @@ extension TestDesk {
     #expect(try await desk.logIn("911111", "ashas", by: desk.client(device: other)).get().status == .complete)
   }
 
-  /// Attack: claims without end, to push the first person out of those whose password is compared.
+  /// Attack: claims without end push the first user out of those whose password is compared.
   @Test func aFloodOfClaimsPushesNobodyOutWhoCameFirst() async throws {
     let desk = try await TestDesk.full()
     let first = try #require(try await desk.claim("911111", "ashas").account)
@@ -114,7 +114,7 @@ extension TestDesk {
       _ = try await desk.claim("911111", "mallorys \(number)")
     }
     #expect(try await desk.logIn("911111", "ashas").get().account?.id == first.id)
-    // Nor the latest, and one in the middle on the device on which it was made.
+    // The latest claimant is not pushed out either, nor one in the middle who uses the device that registered.
     #expect(try await desk.logIn("911111", "mallorys 19").get().status == .complete)
     #expect(await desk.logIn("911111", "mallorys 9").refusal?.code == .invalidPIN)
     let middle = try #require(try await desk.claim("911111", "raos").deviceToken)
@@ -125,7 +125,7 @@ extension TestDesk {
     #expect(try await desk.logIn("911111", "raos", by: desk.client(device: middle)).get().status == .complete)
   }
 
-  /// Attack: claims without end, each of which every try at the address looks through.
+  /// Attack: claims without end, all of which each attempt at the address has to look through.
   @Test func anAddressThatWasRegisteredTooOftenHasToBeVerified() async throws {
     let desk = try await TestDesk.full()
     for number in 0..<FlowEngine.mostClaims {
@@ -150,7 +150,7 @@ extension TestDesk {
       ).isEmpty)
   }
 
-  /// Attack: the number of claimants, read from the time of an answer or paid in hashes.
+  /// Attack: the number of claimants is read from the response time, or multiplies the hashing.
   @Test func oneAddressCostsOneHashWhoeverClaimsIt() throws {
     let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
     let hashing = SecretHashing(keys: keys, random: SystemRandom(), cost: .cheap)
@@ -162,7 +162,7 @@ extension TestDesk {
       #expect(verdict == (number == 7 ? .right(rehashed: nil) : .wrong))
     }
     #expect(last.count == 1)
-    // Of another salt it is another one.
+    // A hash with another salt is computed separately.
     #expect(
       try hashing.verify(Array("secret 7".utf8), against: try hashing.hash(Array("x".utf8)), remembering: last)
         == .wrong)
@@ -186,7 +186,7 @@ extension TestDesk {
 }
 
 extension TestDesk {
-  /// A request that asks for nothing.
+  /// A minimal request context.
   fileprivate var request: RequestContext {
     RequestContext(client: client(), now: clock.now(), generation: generations.current)
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// How codes are made and read.
+/// How codes are generated and parsed.
 @Suite struct CodeRuleTests {
   private let digits = CodeRule(length: 6, alphabet: .digits, lifetime: .seconds(600))
   private let letters = CodeRule(length: 6, alphabet: .letters, lifetime: .seconds(600))
@@ -35,12 +35,13 @@ import Testing
       #expect(code.count == 4)
       for digit in code { counts[Int(String(digit)) ?? 0] += 1 }
     }
-    // 80,000 digits: each ten thousandth part is 8,000 expected, standard deviation 85; six of them either way.
+    // 80,000 digits: 8,000 of each are expected, with a standard deviation of 85; six deviations are allowed either
+    // way.
     #expect(counts.allSatisfy { abs($0 - 8_000) < 510 }, "\(counts)")
   }
 
   @Test func numbersBelowABoundAreUnbiased() {
-    /// Gives the largest number first, which would be biased, then 5.
+    /// Returns the largest number first, which has to be rejected as biased, then 5.
     struct Edge: RandomSource {
       let calls = ManualClock()
       func bytes(_ count: Int) -> [UInt8] {

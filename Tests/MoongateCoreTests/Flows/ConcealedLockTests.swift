@@ -5,10 +5,10 @@ import Testing
 
 @testable import MoongateCore
 
-/// Under `conceal`, what an operator or a limit has turned off looks like an unknown account until the person has
-/// proved who they are (account-security.md section 3, rule 7).
+/// With `conceal`, anything that an operator or a limit has turned off looks like an unknown account until the user has
+/// proved who they are.
 @Suite struct ConcealedLockTests {
-  /// What a client sees, without ids and times that differ by themselves.
+  /// What a client sees, without ids and times, which always differ.
   private func seen(_ result: Result<FlowView, Refusal>) -> String {
     switch result {
     case .success(let view):
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  /// Begins, resends, and types what is wrong until it is locked.
+  /// Begins, resends, and enters wrong codes until the address is locked.
   private func attack(_ desk: TestDesk, _ address: String, from last: UInt8) async throws -> [String] {
     let client = desk.client([192, 0, 2, last])
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
@@ -51,7 +51,7 @@ import Testing
     return (desk, account.id)
   }
 
-  /// Attack: whoever asks for an address learns that an operator has locked its account, and so that there is one.
+  /// Attack: whoever tries an address learns that an operator has locked its account, and therefore that it exists.
   @Test func anOperatorsLockLooksLikeNobody() async throws {
     let (desk, account) = try await locked()
     _ = try await desk.store.apply([.setLocked(account: account, true)], at: desk.clock.now())
@@ -101,7 +101,7 @@ import Testing
         .refusal?.code == .disabled)
   }
 
-  /// A limit that turns the password off after six wrong ones, beside one that locks after three.
+  /// A limit that disables the password after six wrong ones, beside one that locks after three.
   private func turningOff() async throws -> TestDesk {
     try await TestDesk.full { generation in
       generation.policies["password"] = .test(
@@ -122,7 +122,7 @@ import Testing
     _ = try await desk.submit(begun.id, desk.code).get()
   }
 
-  /// Attack: "turned off" at the first try tells that there is a password that somebody has tried before.
+  /// Attack: "turned off" at the first attempt reveals that there is a password that somebody has tried before.
   @Test func aPasswordThatALimitTurnedOffLooksLikeNobodys() async throws {
     let desk = try await turningOff()
     try await proved(desk)
@@ -137,7 +137,8 @@ import Testing
     let known = await wrong("911111", 10)
     #expect(await wrong("933333", 10) == known)
     #expect(!known.contains { $0.hasPrefix("disabled") })
-    // It is off: the right one is no better than a wrong one, and an unknown person's first tries look the same.
+    // It is off: the right password is treated like a wrong one, and the first attempts at an unknown account look the
+    // same.
     #expect(try await desk.store.locks(at: desk.clock.now()).count { $0.until == nil } == 2)
     desk.clock.advance(by: .seconds(3600))
     let right = await desk.logIn("911111", "ashas")
@@ -163,7 +164,7 @@ import Testing
       await desk.engine.begin(id, provider: "password", fields: [:], client: desk.client()).refusal?.code == .disabled)
   }
 
-  /// Attack: codes are turned off for one address; whether something is sent must not tell whose it is.
+  /// Attack: codes are disabled for one address; whether a message is sent must not reveal that.
   @Test func codesThatALimitTurnedOffLookLikeNobodys() async throws {
     let desk = try await TestDesk.full { generation in
       generation.policies[TestDesk.mail] = .test(

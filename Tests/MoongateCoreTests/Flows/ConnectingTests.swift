@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// A site with a name of its own: `sub` says who came back, and without it only an address came.
+/// A federated provider that identifies users by `sub`; without `sub` it proves only an address.
 private struct ToySite: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
@@ -26,7 +26,7 @@ private struct ToySite: FullProvider {
   }
 }
 
-/// Connecting an account with a site (purpose `join`, identifier `federated`): account-security.md section 3, rule 2.
+/// Connecting an account with a federated identity (purpose `join`).
 @Suite struct ConnectingTests {
   private static func desk() async throws -> TestDesk {
     try await TestDesk(others: [ToySecret(name: TestDesk.pin), ToyGoogle(), ToySite()]) { generation in
@@ -46,12 +46,12 @@ private struct ToySite: FullProvider {
     }
   }
 
-  /// Somebody who has just registered by a number.
+  /// A session that has just registered by a number.
   private static func owner(_ desk: TestDesk, _ phone: String = "911111") async throws -> SessionSnapshot {
     try #require(try await desk.session(try await desk.pass("register", TestDesk.phone, phone, by: desk.client())))
   }
 
-  /// A flow that waits for who comes back from the site.
+  /// Begins a flow that waits for the return from the site.
   private static func begun(_ desk: TestDesk, _ flow: String = "connect", by client: ClientContext) async throws
     -> FlowID
   {
@@ -67,7 +67,7 @@ private struct ToySite: FullProvider {
       \.identifier.value)
   }
 
-  /// Attack: the address of the identity comes along, and codes to it open the account from then on.
+  /// Attack: the address of the identity is added too, and codes to it open the account from then on.
   @Test(arguments: ["verified", "attested", "claimed"]) func theIdentityAloneIsAdded(address: String) async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
@@ -109,8 +109,8 @@ private struct ToySite: FullProvider {
     #expect(events.map(\.provider) == [TestDesk.google] && events.map { $0.detail["identifier_kind"] } == ["federated"])
   }
 
-  /// Attack: the thief connects an identity that opens somebody else's account, to have that account's way in, or the
-  /// account itself.
+  /// Attack: the thief connects an identity that belongs to another account, to take over that identity or that
+  /// account.
   @Test func anIdentityOfAnotherAccountStaysThere() async throws {
     let desk = try await Self.desk()
     let victim = try #require(
@@ -126,7 +126,7 @@ private struct ToySite: FullProvider {
     #expect(try await desk.google(sub: "asha", by: desk.client()).get().account?.id == victim.id)
   }
 
-  /// Attack: a session that was left open, or stolen, gets a way in of the thief's own.
+  /// Attack: a session that was left open, or stolen, gets a sign-in method of the thief's own.
   @Test func itNeedsARecentProof() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
@@ -143,7 +143,7 @@ private struct ToySite: FullProvider {
         == .unauthenticated)
   }
 
-  /// Attack: the thief's flow waits until the owner has protected the account by a PIN.
+  /// Attack: the thief's flow waits until the owner has protected the account with a PIN.
   @Test func aFactorThatIsSetMeanwhileIsAskedFor() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
@@ -158,8 +158,7 @@ private struct ToySite: FullProvider {
     #expect(try await Self.identities(of: own.account.id, desk).isEmpty)
   }
 
-  /// Attack: a flow of the thief's session that the owner is led to finish, with an identity of the owner's or the
-  /// thief's.
+  /// Attack: the owner is tricked into finishing a flow of the thief's session, with an identity of either of them.
   @Test func onlyTheSessionThatBeganItFinishesIt() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
@@ -177,7 +176,7 @@ private struct ToySite: FullProvider {
         == .complete)
   }
 
-  /// Attack: the owner changes the number because of the thief, whose flow goes on.
+  /// Attack: the owner changes the number because of the thief, whose flow is still open.
   @Test func aChangeOfTheAccountEndsIt() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
@@ -191,7 +190,7 @@ private struct ToySite: FullProvider {
     #expect(try await Self.identities(of: own.account.id, desk).isEmpty)
   }
 
-  /// Attack: a second identity of the site, by which somebody else comes in beside the owner, who sees one.
+  /// Attack: a second identity of the site lets somebody else in while the owner sees only one.
   @Test func anAccountHasOneIdentityOfASite() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)
@@ -216,8 +215,8 @@ private struct ToySite: FullProvider {
     #expect(try await Self.identities(of: own.account.id, desk) == ["google asha", "other_site asha"])
   }
 
-  /// Attack: a provider of sites that proves only an address; without an identity its step would pass as a factor of
-  /// the account.
+  /// Attack: a federated provider proves only an address; without an identity its step would pass as a factor of the
+  /// account.
   @Test func whatProvesNoIdentityConnectsNothing() async throws {
     let desk = try await Self.desk()
     let own = try await Self.owner(desk)

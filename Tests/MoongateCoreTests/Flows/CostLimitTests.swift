@@ -5,11 +5,11 @@ import Testing
 
 @testable import MoongateCore
 
-/// Limits on what requests cost: begins, registrations and messages.
+/// Limits on expensive requests: begins, registrations and messages.
 @Suite struct CostLimitTests {
   private static let hour: Duration = .seconds(3600)
 
-  /// A desk whose passwords are hashed, with limits on making accounts.
+  /// A desk that hashes passwords and limits registrations.
   private func registering(places: Int = 3, max: Int = 3) async throws -> TestDesk {
     try await TestDesk.full(hashing: CountedPlaces(places), hashes: true) { generation in
       generation.policies["password"] = .test(
@@ -67,7 +67,7 @@ import Testing
     #expect(await register(desk, 2).refusal?.code == .rateLimited)
   }
 
-  /// An account is counted where it is made, whatever it was proved by; the code stays good.
+  /// A registration is counted when the account is created, whatever proved it; the code remains valid.
   @Test func anAccountMadeByACodeCountsWhenItIsMade() async throws {
     let desk = try await TestDesk.full { generation in
       generation.policies[TestDesk.phone] = .test(
@@ -80,7 +80,7 @@ import Testing
     _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("922222")], client: client).get()
     let refused = await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: client).refusal
     #expect(refused?.code == .rateLimited && refused?.retryAfter == .seconds(300))
-    // Signing in to an account that is there is no registration.
+    // Signing in to an existing account does not count as a registration.
     _ = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
     desk.clock.advance(by: .seconds(300))
     let codes = desk.delivery.messages.filter { $0.to == "+922222" }.compactMap(\.code)
@@ -131,7 +131,7 @@ import Testing
 
   // MARK: trusted devices
 
-  /// Ceilings of two, so that two strangers fill them.
+  /// Ceilings of two, so that two strangers reach them.
   private func ceilings() async throws -> TestDesk {
     try await TestDesk.full { generation in
       for name in TestDesk.codes {
@@ -158,7 +158,7 @@ import Testing
       .refusal?.code
   }
 
-  /// Attack: a flood fills the ceilings, and nobody signs in any more.
+  /// Attack: a flood reaches the ceilings, and nobody can sign in any more.
   @Test func aFloodStopsNewDevicesAndNotTrustedOnes() async throws {
     let desk = try await ceilings()
     let device = try #require(try await desk.pass("enter", TestDesk.phone, "911111", by: desk.client()).deviceToken)
@@ -170,7 +170,7 @@ import Testing
     for _ in 0..<5 { #expect(try await sendCode(desk, to: "911111", device: device) == nil) }
   }
 
-  /// Attack: accounts that claim strangers' addresses, each with a device that has passed for it, so that mail to
+  /// Attack: accounts claim strangers' addresses, each with a device that passed for the claim, so that mail to
   /// strangers has no ceiling.
   @Test func anAddressThatIsOnlyClaimedHasCeilings() async throws {
     let desk = try await ceilings()
@@ -188,7 +188,7 @@ import Testing
     #expect(codes == [nil, nil, nil, .rateLimited])
   }
 
-  /// Attack: messages to a number of the attacker's own. Every code that arrives makes another trusted device, with a
+  /// Attack: messages to a number of the attacker's own. Every code that arrives creates another trusted device with a
   /// counter of its own.
   @Test func trustedDevicesOfAnAccountShareTheirMessages() async throws {
     let desk = try await TestDesk.full { generation in

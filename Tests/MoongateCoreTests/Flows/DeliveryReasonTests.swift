@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// A code provider says why it cannot reach an identifier.
+/// Reasons that a code provider gives when it cannot reach an identifier.
 @Suite struct DeliveryReasonTests {
   private func desk(_ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal) async throws -> TestDesk {
     try await TestDesk(others: [messenger]) { generation in
@@ -35,7 +35,7 @@ import Testing
     #expect(view.step?.resendsLeft == 3, "four sends per 15 minutes, and the failed ones are not counted")
   }
 
-  /// Attack: a provider that says of a person whatever it likes. What it has not declared beforehand is a fault.
+  /// Attack: a provider reports an arbitrary reason. A reason that it has not declared is treated as an ordinary fault.
   @Test func undeclaredReasonIsAnOrdinaryFault() async throws {
     let messenger = ToyMessenger()
     let desk = try await desk(messenger)
@@ -84,7 +84,7 @@ import Testing
     #expect(details.map { $0["fault_count"] } == ["1", "2", "3"])
     #expect(details[2]["fault_provider"] == "whatsapp_code" && details[2]["fault_call"] == "deliver")
     #expect(details[2]["fault_since"] == start.exactText)
-    // Attack: the operator who reads the trail learns the number from the text of a fault.
+    // Attack: an operator learns the number from the fault text in the audit trail.
     #expect(details[2]["fault"] == "hub answered 500 for [redacted]")
     desk.clock.advance(by: .seconds(3600))
     let later = try #require(await desk.begin(try await desk.flow("enter")).refusal)
@@ -92,8 +92,8 @@ import Testing
     #expect(try await desk.store.event(later.decision)?.detail["fault_count"] == "1")
   }
 
-  /// Attack: whoever names a number learns whether it is on the messenger, or has an account, by the answer or by what
-  /// the flow shows later.
+  /// Attack: whoever enters a number learns from the answer, or from the flow later, whether it is on the messenger or
+  /// has an account.
   @Test func concealingPolicyTellsNothing() async throws {
     let messenger = ToyMessenger()
     let desk = try await desk(messenger, unknownAccount: .conceal)

@@ -6,17 +6,16 @@ import Testing
 
 @testable import MoongateCore
 
-/// A device that has passed before (exact.md, "Tries, limits, locks"): strangers do not lock its owner out, and it
-/// gives nothing to anyone else.
+/// Trusted devices: strangers cannot lock an owner out of one, and it gives no advantage to anybody else.
 @Suite struct DeviceTests {
-  /// Signs in and keeps what the device is given.
+  /// Signs in and returns the device token.
   private func device(_ desk: TestDesk, _ provider: ProviderName = TestDesk.phone, _ typed: String = "911111")
     async throws -> SecretText
   {
     try #require(try await desk.pass("enter", provider, typed, by: desk.client()).deviceToken)
   }
 
-  /// Wrong codes until it is locked.
+  /// Enters wrong codes until the number is locked.
   private func lock(_ desk: TestDesk, _ number: String = "911111", device: SecretText? = nil) async throws {
     let client = desk.client(device: device)
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: client).get().id
@@ -47,7 +46,7 @@ import Testing
     #expect(
       try await desk.engine.submit(begun.id, fields: ["code": .text(desk.code)], client: client).get().status
         == .complete)
-    // And the owner's do not help the stranger: the stranger's lock stands.
+    // The owner's success does not help the stranger, whose lock stays.
     #expect(await begin(desk, device: nil).refusal?.code == .tooManyAttempts)
   }
 
@@ -82,7 +81,7 @@ import Testing
     #expect(await begin(desk, device: own).refusal?.code == .tooManyAttempts)
   }
 
-  /// Attack: who can pass one step signs in again and again, for fresh counters of another.
+  /// Attack: whoever can pass one step signs in again and again to get fresh counters for another step.
   @Test func passingTheCodeGivesNoFreshBudgetOfPINs() async throws {
     let desk = try await TestDesk.full()
     let first = try #require(
@@ -99,7 +98,7 @@ import Testing
       refusals == [.invalidPIN, .invalidPIN, .tooManyAttempts, .tooManyAttempts, .tooManyAttempts, .tooManyAttempts])
   }
 
-  /// Attack: the number has a new owner; the old one's device must not have tries of its own at their codes.
+  /// Attack: the number has a new owner, and the former owner's device hopes for a separate counter at their codes.
   @Test func aDeviceIsKnownToAnAccountAndNotToANumber() async throws {
     let desk = try await TestDesk.full()
     let old = try await device(desk)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// An operator removes a factor that a person has lost.
+/// An operator removes a factor that a user has lost.
 @Suite struct FactorResetTests {
   private func owner(_ desk: TestDesk, number: String = "911111") async throws -> SessionSnapshot {
     let first = try #require(
@@ -48,7 +48,7 @@ import Testing
       event.account == own.account.id && event.provider == "pin" && event.detail["by"] == "test"
         && event.detail["operator"] == "ravi")
 
-    // The person sets a new one, which is not locked.
+    // The user sets a new one, which is not locked.
     desk.clock.advance(by: .seconds(1000))
     let again = try #require(
       try await desk.session(try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())))
@@ -71,7 +71,7 @@ import Testing
     #expect(try await desk.store.account(own.account.id)?.epoch == epoch)
   }
 
-  /// Attack: a thief has begun to change the PIN, and finishes when the operator has removed it.
+  /// Attack: a thief has begun to change the PIN and finishes after the operator has removed it.
   @Test func aFlowFromBeforeTheResetDoesNotComplete() async throws {
     let desk = try await TestDesk.full()
     let own = try await owner(desk)

@@ -6,7 +6,8 @@ import Testing
 
 @testable import MoongateCore
 
-/// `fallback { "whatsapp_code", "phone_otp" }`: one step, one budget of attempts, two ways for the code.
+/// `fallback { "whatsapp_code", "phone_otp" }`: one step and one budget of attempts, with two providers that can send
+/// the code.
 @Suite struct FallbackTests {
   private static let down = DeliveryFault(reason: "the hub is down")
   private static let notThere = DeliveryFault(ToyMessenger.notThere, "error 131026")
@@ -33,7 +34,7 @@ import Testing
     #expect(
       view.step?.fallbacks == (fault == Self.down ? [ToyMessenger.name] : []),
       "what can never reach the number is not offered")
-    // The code that was not delivered opens nothing.
+    // A code that was not delivered is not accepted.
     #expect(await desk.submit(id, try #require(messenger.codes.last)).refusal?.code == .invalidCode)
     let done = try await desk.submit(id, desk.code).get()
     #expect(done.passed.map(\.provider) == [TestDesk.phone], "only the provider that delivered it is passed")
@@ -72,8 +73,8 @@ import Testing
     }
   }
 
-  /// Attack: a code that was sent to a number before somebody else registered it opens the account that they have made
-  /// since.
+  /// Attack: a code was sent to a number before somebody else registered it, and would open the account that they
+  /// created since.
   @Test func codeOfBeforeTheNumberChangedHandsIsDead() async throws {
     let messenger = ToyMessenger()
     let desk = try await TestDesk.withFallback(messenger)
@@ -88,8 +89,8 @@ import Testing
     #expect(try await desk.submit(id, desk.code).get().status == .complete)
   }
 
-  /// Attack: strangers who lock the owner out of both ways. A device that has passed one of them has counters of its
-  /// own at both.
+  /// Attack: strangers lock the owner out of both providers. A device that has passed one of them has its own counters
+  /// at both.
   @Test func strangersDoNotLockOutTheOwnersDevice() async throws {
     let messenger = ToyMessenger()
     let desk = try await TestDesk.withFallback(messenger)
@@ -111,7 +112,7 @@ import Testing
     #expect(try await desk.engine.submit(id, fields: ["code": .text(code)], client: client).get().status == .complete)
   }
 
-  /// Attack: the expensive message without the cheap one before it, or to another number than the step is for.
+  /// Attack: the expensive message is requested without the cheap one before it, or for another number than the step's.
   @Test func switchGoesToTheOpenStepsIdentifierOnly() async throws {
     let messenger = ToyMessenger()
     let desk = try await TestDesk.withFallback(messenger)
@@ -126,8 +127,8 @@ import Testing
     #expect(desk.delivery.messages.map(\.to) == ["+919999999999"])
   }
 
-  /// Attack: whoever forces the fallback, or asks for it, gets the attempts of the second provider on top of those of
-  /// the first.
+  /// Attack: whoever forces or requests the fallback gets the attempts of the second provider on top of those of the
+  /// first.
   @Test(arguments: [true, false]) func attemptsAreOneBudgetOverBoth(_ forces: Bool) async throws {
     let messenger = ToyMessenger()
     let desk = try await TestDesk.withFallback(messenger)
@@ -142,7 +143,7 @@ import Testing
       let refusal = await desk.submit(id, try #require(wrong.popFirst())).refusal
       #expect(refusal?.code == .invalidCode && refusal?.attemptsLeft == left)
     }
-    // Another code by the other one gives no more attempts.
+    // Another code from the other provider brings no more attempts.
     messenger.fault = nil
     desk.clock.advance(by: .seconds(120))
     let again = try await desk.engine.begin(
@@ -152,7 +153,7 @@ import Testing
     #expect(again.step?.attemptsLeft == 3)
     for left in [2, 1] { #expect(await desk.submit(id, try #require(wrong.popFirst())).refusal?.attemptsLeft == left) }
     #expect(await desk.submit(id, try #require(wrong.popFirst())).refusal?.code == .tooManyAttempts)
-    // Both are locked, whichever flow asks.
+    // Both providers are locked, in every flow.
     desk.clock.advance(by: .seconds(120))
     #expect(await desk.submit(id, desk.code).refusal?.code == .tooManyAttempts)
     #expect(await desk.switched(id).refusal?.code == .tooManyAttempts)
@@ -175,8 +176,8 @@ import Testing
     #expect(results.count { $0.refusal?.code == .tooManyAttempts } == 196)
   }
 
-  /// Attack: the owner of one way, right each time, clears the failures that were made at the other's code, and guesses
-  /// it for ever.
+  /// Attack: the owner of one provider's number, right each time, clears the failures at the other's code and guesses
+  /// it without end.
   @Test func successByOneProviderKeepsTheFailuresAtTheOther() async throws {
     let messenger = ToyMessenger()
     let hard = Limit.test(
@@ -199,8 +200,7 @@ import Testing
       "three failures at the SMS stay")
   }
 
-  /// Attack: who is on the messenger, or has an account, by what the step shows, by limits and timers, or by what a
-  /// later flow answers.
+  /// Attack: what the step shows, limits and timers, or a later flow reveals who is on the messenger or has an account.
   @Test func concealedFallbackLooksTheSameForEverybody() async throws {
     let messenger = ToyMessenger()
     let desk = try await TestDesk.withFallback(messenger, unknownAccount: .conceal)
@@ -251,14 +251,14 @@ import Testing
     #expect(desk.delivery.messages.count == 1)
     let done = try await desk.submit(id, desk.code).get()
     #expect(done.passed.map(\.provider) == [TestDesk.phone])
-    // Nobody unknown is sent anything.
+    // Nothing is sent to an unknown number.
     let stranger = try await desk.begun("login", phone: "955555555555")
     await desk.engine.deliveriesEnd()
     #expect(desk.delivery.messages.count == 1)
     #expect(try await desk.engine.view(stranger, client: desk.client()).get().step?.provider == ToyMessenger.name)
   }
 
-  /// Attack: sends without end by way of the fallback. Each provider's own limits count its messages.
+  /// Attack: messages without end by way of the fallback. Each provider's own limits count its messages.
   @Test func sendsAreBoundedByEachProvidersLimits() async throws {
     let messenger = ToyMessenger()
     let desk = try await TestDesk.withFallback(messenger) { generation in
@@ -302,7 +302,7 @@ import Testing
 }
 
 extension TestDesk {
-  /// Makes an account for the number by the messenger, and waits until its timers are over.
+  /// Creates an account for the number by the messenger, then advances the clock past all timers.
   @discardableResult
   fileprivate func registered(by messenger: ToyMessenger, _ phone: String = "919999999999") async throws -> AccountView
   {

@@ -17,7 +17,7 @@ import Testing
       challenge: Base64URL.encode(SHA256.hash(data: Array(verifier.utf8))), address: "https://app.example.com/back")
   }
 
-  /// Attack: a flow that was created by the API, whose link the victim opens, and in which the victim types the code.
+  /// Attack: a flow is created by the API, the victim opens its link and types the code.
   @Test(arguments: [false, true]) func pagesKnowNoFlowOfTheAPI(isBegun: Bool) async throws {
     let desk = try await TestDesk.full()
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
@@ -41,8 +41,8 @@ import Testing
     #expect(try await desk.engine.view(id, client: desk.client()).get().status == .pending, "the API goes on with it")
   }
 
-  /// Attack: an app's flow in which the attacker has typed something by the API, such as a password of their own beside
-  /// the victim's address, before the victim opens its link and types the genuine code.
+  /// Attack: the attacker enters something in an app's flow through the API, such as a password of their own for the
+  /// victim's address, before the victim opens its link and types the genuine code.
   @Test func aBrowserGetsNoAppsFlowInWhichSomethingWasTyped() async throws {
     let desk = try await TestDesk.full()
     let registering = try await desk.engine.create(
@@ -64,8 +64,8 @@ import Testing
     }
   }
 
-  /// Attack: the attacker signs in at the other site by an account of their own that names the victim's address, and
-  /// sends the link back to the victim, who is then asked for a code.
+  /// Attack: the attacker signs in at the federated site with an account of their own that names the victim's address,
+  /// and sends the return link to the victim, who is then asked for a code.
   @Test func whoAnAppSentAwayIsAskedForNobodysProof() async throws {
     let desk = try await TestDesk.full()
     _ = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
@@ -86,7 +86,7 @@ import Testing
     let page = desk.client(browser: mine, at: .page)
     #expect(try await desk.engine.view(id, client: page).get().status == .pending)
     #expect(await desk.engine.view(id, client: desk.client(browser: other, at: .page)).refusal?.code == .flowNotFound)
-    // Attack: the creator drives it on while the victim types.
+    // Attack: the creator continues the flow while the victim types.
     let creator = desk.client()
     #expect(
       await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("922222")], client: creator).refusal?
@@ -96,7 +96,7 @@ import Testing
     #expect(await desk.engine.resend(id, client: creator).refusal?.code == .flowNotFound)
     #expect(await desk.engine.skip(id, client: creator).refusal?.code == .flowNotFound)
     _ = try await desk.engine.begin(id, provider: "phone_otp", fields: ["phone": .text("933333")], client: page).get()
-    // Attack: the creator asks whom the code went to.
+    // Attack: the creator asks where the code went.
     let seen = try await desk.engine.view(id, client: creator).get()
     #expect(
       seen.status == .pending && seen.step == nil && seen.choices.isEmpty && seen.passed.isEmpty && seen.account == nil

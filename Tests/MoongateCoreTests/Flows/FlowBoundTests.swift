@@ -2,7 +2,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Which flows go where there are too many.
+/// Which flows are dropped when there are too many.
 @Suite struct FlowBoundTests {
   private func surplus(_ flows: [(String, Int)], count: Int = 1_000, bytes: Int = 1_000_000) -> [Int] {
     FlowBound(count: count, bytes: bytes).surplus(of: flows.map { (origin: $0.0, bytes: $0.1) })
@@ -28,7 +28,7 @@ import Testing
     #expect(surplus([("a", 10), ("b", 900)], bytes: 600) == [1], "one that is too large alone goes")
   }
 
-  /// As long as a bound is exceeded, taking the oldest of who has the most one by one gives the same.
+  /// The result equals repeatedly dropping the oldest flow of whoever has the most, for as long as a bound is exceeded.
   @Test(arguments: 0..<50) func itIsAsIfTheyWereTakenOneByOne(seed: UInt64) {
     let random = SeededRandom(seed: seed)
     let number = { (below: Int) in Int(random.uniform(below: UInt32(below))) }

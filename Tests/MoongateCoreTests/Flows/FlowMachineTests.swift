@@ -3,7 +3,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// A flow's rules, without store, clock or policy.
+/// The rules of a flow, without store, clock or policy.
 @Suite struct FlowMachineTests {
   private let now = ManualClock.start
   private let phone = ProviderName(test: "phone_otp")
@@ -65,7 +65,7 @@ import Testing
     #expect(machine(.test(phone)).closed(at: now + .seconds(seconds)) == closed)
   }
 
-  /// Attack: a number of the thief's own is proved, and counts where a fresh code is asked for.
+  /// Attack: a number of the thief's own is proved and counts where a fresh code is required.
   @Test func anIdentifierThatIsNewToTheAccountIsNoFactor() {
     let number = Identifier(kind: .phone, value: "+911", display: "+911")
     var flow = machine(.test(phone), .test(pin), .test(mail))
@@ -98,7 +98,7 @@ import Testing
 }
 
 extension FlowRecord {
-  /// As a program stores it that knows no `basis`.
+  /// As stored by a version that does not know `basis`.
   fileprivate var withoutBasis: FlowRecord {
     var record = self
     record.basis = nil

@@ -7,8 +7,8 @@ import Testing
 
 @testable import MoongateCore
 
-/// What another site posts with a person (OAuth 2.0 Form Post Response Mode). The post brings no cookies: it is kept
-/// until the same browser comes for it.
+/// A federated site that returns by POST (OAuth 2.0 Form Post Response Mode). The POST carries no cookies: it is kept
+/// until the same browser fetches it.
 @Suite struct FormPostTests {
   private static let toy: ProviderName = "toy"
 
@@ -43,7 +43,7 @@ import Testing
     return Site(desk: desk, browser: browser, id: id, state: state.withLock { $0 })
   }
 
-  /// The site's post: no cookie of ours comes with it.
+  /// The site's POST; none of our cookies come with it.
   private func post(_ site: Site, _ fields: [String: String] = ["code": "grant"], state: String? = nil) async -> Result<
     SecretText, Refusal
   > {
@@ -66,11 +66,11 @@ import Testing
     #expect(
       called.id == site.id && called.returned == ["code": .text("grant"), "user": .text("{\"name\":\"Asha\"}")],
       "undeclared ones are dropped")
-    // Attack: the address is replayed out of the browser's history.
+    // Attack: the URL is replayed from the browser's history.
     #expect(await come(site, with: handle).refusal?.code == .stepNotOpen)
   }
 
-  /// Attack: two requests that have both read what was posted before either takes it.
+  /// Attack: two requests have both read the posted fields before either consumes them.
   @Test func ofTwoThatComeAtOnceOneTakesWhatWasPosted() async throws {
     let site = try await site()
     let handle = try await post(site).get().reveal()
@@ -89,7 +89,7 @@ import Testing
     #expect(await post(site, ["code": String(repeating: "x", count: 16_385)]).refusal?.code == .invalidInput)
   }
 
-  /// Attack: a state that is made up, cut, of another provider, or of a flow that is over.
+  /// Attack: a state that is invented, truncated, for another provider, or of a flow that is over.
   @Test func forgedStateFindsNothing() async throws {
     let site = try await site()
     for forged in ["", "x", String(site.state.dropLast(4)), String(repeating: "A", count: 2_000)] {
@@ -102,7 +102,7 @@ import Testing
     #expect(await post(site).refusal?.code == .stepNotOpen)
   }
 
-  /// Attack: the attacker's own grant and state, posted into the victim's browser, would sign the victim in as the
+  /// Attack: the attacker's own grant and state are posted in the victim's browser, to sign the victim in as the
   /// attacker.
   @Test func anotherBrowsersStateSignsNobodyIn() async throws {
     let attackers = try await site()
@@ -114,8 +114,8 @@ import Testing
     #expect(await come(attackers, with: handle).refusal == nil, "it is still there for the browser whose flow it is")
   }
 
-  /// Attack: whoever has learned the victim's state posts a grant of their own, and waits for the victim's browser to
-  /// take it.
+  /// Attack: whoever has learned the victim's state posts a grant of their own and waits for the victim's browser to
+  /// pick it up.
   @Test func handleIsNeededForWhatWasPosted() async throws {
     let site = try await site()
     let own = try await post(site, ["code": "victims"]).get().reveal()
@@ -136,7 +136,7 @@ import Testing
     #expect(await come(site, with: handle).refusal?.code == .stepNotOpen)
   }
 
-  /// Attack: a post to a provider that has sent nobody anywhere.
+  /// Attack: a POST to a provider that has redirected nobody.
   @Test func stepThatIsNoOtherSiteTakesNoPost() async throws {
     let state = Mutex("")
     let site = try await site { provider in

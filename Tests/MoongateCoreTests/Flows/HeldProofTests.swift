@@ -5,11 +5,11 @@ import Testing
 
 @testable import MoongateCore
 
-/// Changes of an account need a recent proof of something that it already holds.
+/// Changes of an account need a recent proof of something that the account already holds.
 @Suite struct HeldProofTests {
   private let day: Duration = .seconds(86_400)
 
-  /// A flow that a person begins, as the refusal of it or nil.
+  /// Creates a flow; returns its refusal, or nil if there is none.
   private func refusal(_ desk: TestDesk, _ flow: String, _ own: SessionSnapshot) async -> Refusal? {
     await desk.engine.create(flow, returnTo: nil, browser: nil, client: desk.client(session: own)).refusal
   }
@@ -97,8 +97,8 @@ import Testing
     #expect(await refusal(desk, "join_phone", again) == nil)
   }
 
-  /// Attack: the thief proves a number of their own, and a route that asks for a fresh code, the ten minutes and `aal`
-  /// all believe it.
+  /// Attack: the thief proves a number of their own, and it counts for a route that requires a fresh code, for the ten
+  /// minutes and for `aal`.
   @Test func aNewIdentifierIsNoFactor() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.mail, "911111", by: desk.client()))
@@ -178,7 +178,7 @@ import Testing
     #expect(try await desk.engine.begin(again.id, provider: "email_code", fields: [:], client: old).get().step != nil)
   }
 
-  /// Attack: a code to a mailbox gives a first password to an account that a PIN protects.
+  /// Attack: a code to a mailbox sets a first password on an account that a PIN protects.
   @Test func aResetMakesNoFirstPasswordPastAFactor() async throws {
     let desk = try await TestDesk.full()
     let first = try await desk.pass("register", TestDesk.mail, "911111", by: desk.client())
@@ -197,7 +197,7 @@ import Testing
     #expect(try await desk.store.account(own.account.id)?.credentials == [TestDesk.pin])
   }
 
-  /// Where nothing else can be named the person is told how long to wait.
+  /// A user who has nothing old enough to prove is told how long to wait.
   @Test func whoeverHasOnlyWhatIsTooNewIsToldToWait() async throws {
     let desk = try await TestDesk.full {
       $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail)])
@@ -224,7 +224,7 @@ import Testing
     #expect(reset.choices == [TestDesk.mail])
   }
 
-  /// The number that is lost is replaced by who proves the address, and the reverse.
+  /// A lost number is replaced by proving the address, and vice versa.
   @Test func whoLostTheNumberProvesTheAddress() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
@@ -235,8 +235,8 @@ import Testing
     #expect(changed.account?.phone == "+933333")
   }
 
-  /// Attack: an account that somebody else made in the stranger's name has a claimed address, and a code to it resets
-  /// the PIN.
+  /// Attack: an account that somebody else created for a stranger has a claimed address, and a code to it resets the
+  /// PIN.
   @Test func aResetTakesVerifiedIdentifiersOnly() async throws {
     let desk = try await TestDesk.full()
     let view = try await desk.secret(
@@ -259,7 +259,7 @@ import Testing
     #expect(await refusal(desk, "change_phone", again) == nil)
   }
 
-  /// Attack: the thief begins a change of the number; the owner makes a PIN, and believes the account to be safe.
+  /// Attack: the thief begins a change of the number; the owner sets a PIN and believes that the account is safe.
   @Test func aChangeThatWaitsNeedsWhatTheAccountHasAtItsEnd() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))
@@ -274,7 +274,7 @@ import Testing
     #expect(try await desk.store.account(own.account.id)?.identifiers.map(\.identifier.value) == ["+911111"])
   }
 
-  /// Attack: two flows make a PIN at the same moment; the second one would replace the first one's.
+  /// Attack: two flows set a PIN at the same moment, and the second would replace the first.
   @Test func ofTwoThatMakeASecretAtOnceOneDoes() async throws {
     let desk = try await TestDesk.full()
     let own = try await signedIn(desk, try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()))

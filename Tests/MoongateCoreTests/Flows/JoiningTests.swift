@@ -5,8 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Whose account an identity elsewhere is: security.md 16, and the pre-hijackings of "Registering an address…"
-/// (exact.md).
+/// Which account a federated identity belongs to, and pre-hijacking attacks on it.
 @Suite struct JoiningTests {
   @Test(arguments: ["login", "register", "enter"]) func aVerifiedAddressLeadsToItsAccount(flow: String) async throws {
     let desk = try await TestDesk.full()
@@ -15,7 +14,7 @@ import Testing
     #expect(joined.account?.id == known.id)
     #expect(joined.account?.isNewUser == false)
     #expect(joined.account?.firstName == "Asha", "a name that was missing")
-    // From then on the identity alone is enough, whatever became of the address.
+    // From then on the identity alone is sufficient, whatever happens to the address.
     #expect(
       try await desk.google(sub: "asha", email: "922222", verified: false, by: desk.client()).get().account?.id
         == known.id)
@@ -41,7 +40,7 @@ import Testing
     #expect(mallory.account?.id != asha.id)
     #expect(mallory.account?.isEmailVerified == false)
     #expect(try await desk.store.account(asha.id)?.identifiers.count == 1)
-    // And the other way round: who only claims the address here is not joined to who has it verified there.
+    // Conversely, an account that only claims the address is not joined to an identity that has it verified.
     let claimant = try await desk.google(sub: "eve", email: "933333", verified: false, by: desk.client()).get()
     let owner = try await desk.google(sub: "owner", email: "933333", by: desk.client()).get()
     #expect(owner.account?.id != claimant.account?.id)
@@ -51,7 +50,7 @@ import Testing
       ], "and loses it")
   }
 
-  /// Attack: a former employee's account at Google, made with the company's address, which somebody else has now.
+  /// Attack: a former employee has a Google account with a company address that now belongs to somebody else.
   @Test(arguments: ["login", "register", "enter"])
   func anAddressThatGoogleDoesNotVouchForJoinsOnlyAfterTheAccountsOwnProof(flow: String) async throws {
     let desk = try await TestDesk.full()
@@ -79,14 +78,14 @@ import Testing
   @Test func anAddressThatGoogleDoesNotVouchForMakesAnAccountWhereNobodyHasIt() async throws {
     let desk = try await TestDesk.full()
     let new = try await desk.google("enter", sub: "asha", email: "911111", attested: true, by: desk.client()).get()
-    // Attack: an account at the other site that was made with the victim's address before the victim comes here.
+    // Attack: an account at the other site was created with the victim's address before the victim comes here.
     #expect(new.account?.isNewUser == true && new.account?.isEmailVerified == false)
     #expect(
       try await desk.google(sub: "asha", email: "911111", attested: true, by: desk.client()).get().account?.id
         == new.account?.id)
   }
 
-  /// Attack: one code to a number, and the thief's own identity at Google opens an account that a PIN protects.
+  /// Attack: one code to a number and the thief's own Google identity open an account that a PIN protects.
   @Test func anAccountWithFactorsOfItsOwnIsNotJoined() async throws {
     let desk = try await TestDesk.full()
     let phone = try #require(
@@ -102,8 +101,8 @@ import Testing
     #expect(try await desk.store.account(phone.account.id)?.identifiers.count == 1)
   }
 
-  /// Attack: one code to a number, and an identity of the thief's own, open an account past the second factor that
-  /// every sign-in asks for.
+  /// Attack: one code to a number and an identity of the thief's own open an account without the second factor that
+  /// every sign-in requires.
   @Test func anAccountIsJoinedOnlyByWhatItsSignInRequires() async throws {
     let desk = try await TestDesk.full()
     let phone = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
@@ -125,7 +124,7 @@ import Testing
     }
   }
 
-  /// Attack: the thief's own address comes along, and codes to it open the account from then on.
+  /// Attack: the thief's own address is added with the identity, and codes to it open the account from then on.
   @Test func anAddressBesideTheAccountsOwnDoesNotComeAlong() async throws {
     let desk = try await TestDesk.full()
     let first = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
@@ -141,8 +140,8 @@ import Testing
     #expect(try await desk.store.account(holding: stray) == nil)
   }
 
-  /// Attack: whoever reads an account's mail for a minute joins an identity of their own, and gets in by it for ever,
-  /// past the PIN.
+  /// Attack: whoever reads an account's mail for a minute joins an identity of their own and gets in by it for ever,
+  /// without the PIN.
   @Test(arguments: [true, false]) func anAccountWithFactorsKeepsNoIdentityThatNoneOfThemAuthorised(isAttested: Bool)
     async throws
   {
@@ -161,8 +160,8 @@ import Testing
     #expect(try await desk.google(sub: "mallory", by: desk.client()).get().account?.id != owner.account.id)
   }
 
-  /// Attack: a number of the attacker's own and the victim's password, in a flow that asks for both: the number would
-  /// be the victim's.
+  /// Attack: a number of the attacker's own and the victim's password, in a flow that asks for both; the number would
+  /// be added to the victim's account.
   @Test func whatWasProvedBeforeTheAccountWasKnownIsNotItsOwn() async throws {
     let desk = try await TestDesk.full {
       $0.flows["both"] = .test("both", account: .any, steps: [.test(TestDesk.phone), .test("password")])
@@ -177,8 +176,8 @@ import Testing
     #expect(try await desk.store.account(victim.id)?.identifiers.map(\.identifier.kind) == [.email])
   }
 
-  /// Attack: an identity that the thief prepared long ago moves into the account, and is old enough there to reset its
-  /// secrets.
+  /// Attack: an identity that the thief prepared long ago is joined to the account and would be old enough there to
+  /// reset its secrets.
   @Test func whatJoinsIsNewToTheAccount() async throws {
     let desk = try await TestDesk.full()
     let phone = try #require(try await desk.pass("register", TestDesk.phone, "911111", by: desk.client()).account)
@@ -190,7 +189,7 @@ import Testing
     #expect(joined.identifiers.filter { $0.identifier.kind != .phone }.allSatisfy { $0.verifiedAt == desk.clock.now() })
   }
 
-  /// Attack: someone registers a stranger's address with a password of theirs, and waits.
+  /// Attack: somebody registers a stranger's address with a password of their own, and waits.
   @Test func whoProvesAnAddressTakesItFromAllWhoClaimedIt() async throws {
     let desk = try await TestDesk.full()
     let view = try await desk.secret(
@@ -241,8 +240,8 @@ import Testing
     #expect(try await desk.session(asha) == nil)
   }
 
-  /// Attack: whoever reads the mail of the old address, a former employer's, gets in again once its owner has signed in
-  /// by Google.
+  /// Attack: whoever reads the mail of the old address, such as a former employer, gets in again after its owner has
+  /// signed in by Google.
   @Test func anAddressThatWasLeftBehindDoesNotComeBackByGoogle() async throws {
     let desk = try await TestDesk.full()
     let own = try #require(
@@ -254,7 +253,7 @@ import Testing
       $0.identifier.kind == .email
     }
     #expect(held.map(\.identifier.value) == ["+922222"])
-    // One who has none, or only claims one, is given it.
+    // An account that has no address, or only claims one, is given it.
     for claims in [false, true] {
       let sub = claims ? "eve" : "noor"
       let before = try await desk.google(sub: sub, email: claims ? "933333" : nil, verified: false, by: desk.client())
@@ -298,7 +297,7 @@ import Testing
       })
   }
 
-  /// Attack: an account with something of its own must not disappear into another by one code.
+  /// Attack: an account that holds something of its own is merged into another by one code.
   @Test func onlyAnEmptyAccountIsJoined() async throws {
     let desk = try await TestDesk.full()
     _ = try await desk.pass("register", TestDesk.phone, "911111", by: desk.client())
@@ -339,7 +338,7 @@ import Testing
     for forged in ["", "x", String(state.dropLast()), String(repeating: "A", count: 100_000), id.secret.reveal()] {
       #expect(await found(forged, TestDesk.google, browser).refusal?.code == .flowNotFound)
     }
-    // Attack: login CSRF. The attacker's flow, begun without a browser, must not sign a victim's browser in as the
+    // Attack: login CSRF. The attacker's flow, created without a browser, must not sign a victim's browser in as the
     // attacker.
     #expect(await found(try await begun(nil).1, TestDesk.google, nil).refusal?.code == .flowNotFound)
   }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// A provider that is maintained every ten minutes.
+/// A provider whose maintenance runs every ten minutes.
 private struct Maintained: FullProvider {
   struct Broken: Error {}
 
@@ -27,7 +27,7 @@ private struct Maintained: FullProvider {
   func maintain(with tools: StepTools) async throws { try await body(tools) }
 }
 
-/// Counts, and can be waited for.
+/// Counts runs, and lets a test wait for them.
 private final class Runs: Sendable {
   private let state = Mutex((begun: 0, now: 0, most: 0))
   var begun: Int { state.withLock { $0.begun } }
@@ -42,7 +42,7 @@ private final class Runs: Sendable {
   func end() { state.withLock { $0.now -= 1 } }
 }
 
-/// A value that tasks share.
+/// A value shared between tasks.
 private final class Shared<Value: Sendable>: Sendable {
   private let state: Mutex<Value>
   init(_ value: Value) { state = Mutex(value) }
@@ -50,7 +50,7 @@ private final class Shared<Value: Sendable>: Sendable {
   func set(_ value: Value) { state.withLock { $0 = value } }
 }
 
-/// Maintenance runs now and then, on one gateway at a time, and ends at its time limit.
+/// Maintenance runs periodically, on one gateway at a time, and is stopped at its time limit.
 @Suite struct MaintenanceTests {
   private func node(
     _ desk: TestDesk, _ holder: String = "one",
@@ -92,7 +92,7 @@ private final class Shared<Value: Sendable>: Sendable {
     #expect(runs.begun == 2)
   }
 
-  /// Attack on ourselves: two gateways that clean up at a vendor at the same moment.
+  /// Attack on ourselves: two gateways clean up at a vendor at the same moment.
   @Test func twoNodesNeverRunItAtOnce() async throws {
     let runs = Runs()
     let desk = try await TestDesk(others: [
@@ -125,7 +125,7 @@ private final class Shared<Value: Sendable>: Sendable {
     while !ended.value { await Task.yield() }
   }
 
-  /// Attack on ourselves: one that ignores its cancellation goes on beside the run of another gateway.
+  /// Attack on ourselves: a run that ignores its cancellation continues beside the run of another gateway.
   @Test func oneThatIgnoresItsEndStoresNothingBesideAnother() async throws {
     let (goOn, faults, runs) = (Shared(false), Shared<[KeyValueFault]>([]), Runs())
     let desk = try await TestDesk(others: [
@@ -219,5 +219,5 @@ private final class Shared<Value: Sendable>: Sendable {
   }
 }
 
-/// Until it is cancelled.
+/// Runs until it is cancelled.
 private func forever() async { while !Task.isCancelled { await Task.yield() } }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import MoongateCore
 
-/// Messages are in the language of the person whose account it is, and not of whoever asks.
+/// Messages are in the language of the account's owner, not of whoever sent the request.
 @Suite struct MessageLanguageTests {
-  /// Marks every text with the language's tag.
+  /// Prefixes every text with the language tag.
   private struct Marked: MessageLanguages {
     struct Language: MessageLanguage {
       let tag: String

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// What accounts.lua offers to people who have just signed in (`offer`).
+/// What `offer` in accounts.lua offers users who have just signed in.
 @Suite struct OfferTests {
   private static let when = FunctionName("accounts.offer[1].when")
   private static let every = Duration.seconds(30 * 86_400)
@@ -15,7 +15,7 @@ import Testing
       provider: TestDesk.pin, every: every, when: when, location: SourceLocation(file: "accounts.lua", line: 2))
   }
 
-  /// A desk with an account for 911111, at which the PIN is offered.
+  /// A desk with an account for 911111 to which the PIN is offered.
   private func desk(when: FunctionName? = nil, _ change: (inout TestGeneration) -> Void = { _ in }) async throws
     -> TestDesk
   {
@@ -66,8 +66,8 @@ import Testing
     #expect(await offered(desk, try await signIn(desk)) == nil)
   }
 
-  /// Attack: a request marks the offer as made, so that its owner never sees it. Only a sign-in that has just completed
-  /// does.
+  /// Attack: another request marks the offer as shown, so that the owner never sees it. Only a completed sign-in does
+  /// so.
   @Test func onlyASignInMarksIt() async throws {
     let desk = try await desk()
     var view = try await signIn(desk)
@@ -97,7 +97,7 @@ import Testing
     #expect((await offered(desk, try await signIn(desk)) != nil) == isOffered)
   }
 
-  /// A condition that breaks costs the offer and not the sign-in.
+  /// A condition that throws suppresses the offer; the sign-in succeeds.
   @Test func aConditionThatBreaksOffersNothing() async throws {
     @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool {
       throw PolicyFault(
@@ -116,8 +116,8 @@ import Testing
     #expect(await offered(withoutPolicy, try await signIn(withoutPolicy)) == nil)
   }
 
-  /// Attack: the offer is a way round what a change demands. It creates nothing: the flow that sets the factor up asks
-  /// for a recent proof as ever.
+  /// Attack: the offer bypasses the requirements of a change. It creates nothing: the flow that sets the factor up
+  /// still requires a recent proof.
   @Test func theFlowThatSetsItUpDemandsWhatItAlwaysDemands() async throws {
     let desk = try await desk()
     let view = try await signIn(desk)
@@ -129,8 +129,8 @@ import Testing
     #expect(refused?.code == .stepUpRequired)
   }
 
-  /// What the flow that sets it up would refuse at once is not offered: everything that the account could prove is too
-  /// new. It is not counted either.
+  /// Nothing is offered whose flow would be refused at once, because all that the account could prove is too new. Nor
+  /// is it counted.
   @Test func whatTheAccountCannotAuthoriseYetIsNotOffered() async throws {
     let desk = try await desk {
       $0.flows["step_up"] = .test("step_up", account: .existing, steps: [.test(TestDesk.mail)])
@@ -145,8 +145,7 @@ import Testing
 
   // MARK: what is forgotten with a factor
 
-  /// Attack: a session that has passed a factor goes on into routes that ask for it when the factor is gone, and
-  /// nothing could be asked for any more.
+  /// Attack: a session that has passed a factor still enters routes that require it after the factor is removed.
   @Test func aSessionForgetsTheFactorThatItHasRemoved() async throws {
     let desk = try await desk()
     var own = try #require(try await desk.session(try await signIn(desk)))

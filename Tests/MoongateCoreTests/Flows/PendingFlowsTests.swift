@@ -3,7 +3,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Flows that were never begun are bounded in memory.
+/// Flows that were created but never begun are kept in memory, within bounds.
 @Suite struct PendingFlowsTests {
   private let now = ManualClock.start
 
@@ -32,7 +32,7 @@ import Testing
     #expect(flows.find(record(19_999).id) != nil)
   }
 
-  /// Attack: one address creates flows without end, below its own bound, until everybody's flows are gone.
+  /// Attack: one address, below its own bound, creates flows without end until everybody's flows are evicted.
   @Test func aFloodEvictsItself() {
     let flows = PendingFlows(mostPerAddress: 1_000)
     let bound = FlowBound(count: 100)
@@ -42,7 +42,7 @@ import Testing
     #expect((1_000..<2_000).filter { flows.find(record($0).id) != nil } == Array(1_960..<2_000))
   }
 
-  /// Attack: few flows, each with an address to return to that is as long as can be.
+  /// Attack: few flows, each with a `return_to` of the maximum length.
   @Test func bytesAreBounded() {
     let flows = PendingFlows()
     let bound = FlowBound(count: 900, bytes: 100_000)
@@ -72,8 +72,8 @@ import Testing
     #expect(flows.put(record(501), from: [1], at: now))
   }
 
-  /// Attack: a request that began with a flow in memory writes it over what another process has made of it meanwhile,
-  /// and its attempts count twice.
+  /// Attack: a request that started with a flow in memory overwrites what another process has stored meanwhile, and its
+  /// attempts count twice.
   @Test func aFlowThatIsWorkedWithIsStoredAfterwards() async {
     let flows = PendingFlows()
     for number in 0..<2 { flows.put(record(number), from: [1], at: now) }

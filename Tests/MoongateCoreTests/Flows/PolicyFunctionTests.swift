@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// What policy functions and full providers can and cannot do to a flow.
+/// What policy functions and full providers can and cannot do in a flow.
 @Suite struct PolicyFunctionTests {
   private static let send = FunctionName("send")
   private static let verify = FunctionName("verify")
@@ -76,7 +76,7 @@ import Testing
 
   @Test func whatVerifyAlsoRequiresComesNext() async throws {
     let desk = try await desk([Self.verify: { _ in .requireAlso(TestDesk.pin) }])
-    // An account that has no such factor is denied.
+    // An account without such a factor is denied.
     let id = try await desk.begun("register")
     #expect(await desk.submit(id, desk.code).refusal?.code == .denied)
   }
@@ -91,13 +91,13 @@ import Testing
     _ = try await desk.pass("join_phone", TestDesk.phone, "911111", by: desk.client(session: own))
     let half = try await desk.pass("login", TestDesk.phone, "911111", by: desk.client())
     #expect(half.status == .pending && half.choices == [TestDesk.google] && half.session == nil)
-    // Attack: another identity at the other site, of whoever has the phone.
+    // Attack: somebody who holds the phone returns with another identity of the site.
     for (sub, isOwn) in [("mallory", false), ("asha", true)] {
       _ = try await desk.engine.begin(half.id, provider: "google_oauth", fields: [:], client: desk.client()).get()
       let answer = await desk.engine.submit(half.id, fields: ["sub": .text(sub)], client: desk.client())
       if isOwn { #expect(try answer.get().status == .complete) } else { #expect(answer.refusal?.code == .denied) }
     }
-    // Who has none is denied, as anybody is who lacks the factor.
+    // An account without one is denied, like anybody who lacks the factor.
     _ = try await desk.pass("register", TestDesk.phone, "922222", by: desk.client())
     let id = try await desk.engine.create("login", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(

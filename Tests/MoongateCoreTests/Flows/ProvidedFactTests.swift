@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// A full provider without identifiers that tells the length of a word.
+/// A full provider without identifiers that reports the length of a word as a fact.
 private struct ToyWord: FullProvider {
   static let name = ProviderName(test: "magic_word")
 
@@ -30,7 +30,7 @@ private struct ToyWord: FullProvider {
   }
 }
 
-/// What providers tell of their steps, as policies read it for the rest of the flow.
+/// Facts that providers report about their steps, readable by policies for the rest of the flow.
 @Suite struct ProvidedFactTests {
   private func desk(_ word: ToyWord = ToyWord()) async throws -> TestDesk {
     try await TestDesk(others: [word, ToyPIN()]) { generation in
@@ -51,8 +51,7 @@ private struct ToyWord: FullProvider {
     #expect(try #require(await desk.engine.record(id)).facts?[ToyWord.name] == nil, "a refusal tells nothing")
     _ = try await submit(desk, id, "sesame!").get()
     let record = try #require(await desk.engine.record(id))
-    // Attack: a fact of another name, for a policy that trusts whoever it thinks has told it. What is not declared is
-    // dropped.
+    // Attack: a fact under another name, for a policy that trusts it. Undeclared facts are dropped.
     #expect(record.facts == [ToyWord.name: ["length": "7"]])
     let request = RequestContext(client: desk.client(), now: desk.clock.now(), generation: desk.generations.current)
     #expect(desk.engine.facts(record, subject: nil, account: nil, request).flow?.told[ToyWord.name] == ["length": "7"])
@@ -71,7 +70,7 @@ private struct ToyWord: FullProvider {
     #expect(decision.detail["fault_provider"] == "magic_word" && decision.detail["fault_call"] == "submit")
   }
 
-  /// Attack: two providers declare `country`, and one of them is believed for the other.
+  /// Attack: two providers declare `country`, and one is believed in place of the other.
   @Test func eachProviderHasItsOwnPlace() {
     let field = FactField(name: "country", kind: .text, help: "")
     let descriptor = ProviderDescriptor(

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// A provider whose whole behaviour a test chooses.
+/// A provider whose behaviour is defined by the test.
 struct Scripted: FullProvider {
   var name: ProviderName = "toy"
   var beginFields: [InputField] = []
@@ -35,11 +35,11 @@ struct Scripted: FullProvider {
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer { try await submits(step, input) }
 }
 
-/// What the core makes of what a provider declares and answers: it trusts neither.
+/// How the core checks what a provider declares and answers: it trusts neither.
 @Suite struct ProviderContractTests {
   private static let toy: ProviderName = "toy"
 
-  /// A desk, and the session of somebody who has just proved a number.
+  /// A desk, and a client whose session has just proved a number.
   private func desk(_ provider: Scripted, _ change: (inout TestGeneration) -> Void = { _ in }) async throws -> (
     TestDesk, ClientContext
   ) {
@@ -95,7 +95,7 @@ struct Scripted: FullProvider {
     #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3)
   }
 
-  /// Attack: words that nobody has declared, with a secret in them.
+  /// Attack: an undeclared outcome whose text contains a secret.
   @Test func anUndeclaredOutcomeIsAFaultAndNeverAPass() async throws {
     let (desk, client) = try await desk(
       Scripted(submits: { _, input in .refused(RefusalReason(rawValue: try input.text("x")) ?? "odd") }))
@@ -142,7 +142,7 @@ struct Scripted: FullProvider {
 
   // MARK: what it receives
 
-  /// Attack: a field that nobody asked for reaches a provider that reads it all the same.
+  /// Attack: an unrequested field reaches a provider that reads it.
   @Test func onlyFieldsThatWereAskedForReachTheProvider() async throws {
     let seen = Mutex<[[String]]>([])
     let (desk, client) = try await desk(
@@ -208,11 +208,11 @@ struct Scripted: FullProvider {
     let refusal = try #require(await desk.engine.submit(id, fields: ["x": value], client: client).refusal)
     #expect(refusal.code == .invalidInput && refusal.field == "x" && refusal.sentence == sentence)
     #expect(try await desk.engine.view(id, client: client).get().step?.attemptsLeft == 3)
-    // As people paste a code.
+    // People paste codes with spaces.
     #expect(try await desk.engine.submit(id, fields: ["x": .text("123 456")], client: client).get().status == .complete)
   }
 
-  /// Attack: a value of another type or length reaches a provider by way of `begin`.
+  /// Attack: a value of the wrong type or length reaches a provider through `begin`.
   @Test(arguments: [
     (InputValue.flag(true), "item must be a string."), (.text("123"), "item takes 4 digits."),
     (.text("12a4"), "item takes digits only."),
@@ -244,7 +244,7 @@ struct Scripted: FullProvider {
     let id = try await desk.engine.create("step_up", returnTo: nil, browser: nil, client: client).get().id
     let refusal = try #require(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal)
     #expect(refusal.code == .invalidInput && refusal.field == "item" && refusal.sentence == "item is missing.")
-    // Whose step it is, is known by the session.
+    // The session tells whose step it is.
     #expect(
       try await desk.engine.begin(id, provider: "toy", fields: ["item": .text("a")], client: client).get().step != nil)
   }
@@ -301,14 +301,14 @@ struct Scripted: FullProvider {
 
   // MARK: refusals that go on
 
-  /// Attack: a provider declares the refusal of a wrong answer as one that is not counted, and its secret can be
-  /// guessed without end.
+  /// Attack: a provider declares that the refusal of a wrong answer is not counted, and its secret can be guessed
+  /// without end.
   @Test func refusalsThatAreNotCountedAreBounded() async throws {
     let (desk, client) = try await desk(
       Scripted(outcomes: [Outcome("wrong_word", "No.", isFailure: false)], submits: { _, _ in .refused("wrong_word") }))
     let id = try await open(desk, client)
     for _ in 0..<10 { #expect(await submit(desk, id, client).refusal?.code.name == "wrong_word") }
-    // The account's, whatever flow it is tried in.
+    // The count is kept per account, whichever flow it is tried in.
     let other = try await open(desk, client)
     for _ in 0..<10 { #expect(await submit(desk, other, client).refusal?.code.name == "wrong_word") }
     #expect(try await desk.engine.view(other, client: client).get().step?.attemptsLeft == 3)
@@ -404,15 +404,15 @@ struct Scripted: FullProvider {
     #expect(!"\(record)".contains(Self.secret) && record.step?.shown != nil)
     try await desk.audit.flush()
     #expect(!"\(try await desk.store.events(limit: 100))".contains(Self.secret))
-    // Another session, and none, are not told.
+    // Other sessions, and requests without one, do not see it.
     #expect(await desk.engine.view(id, client: desk.client()).refusal?.code == .unauthenticated)
-    // Once the step is over, it is gone.
+    // It is gone once the step is over.
     let done = try await submit(desk, id, client).get()
     #expect(done.step == nil)
     #expect(try await desk.store.flow(id.hash).map { !"\($0)".contains("shown: Optional(") } ?? true)
   }
 
-  /// Attack: who began an app's flow and sent its link to a victim reads what the victim's step shows.
+  /// Attack: whoever created an app's flow and sent its link to a victim reads what the victim's step shows.
   @Test func aFlowThatAnAppTakesOverShowsNothing() async throws {
     let (desk, _) = try await desk(Self.showing()) { generation in
       generation.flows["enter"] = .test("enter", account: .any, steps: [.test(TestDesk.phone), .test(Self.toy)])
@@ -432,8 +432,8 @@ struct Scripted: FullProvider {
 
   // MARK: records
 
-  /// Attack: one code of an authenticator app, read over a shoulder, in two flows at once: both are judged right by the
-  /// same record.
+  /// Attack: one code of an authenticator app, read over a shoulder, is used in two flows at once; both verify it
+  /// against the same record.
   @Test(arguments: [true, false]) func aProofThatIsGoodOnceCompletesOneFlow(isOnce: Bool) async throws {
     let (desk, client) = try await desk(
       Scripted(submits: { step, _ in
@@ -445,7 +445,7 @@ struct Scripted: FullProvider {
     }
     _ = try await submit(desk, try await open(desk, client, "toy_set"), client).get()
     desk.clock.advance(by: .seconds(2000))
-    // Two flows, both at the step of the toy.
+    // Two flows, both at the step of the toy provider.
     var flows: [FlowID] = []
     for _ in 0..<2 {
       let id = try await desk.begun()
@@ -458,14 +458,14 @@ struct Scripted: FullProvider {
       for id in flows { group.addTask { await submit(desk, id, desk.client()) } }
       return await group.reduce(into: []) { $0.append($1) }
     }
-    // Which is how it is on one after the other as well: the second was judged by the new record then.
+    // The same happens when they run in sequence: the second is then verified against the new record.
     let sessions = results.compactMap { try? $0.get().session }.count
     if !isOnce { #expect(sessions == 2) }
     #expect(sessions >= 1)
     for refusal in results.compactMap(\.refusal) { #expect(refusal.code == .stepNotOpen) }
   }
 
-  /// The same without leaving it to the scheduler: the second flow was judged before the first was complete.
+  /// The same without depending on the scheduler: the second flow was verified before the first completed.
   @Test func theSecondOfTwoThatWereJudgedByOneRecordIsRefused() async throws {
     let (desk, _) = try await desk(Scripted(submits: { _, _ in .proved(Proof(record: .replaceOnce([9]))) })) {
       generation in
@@ -491,8 +491,8 @@ struct Scripted: FullProvider {
     #expect(codes == [nil, "step_not_open"])
   }
 
-  /// Attack: the old secret is proved, its flow waits at the next step until the owner has set another, and then ends:
-  /// the old one, hashed anew, would be the account's again.
+  /// Attack: the old secret is proved, and its flow waits at the next step until the owner has set another one; on
+  /// completion the rehashed old secret would be stored again.
   @Test func whatProvesAnOldRecordDoesNotBringItBack() async throws {
     let (desk, client) = try await desk(
       Scripted(submits: { step, _ in .proved(Proof(record: step.purpose == .set ? .replaceOnce([7]) : .replace([9]))) })
@@ -518,14 +518,14 @@ struct Scripted: FullProvider {
     let set = try #require(try await submit(desk, try await open(desk, client, "toy_set"), client).get().account)
     let own = try await desk.store.providerRecord(of: set.id, for: Self.toy)
     #expect(try await end(old) == own)
-    // What was judged by the record that is there renews it. (So many codes go to one number in a quarter of an hour.)
+    // A proof against the current record renews it. (This many codes may go to one number in a quarter of an hour.)
     desk.clock.advance(by: .seconds(1_000))
     #expect(try await end(try await waiting()) != own)
   }
 
   // MARK: what it may name
 
-  /// Attack: a provider of something else proves the number of whoever it likes.
+  /// Attack: a provider of some other kind proves whatever number it likes.
   @Test(arguments: [true, false]) func itProvesOnlyWhatItDeclares(isClaimed: Bool) async throws {
     let number = Identifier(kind: .phone, value: "+919999999999", display: "")
     let (desk, client) = try await desk(
@@ -552,7 +552,7 @@ struct Scripted: FullProvider {
     for _ in 0..<9 { #expect(await submit(second, later, other).refusal?.code == .busy) }
   }
 
-  /// TLS, or this very machine.
+  /// TLS, or the loopback interface.
   @Test(arguments: [
     "https://site.example/a?b=c", "HTTPS://site.example", "http://localhost:8080/mock", "http://127.0.0.1:25000/",
     "http://[::1]:25000/",
@@ -596,15 +596,15 @@ struct Scripted: FullProvider {
     _ = try await open(desk, client, flow)
     let meant = FlowPurpose(nameOfFlow: flow, steps: [], identifiesPeople: { _ in false })
     #expect(meant.needsSession)
-    // Of another provider it is nothing but another step.
+    // For another provider it is an ordinary step.
     #expect(meant.step(of: "pin") == .prove)
   }
 
-  /// Attack: a stolen session makes the app that is missing.
+  /// Attack: a stolen session sets up the missing app.
   @Test func settingWantsAFreshProof() async throws {
     let (desk, client) = try await desk(Scripted())
     _ = try await open(desk, client, "toy_set")
-    // What is forgotten is made anew behind another step.
+    // A forgotten secret is replaced after another step.
     let id = try await desk.engine.create("toy_reset", returnTo: nil, browser: nil, client: client).get().id
     #expect(await desk.engine.begin(id, provider: "toy", fields: [:], client: client).refusal?.code == .stepNotOpen)
     desk.clock.advance(by: .seconds(601))

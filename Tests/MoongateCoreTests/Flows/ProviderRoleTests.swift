@@ -5,9 +5,9 @@ import Testing
 
 @testable import MoongateCore
 
-/// What a provider may keep and prove follows from what it declares to be to an account.
+/// What a provider may store and prove follows from its declared role.
 @Suite struct ProviderRoleTests {
-  /// Proves what a test gives it.
+  /// Proves what the test gives it.
   private struct Prover: FullProvider {
     var name: ProviderName = "prover"
     var role: ProviderRole?
@@ -41,8 +41,8 @@ import Testing
     Identifier(kind: .federated, value: value, display: value)
   }
 
-  /// Attack: a provider that is there to prove identities keeps a record, and with it is a factor of every account that
-  /// it passes.
+  /// Attack: a provider that is declared to prove identities stores a record, and becomes a factor of every account
+  /// that it passes.
   @Test func onlyAProviderThatKeepsAFactorKeepsARecord() async throws {
     let proof = Proof(proved: [Self.identity("https://a.example 1")], record: .replaceOnce([1]))
     #expect(try await Self.answer(Prover(role: .provesIdentifier, proof: proof)).refusal?.code == .busy)
@@ -53,8 +53,8 @@ import Testing
       "a provider that declares no role may keep one")
   }
 
-  /// Attack: one provider of a site proves an identity that begins with another's name, and so opens the accounts of
-  /// that one.
+  /// Attack: one federated provider proves an identity with another's name as prefix, and opens the accounts of that
+  /// one.
   @Test func anIdentityOfAnotherProviderIsAFault() async throws {
     let other = Prover(name: "work", proof: Proof())
     let stolen = Proof(proved: [Self.identity("work https://b.example 1")])
@@ -64,7 +64,7 @@ import Testing
         == .complete)
   }
 
-  /// Attack: whoever registers somebody's address first keeps a secret beside it under an instance's name, and signs in
+  /// Attack: whoever registers somebody's address first stores a secret with it under an instance's name, and signs in
   /// by it when the owner has proved the address.
   @Test func theSecretThatGoesWithAnAddressGoesWithTheClaim() async throws {
     let desk = try await TestDesk.full()

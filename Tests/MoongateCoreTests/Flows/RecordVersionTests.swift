@@ -6,15 +6,14 @@ import Testing
 
 @testable import MoongateCore
 
-/// A provider whose records have versions: a record of version 1 is the secret, one of version 2 is `v2:` and the
-/// secret.
+/// A provider with versioned records: a record of version 1 is the secret, one of version 2 is `v2:` and the secret.
 private struct Versioned: FullProvider {
   struct Unreadable: Error {}
 
   var version = 2
   /// The records that it was asked to upgrade, with their versions.
   let upgrades = Upgrades()
-  /// Runs while it judges.
+  /// Runs while the provider verifies an answer.
   let meanwhile = Meanwhile()
 
   final class Meanwhile: Sendable {
@@ -56,7 +55,7 @@ private struct Versioned: FullProvider {
   }
 }
 
-/// Records of providers have versions: older ones are brought into today's form, newer ones are refused.
+/// Provider records have versions: older ones are upgraded, newer ones are refused.
 @Suite struct RecordVersionTests {
   private func desk(_ provider: Versioned) async throws -> (TestDesk, ClientContext, account: String) {
     let desk = try await TestDesk(others: [provider]) { generation in
@@ -108,12 +107,12 @@ private struct Versioned: FullProvider {
     #expect(try await kept(desk, account) == ProviderRecord(bytes: Array("v2:secret".utf8), version: 2))
     #expect(Set(provider.upgrades.seen) == ["1 secret"])
     let count = provider.upgrades.seen.count
-    // The session has a new token by now; a wrong answer is judged all the same.
+    // The session has a new token by now; a wrong answer is still verified.
     #expect(try await prove(desk, client, "wrong")?.code.name == "wrong")
     #expect(provider.upgrades.seen.count == count, "what is new is not upgraded")
   }
 
-  /// A policy that reads a fact of a passed step reads it whichever version the record had.
+  /// Policies can read the facts of a passed step, whichever version the record had.
   @Test func factsOfAProofSurviveAnUpgrade() async throws {
     let (desk, client, account) = try await desk(Versioned())
     for version in [1, 2] {
@@ -133,7 +132,7 @@ private struct Versioned: FullProvider {
     #expect(try await kept(desk, account) == ProviderRecord(bytes: Array("v3:new".utf8), version: 3))
   }
 
-  /// Attack: an upgrade in one flow that puts back what another flow has replaced meanwhile.
+  /// Attack: an upgrade in one flow undoes a replacement that another flow stored meanwhile.
   @Test func anUpgradeGivesWayToWhatWasStoredMeanwhile() async throws {
     let provider = Versioned()
     let (desk, client, account) = try await desk(provider)
@@ -166,14 +165,14 @@ private struct Versioned: FullProvider {
     #expect(desk.log.lines.contains { $0.contains("a provider could not upgrade a record") })
   }
 
-  /// Attack: a record of one version passed off as another, or as another account's.
+  /// Attack: a record is passed off as one of another version, or of another account.
   @Test func aVersionIsPartOfTheSeal() throws {
     let keys = try KeyRing(master: [UInt8](repeating: 7, count: 32))
     let sealed = try ProviderRecord(bytes: [1, 2], version: 2).sealed(for: "toy ac_1", by: keys)
     #expect(
       try ProviderRecord(opening: sealed, for: "toy ac_1", by: keys) == ProviderRecord(bytes: [1, 2], version: 2))
     #expect(throws: (any Error).self) { try ProviderRecord(opening: sealed, for: "toy ac_2", by: keys) }
-    // A gateway that knows no versions opens it as nothing.
+    // A gateway that does not know versions cannot open it.
     #expect(throws: (any Error).self) { try keys.open(sealed, for: "toy ac_1") }
     var other = sealed
     other[18] = 3
@@ -181,7 +180,7 @@ private struct Versioned: FullProvider {
     #expect(throws: (any Error).self) {
       try ProviderRecord(opening: Array(sealed.dropFirst(19)), for: "toy ac_1", by: keys)
     }
-    // What such a gateway stores is of version 1.
+    // Such a gateway stores records of version 1.
     let old = try keys.seal([3], for: "toy ac_1")
     #expect(try ProviderRecord(opening: old, for: "toy ac_1", by: keys) == ProviderRecord(bytes: [3], version: 1))
     #expect(try ProviderRecord(bytes: [3], version: 1).sealed(for: "toy ac_1", by: keys).count == old.count)
@@ -206,7 +205,7 @@ private struct Versioned: FullProvider {
     #expect(try ProviderRecord(opening: record, for: "toy ac_1", by: ring) == ProviderRecord(bytes: [1], version: 2))
   }
 
-  /// What an older gateway stored in a flow, or for an account, is read.
+  /// Records that an older gateway stored in a flow, or for an account, can be read.
   @Test func aFlowOfAnOlderGatewayCompletes() async throws {
     let (desk, _, _) = try await desk(Versioned())
     let id = FlowID(from: SystemRandom())

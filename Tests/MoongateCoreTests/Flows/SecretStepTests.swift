@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Secrets that are set, changed, reset and forgotten, with the tries that they cost.
+/// Setting, changing, resetting and forgetting secrets, and the attempts that this costs.
 @Suite struct SecretStepTests {
   private func owner(_ desk: TestDesk, pin: String = "1") async throws -> SessionSnapshot {
     let first = try #require(
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  /// No place to hash in: 503, and nothing was charged.
+  /// All hashing places are taken: the answer is 503, and nothing is charged.
   @Test func busyCostsNobodyATry() async throws {
     let desk = try await TestDesk.full(hashing: CountedPlaces(2), hashes: true)
     let own = try await owner(desk)
@@ -106,7 +106,7 @@ import Testing
     let id = try await desk.engine.create("pin_reset", returnTo: nil, browser: nil, client: client).get().id
     _ = try await desk.engine.begin(id, provider: "phone_otp", fields: [:], client: client).get()
     let code = desk.code
-    // Weak: neither charged nor spent, whether the code is right or not.
+    // A weak secret neither charges an attempt nor consumes the code, whether the code is right or not.
     for typed in [code, desk.wrong] {
       let weak = await desk.engine.submit(
         id, fields: ["code": .text(typed), "new_secret": .text("weak")], client: client
@@ -150,7 +150,8 @@ import Testing
     let id = try await desk.engine.create("password_reset", returnTo: nil, browser: nil, client: desk.client()).get().id
     _ = try await desk.engine.begin(id, provider: nil, fields: ["phone": .text("955555")], client: desk.client()).get()
     await desk.engine.deliveriesEnd()
-    // Attack: whether "your name is no password" applies tells the name; before the code is proved nothing is told.
+    // Attack: whether the rule "your name is no password" applies reveals the name; nothing is told before the code is
+    // proved.
     let done = try await desk.engine.submit(
       id, fields: ["code": .text(desk.code), "new_secret": .text("new")], client: desk.client()
     ).get()
@@ -167,8 +168,8 @@ import Testing
       desk.delivery.notices.contains { $0.text.contains("password of your account was changed") && $0.to == "+955555" })
   }
 
-  /// Attack: a flow that registers people is for `any` account. Whoever reads one code to an address replaces the
-  /// password of the account that has it, whichever of the two is asked for first.
+  /// Attack: a registration flow takes `any` account. Whoever reads one code to an address replaces the password of its
+  /// account, whichever of the two is asked for first.
   @Test(arguments: [true, false]) func aRegistrationReplacesNoSecret(isCodeFirst: Bool) async throws {
     let desk = try await TestDesk.full { generation in
       let steps: [StepRule] = [.test(TestDesk.mail), .test("password")]
@@ -205,8 +206,8 @@ import Testing
     #expect(try signIn.get().account?.id == account.id)
   }
 
-  /// What is refused only after the code was proved leaves the next step open: the same call works again with another
-  /// secret.
+  /// A refusal that can only be made after the code was proved leaves the next step open: the same call works again
+  /// with another secret.
   @Test func aSecretThatIsRefusedAfterItsCodeMayBeSentAgain() async throws {
     let desk = try await TestDesk.full()
     let first = try await desk.secret(
@@ -227,7 +228,7 @@ import Testing
     #expect(try await send("new").get().status == .complete)
   }
 
-  /// policy.md, `disable`: "until an operator or a rebind turns it on".
+  /// A limit with `disable` holds until an operator lifts it or the secret is replaced.
   @Test func whatTakesItsPlaceTurnsOnAgainWhatALimitTurnedOff() async throws {
     let off = Limit.test("hard", on: .verify, per: .account, max: 2, counts: .consecutiveFailures, disables: true)
     let desk = try await TestDesk.full {
@@ -252,7 +253,7 @@ import Testing
     ).get()
     #expect(try await signIn("new").get().status == .complete)
 
-    // The same for a number: wrong codes have turned it off, and another one takes its place.
+    // The same for a number: wrong codes have disabled it, and another number replaces it.
     let now = try #require(try await desk.session(try await signIn("new").get()))
     #expect(now.account.id == own.account.id && reset.status == .complete)
     let added = try #require(
@@ -268,7 +269,7 @@ import Testing
     #expect(try await desk.pass("login", TestDesk.phone, "922222", by: desk.client()).account?.id == own.account.id)
   }
 
-  /// Attack: a flow that an operator wrote in the wrong order sets a password for whoever asks.
+  /// Attack: an operator wrote the steps of a flow in the wrong order, and it sets a password for anybody.
   @Test func nothingIsSetBeforeSomethingIsProved() async throws {
     let desk = try await TestDesk.full {
       $0.flows["password_reset"] = .test(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Export and deletion of an account by its owner (account-security.md section 3, rule 10).
+/// Export and deletion of an account by its owner.
 @Suite struct SelfServiceTests {
   private func own() async throws -> (TestDesk, SessionSnapshot) {
     let desk = try await TestDesk.full()
@@ -17,7 +17,7 @@ import Testing
     let (desk, before) = try await own()
     let set = try await desk.secret("pin_set", ["new_secret": "1357"], by: desk.client(session: before)).get()
     let new = try #require(try await desk.session(set))
-    // An account with a factor of its own proves that one.
+    // An account with a factor of its own has to prove that factor.
     #expect(await desk.engine.exportAccount(client: desk.client(session: new)).refusal?.code == .stepUpRequired)
     let unlocked = try await desk.secret("pin_unlock", ["secret": "1357"], by: desk.client(session: new)).get()
     let session = try #require(try await desk.session(unlocked))
@@ -47,7 +47,7 @@ import Testing
     #expect(await desk.engine.deleteAccount(client: desk.client(session: session)).refusal?.code == .unauthenticated)
   }
 
-  /// Attack: a session that was left open takes everything out, or everything away.
+  /// Attack: a session that was left open exports the account, or deletes it.
   @Test func bothNeedARecentProof() async throws {
     let (desk, session) = try await own()
     desk.clock.advance(by: .seconds(601))
@@ -59,7 +59,7 @@ import Testing
     #expect(await desk.engine.deleteAccount(client: desk.client()).refusal?.code == .unauthenticated)
   }
 
-  /// Attack: somebody guesses at an address, claims it, and deletes the claim, and with it every trace of the guessing.
+  /// Attack: somebody guesses at an address, claims it, and deletes the claim to erase every trace of the guessing.
   @Test func whoeverDeletesAClaimLeavesTheTracesOfOthers() async throws {
     let desk = try await TestDesk.full()
     _ = try await desk.claim("911111", "ashas")
@@ -97,7 +97,7 @@ import Testing
       })
   }
 
-  /// Attack: a session renames its account without end. Each change is a write and a line of the trail.
+  /// Attack: a session renames its account without end. Each change is a write and an event in the trail.
   @Test func anAccountIsRenamedTwentyTimesAnHour() async throws {
     let (desk, session) = try await own()
     var token = session.session.token
@@ -118,8 +118,8 @@ import Testing
 
   // MARK: a site is disconnected
 
-  /// Attack: a session that has passed a site goes on into routes that require it after the account has left it, or a
-  /// copy of its token does.
+  /// Attack: a session that has passed a site, or a copy of its token, still enters routes that require it after the
+  /// account was disconnected from the site.
   @Test func aDisconnectedSiteIsForgottenAndTheTokenIsNew() async throws {
     let desk = try await TestDesk.full()
     let first = try #require(
@@ -136,7 +136,7 @@ import Testing
     #expect(left.session.id == own.session.id && left.session.expiresAt == own.session.expiresAt)
     #expect(left.session.passed.map(\.provider) == [TestDesk.mail] && left.session.assuranceLevel == 1)
     #expect(left.account.identifiers.map(\.identifier.kind) == [.email])
-    // Once more: there is nothing to remove, and the token stays.
+    // The second time there is nothing to remove, and the token stays.
     #expect(try await desk.engine.disconnect("google_oauth", client: desk.client(session: left)).get() == nil)
     #expect(try await desk.store.session(left.session.token) != nil)
     try await desk.audit.flush()
@@ -144,7 +144,7 @@ import Testing
     #expect(event.detail["request"] == client.decision.text && event.provider == "google_oauth")
   }
 
-  /// Attack: a stolen session removes the way in that the owner uses, and nobody tells the owner.
+  /// Attack: a stolen session removes the sign-in method that the owner uses, and the owner is not notified.
   @Test func theOwnerIsToldOfADisconnectedSite() async throws {
     let desk = try await TestDesk.full()
     let own = try #require(
@@ -158,7 +158,7 @@ import Testing
     #expect(notices.first?.text.contains("\"google_oauth\" was disconnected from your account") == true)
   }
 
-  /// Attack, and mistake: the only way in is removed. Attack: a session that was left open removes one.
+  /// Attack, or mistake: the only sign-in method is removed. Attack: a session that was left open removes one.
   @Test func aSiteIsDisconnectedOnlyAfterAProofAndBesideAnotherWay() async throws {
     let desk = try await TestDesk.full()
     let only = try #require(
@@ -173,8 +173,7 @@ import Testing
     #expect(try await desk.store.session(ravi.session.token) != nil)
   }
 
-  /// Attack: a session renames its account without end, to flush sign-ins and locks out of the trail or to fill the
-  /// log.
+  /// Attack: a session renames its account without end, to push sign-ins and locks out of the trail or to fill the log.
   @Test func changedNamesTakeNoRoomOfSecurityEvents() {
     #expect(AuditEvent.Kind.accountRenamed.quota == .activity && !AuditEvent.Kind.accountRenamed.isSecurityEvent)
   }

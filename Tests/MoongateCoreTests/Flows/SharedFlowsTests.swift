@@ -18,14 +18,14 @@ import Testing
       sharesFlows: true)
     let id = try await one.flow()
     _ = try await two.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: one.client()).get()
-    // What the first remembers of it would be old by now.
+    // The first gateway's cached copy would be stale by now.
     #expect(try await one.submit(id, one.code).get().status == .complete)
     #expect(
       await two.begin(id, provider: nil, fields: ["phone": .text("919999999999")], client: one.client()).refusal?.code
         == .stepNotOpen)
   }
 
-  /// Attack: flows that are created without end, each a row of the store.
+  /// Attack: flows are created without end, each a row of the store.
   @Test func whoCreatesWithoutEndDropsTheirOwn() async throws {
     let desk = try await TestDesk(sharesFlows: true)
     try await desk.registered()
@@ -34,7 +34,7 @@ import Testing
     let other = try await desk.engine.create(
       "login", returnTo: nil, browser: nil, client: desk.client([198, 51, 100, 9])
     ).get().id
-    // As many as there may be after the first.
+    // The maximum number of flows of one address: these evict its earlier ones.
     for _ in 0..<1_000 { _ = try await desk.flow() }
     #expect(await desk.engine.view(first, client: desk.client()).refusal?.code == .flowNotFound)
     #expect(

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// What accounts.lua requires of a session holds whichever flow opens it.
+/// What accounts.lua requires of a session applies to every flow that opens one.
 @Suite struct SignInRequirementTests {
   private static let ownerPhone = "911111"
   private static let ownerEmail = "2222"
@@ -19,13 +19,13 @@ import Testing
       choices: choices, when: when, enroll: enroll, location: SourceLocation(file: "accounts.lua", line: 2))
   }
 
-  /// The shipped rule with the toy PIN in the authenticator app's place: whoever has one is asked for it.
+  /// The shipped rule with the toy PIN in place of the authenticator app: an account that has one is asked for it.
   private static let asShipped: @Sendable (inout TestGeneration) -> Void = { generation in
     generation.accounts.signIn = [requirement(TestDesk.pin, when: hasPIN)]
     generation.conditions[hasPIN] = { $0.account.factors.contains("pin") }
   }
 
-  /// Other rules from now on.
+  /// Activates other rules.
   private func require(
     _ desk: TestDesk, _ requirements: SignInRequirement..., change: (inout TestGeneration) -> Void = { _ in }
   ) {
@@ -40,8 +40,8 @@ import Testing
     try #require(try await desk.session(view))
   }
 
-  /// Someone with a number, a verified address, a password, a Google identity and the PIN 1: every door is open to
-  /// them.
+  /// A user with a number, a verified address, a password, a Google identity and the PIN 1, who can use every sign-in
+  /// method.
   private func owner(_ desk: TestDesk, pin: Bool = true) async throws -> SessionSnapshot {
     let registered = try await desk.secret(
       "register_email", ["email": Self.ownerEmail, "new_secret": "horse"], provider: "password", by: desk.client()
@@ -70,8 +70,7 @@ import Testing
     await desk.engine.begin(id, provider: "pin", fields: ["secret": .text(pin)], client: client ?? desk.client())
   }
 
-  /// What a provider kept is no factor once gateway.lua has it no more: nobody could be asked for it, and the prover
-  /// knows only what is configured.
+  /// The record of a provider that was removed from gateway.lua is no factor: nobody could be asked for it.
   @Test func factorOfAProviderThatWasTakenOutIsNone() async throws {
     let desk = try await TestDesk.full()
     _ = try await owner(desk)
@@ -123,8 +122,8 @@ import Testing
     }
   }
 
-  /// Attack: the second factor stands in one flow, and a client begins another flow that opens the same account with
-  /// one factor.
+  /// Attack: the second factor is required in one flow, and a client begins another flow that opens the same account
+  /// with one factor.
   @Test(arguments: Door.allCases) func requiredFactorIsAskedForAtEveryDoor(_ door: Door) async throws {
     let desk = try await TestDesk.full(Self.asShipped)
     let own = try await owner(desk)
@@ -142,7 +141,7 @@ import Testing
     #expect(made.session.assuranceLevel == 2)
   }
 
-  /// A password that was made anew is the account's only when the required factor has passed too.
+  /// A password reset takes effect only when the required factor has passed too.
   @Test func aResetWithoutTheRequiredFactorChangesNothing() async throws {
     let desk = try await TestDesk.full(Self.asShipped)
     _ = try await owner(desk)
@@ -189,7 +188,7 @@ import Testing
     _ = try await owner(desk)
     require(desk, Self.requirement(TestDesk.pin, TestDesk.phone))
     #expect(try await Door.loginByPhone.open(desk).status == .complete)
-    // Of the choices those that the account has.
+    // Those choices that the account has.
     #expect(try await Door.loginByEmail.open(desk).choices == [TestDesk.pin, TestDesk.phone])
   }
 
@@ -246,7 +245,7 @@ import Testing
         == "+••22")
   }
 
-  /// Attack: a code to a number of the attacker's own, proved before the flow knows whose account it is about.
+  /// Attack: a code to a number of the attacker's own, proved before the flow knows which account it is for.
   @Test func aPassOfNobodysNumberIsNoFactorOfTheAccount() async throws {
     let desk = try await TestDesk.full {
       $0.flows["both"] = .test("both", account: .any, steps: [.test(TestDesk.phone), .test(TestDesk.mail)])
@@ -263,7 +262,7 @@ import Testing
     #expect(own.refusal?.code == .denied)
   }
 
-  /// Attack: whoever reads the mail of an account makes its password anew, and takes that for the password which every
+  /// Attack: whoever reads the mail of an account resets its password, and uses that as the password which every
   /// session requires.
   @Test func aSecretThatTheFlowMakesAnewIsNotProved() async throws {
     let desk = try await TestDesk.full()
@@ -274,7 +273,7 @@ import Testing
       view.id, provider: "password", fields: ["new_secret": .text("mule")], client: desk.client())
     #expect(refused.refusal?.code == .denied)
     #expect(try await Door.password.open(desk).status == .complete, "the old one is still the account's")
-    // Nor may they set up another of the choices beside the one that the account has.
+    // Nor may they set up another of the choices in place of the one that the account has.
     require(desk, Self.requirement("password", TestDesk.pin, enroll: true))
     let again = try await desk.pass("password_reset", TestDesk.mail, Self.ownerEmail, by: desk.client())
     let other = await desk.engine.begin(
@@ -282,19 +281,20 @@ import Testing
     #expect(other.refusal?.code == .denied)
   }
 
-  /// Someone who has a number and nothing else.
+  /// A user who has a number and nothing else.
   private func owner(desk: TestDesk, phone: String) async throws -> SessionSnapshot {
     try await session(desk, try await desk.pass("register", TestDesk.phone, phone, by: desk.client()))
   }
 
-  /// Attack: whoever knows a password reads the number that accounts.lua has a code sent to.
+  /// Attack: whoever knows a password reads the number to which accounts.lua has a code sent.
   @Test(arguments: [("+91 98765 43210", "+•• ••••• •••10"), ("asha@example.com", "a•••@example.com"), ("7", "7")])
   func whereACodeWentIsAHint(_ display: String, _ hint: String) {
     let kind: IdentifierKind = display.contains("@") ? .email : .phone
     #expect(Identifier(kind: kind, value: display, display: display).hint == hint)
   }
 
-  /// Of an identity without a name there is nothing that its owner would recognise, also where it is of an instance.
+  /// An identity without a display name has no hint that its owner would recognise; the same for an identity of an
+  /// instance.
   @Test func anIssuerAndASubjectAreNoHint() {
     let bare = "https://accounts.example.com 10769150350006150715"
     for value in [bare, "work \(bare)"] {
@@ -336,7 +336,7 @@ import Testing
     let done = try await desk.engine.submit(view.id, fields: ["new_secret": .text("7")], client: desk.client()).get()
     #expect(done.status == .complete)
     let made = try await session(desk, done)
-    // It was made, and not passed.
+    // The PIN was set, which does not count as passing it.
     #expect(made.session.passed.map(\.provider) == [TestDesk.phone] && made.session.assuranceLevel == 1)
     #expect(made.account.credentials == [TestDesk.pin])
     await desk.engine.deliveriesEnd()
@@ -348,8 +348,8 @@ import Testing
         == .complete)
   }
 
-  /// Attack: whoever has one factor alone opens the step that sets up the other, and finishes it when the owner has set
-  /// one up.
+  /// Attack: whoever has one factor opens the step that sets up the other, and finishes it after the owner has set one
+  /// up.
   @Test func aFactorIsNotSetUpOverOneThatIsThereByThen() async throws {
     let desk = try await TestDesk.full()
     let own = try await owner(desk: desk, phone: "955555")
@@ -383,7 +383,7 @@ import Testing
     require(desk, Self.requirement(TestDesk.pin))
     let view = try await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).get()
     #expect(view.choices == [TestDesk.pin])
-    // What comes into force while the required step is open is required too.
+    // A requirement that comes into force while the required step is open applies too.
     require(desk, Self.requirement(TestDesk.pin), Self.requirement(TestDesk.mail))
     #expect(try await prove(desk, id).get().choices == [TestDesk.mail])
   }
@@ -403,7 +403,7 @@ import Testing
       #expect(
         await desk.engine.submit(id, fields: ["code": .text(desk.code)], client: desk.client()).refusal?.code
           == .policyError)
-      // A try that is not given back counts as a failure by now.
+      // An attempt that was not refunded counts as a failure by now.
       desk.clock.advance(by: .seconds(11))
     }
     #expect(try await desk.store.sessions(of: own.account.id).count == 1)
@@ -415,7 +415,7 @@ import Testing
 
   // MARK: who learns what
 
-  /// Attack: which factors an account has, told to whoever types its number.
+  /// Attack: whoever types a number learns which factors its account has.
   @Test func nothingIsToldBeforeTheFlowsOwnStepsHavePassed() async throws {
     let desk = try await TestDesk.full(Self.asShipped)
     _ = try await owner(desk)
@@ -433,7 +433,7 @@ import Testing
       ])
     }
     #expect(seen[0] == seen[1])
-    // A flow for new people ends as it would for anybody who has an account.
+    // A registration flow ends like it does for anybody who already has an account.
     guard var generation = desk.generations.current as? TestGeneration, let phone = generation.policies[TestDesk.phone]
     else { return }
     generation.policies[TestDesk.phone] = .test(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// The way in, and what leads away from it.
+/// Registration, sign-in, and what must not lead to a session.
 @Suite struct SignInTests {
   @Test func aNewPersonRegistersAndThenSignsIn() async throws {
     let desk = try await TestDesk()
@@ -152,7 +152,7 @@ import Testing
     try await desk.registered()
     let id = try await desk.begun("both")
     _ = try await desk.submit(id, desk.code).get()
-    // The attacker has the phone and offers an address of their own.
+    // The attacker has the phone and enters an address of their own.
     #expect(await desk.begin(id, phone: "955555").refusal?.code == .denied)
   }
 

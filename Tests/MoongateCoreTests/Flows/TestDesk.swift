@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// A code provider of the tests' own: any text of digits is a number.
+/// A code provider for tests: it takes any string of digits as a number.
 struct ToyCode: CodeProvider {
   let name: ProviderName
   var kind = IdentifierKind.phone
@@ -32,7 +32,7 @@ struct ToyCode: CodeProvider {
   }
 }
 
-/// A full provider of the tests' own: 1357 is right, 0000 is malformed, 9999 breaks it.
+/// A full provider for tests: 1357 is right, 0000 is malformed, and 9999 makes it throw.
 struct ToyPIN: FullProvider {
   struct Broken: Error {}
 
@@ -57,13 +57,13 @@ struct ToyPIN: FullProvider {
   }
 }
 
-/// Keeps messages; fails when told to.
+/// Keeps messages; fails on request.
 final class ToyDelivery: DeliveryService, Messenger {
   private let state = Mutex((messages: [Message](), fails: false))
 
-  /// Those with a code.
+  /// The messages that carry a code.
   var messages: [Message] { state.withLock { $0.messages.filter { $0.code != nil } } }
-  /// Those without: what people are told.
+  /// The messages without a code: notices to users.
   var notices: [Message] { state.withLock { $0.messages.filter { $0.code == nil } } }
   var fails: Bool {
     get { state.withLock { $0.fails } }
@@ -81,17 +81,17 @@ final class ToyDelivery: DeliveryService, Messenger {
   }
 }
 
-/// The engine with everything that it needs, a clock that a test turns, and a few verbs that read like a person's acts.
+/// A flow engine with its dependencies, a manual clock, and helpers that act like a user.
 struct TestDesk: Sendable {
   static let phone = ProviderName(test: "phone_otp")
   static let mail = ProviderName(test: "email_code")
   static let pin = ProviderName(test: "pin")
 
   static let google = ProviderName(test: "google_oauth")
-  /// The code providers: what holds for one holds for the other.
+  /// The code providers; tests that take one as argument run for each.
   static let codes = [phone, mail]
 
-  /// Which of them the flows are of.
+  /// The code provider of the flows.
   let by: ProviderName
   let keys: KeyRing
   let clock = ManualClock()
@@ -100,14 +100,14 @@ struct TestDesk: Sendable {
   let generations: ActiveGeneration
   let engine: FlowEngine
   let audit: AuditTrail
-  /// What the engine logs.
+  /// The log output of the engine.
   let log = CapturedLog()
-  /// Where a test lets a candidate look on.
+  /// The shadow in which a test evaluates a candidate policy.
   let shadow: PolicyShadow
 
   /// - Parameters:
-  ///   - others: besides; a toy PIN by default.
-  ///   - change: what is not as shipped in this test's policies.
+  ///   - others: further providers; a toy PIN by default.
+  ///   - change: adapts the shipped policies to the test.
   init(
     by: ProviderName = Self.phone, others: [any Provider] = [ToyPIN()],
     hashing: any HashingPermits = UnavailableHashing(),
@@ -141,8 +141,8 @@ struct TestDesk: Sendable {
       shadow: shadow, languages: languages, sharesFlows: sharesFlows)
   }
 
-  /// The engine of another gateway on the same store. Of two requests at once both have read the flow before either
-  /// goes on.
+  /// The engine of another gateway on the same store. Of two concurrent requests, both have read the flow before either
+  /// continues.
   func racingEngine() -> FlowEngine {
     let line = StartingLine(of: 2)
     return FlowEngine(
@@ -152,12 +152,11 @@ struct TestDesk: Sendable {
       sharesFlows: true)
   }
 
-  /// Three wrong tries.
+  /// A lock after three wrong attempts.
   static let perAccount = [
     Limit.test("verify", on: .verify, per: .account, max: 3, window: .seconds(86_400), lock: [.seconds(900)])
   ]
 
-  /// A client.
   func client(
     _ address: [UInt8] = [192, 0, 2, 1], browser: TokenHash? = nil, session: SessionSnapshot? = nil,
     device: SecretText? = nil,
@@ -169,12 +168,12 @@ struct TestDesk: Sendable {
       session: session, device: device, entryPoint: entryPoint)
   }
 
-  /// A new flow.
+  /// Creates a flow.
   func flow(_ name: String = "login", returnTo: String? = nil) async throws -> FlowID {
     try await engine.create(name, returnTo: returnTo, browser: nil, client: client()).get().id
   }
 
-  /// A new flow with a code sent to the number.
+  /// Creates a flow and has a code sent to the number.
   func begun(
     _ name: String = "login", phone: String = "919999999999", address: [UInt8] = [192, 0, 2, 1], returnTo: String? = nil
   ) async throws
@@ -195,18 +194,18 @@ struct TestDesk: Sendable {
     await engine.submit(id, fields: ["code": .text(code)], client: client(address))
   }
 
-  /// The last code that was sent.
+  /// The code that was sent last.
   var code: String { delivery.messages.last?.code ?? "none" }
 
-  /// A code that is not the last one that was sent.
+  /// A code that differs from the one that was sent last.
   var wrong: String { code == "000000" ? "000001" : "000000" }
 
-  /// Makes an account for the number, and waits until its timers are over.
+  /// Creates an account for the number, then advances the clock past all timers.
   @discardableResult
   func registered(_ phone: String = "919999999999") async throws -> AccountView {
     let before = delivery.messages.count
     let id = try await begun("register", phone: phone)
-    // A policy that conceals delivers after its answer.
+    // With `conceal` the message is sent after the answer.
     while delivery.messages.count == before { await Task.yield() }
     let view = try await submit(id, code).get()
     clock.advance(by: .seconds(1000))
@@ -215,11 +214,11 @@ struct TestDesk: Sendable {
 }
 
 extension Result where Failure == Refusal {
-  /// The refusal, if it is one.
+  /// The refusal, or nil on success.
   var refusal: Refusal? { if case .failure(let refusal) = self { refusal } else { nil } }
 }
 
-/// Where those who come wait for each other. Who comes later does not wait.
+/// A barrier: arrivals wait until all have come; later arrivals do not wait.
 private actor StartingLine {
   private let number: Int
   private var reached = 0

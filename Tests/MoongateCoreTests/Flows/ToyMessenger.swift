@@ -4,8 +4,8 @@ import Synchronization
 
 @testable import MoongateCore
 
-/// A code provider of a messenger that does not reach everybody: it does what a test says, and keeps what it was given
-/// to deliver.
+/// A code provider for a messenger that does not reach everybody. The test decides what it does; it keeps what it was
+/// given to deliver.
 final class ToyMessenger: CodeProvider {
   static let name = ProviderName(test: "whatsapp_code")
   static let notThere: RefusalReason = "not_on_whatsapp"
@@ -17,7 +17,7 @@ final class ToyMessenger: CodeProvider {
 
   private let state = Mutex(State())
 
-  /// What the next deliveries fail with; nil: they succeed.
+  /// The fault of the following deliveries; nil if they succeed.
   var fault: DeliveryFault? {
     get { state.withLock { $0.fault } }
     set { state.withLock { $0.fault = newValue } }
@@ -48,7 +48,7 @@ final class ToyMessenger: CodeProvider {
 }
 
 extension TestDesk {
-  /// Flows whose step is `fallback { "whatsapp_code", "phone_otp" }`.
+  /// A desk whose flows have the step `fallback { "whatsapp_code", "phone_otp" }`.
   static func withFallback(
     _ messenger: ToyMessenger, unknownAccount: UnknownAccount = .reveal,
     _ change: (inout TestGeneration) -> Void = { _ in }
@@ -66,7 +66,7 @@ extension TestDesk {
     }
   }
 
-  /// Asks for a code by the SMS in place of the messenger.
+  /// Asks for a code by SMS instead of the messenger.
   func switched(_ id: FlowID) async -> Result<FlowView, Refusal> {
     await engine.begin(id, provider: TestDesk.phone.rawValue, fields: [:], client: client())
   }

@@ -5,8 +5,8 @@ import Synchronization
 
 @testable import MoongateCore
 
-/// A secret of the tests' own, with everything that a PIN or password may do: `weak` is too weak, `broken` breaks it.
-/// Its record is the secret.
+/// A provider with a stored secret, which can do everything that a PIN or password can. `weak` is refused as too weak,
+/// and `broken` makes it throw. Its record is the secret.
 struct ToySecret: FullProvider {
   struct Broken: Error {}
 
@@ -78,7 +78,7 @@ struct ToySecret: FullProvider {
   }
 }
 
-/// An identity elsewhere: submit says who came back.
+/// A federated provider: the fields of `submit` tell who came back.
 struct ToyGoogle: FullProvider {
   var descriptor: ProviderDescriptor {
     ProviderDescriptor(
@@ -112,7 +112,7 @@ struct ToyGoogle: FullProvider {
   }
 }
 
-/// So many places, and no thread.
+/// Hands out a fixed number of permits, without threads.
 final class CountedPlaces: HashingPermits {
   private struct NoHasher: SecretHasher {
     func hash(_ secret: [UInt8]) async throws -> String { "" }
@@ -162,7 +162,7 @@ extension TestDesk {
       for (name, rule) in [("login", AccountRule.existing), ("register", .new), ("enter", .any)] {
         generation.flows[name] = .test(name, account: rule, steps: [.test(phone, mail, google)])
       }
-      // Each test is quick: timers are another suite's.
+      // No resend timer: other suites test it.
       for name in [phone, mail] {
         generation.policies[name] = .test(
           name, resendAfter: [],
@@ -178,13 +178,13 @@ extension TestDesk {
     }
   }
 
-  /// The session of a completed flow, as the store has it; nil where it is none any more.
+  /// The stored session of a completed flow; nil if it no longer exists.
   func session(_ view: FlowView) async throws -> SessionSnapshot? {
     guard let token = view.session?.token else { return nil }
     return try await SessionDirectory(store: store, clock: clock).find(TokenHash(of: token.reveal().utf8))
   }
 
-  /// Runs a flow of one code to its end.
+  /// Runs a flow with one code to its end.
   func pass(_ flow: String, _ provider: ProviderName, _ typed: String?, by client: ClientContext) async throws
     -> FlowView
   {
@@ -196,7 +196,7 @@ extension TestDesk {
     return try await engine.submit(id, fields: ["code": .text(code)], client: client).get()
   }
 
-  /// Begins a full provider with all that it needs.
+  /// Begins a step of a full provider with all its fields.
   func secret(_ flow: String, _ fields: [String: String], provider: ProviderName = Self.pin, by client: ClientContext)
     async -> Result<
       FlowView, Refusal
@@ -209,8 +209,8 @@ extension TestDesk {
     }
   }
 
-  /// Somebody who comes back from Google.
-  /// - Parameter attested: whether Google has verified the address and is not authoritative for it.
+  /// Runs a flow with a return from Google.
+  /// - Parameter attested: whether Google has verified the address without being authoritative for it.
   func google(
     _ flow: String = "login", sub: String, email: String? = nil, verified: Bool = true, attested: Bool = false,
     by client: ClientContext

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// "Tries and races" of security.md, in the engine.
+/// Attempts, timers and races, tested on the engine.
 @Suite struct TriesTests {
   @Test(arguments: TestDesk.codes) func fiveWrongCodesLock(by: ProviderName) async throws {
     let desk = try await TestDesk(by: by)
@@ -23,9 +23,9 @@ import Testing
     let view = try await desk.engine.view(id, client: desk.client()).get()
     #expect(view.step?.lockedUntil == desk.clock.now() + .seconds(900))
     #expect(view.step?.attemptsLeft == 0)
-    // A right one is refused too, and does not tell that it was right.
+    // The right code is refused too, and the answer does not reveal that it was right.
     #expect(await desk.submit(id, desk.code).refusal?.code == .tooManyAttempts)
-    // Nothing is sent meanwhile, in this flow or another, from here or elsewhere.
+    // Meanwhile nothing is sent, in this flow or another, from this address or another.
     let sent = desk.delivery.messages.count
     #expect(await desk.engine.resend(id, client: desk.client()).refusal?.code == .tooManyAttempts)
     #expect(await desk.begin(try await desk.flow(), address: [198, 51, 100, 1]).refusal?.code == .tooManyAttempts)
@@ -89,7 +89,7 @@ import Testing
     let second = try await desk.begun()
     desk.clock.advance(by: .seconds(600))
     #expect(await desk.submit(second, desk.code).refusal?.code == .codeExpired)
-    // Uncharged, whatever is sent; and a resend is open at once.
+    // Nothing is charged, whatever is entered, and a resend is possible at once.
     for _ in 0..<9 { #expect(await desk.submit(second, desk.wrong).refusal?.code == .codeExpired) }
     #expect(try await desk.engine.view(second, client: desk.client()).get().step?.attemptsLeft == 5)
     _ = try await desk.engine.resend(second, client: desk.client()).get()
@@ -130,7 +130,7 @@ import Testing
       #expect(refusal?.code == .resendTooSoon)
       #expect(refusal?.retryAfter == .seconds(wait))
       #expect(refusal?.resendAt == desk.clock.now() + .seconds(wait))
-      // Another flow for the same number waits as well.
+      // Another flow for the same number has to wait as well.
       #expect(await desk.begin(try await desk.flow("enter")).refusal?.code == .resendTooSoon)
       desk.clock.advance(by: .seconds(wait))
       _ = try await desk.engine.resend(id, client: desk.client()).get()
@@ -223,7 +223,7 @@ import Testing
     #expect(results.count { $0.refusal == nil } == 10, "\(results.compactMap(\.refusal))")
   }
 
-  /// Runs so many at once.
+  /// Runs the body this many times concurrently.
   private func parallel<Answer: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int) async throws -> Answer)
     async throws -> [Answer]
   {
@@ -237,7 +237,7 @@ import Testing
 }
 
 extension TestDesk {
-  /// A new flow after every timer is over.
+  /// Creates a flow after every timer has expired.
   fileprivate func begunLater() async throws -> FlowID {
     clock.advance(by: .seconds(1000))
     return try await begun()

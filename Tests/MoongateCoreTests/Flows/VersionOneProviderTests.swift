@@ -5,13 +5,13 @@ import Testing
 
 @testable import MoongateCore
 
-/// Providers in Swift that were written for version 1 of MoongateSDK: they have no presentation, entrance, page, flow,
-/// case or role, and no round after a refusal. They go on working.
+/// Swift providers written for version 1 of MoongateSDK. They declare no presentation, entrance, page, flow, case or
+/// role, and no round after a refusal, and keep working.
 @Suite struct VersionOneProviderTests {
   private static let pigeon: ProviderName = "pigeon"
   private static let post: ProviderName = "post"
 
-  /// A word that the account has chosen.
+  /// A secret word that the account has chosen.
   private struct Pigeon: FullProvider {
     let descriptor = ProviderDescriptor(
       name: pigeon, beginFields: [], submitFields: [InputField(name: "word", kind: .password)], settings: [],
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  /// Somebody who has signed in by a number, and whose session sets and removes the word.
+  /// A client that has signed in by a number, and whose session sets and removes the word.
   private func owner(_ desk: TestDesk) async throws -> ClientContext {
     let view = try await desk.submit(try await desk.begun("enter"), desk.code).get()
     let token = try #require(view.session?.token)
@@ -89,7 +89,7 @@ import Testing
     let account = try #require(set.account?.id)
     #expect(try await desk.store.account(account)?.credentials == [Self.pigeon])
 
-    // By a code and the word, as at any sign-in.
+    // With a code and the word, like at any sign-in.
     desk.clock.advance(by: .seconds(1000))
     let id = try await desk.begun("login")
     #expect(try await desk.submit(id, desk.code).get().due == Self.pigeon)

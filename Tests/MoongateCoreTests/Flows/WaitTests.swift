@@ -5,11 +5,11 @@ import Testing
 
 @testable import MoongateCore
 
-/// Steps that wait for a decision that a person makes elsewhere: a push approval.
+/// Steps that wait for a decision made elsewhere, such as a push approval.
 @Suite struct WaitTests {
   private static let toy: ProviderName = "toy"
 
-  /// The vendor: what the person has decided, and how often it was asked.
+  /// The vendor: holds the user's decision and counts the polls.
   private final class Vendor: Sendable {
     private let state = Mutex((answer: StepAnswer?.none, begins: 0, polls: 0))
 
@@ -37,7 +37,7 @@ import Testing
       }, submits: { _, _ in vendor.asked() })
   }
 
-  /// A desk, and the session of somebody who has just proved a number.
+  /// A desk, and a client whose session has just proved a number.
   private func desk(
     _ provider: Scripted, sharesFlows: Bool = false, _ change: (inout TestGeneration) -> Void = { _ in }
   ) async throws
@@ -105,7 +105,7 @@ import Testing
     #expect(try await desk.engine.submit(id, fields: ["number": .text("17")], client: client).get().status == .complete)
   }
 
-  /// The first step of a sign-in: who is asked is named by `begin`.
+  /// The first step of a sign-in: `begin` names who is asked.
   @Test func firstStepWaitsForWhomItsIdentifierNames() async throws {
     let vendor = Vendor()
     let desk = try await TestDesk(others: [PhonePush(vendor: provider(vendor))]) { generation in
@@ -142,7 +142,7 @@ import Testing
     #expect(refusal.code.name == reason && refusal.code.status == 401 && refusal.attemptsLeft == (left == 2 ? 2 : nil))
     let view = try await desk.engine.view(id, client: client).get()
     #expect(view.step == nil && view.choices == [Self.toy, TestDesk.phone])
-    // A page that is left open polls on: no further failure.
+    // A page that is left open keeps polling: this is no further failure.
     #expect(await poll(desk, id, client).refusal?.code == .stepNotOpen)
     #expect(vendor.polls == 1)
     #expect(
@@ -163,8 +163,7 @@ import Testing
     #expect(vendor.begins == 3 && vendor.polls == 3)
   }
 
-  /// Attack: whoever has the password sends the victim one prompt after the other, until they approve one to have
-  /// peace.
+  /// Attack: whoever has the password sends the victim prompt after prompt until they approve one to be left in peace.
   @Test func everyPromptCountsOnBegin() async throws {
     let vendor = Vendor()
     let (desk, client) = try await desk(provider(vendor)) { generation in
@@ -182,7 +181,7 @@ import Testing
 
   // MARK: attacks
 
-  /// Attack: a poll is not counted, so fields that come along would be guesses without a limit.
+  /// Attack: a poll is not counted, so fields in it would be guesses without a limit.
   @Test func fieldsOfAPollAreRefusedWithoutACall() async throws {
     let vendor = Vendor()
     let (desk, client) = try await desk(provider(vendor))
@@ -193,7 +192,7 @@ import Testing
     #expect(vendor.polls == 0)
   }
 
-  /// Attack: a thousand polls at once, each a call of the vendor.
+  /// Attack: a thousand polls at once, each of which would call the vendor.
   @Test func parallelPollsAreOneCall() async throws {
     let vendor = Vendor()
     let (desk, client) = try await desk(provider(vendor))
@@ -206,7 +205,7 @@ import Testing
     #expect(refusals.map(\.code) == [] && vendor.polls == 1)
   }
 
-  /// Attack: two polls that have both read the flow before either claims its turn.
+  /// Attack: two polls have both read the flow before either claims its turn.
   @Test func pollsThatReadTheSameFlowAreOneCall() async throws {
     let vendor = Vendor()
     let (desk, client) = try await desk(provider(vendor), sharesFlows: true)
@@ -219,8 +218,8 @@ import Testing
     #expect(vendor.polls == 1)
   }
 
-  /// Attack: an interval of nothing, for which every client asks without a pause; or of days, for which a flow's row is
-  /// kept.
+  /// Attack: an interval of zero makes every client poll without a pause; an interval of days keeps the row of the
+  /// flow.
   @Test(arguments: [Duration.zero, .milliseconds(999), .milliseconds(60_001), .seconds(-5)])
   func intervalOutOfBoundsIsAFault(_ interval: Duration) async throws {
     let vendor = Vendor()
@@ -247,7 +246,7 @@ import Testing
     #expect(vendor.polls == 0)
   }
 
-  /// Attack: the id of a flow that a browser began, read over a shoulder, and polled from another device until its
+  /// Attack: the id of a flow that a browser began is read over a shoulder and polled from another device until its
   /// owner approves.
   @Test func anotherBrowserCannotPoll() async throws {
     let vendor = Vendor()
@@ -290,7 +289,7 @@ import Testing
   }
 }
 
-/// A push approval for whoever has the number.
+/// A push approval for the owner of a number.
 private struct PhonePush: FullProvider {
   let vendor: Scripted
 

@@ -15,7 +15,7 @@ import Testing
       steady: steady)
   }
 
-  /// All places of the pool, waited for while a thread lets go of what it has just done.
+  /// Takes all permits of the pool; waits while a thread is releasing one.
   private static func all(_ count: Int, of pool: HashingPool) async -> [any SecretHasher] {
     let end = ContinuousClock.now + .seconds(10)
     var slots: [any SecretHasher] = []
@@ -59,7 +59,7 @@ import Testing
 
   @Test("who is cancelled while waiting leaves the line and gives the place back; what has begun is told")
   func cancelled() async throws {
-    // The clock is asked by whoever joins the line, and by the thread that takes them out of it.
+    // The clock is read by a caller that joins the queue, and by the thread that dequeues it.
     let asked = Atomic(0)
     let pool = try Self.pool(queue: 1, cost: Self.slow) {
       asked.add(1, ordering: .relaxed)
@@ -97,6 +97,6 @@ import Testing
 }
 
 extension HashingPool {
-  /// A place for a client with an address of its own.
+  /// A permit for a client with an address of its own.
   fileprivate func slot() async -> (any SecretHasher)? { await slot(for: SystemRandom().bytes(4)) }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// One client address that has secrets hashed without end.
+/// One client address that requests hashes without end.
 @Suite struct HashingShareTests {
   private static func pool(threads: Int = 1, queue: Int = 15) throws -> HashingPool {
     HashingPool(
@@ -52,15 +52,15 @@ import Testing
     #expect(await fifth.value != nil)
   }
 
-  /// Attack: an address has as many secrets in the line as it may at every moment. Somebody else waits for one of them,
-  /// not for all.
+  /// Attack: an address always has as many secrets in the queue as it may. Another client waits for one of them, not
+  /// for all.
   @Test func addressesTakeTurns() async throws {
     let pool = try Self.pool(queue: 63)
     let line = HashingQueue(threads: 1, steady: { .now })
     let order = Mutex<[String]>([])
     let gate = DispatchSemaphore(value: 0)
     let first = try Self.job("flood 0", of: [1], pool, line) { gate.wait() }
-    // It is taken off the line by the thread that it keeps busy from then on.
+    // The thread that it keeps busy has dequeued it.
     while line.waiting > 0 || !Self.isServed(line) { await Task.yield() }
     var jobs = [first]
     for number in 1...4 {

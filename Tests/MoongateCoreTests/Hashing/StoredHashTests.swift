@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-/// Vectors: libargon2's own tests, and those of crypt_blowfish.
+/// Test vectors from libargon2 and crypt_blowfish.
 @Suite("Hashes that are kept or imported") struct StoredHashTests {
   let hashing: SecretHashing
 
@@ -81,7 +81,7 @@ import Testing
     }
     #expect(read.salt.count == 16 && read.digest.count == 32 && read.kind == .argon2id && read.version == 0x13)
     #expect(read.description == first)
-    // Without the pepper, or with another installation's, the same secret does not fit.
+    // Without the pepper, or with that of another installation, the same secret does not match.
     let bare = try Argon2Hash(secret, cost: read.cost, pepper: nil, salt: read.salt)
     #expect(bare.digest != read.digest)
     let others = SecretHashing(

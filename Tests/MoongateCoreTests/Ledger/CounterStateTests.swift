@@ -3,7 +3,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// The rules of limits, as exact.md words them.
+/// The rules of limits.
 @Suite struct CounterStateTests {
   private let now = ManualClock.start
 

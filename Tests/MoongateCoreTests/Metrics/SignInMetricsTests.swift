@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// What `/metrics` tells of sign-ins, attempts and sends.
+/// What `/metrics` reports about sign-ins, attempts and messages.
 @Suite struct SignInMetricsTests {
   private static let pin = ProviderName(test: "pin")
 
@@ -36,7 +36,7 @@ import Testing
       ])
   }
 
-  /// Attack: a flood of refusals is one event in the trail; it must not be one attempt on the dashboard.
+  /// Attack: a flood of refusals is folded into one event of the trail; the dashboard must still count each attempt.
   @Test func eachRefusalOfAFloodCounts() throws {
     let metrics = SignInMetrics()
     let audit = AuditTrail(store: try MemoryStore.make(), logger: CapturedLog().logger, signIns: metrics)
@@ -44,7 +44,7 @@ import Testing
     #expect(lines(metrics.families).contains(#"moongate_attempts_total{provider="pin",outcome="invalid_pin"} 500"#))
   }
 
-  /// Attack: labels that grow with what clients send fill the memory of the gateway and of Prometheus.
+  /// Attack: labels that grow with client input fill the memory of the gateway and of Prometheus.
   @Test func seriesAreBounded() {
     let metrics = SignInMetrics()
     for number in 0..<5_000 { metrics.note(refused: event(.refused, flow: "flow\(number)")) }

@@ -8,7 +8,7 @@ import Testing
     TestGeneration(id: id, gateway: .test(), flows: [], policies: [])
   }
 
-  /// What is held is counted, what is let go is not, and a switch back is no second one.
+  /// Generations in use are counted, released ones are not, and switching back does not count twice.
   @Test func countsThoseInMemory() {
     let active = ActiveGeneration(Self.generation("0"), at: ManualClock.start)
     #expect(active.live == 1)

@@ -6,7 +6,7 @@ import Testing
 
 /// A compiled-in provider under another name.
 @Suite struct ProviderInstanceTests {
-  /// Proves whom it is asked for, and remembers what it was told.
+  /// Proves the subject of the field, and records what it was given.
   private struct Site: FullProvider {
     let descriptor = ProviderDescriptor(
       name: "site", beginFields: [], submitFields: [InputField(name: "subject", kind: .text)], settings: [],
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  /// Attack: the same subject at two sites, each behind an instance of one provider, is one person.
+  /// Attack: the same subject at two sites, each behind an instance of one provider, is taken for one person.
   @Test func identitiesOfTwoInstancesAreNeverEqual() async throws {
     let own = try await Self.proved(Site())
     let work = try await Self.proved(try Self.renamed("work"))
@@ -63,7 +63,7 @@ import Testing
         && club.value == "club https://site.example 7")
   }
 
-  /// Nothing of a proof is lost between an instance and the gateway.
+  /// An instance passes every field of a proof on to the gateway.
   @Test func anInstanceChangesIdentitiesAlone() async throws {
     var descriptor = Teller().descriptor
     (descriptor.name, descriptor.instanceOf) = ("work", "teller")
@@ -81,7 +81,7 @@ import Testing
     guard case .replaceOnce([7]) = proof.record else { throw Wrong() }
   }
 
-  /// Proves something in every field.
+  /// A proof with a value in every field.
   private struct Teller: FullProvider {
     let descriptor = ProviderDescriptor(
       name: "teller", beginFields: [], submitFields: [], settings: [], policy: PolicySource(file: "", text: ""),
@@ -99,14 +99,14 @@ import Testing
     }
   }
 
-  /// An instance that is given a title is wrapped once.
+  /// Giving an instance a title does not wrap it twice.
   @Test func anInstanceOfAnInstanceHasOneName() async throws {
     let work = try Self.renamed("work")
     let titled = try #require(work.instance(work.descriptor) as? any FullProvider)
     #expect(try await Self.proved(titled).value == "work https://site.example 7")
   }
 
-  /// A provider is told its identities as it wrote them, and none of another instance.
+  /// A provider gets its identities as it wrote them, and none of another instance.
   @Test func anInstanceKnowsItsOwnIdentitiesOnly() async throws {
     let account = StepAccount(
       id: "ac_1", record: nil,
@@ -125,8 +125,8 @@ import Testing
     #expect(registry.issuer(of: Identifier(kind: .email, value: "work 7", display: "")) == nil)
   }
 
-  /// Whatever the SDK asks of a provider, an instance hands on. A requirement with a default would be answered by the
-  /// default.
+  /// An instance forwards every requirement of the SDK. One with a default implementation would otherwise be answered
+  /// by the default.
   @Test func instancesForwardEachRequirementOfTheSDK() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
@@ -157,7 +157,7 @@ import Testing
       ]), "\(seen)")
   }
 
-  /// Attack: a provider that is there to prove numbers keeps a record, and so makes itself a factor that authorises
+  /// Attack: a provider that is declared to prove numbers stores a record, and so becomes a factor that authorises
   /// changes of the account.
   @Test func aRoleWithoutAFactorKeepsNoRecord() throws {
     let descriptor = { (kinds: [IdentifierKind], role: ProviderRole?) in

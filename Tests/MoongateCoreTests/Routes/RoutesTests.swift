@@ -7,7 +7,7 @@ import Testing
     return RequestPath(bytes.span).map { String(decoding: $0.decoded ?? bytes, as: UTF8.self) }
   }
 
-  /// security.md 22.
+  /// Paths that are refused.
   @Test(
     arguments: [
       "", "a", "*", "//", "/a//b", "//a", "/.", "/..", "/a/.", "/a/..", "/./a", "/a/../b", "/%2e", "/%2E%2e/a",
@@ -36,7 +36,7 @@ import Testing
 }
 
 @Suite struct HostNameTests {
-  /// security.md 23: one canonical answer, or none.
+  /// A host has one canonical form, or none.
   @Test(
     arguments: [
       ("example.com", "example.com", nil), ("EXAMPLE.com", "example.com", nil), ("example.com.", "example.com", nil),

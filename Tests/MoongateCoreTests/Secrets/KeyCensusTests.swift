@@ -4,7 +4,7 @@ import MoongateStore
 import MoongateTesting
 import Testing
 
-/// What is under which key, and what can be moved to another.
+/// Which key protects which values, and which of them can be moved to another key.
 @Suite struct KeyCensusTests {
   private let old: KeyRing
   private let ring: KeyRing
@@ -39,7 +39,7 @@ import Testing
     try await keep("ac_1", [("pin", hash(old), old), ("totp", Array("secret".utf8), old)])
     try await keep("ac_2", [("pin", hash(ring), ring), ("totp", Array("other".utf8), ring)])
     try await keep("ac_3", [("pin", hash(stranger), stranger)])
-    // More than a page of them.
+    // More than one page of accounts.
     for number in 10..<260 { try await keep("ac_x\(number)", [("totp", [1], old)]) }
 
     let before = try await KeyCensus(of: store, by: ring)
@@ -47,7 +47,7 @@ import Testing
     #expect(before.peppered == [old.currentName: ["pin": 1], ring.currentName: ["pin": 1]])
     #expect(before.foreign == 1)
 
-    // What no secret is needed for moves; a hash waits for its owner.
+    // Everything that can be moved without a secret is moved; a hash waits for its owner.
     let moved = try await KeyCensus.move(from: old.currentName, in: store, by: ring, dropping: false, at: now)
     #expect(moved.sealed == [old.currentName: 1, ring.currentName: 253])
     #expect(moved.peppered == before.peppered)

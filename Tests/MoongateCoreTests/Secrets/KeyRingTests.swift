@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Keys, codes at rest, and secrets that do not print.
+/// Keys, stored codes, and secrets that do not print.
 @Suite struct KeyRingTests {
   private func keys(_ byte: UInt8 = 1) throws -> KeyRing { try KeyRing(master: [UInt8](repeating: byte, count: 32)) }
 
@@ -20,7 +20,7 @@ import Testing
       keys().codeMAC("012345", flow: flow, provider: "email_code", identifier: "+919999999999", purpose: "login"),
       keys().codeMAC("012345", flow: flow, provider: "phone_otp", identifier: "+919999999998", purpose: "login"),
       keys().codeMAC("012345", flow: flow, provider: "phone_otp", identifier: "+919999999999", purpose: "register"),
-      // The same bytes, cut at another place.
+      // The same bytes, divided differently.
       keys().codeMAC("012345", flow: flow, provider: "phone_otp+", identifier: "919999999999", purpose: "login"),
       keys(2).codeMAC("012345", flow: flow, provider: "phone_otp", identifier: "+919999999999", purpose: "login"),
     ]
@@ -47,7 +47,8 @@ import Testing
     #expect(try keys().assertionKey(period: 7).rawRepresentation != keys().assertionKey(period: 8).rawRepresentation)
   }
 
-  /// Two nodes, or one before and after: what each makes is good at the other, and what must not move does not.
+  /// Two nodes, or a node before and after a rotation: each accepts what the other makes, except what is bound to its
+  /// place.
   @Test func aRotationLosesNothing() throws {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
     let before = KeyRing(one)
@@ -76,12 +77,12 @@ import Testing
     #expect(try after.opening(before.seal([1], for: "x"), for: "x").key == before.currentName)
     #expect(
       after.peppering(Array("$argon2id$v=19$m=8,t=1,p=1,keyid=\(before.pepperName)$x$y".utf8)) == [before.currentName])
-    // A node that knows one key alone refuses what it cannot know.
+    // A node that has only one key refuses what was made with the other.
     #expect(!isGood(before, mac(after), "012345") && before.peppered([3], by: after.pepperName) == nil)
   }
 
-  /// All parts of a gateway hold one ring: when its keys are exchanged, each makes things with the new one at once and
-  /// still takes those of the old.
+  /// All parts of a gateway hold one ring: when its keys are replaced, each uses the new key at once and still accepts
+  /// the old one.
   @Test func aRingIsExchangedUnderAllWhoHoldIt() throws {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
     let both = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
@@ -100,13 +101,14 @@ import Testing
       return
     }
     #expect(ring.peppering(Array(try #require(rehashed).utf8)) == [both.current.name])
-    // Attack on ourselves: another installation's file, or a part of ours, copied over it.
+    // Attack on ourselves: the file of another installation, or a part of our ring, is copied over it.
     #expect(!ring.replace(by: try MasterKeys(only: [UInt8](repeating: 3, count: 32))))
     #expect(!ring.replace(by: try #require(both.without(one.current.name))))
     #expect(ring.currentName == both.current.name)
   }
 
-  /// A hash names the pepper that is in it, whatever is exchanged while it is made: else nobody could sign in with it.
+  /// A hash names the pepper that was used, even if the ring is replaced while it is computed: otherwise nobody could
+  /// sign in with it.
   @Test func aHashNeverNamesAnotherPepper() async throws {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
     let both = try #require(try one.adding([UInt8](repeating: 2, count: 32)).rotated())
@@ -129,7 +131,7 @@ import Testing
     }
   }
 
-  /// Attack: whoever has got hold of a key that was taken out of the ring.
+  /// Attack: somebody has obtained a key that was removed from the ring.
   @Test func aRetiredKeyOpensNothing() throws {
     let one = try MasterKeys(only: [UInt8](repeating: 1, count: 32))
     let retired = KeyRing(one)
@@ -178,7 +180,7 @@ import Testing
     return (KeyRing(one), KeyRing(try MasterKeys(reading: Array(left.text.utf8))), left.text)
   }
 
-  /// Attack: somebody who has used up the attempts at a code waits until the oldest key is retired, and has them all
+  /// Attack: somebody who has used up the attempts at a code waits until the oldest key is retired, to get them all
   /// again.
   @Test func aRetiredKeyStillNamesCountersAndOpensNothing() throws {
     let (before, after, text) = try retired(at: ManualClock.start)
@@ -193,13 +195,13 @@ import Testing
     #expect(!after.isMAC(mac, of: "012345", flow: flow, provider: "pin", identifier: "", purpose: "login"))
     #expect(throws: KeyRingError.notOurs) { try after.open(before.seal([1], for: "pin ac_1"), for: "pin ac_1") }
     #expect(after.peppered([3], by: before.pepperName) == nil && before.currentName != after.currentName)
-    // A gateway that counts by the whole key takes the ring while it serves.
+    // A gateway that names counters by the whole key adopts the ring while it serves.
     let ring = try MasterKeys(reading: Array(text.utf8))
     #expect(before.replace(by: ring) && before.currentName == after.currentName)
   }
 
-  /// Attack on ourselves: without the mark of a retired key the owner's device would be a stranger's, which strangers
-  /// lock out.
+  /// Attack on ourselves: without the device mark of a retired key the owner's device would count as a stranger's,
+  /// which strangers lock out.
   @Test func devicesOfARetiredKeyAreKnownUntilTheirMarksAgeOut() throws {
     let now = ManualClock.start
     let (before, after, _) = try retired(at: now)
@@ -208,7 +210,7 @@ import Testing
     let device = after.device(text, at: now)
     #expect(after.knows(device, "ac_1", by: ProviderName(test: "pin")) && !after.knows(device, "ac_2", by: nil))
     #expect(after.device(text, at: now + DeviceToken.lifetime) == nil)
-    // Attack: who has stolen the key makes marks of devices for a year, each with attempts of its own. `--leaked` keeps
+    // Attack: whoever has stolen the key makes device marks for a year, each with attempts of its own. `--leaked` keeps
     // nothing that opens them.
     let leaked = try retired(recognising: false, at: now)
     #expect(leaked.after.device(text, at: now) == nil && leaked.after.counterKey([[1]]) == before.counterKey([[1]]))
@@ -233,7 +235,7 @@ import Testing
     let one = try #require(
       ring.retiring(names[1], recognising: true, at: now)?.retiring(names[0], recognising: true, at: now))
     #expect(one.members.map(\.role) == [.retired, .retired, .former, .current])
-    // A year later: the oldest one still counts, the other recognises nobody any more.
+    // A year later: the oldest key still names counters, the other recognises no device any more.
     let later = try #require(one.retiring(names[2], recognising: true, at: now + DeviceToken.lifetime))
     #expect(later.members.map(\.name) == [names[0], names[2], names[3]])
   }

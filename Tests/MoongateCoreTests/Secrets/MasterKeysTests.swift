@@ -3,7 +3,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// Rings of keys as files hold them.
+/// Key rings in files.
 @Suite struct MasterKeysTests {
   private static func master(_ byte: UInt8) -> [UInt8] { [UInt8](repeating: byte, count: 32) }
 
@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test func oneKeyIsItsBytes() throws {
-    // Whatever they are: a final newline is a part of it, as it always was.
+    // Any 32 bytes are a key; a final newline belongs to them, as in earlier versions.
     for bytes in [
       Self.master(0), Self.master(255), Array("0123456789abcdef0123456789abcdef\n".utf8),
       Array("current".utf8) + Self.master(9),
@@ -46,7 +46,7 @@ import Testing
     #expect(ring.members.map(\.role) == [.former, .former, .current, .coming])
     #expect(ring.current.master == Self.master(3) && ring.oldest.master == Self.master(1))
     #expect(try MasterKeys(reading: Array(ring.text.utf8)).text == ring.text)
-    // A variable has lost its last newline, an editor may have added some.
+    // A variable has lost its final newline; an editor may have added some.
     #expect(try read([Self.line("current", 3)], end: "").members.count == 1)
     #expect(try read(["", Self.line("former", 1), "  " + Self.line("current", 3) + "\r", ""]).members.count == 2)
   }
@@ -66,10 +66,10 @@ import Testing
     #expect(throws: KeyRingError.full) { try full.adding(Self.master(17)) }
   }
 
-  /// Attack on ourselves: a ring of which a part is missing, taken for another ring, or for one long key.
+  /// Attack on ourselves: a damaged ring is taken for another ring, or for one long key.
   @Test func whatIsDamagedIsToldByLine() throws {
     let whole = [Self.line("former", 1), Self.line("current", 2)].joined(separator: "\n") + "\n"
-    // Wherever it is cut, it is refused, or it is whole but for the last newline.
+    // Wherever the file is cut it is refused, unless only the final newline is missing.
     for length in 0..<(whole.utf8.count - 1) {
       let cut = String(whole.prefix(length))
       #expect(problem(cut) != nil, "\(length)")

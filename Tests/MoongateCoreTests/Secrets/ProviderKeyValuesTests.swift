@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// The key-value store as a provider is granted it.
+/// The key-value store that is granted to providers.
 @Suite struct ProviderKeyValuesTests {
   private let clock = ManualClock()
   private let store: any Store
@@ -65,8 +65,8 @@ import Testing
     #expect(try await values().value(for: "handle") == [1])
   }
 
-  /// Attack: somebody who reads the database learns handles; somebody who writes to it puts one approval in the place
-  /// of another.
+  /// Attack: somebody who reads the database learns handles; somebody who writes to it replaces one approval with
+  /// another.
   @Test func theDatabaseTellsNothingAndAcceptsNothing() async throws {
     try await values().set(Array("approved".utf8), for: "handle-of-mallory", expiresIn: .seconds(60))
     let row = try #require(try await store.providerValues(after: nil, limit: 1).first)
@@ -98,10 +98,10 @@ import Testing
     let both = try #require(try one.adding([UInt8](repeating: 8, count: 32)).rotated())
     let ring = KeyRing(both)
     try await values().set([1], for: "before", expiresIn: .seconds(60))
-    // A rotation: what was stored is found, and what is stored now is sealed with the new key.
+    // A rotation: existing values are found, and new ones are sealed with the new key.
     #expect(try await values(by: ring).value(for: "before") == [1])
     try await values(by: ring).set([2], for: "after", expiresIn: .seconds(60))
-    // The oldest key, by which places are named, is retired.
+    // The oldest key, which names the places of values, is retired.
     let left = KeyRing(try #require(both.without(keys.currentName)))
     #expect(try await values(by: left).value(for: "before") == nil)
     try await KeyCensus.moveValues(from: ring, to: left, in: store, at: clock.now())

@@ -2,14 +2,14 @@ import Testing
 
 @testable import MoongateCore
 
-/// What providers write about a step has nothing of the step in it.
+/// What providers write about a step contains no data of the step.
 @Suite struct RedactionTests {
   @Test(arguments: [
     ("the code 532917 was wrong", "the code [redacted] was wrong"), ("532917532917", "[redacted]"),
     ("code=\"532917\"", "code=\"[redacted]\""),
     ("asha@example.com", "[redacted]"), ("ASHA@Example.COM is new", "[redacted] is new"),
     ("to=asha%40example.com&x", "to=[redacted]&x"),
-    // Two letters are hidden where they stand alone.
+    // Two letters are redacted only as a whole word.
     ("IN is valid IN india", "[redacted] is valid [redacted] india"), ("s3cret/+ ä and more", "[redacted] and more"),
     ("nothing", "nothing"),
     ("typed 53 29 17", "typed [redacted]"), ("typed 53-29-17", "typed 53-29-17"), ("", ""),
@@ -22,7 +22,7 @@ import Testing
     #expect(!Redaction(["secret"])(String(repeating: "x", count: 1_997) + "secret").contains("sec"))
   }
 
-  /// Attack: a text that is not well formed, or that a mark would be part of.
+  /// Attack: a malformed text, or one that contains the replacement mark.
   @Test func anythingMaySend() {
     #expect(
       Redaction(["[redacted]", "\u{0}", "\u{1F468}\u{200D}\u{1F469}"])("a \u{1F468}\u{200D}\u{1F469} b")

@@ -3,9 +3,9 @@ import MoongateCore
 import Synchronization
 import Testing
 
-/// What caches are told of what happened to sessions.
+/// What caches are told about changes of sessions.
 @Suite struct SessionWatchTests {
-  /// Answers look after look with what it was given; nil: with a fault.
+  /// Answers each query with the next of the given values; nil stands for a fault.
   private final class Answers: SessionStore {
     private let left: Mutex<[SessionChanges?]>
 
@@ -42,8 +42,8 @@ import Testing
     SessionChanges(latest: latest, tokens: [], accounts: [], isIncomplete: true)
   }
 
-  /// Attack: a sign-out between a cache's question and the first look is told by none. What was remembered before that
-  /// look is forgotten.
+  /// Attack: a sign-out between a cache's own read and the first query is reported to nobody. Everything cached before
+  /// that query is dropped.
   @Test func whatHappensIsToldAndNothingElse() async {
     #expect(
       await told([Self.changes(4, ["before"]), Self.changes(4), Self.changes(5, ["ac_1"])]) == [
@@ -51,7 +51,8 @@ import Testing
       ])
   }
 
-  /// Attack: a sign-out on the server that took over, under a number that this gateway has seen on the one before.
+  /// Attack: a sign-out on the server that took over, under a number that this gateway has already seen on the former
+  /// one.
   @Test func afterAnOutageNothingThatIsRememberedIsBelieved() async {
     #expect(
       await told([Self.changes(5), nil, nil, Self.changes(5), Self.changes(5)]) == [

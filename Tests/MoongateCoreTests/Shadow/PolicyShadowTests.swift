@@ -5,8 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// A candidate that looks on: it reports each decision that it would make otherwise, by its cause, and does nothing
-/// else.
+/// A candidate policy in shadow mode reports each decision that would differ, with its cause, and has no other effect.
 @Suite struct PolicyShadowTests {
   private static let phone = TestDesk.phone
   private static let send = FunctionName("policies/phone_otp.send")
@@ -14,7 +13,7 @@ import Testing
   private static let when = FunctionName("flows/login.steps[1].when")
   private static let most = FunctionName("policies/phone_otp.limits.verify.max")
 
-  /// What a test's policies are: no timer, so that each act is its own.
+  /// The test policy: without timers, so that acts do not depend on each other.
   private static func policy(
     verify: Limit = .test("verify", on: .verify, per: .phone, max: 5, window: .seconds(86_400), lock: [.seconds(900)]),
     sends: Int = 9,
@@ -39,7 +38,7 @@ import Testing
     return desk
   }
 
-  /// Lets what is active, with a change, look on.
+  /// Puts a modified copy of the active generation into shadow mode.
   private func watch(_ desk: TestDesk, _ change: (inout TestGeneration) -> Void) throws {
     var candidate = try #require(desk.generations.current as? TestGeneration)
     candidate.id = "candidate"
@@ -47,7 +46,7 @@ import Testing
     desk.shadow.begin(candidate, folder: "/candidate", by: "asha", at: desk.clock.now())
   }
 
-  /// `3 × verify phone_otp: ok → too_many_attempts by policies/test.lua:1`.
+  /// The differences, for example `3 × verify phone_otp: ok → too_many_attempts by policies/test.lua:1`.
   private func seen(_ desk: TestDesk) async throws -> [String] {
     var judge: ShadowJudge?
     while await desk.shadow.look(nil, &judge) {}
@@ -60,7 +59,7 @@ import Testing
     }
   }
 
-  /// Signs in after so many mistakes.
+  /// Signs in after this many mistakes.
   private func signIn(_ desk: TestDesk, mistakes: Int = 0) async throws {
     let id = try await desk.flow()
     guard case .success = await desk.begin(id) else { return }
@@ -76,7 +75,7 @@ import Testing
     #expect(desk.shadow.status?.tally.judged == ["flow": 4, "step": 21])
   }
 
-  /// A change of a candidate, and what is seen of it.
+  /// A change of a candidate, and the differences that are expected from it.
   struct Injected: Sendable, CustomTestStringConvertible {
     let testDescription: String
     var before: @Sendable (inout TestGeneration) -> Void = { _ in }
@@ -177,7 +176,7 @@ import Testing
     #expect(told == injected.seen)
   }
 
-  /// A lock that is shorter in the candidate is over while the active one stands.
+  /// A shorter lock of the candidate expires while the active one is still in force.
   @Test func aShorterLockIsSeen() async throws {
     let lock = { (length: Duration) in
       Self.policy(verify: .test("verify", on: .verify, per: .phone, max: 2, window: .seconds(86_400), lock: [length]))
@@ -273,7 +272,7 @@ import Testing
 
   // MARK: without effect
 
-  /// Attack: a candidate uses up people's tries, locks them out or sends them something, although it only looks on.
+  /// Attack: a candidate uses up attempts, locks people out or sends messages, although it is only in shadow mode.
   @Test func nobodyNoticesThatItLooksOn() async throws {
     let desk = try await desk()
     try watch(desk) {
@@ -298,8 +297,8 @@ import Testing
     #expect(desk.shadow.status == nil)
   }
 
-  /// Attack: reasons that a function makes up, one for each visitor, and requests faster than anybody can compare them,
-  /// until the memory is full.
+  /// Attack: a function returns a different reason for each visitor, and requests come faster than they can be
+  /// compared, until the memory is full.
   @Test func nothingGrowsWithoutBound() async throws {
     let desk = try await desk { $0.routes = RouteTable(routes: []) }
     let decide = FunctionName("routes[1].decide")
@@ -342,7 +341,7 @@ import Testing
     let families = Dictionary(
       uniqueKeysWithValues: desk.shadow.families.map { ($0.name, $0.samples.map(\.value).reduce(0, +)) })
     #expect(families["moongate_shadow"] == 1 && families["moongate_shadow_dropped_total"] == Double(12_000 - 4 * 1_536))
-    // A path that is too long to be kept is not looked at.
+    // A path that is too long to be kept is not compared.
     desk.shadow.take(
       WatchedRequest(
         facts: RequestFacts(method: "GET", host: "h", path: "/" + String(repeating: "x", count: 9_000), query: ""),
@@ -352,7 +351,7 @@ import Testing
     #expect(await desk.shadow.look(nil, &judge) == false)
   }
 
-  /// Attack: whoever may look at the status, such as a dashboard, learns who signs in.
+  /// Attack: whoever can see the status, such as a dashboard, learns who signs in.
   @Test func itNamesNobody() async throws {
     let desk = try await desk()
     try watch(desk) { $0.policies[Self.phone] = nil }
@@ -387,7 +386,7 @@ import Testing
     next.id = "next"
     desk.generations.activate(next, at: desk.clock.now())
     #expect(try await seen(desk) == [] && desk.shadow.status?.against == "next")
-    // It is active itself: there is nothing left to compare.
+    // The candidate is active itself: there is nothing left to compare.
     next.id = "candidate"
     desk.generations.activate(next, at: desk.clock.now())
     var judge: ShadowJudge?

@@ -4,9 +4,9 @@ import Testing
 
 @testable import MoongateCore
 
-/// Attacks by the machine's clock (security.md 8).
+/// Attacks by changing the machine's clock.
 @Suite struct SystemClockTests {
-  /// Clocks that a test turns.
+  /// Clocks that the test controls.
   private final class Clocks: Sendable {
     private let state = Mutex((wall: ManualClock.start, steady: ContinuousClock.now))
     func move(wall: Duration, steady: Duration) { state.withLock { $0 = ($0.wall + wall, $0.steady + steady) } }
@@ -26,7 +26,7 @@ import Testing
     clocks.move(wall: .seconds(-3600), steady: .zero)
     #expect(clock.now() == before)
     #expect(clock.isSuspect)
-    // A lock of 15 minutes is over after 15 minutes, not after an hour and a quarter.
+    // A lock of 15 minutes ends after 15 minutes, not after an hour and a quarter.
     clocks.move(wall: .seconds(900), steady: .seconds(900))
     #expect(clock.now() == before + .seconds(900))
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// The tokens that people make for programs of their own.
+/// Personal access tokens.
 @Suite struct PersonalTokenTests {
   private func own(takesTokens: Bool = true) async throws -> (TestDesk, SessionSnapshot) {
     let desk = try await TestDesk { generation in
@@ -56,7 +56,7 @@ import Testing
       found.account == session.account && found.session.passed.isEmpty && found.token?.owner?.id == session.account.id)
     #expect(found.sessionFacts(at: desk.clock.now()).aal == 0)
     #expect(try await desk.engine.personalTokens(client: desk.client(session: session)).get() == [made.token])
-    // Attack: a step-up that the owner passed is used by a program.
+    // Attack: a program uses a step-up that the owner passed.
     let route = try #require(desk.generations.current.personalTokenRoutes.first)
     let strict = Route(
       host: nil, path: route.path, methods: nil, upstreams: route.upstreams, isOpen: false, flow: "login",
@@ -69,7 +69,7 @@ import Testing
       strict.verdict(found, .success(.none), at: desk.clock.now()) { _, _, _ in .allow } == .needs(TestDesk.phone))
   }
 
-  /// Attack: a stolen session that has proved nothing lately makes a token, and stays for a year.
+  /// Attack: a stolen session without a recent proof creates a token, and access lasts for a year.
   @Test func makingOneNeedsARecentProof() async throws {
     let (desk, session) = try await own()
     desk.clock.advance(by: .seconds(601))

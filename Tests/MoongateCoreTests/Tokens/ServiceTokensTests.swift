@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCore
 
-/// What an operator does to the tokens of programs, and what a token is found by.
+/// Service tokens: what operators do to them, and how they are looked up.
 @Suite struct ServiceTokensTests {
   private let clock = ManualClock()
   private let store: SQLiteStore
@@ -81,7 +81,7 @@ import Testing
     #expect(try await finds(old.secret) == nil)
     #expect(try await finds(new.secret) == "token:ci")
     #expect(try await tokens.list().map(\.previousUntil) == [nil])
-    // Attack: the overlap gives a secret that was about to expire more time.
+    // Attack: the overlap extends the life of a secret that was about to expire.
     let brief = try await create("brief", expires: "10s")
     _ = try await tokens.rotate("brief", overlap: .seconds(3600))
     clock.advance(by: .seconds(10))
@@ -113,7 +113,7 @@ import Testing
     #expect(try await store.events(limit: 10).count { $0.kind == .tokenExpired } == 1)
   }
 
-  /// A rotation of the master key loses no token: each moves when it is used.
+  /// A rotation of the master key loses no token: each is moved when it is used.
   @Test func aTokenMovesToTheCurrentKeyWhenItIsUsed() async throws {
     let one = try MasterKeys(only: [UInt8](repeating: 7, count: 32))
     let ring = KeyRing(try #require(try one.adding([UInt8](repeating: 8, count: 32)).rotated()))
@@ -125,7 +125,7 @@ import Testing
     #expect(try await finds(made.secret, by: after) == "token:ci")
   }
 
-  /// Attack: a thousand guesses at once. The ledger counts them, and a lock that an operator lifts is lifted at once.
+  /// Attack: a thousand guesses at once. The ledger counts them, and an operator who lifts the lock lifts it at once.
   @Test func wrongTokensAreCountedByAddress() async throws {
     let made = try await create()
     for _ in 0..<60 { #expect(try await finds(AccessTokenSecret(from: SystemRandom()).text) == nil) }

@@ -31,7 +31,7 @@ import Tracing
     }
   }
 
-  /// Attack: while `tracing` is off the header is the client's own.
+  /// Attack: while `tracing` is off, the header comes from the client.
   @Test func believesNoHeaderWhileItIsOff() { #expect(place(Self.recorded) == nil) }
 
   @Test func recordsOnlyBelowARecordedRequest() {
@@ -53,7 +53,7 @@ import Tracing
     #expect(ended[0].attributes.map(\.key) == ["moongate.provider"] && ended[0].attributes[0].value == .text("pin"))
   }
 
-  /// Attack: the text of an error names whom it was about, or what was typed.
+  /// Attack: the text of an error reveals whom it was about, or what was typed.
   @Test func keepsOnlyTheTypeOfAnError() {
     struct Quoting: Error, CustomStringConvertible { let description = "+919876543210 typed 482915" }
     spans.isOpen = true

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import MoongateTesting
 
-/// A store with something in every table, and what must be there after a move.
+/// A store with rows in every table, and the checks for them after a move.
 enum Estate {
   static let now = ManualClock.start
   private static let phone = Identifier(
@@ -23,7 +23,7 @@ enum Estate {
     networks: [AddressBlock("10.0.0.0/8")].compactMap(\.self),
     createdAt: now, expiresAt: nil, hash: AccessTokenHash(key: "k", bytes: [0, 255]))
 
-  /// - Parameter rounds: of `Crash`; some 500 rows of a table are a page.
+  /// - Parameter rounds: the number of rounds of `Crash`; a page has about 500 rows of a table.
   static func fill(_ store: any Store, rounds: Int = 20) async throws {
     for number in 0..<rounds { try await Crash.act(number, on: store) }
     let random = SeededRandom(seed: 9)
@@ -64,7 +64,7 @@ enum Estate {
       ProviderValue(place: place, sealed: [7, 0], expiresAt: now + .seconds(60)), ProviderValueRule(), at: now)
   }
 
-  /// Looks whether it is all there, and goes on as if nothing had happened.
+  /// Checks that everything is there and that the store can be used.
   /// - Returns: what is missing.
   static func missing(in store: any Store, rounds: Int = 20) async throws -> [String] {
     var missing = try await Crash.missing(Array(1..<rounds), kills: 1, in: store)
@@ -92,7 +92,7 @@ enum Estate {
       missing.append("the failed attempt")
     }
     if standing.resendAt != now + .seconds(60) { missing.append("the timer") }
-    // Numbers go on after those that came along.
+    // Numbering continues after the copied rows.
     let before = try await store.sessionChanges(after: .max).latest
     _ = try await store.apply([.endSession(TokenHash(of: "se_2".utf8))], at: now)
     let after = try await store.sessionChanges(after: before)

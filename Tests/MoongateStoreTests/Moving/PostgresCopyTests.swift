@@ -6,7 +6,8 @@ import Testing
 
 @testable import MoongateStore
 
-/// Copying to PostgreSQL, back, and from one to another: nothing is lost, digests agree, and what fails leaves nothing.
+/// Copies to PostgreSQL, back, and between two databases: nothing is lost, digests agree, and a failed copy leaves
+/// nothing.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresCopyTests {
   private let folder: ScratchFolder
   private let server: PostgresServer
@@ -27,7 +28,7 @@ import Testing
     return tables
   }
 
-  /// Makes `source.db`.
+  /// Fills `source.db`.
   private func fill(rounds: Int = 20) async throws {
     let store = try SQLiteStore(path: folder.path("source.db"), keyFingerprint: [1])
     try await Estate.fill(store, rounds: rounds)
@@ -56,7 +57,7 @@ import Testing
 
   @Test func whatFailsHalfWayLeavesNothing() async throws {
     try await fill()
-    // A row that somebody else wrote, in the last table.
+    // An invalid row in the last table, written by another program.
     try await DatabaseQueue(path: folder.path("source.db")).write { db in
       try db.execute(sql: "INSERT INTO event (id, at, event) VALUES ('dc', 'noon', x'')")
     }
@@ -67,8 +68,8 @@ import Testing
     }
   }
 
-  /// Attack on ourselves: a gateway writes its moment once a second at most, and may write nothing else; what it does
-  /// write would be lost.
+  /// Attack on ourselves: a gateway that still serves writes its time at most once a second and may write nothing else;
+  /// whatever it writes would be lost.
   @Test func whatIsWrittenMeanwhileIsNeverLostSilently() async throws {
     let database = try server.makeDatabase()
     let store = try PostgresStore(url: server.url(database), keyFingerprint: [1])
@@ -82,7 +83,7 @@ import Testing
       }
     }
     #expect(try sqlite("target.db").fingerprint() == nil)
-    // It copies when nobody writes; and not while a gateway serves from either.
+    // The copy succeeds when nobody writes, and is refused while a gateway serves from either store.
     let beat = "INSERT INTO node VALUES ('here 127.0.0.1:8080 x', 'g', extract(epoch FROM now()) * 1000)"
     try server.sql(beat, in: database)
     #expect(throws: CopyRefusal.served(name: source.name, gateways: ["here 127.0.0.1:8080"])) {
@@ -101,8 +102,8 @@ import Testing
     #expect(try target.fingerprint() == [1])
   }
 
-  /// A gateway that starts on the target while it is written finds nothing, or all of it: it does not take it for
-  /// itself in between.
+  /// A gateway that starts on the target during the copy finds either nothing or everything, and does not claim the
+  /// target in between.
   @Test func aGatewayThatStartsOnTheTargetMeanwhileWaits() async throws {
     try await fill()
     let database = try server.makeDatabase()
@@ -119,7 +120,7 @@ import Testing
     #expect(try postgres(database).fingerprint() == [1])
   }
 
-  /// SQLite would keep a NUL in text, PostgreSQL refuses it: no store keeps one.
+  /// SQLite would store a NUL in text and PostgreSQL refuses it: neither store keeps one.
   @Test func aNULOfBeforeMovesAsWhatStandsForIt() async throws {
     try await fill()
     try await DatabaseQueue(path: folder.path("source.db")).write { db in
@@ -143,13 +144,13 @@ import Testing
     #expect(!target.name.contains("secret"), "a password is not told")
   }
 
-  /// What copies and checks a store reads tables by this list.
+  /// Copies and checks of a store read tables by this list.
   @Test func theListOfTablesIsTheSchemas() throws {
     let database = try server.makeDatabase()
     #expect(try postgres(database).migrate() == 0)
     #expect(try postgres(database).version() == Schema.version)
     for table in Schema.tables {
-      // Which transaction wrote an event means something in its own database alone.
+      // The transaction id of an event is meaningful only in its own database.
       let found = try server.sql(
         "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '\(table.name)' AND (column_name <> 'xact' OR table_name <> 'event') ORDER BY ordinal_position",
         in: database)

@@ -17,7 +17,7 @@ import Testing
     let database = try server.makeDatabase()
     try PostgresStore(url: server.url(database), keyFingerprint: [1]).close()
     try server.sql("\(Self.crowd); \(Self.multitude)", in: database)
-    // Hundreds of limits at once are a test's; psql's command line has an end.
+    // Only tests use hundreds of limits at once, and psql's command line is limited.
     for statement in statements where statement.utf8.count < 10_000 {
       if PlanTests.exceptions.contains(where: { statement.hasPrefix($0.beginning) }) { continue }
       let numbers = statement.split(separator: "?").dropFirst().compactMap { Int($0.prefix { $0.isNumber }) }
@@ -34,8 +34,8 @@ import Testing
     }
   }
 
-  /// A check walks tables, but each of them once. `NOT IN` goes through all accounts for each row as soon as they do
-  /// not fit into memory.
+  /// A check scans each table once. `NOT IN` would go through all accounts for each row as soon as they do not fit into
+  /// memory.
   @Test func aCheckOfManyAccountsEnds() throws {
     let server = try #require(PostgresServer.shared)
     let database = try server.makeDatabase()
@@ -47,8 +47,8 @@ import Testing
     }
   }
 
-  /// What pruning really looks at, by the server's own count: no table that grows from end to end, and of each no more
-  /// rows in a step than a step has, be there as many as may be.
+  /// What pruning reads, by the server's own statistics: no growing table is scanned completely, and no step reads more
+  /// rows of a table than its limit, however many there are.
   @Test func pruningGoesInSmallSteps() async throws {
     let server = try #require(PostgresServer.shared)
     let name = try server.makeDatabase()
@@ -57,7 +57,7 @@ import Testing
     let steps = 60
     for _ in 0..<steps { #expect(try await store.prune(at: ManualClock.start)) }
     try store.close()
-    // A connection that ends tells what it did.
+    // A connection reports its statistics when it ends.
     let end = ContinuousClock.now + .seconds(20)
     while try server.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = '\(name)'") != "0" {
       try #require(ContinuousClock.now < end)
@@ -80,7 +80,7 @@ import Testing
     #expect(try server.sql("SELECT count(*) FROM event", in: name) == "\(200_000 - steps * 500)")
   }
 
-  /// The nodes of a plan that look at all of a table that grows: by itself, or all along an index.
+  /// The nodes of a plan that read all of a growing table, directly or along an index.
   private static func walks(_ plan: String, isBounded: Bool) -> [String] {
     let lines = plan.split(separator: "\n").map(String.init)
     return lines.indices.compactMap { place in
@@ -89,8 +89,8 @@ import Testing
         return ["on session_number", "on meta", "on lease", "on audit_cursor"].contains { line.contains($0) }
           ? nil : line
       }
-      // These indexes have a row for each lock, and for each flow in which nobody has proved anything, which are
-      // bounded; and no other.
+      // These indexes contain a row for each lock, and for each flow in which nothing was proved. Both are bounded; no
+      // other full index scan is allowed.
       let small = ["counter_disabled", "counter_locked", "flow_unproved", "access_token_outdated"]
       guard line.contains("Index"), line.contains("Scan"), !small.contains(where: line.contains) else { return nil }
       let details = lines[(place + 1)...].prefix { !$0.contains("->") && !$0.contains("Plan ") && !$0.contains("CTE ") }
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  /// So many rows that looking at all of them is not the cheapest way to one.
+  /// Enough rows that a scan is not the cheapest way to find one.
   private static let crowd = """
     INSERT INTO account SELECT 'ac_' || n, NULL, NULL, n, n, 0 FROM generate_series(1, 20000) AS n;
     INSERT INTO identifier SELECT 'ac_' || n, 0, 'phone', '+' || n, '', '{}', CASE WHEN n % 2 = 0 THEN 1 END FROM generate_series(1, 20000) AS n;
@@ -124,7 +124,7 @@ import Testing
     ANALYZE
     """
 
-  /// Has PostgreSQL believe that there are ten million rows in each table that grows.
+  /// Makes PostgreSQL assume ten million rows in each growing table.
   private static let multitude = """
     UPDATE pg_class SET reltuples = 10000000 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')
       AND (relkind = 'i' OR relname NOT IN ('meta', 'session_number', 'moongate_schema'))

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// Backups: whole, for their owner alone, and refused where anything of them was changed.
+/// Backups: complete, readable by their owner only, and refused if any part was changed.
 @Suite struct StoreBackupTests {
   private let folder: ScratchFolder
   private let keys: KeyRing
@@ -49,7 +49,7 @@ import Testing
     try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }
 
-  /// Attack: somebody else on the machine reads a backup, which holds every phone number, or finds it half-written.
+  /// Attack: another user of the machine reads a backup, which contains every phone number, or finds it half-written.
   @Test func theFileIsForItsOwnerAlone() async throws {
     let store = try await fill()
     let before = umask(0)
@@ -69,7 +69,7 @@ import Testing
 
   @Test func whatWasThereWhenItBeganIsRestored() async throws {
     let store = try await fill()
-    // A gateway serves, and writes on.
+    // A gateway serves from it and continues to write.
     _ = try await store.beat(
       ServingNode(id: "here 127.0.0.1:1 x", generation: "g", seenAt: Timestamp(milliseconds: .max / 2), keys: []))
     var rows = 0
@@ -94,7 +94,7 @@ import Testing
     #expect(throws: BackupRefusal.exists(path: file)) {
       try source.backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
     }
-    // A link in its place is not followed.
+    // A symbolic link at the path is not followed.
     try FileManager.default.createSymbolicLink(
       atPath: folder.path("link"), withDestinationPath: folder.path("elsewhere"))
     #expect(throws: BackupRefusal.self) {
@@ -111,7 +111,7 @@ import Testing
       try Int.fetchOne($0, sql: "SELECT count(*) FROM event") ?? 0
     }
     #expect(events > 0)
-    // Another installation's store is not deleted by mistake.
+    // The store of another installation is not replaced by mistake.
     try SQLiteStore(path: folder.path("other.db"), keyFingerprint: [7]).close()
     let other = try sqlite("other.db")
     #expect(throws: BackupRefusal.otherTarget(name: other.name)) { try restore(to: other, replaces: true) }
@@ -131,7 +131,7 @@ import Testing
     try store.close()
   }
 
-  /// Attack: a session that an operator ended, and a code that was used, would be good again after a restore.
+  /// Attack: a session that an operator ended, or a code that was used, would be valid again after a restore.
   @Test func sessionsAndFlowsStayOut() async throws {
     try await fill().close()
     try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
@@ -144,8 +144,8 @@ import Testing
     #expect(try sqlite("target.db").check().findings == [])
   }
 
-  /// Attack: somebody who can write to where backups are kept gives an account another phone number, and waits for the
-  /// next restore.
+  /// Attack: somebody who can write to the backups gives an account another phone number and waits for the next
+  /// restore.
   @Test func whatWasChangedIsRefusedBeforeAnythingIsWritten() async throws {
     try await fill().close()
     try sqlite("source.db").backUp(to: file, by: keys, overwrites: false, at: now) { _ in }
@@ -200,7 +200,7 @@ import Testing
     #expect(try sqlite("target.db").version() == Schema.version)
   }
 
-  /// One file for both databases.
+  /// One backup format for both databases.
   @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func theFileIsTheSameForPostgreSQL()
     async throws
   {

@@ -17,7 +17,7 @@ import Testing
   private func harm(_ sql: String) async throws {
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
     try await Estate.fill(store)
-    // Else its last connection, which ends some time later, locks the file under our hands.
+    // Otherwise its last connection, which ends some time later, would still lock the file.
     try store.close()
     try await DatabaseQueue(path: path).writeWithoutTransaction { db in
       try db.execute(sql: "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON; \(sql)")

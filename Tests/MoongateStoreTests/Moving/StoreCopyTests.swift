@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// Copying SQLite into SQLite: nothing is lost, and what fails leaves nothing.
+/// Copies from SQLite to SQLite: nothing is lost, and a failed copy leaves nothing.
 @Suite struct StoreCopyTests {
   private let folder: ScratchFolder
   private var source: String { folder.path("source.db") }
@@ -63,13 +63,13 @@ import Testing
       refusal.description
         == "sqlite:\(target) is not empty: its table meta has rows. Name a database that no gateway has used.")
     #expect(try rows(target)["meta"] == 1 && rows(target)["account"] == 0)
-    // Onto itself, too.
+    // Copying a store onto itself is refused too.
     #expect(throws: CopyRefusal.self) { try vault(source).copy(to: vault(source)) { _ in } }
   }
 
   @Test func whatFailsHalfWayLeavesNothing() async throws {
     try await fill()
-    // A row that somebody else wrote, in the last table.
+    // An invalid row in the last table, written by another program.
     try await DatabaseQueue(path: source).write { db in
       try db.execute(sql: "INSERT INTO event (id, at, event) VALUES ('dc', 'noon', x'')")
     }
@@ -84,8 +84,8 @@ import Testing
     }
   }
 
-  /// Whatever is written while it copies would be lost with the source: of each table, whoever writes it, and whatever
-  /// else stays as it was.
+  /// Whatever is written during a copy would be lost with the source: in each table, by any writer, even if nothing
+  /// else changes.
   @Test(arguments: [
     ("event", "INSERT INTO event (id, at, event) VALUES ('dc', 1, x'')"),
     ("account", "UPDATE account SET is_locked = 1 WHERE id = 'ac_3'"),
@@ -99,18 +99,18 @@ import Testing
     let refusal = CopyRefusal.written(name: "sqlite:\(source)", table: table)
     #expect(throws: refusal) {
       try vault(source).copy(to: vault(target)) { copied in
-        // When its own table has been copied, too.
+        // This happens after its own table has been copied, too.
         guard copied.name == "event" else { return }
         #expect(throws: Never.self) { try other.write { db in try db.execute(sql: sql) } }
       }
     }
     #expect(try rows(target).values.allSatisfy { $0 == 0 })
-    // The next attempt has it.
+    // The next attempt copies it.
     try vault(source).copy(to: vault(target)) { _ in }
     #expect(try rows(target) == rows(source))
   }
 
-  /// A gateway tells that it serves every three seconds; what it writes to the one store would not be in the other.
+  /// A gateway reports every three seconds that it serves; what it writes to one store would be missing in the other.
   @Test func whatIsServedIsNotCopied() async throws {
     try await fill()
     let store = try SQLiteStore(path: source, keyFingerprint: [1])
@@ -124,12 +124,12 @@ import Testing
       refusal.description
         == "sqlite:\(source) is served by here 127.0.0.1:8080; nothing was copied. Stop every gateway that serves from it, "
         + "and copy again. One that was killed counts for 15s more.")
-    // One that ends says so, and one that was killed is forgotten.
+    // A gateway that stops says so, and one that was killed is forgotten.
     _ = try await store.beat(
       ServingNode(id: "there 127.0.0.1:8080 y", generation: "g", seenAt: now - ServingNode.patience))
     try await store.leave("here 127.0.0.1:8080 x", at: now)
     try vault(source).copy(to: vault(target)) { _ in }
-    // One that starts while it copies.
+    // A gateway that starts during the copy.
     #expect(throws: refusal) {
       try vault(source).copy(to: vault(folder.path("late.db"))) { table in
         guard table.name == "meta" else { return }
@@ -150,14 +150,14 @@ import Testing
     let store = try SQLiteStore(path: target, keyFingerprint: [1])
     let now = SystemClock(floor: Timestamp(milliseconds: 0)).now()
     _ = try await store.beat(ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: now))
-    // Emptied under its hands.
+    // The target is emptied while a gateway serves from it.
     try await DatabaseQueue(path: target).write { db in try db.execute(sql: "DELETE FROM meta") }
     #expect(throws: CopyRefusal.served(name: "sqlite:\(target)", gateways: ["here 127.0.0.1:8080"])) {
       try vault(source).copy(to: vault(target)) { _ in }
     }
   }
 
-  /// One that an earlier version has written: no store keeps a NUL any more.
+  /// A NUL written by an earlier version: no store keeps a NUL any more.
   @Test func aNULOfBeforeMovesAsWhatStandsForIt() async throws {
     try await fill()
     try await DatabaseQueue(path: source).write { db in
@@ -178,7 +178,7 @@ import Testing
     )
   }
 
-  /// A store as the first version of the schema has it.
+  /// A store with the first version of the schema.
   static func makeFirst(_ path: String) throws {
     try DatabaseQueue(path: path).write { db in
       try db.execute(sql: Schema.steps(after: 0, .sqlite)[0])

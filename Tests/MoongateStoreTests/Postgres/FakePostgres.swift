@@ -1,15 +1,15 @@
 import Foundation
 import Synchronization
 
-/// A server of a test's own that speaks just enough of PostgreSQL's protocol (its documentation, "Frontend/Backend
-/// Protocol", version 3), and does to a statement what the test says: hangs up, answers nonsense, keeps silent.
+/// A test server that implements just enough of PostgreSQL's protocol (PostgreSQL documentation, "Frontend/Backend
+/// Protocol", version 3) and treats statements as the test defines: hangs up, answers nonsense, stays silent.
 ///
-/// Knows statements by their first words only. What is inserted are numbers, the first argument of an INSERT.
+/// It recognises statements by their first words only. INSERT adds its first argument, a number.
 final class FakePostgres: Sendable {
   struct Statement: Sendable {
     enum Kind: Sendable { case begin, commit, rollback, read, write, other }
 
-    /// Of which connection it is, counted from 1.
+    /// The number of its connection, counted from 1.
     let connection: Int
     let text: String
     let arguments: [[UInt8]?]
@@ -41,7 +41,7 @@ final class FakePostgres: Sendable {
     }
   }
 
-  /// What becomes of a statement.
+  /// What the server does with a statement.
   struct ScriptedAction: Sendable {
     enum Answer: Sendable {
       case usual
@@ -55,14 +55,14 @@ final class FakePostgres: Sendable {
       case goesOn
       case hangsUp
       case isSilent
-      /// Does all that it is asked to, and its answers get lost; hangs up after the next COMMIT.
+      /// Executes everything but sends no answers; hangs up after the next COMMIT.
       case isMute
     }
 
     var carriesOut = true
     var answer = Answer.usual
     var then = Then.goesOn
-    /// Whether the answers to what came before it reach the client.
+    /// Whether the answers to earlier statements reach the client.
     var flushes = true
   }
 
@@ -76,11 +76,11 @@ final class FakePostgres: Sendable {
   private let deed: @Sendable (Statement) -> ScriptedAction
   private let book = Mutex(Book())
 
-  /// Numbers that were committed, each time that they were.
+  /// The numbers that were committed, repeated if committed more than once.
   var committed: [Int64] { book.withLock { $0.committed } }
   var connections: Int { book.withLock { $0.connections } }
 
-  /// - Parameter greeting: says no more than that to whoever comes, and hangs up.
+  /// - Parameter greeting: sent to every client, followed by hanging up; nil to serve.
   init(greeting: [UInt8]? = nil, _ deed: @escaping @Sendable (Statement) -> ScriptedAction = { _ in ScriptedAction() })
     throws
   {
@@ -118,11 +118,11 @@ final class FakePostgres: Sendable {
 
   func url(_ more: String = "pool=1") -> String { "postgres://a@127.0.0.1:\(port)/x?sslmode=disable&\(more)" }
 
-  /// Lets nobody in any more.
+  /// Accepts no further connections.
   func end() { shutdown(listener, Int32(SHUT_RDWR)) }
 }
 
-/// One connection's talk.
+/// The state of one connection.
 private struct FakeTalk {
   let socket: Int32
   let connection: Int
@@ -132,7 +132,7 @@ private struct FakeTalk {
   private var out: [UInt8] = []
   private var statements: [String: String] = [:]
   private var portal: FakePostgres.Statement?
-  /// As ReadyForQuery says it: idle, in a transaction, in one that failed.
+  /// The status in ReadyForQuery: idle, in a transaction, or in a failed one.
   private var status = UInt8(ascii: "I")
   private var written: [Int64] = []
   private var skips = false
@@ -184,7 +184,7 @@ private struct FakeTalk {
 
   private mutating func welcome() -> Bool {
     while let body = message() {
-      // Who asks for TLS is told that there is none.
+      // A request for TLS is declined.
       if body.starts(with: [4, 210, 22, 47]) {
         out = [UInt8(ascii: "N")]
         flush()
@@ -217,13 +217,13 @@ private struct FakeTalk {
     portal = FakePostgres.Statement(connection: connection, text: statements[name] ?? "", arguments: arguments)
   }
 
-  /// One column of text, in binary.
+  /// Describes one text column in binary format.
   private mutating func describe() {
     say(
       "T", [0, 1] + Array("text\0".utf8) + [0, 0, 0, 0, 0, 0, 0, 0, 0, 25, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 1])
   }
 
-  /// - Returns: whether it goes on.
+  /// - Returns: whether the connection continues.
   private mutating func execute() -> Bool {
     guard let statement = portal else { return false }
     let (isOver, isEnd) = (status == UInt8(ascii: "E"), [.commit, .rollback].contains(statement.kind))
@@ -279,7 +279,7 @@ private struct FakeTalk {
     if status == UInt8(ascii: "T") { status = UInt8(ascii: "E") }
   }
 
-  /// The end of a stretch. What was written outside of a transaction is committed here.
+  /// Handles Sync. What was written outside a transaction is committed here.
   private mutating func sync() -> Bool {
     if status == UInt8(ascii: "I") {
       commit(written)
@@ -327,7 +327,7 @@ private struct FakeTalk {
   }
 }
 
-/// The fields of a message.
+/// Reads the fields of a message.
 private struct FakeReader {
   var bytes: ArraySlice<UInt8>
 

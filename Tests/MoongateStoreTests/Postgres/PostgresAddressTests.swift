@@ -2,7 +2,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// Connection strings: what libpq makes of them, and what is said of bad ones.
+/// Connection strings: how libpq reads them, and the messages for malformed ones.
 @Suite struct PostgresAddressTests {
   private func problem(_ text: String) -> String? {
     do throws(PostgresAddress.Problem) {
@@ -41,7 +41,7 @@ import Testing
     #expect(try PostgresAddress("postgres://db?keepalives=0").options["keepalives"] == "0")
   }
 
-  /// Each sentence says what is wrong without a piece of the string.
+  /// Each message says what is wrong without quoting the string.
   @Test(arguments: [
     ("postgres://u:se@cret@db/x", "has more than one @: one that belongs to the password is written %40"),
     (
@@ -94,7 +94,7 @@ import Testing
       .ownCertificateRefused
     ),
     ("connection to server at \"db\", port 5432 failed: SSL error: certificate verify failed", .certificate(.unknown)),
-    // Each address is tried, and each way that sslmode allows: what says most is told.
+    // Each address and each way that `sslmode` allows is tried; the most informative message is reported.
     (
       "connection to server at \"db\" (::1), port 5432 failed: Connection refused\n\tIs the server running on that host?\n"
         + "connection to server at \"db\" (10.0.0.1), port 5432 failed: server certificate for \"a\" does not match host name \"db\"",

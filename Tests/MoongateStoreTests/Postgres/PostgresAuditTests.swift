@@ -3,9 +3,9 @@ import MoongateStore
 import MoongateTesting
 import Testing
 
-/// The order in which PostgreSQL gives the audit trail out.
+/// The order in which PostgreSQL returns the audit trail.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresAuditTests {
-  /// A database that was restored into another server: its transactions have numbers that this server reaches in years.
+  /// A database restored into another server: its transaction ids are years ahead of this server's.
   @Test func aRestoredTrailIsSentAgainAndWhatComesAfterIt() async throws {
     let server = try #require(PostgresServer.shared)
     let database = try server.makeDatabase()

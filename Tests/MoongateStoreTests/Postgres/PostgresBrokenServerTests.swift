@@ -6,15 +6,15 @@ import Testing
 
 @testable import MoongateStore
 
-/// A server that breaks off at any point, or answers nonsense: what was committed is told as nothing else, nothing else
-/// is told as committed, and what may have been committed is not carried out again.
+/// A server that breaks off at any point, or answers nonsense. Whatever was committed is never reported as failed,
+/// nothing else is reported as committed, and what may have been committed is not executed again.
 @Suite struct PostgresBrokenServerTests {
   typealias ScriptedAction = FakePostgres.ScriptedAction
 
-  /// What whoever waits is told.
+  /// The result that the caller gets.
   enum Outcome: Equatable { case done, unknown, fault(String) }
 
-  /// What the first connection's server does to a statement, and what comes of it.
+  /// What the server does to a statement on the first connection, and the expected result.
   struct Case: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let place: FakePostgres.Statement.Kind
@@ -29,7 +29,7 @@ import Testing
   private static let hangsUp = ScriptedAction(carriesOut: false, answer: .none, then: .hangsUp)
   private static let diesFast = ScriptedAction(carriesOut: false, answer: .none, then: .hangsUp, flushes: false)
   private static let keepsSilent = ScriptedAction(carriesOut: false, answer: .none, then: .isSilent)
-  /// The first half of `INSERT 0 1`'s or COMMIT's message.
+  /// The first half of the message for `INSERT 0 1` or COMMIT.
   private static let half: [UInt8] = [UInt8(ascii: "C"), 0, 0, 0, 11, UInt8(ascii: "C"), UInt8(ascii: "O")]
 
   private static func error(
@@ -40,7 +40,7 @@ import Testing
     ScriptedAction(carriesOut: carriesOut, answer: .error(code, severity: severity), then: then)
   }
 
-  /// Writes a number and takes it back: nobody waits for the answer.
+  /// Writes a number and rolls back: nobody waits for the answer.
   private static func giveUp(_ number: Int64, in database: PostgresDatabase) async {
     struct GivenUp: Error {}
     await #expect(throws: GivenUp.self) {
@@ -53,7 +53,7 @@ import Testing
 
   private static let silent = Outcome.fault("PostgreSQL does not answer")
 
-  /// Nothing that was sent before it could have been committed: it is begun anew on another connection.
+  /// Nothing sent before this point could have been committed: the transaction is retried on another connection.
   static let early = [FakePostgres.Statement.Kind.begin, .read].flatMap { place in
     [
       Case("hangs up", at: place, hangsUp, .done), Case("dies", at: place, diesFast, .done),
@@ -71,7 +71,7 @@ import Testing
     ]
   }
 
-  /// COMMIT went with it: only what the server itself says tells that it was not carried out.
+  /// COMMIT was sent together with it: only an answer of the server proves that it was not executed.
   static let late = [
     Case("hangs up", at: .write, hangsUp, .unknown), Case("dies", at: .write, diesFast, .unknown),
     Case("is shut down", at: .write, error("57P01", "FATAL", then: .hangsUp), .done),
@@ -136,7 +136,7 @@ import Testing
       #expect(committed == (one.place == .commit && one.deed.carriesOut ? [7] : []), "it is not carried out again")
     case .fault: #expect(committed == [])
     }
-    // It goes on by itself.
+    // The database recovers by itself.
     let end = ContinuousClock.now + .seconds(10)
     while await Self.write(8, to: database) != .done { try #require(ContinuousClock.now < end) }
     #expect(server.committed == committed + [8])
@@ -146,8 +146,8 @@ import Testing
   static let nonsense: [[UInt8]] = [
     Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), [UInt8](repeating: 0, count: 64),
     [UInt8](repeating: 0xff, count: 64),
-    // The end of the stretch before the answer; a length below its own; an error and a row without anything in them; a
-    // copy that begins.
+    // ReadyForQuery before the answer; a length below the minimum; an error and a row without content; the start of a
+    // COPY.
     [UInt8(ascii: "Z"), 0, 0, 0, 5, UInt8(ascii: "I")], [UInt8(ascii: "C"), 0, 0, 0, 1],
     [UInt8(ascii: "E"), 0, 0, 0, 5, 0],
     [UInt8(ascii: "D"), 0, 0, 0, 6, 0, 0], [UInt8(ascii: "D"), 0, 0, 0, 4], [UInt8(ascii: "G"), 0, 0, 0, 7, 0, 0, 0],
@@ -155,7 +155,7 @@ import Testing
     [UInt8(ascii: "I"), 0, 0, 0, 4],
   ]
 
-  /// Hanging up afterwards, keeping silent, or going on as if nothing were.
+  /// Afterwards the server hangs up, stays silent, or continues as if nothing had happened.
   @Test(arguments: nonsense, [ScriptedAction.Then.hangsUp, .isSilent, .goesOn]) func nonsenseIsNoSuccess(
     _ bytes: [UInt8], then: ScriptedAction.Then
   )
@@ -173,7 +173,7 @@ import Testing
       let outcome = await Self.write(7, to: database)
       switch place {
       case .read: #expect(outcome != .unknown)
-      // What was not written, and not said to be, is missing from a success.
+      // The server may have committed the write: the result is unknown.
       default: #expect(outcome == .unknown, "at \(place)")
       }
       #expect(server.committed == (outcome == .done ? [7] : []))
@@ -181,8 +181,8 @@ import Testing
     }
   }
 
-  /// Attack: the server that broke off, with an error of a stretch that nobody waited for before it, has carried out
-  /// the next one: it would be carried out twice, or its end be told by the other one's error.
+  /// Attack: a server breaks off with an error for an earlier batch that nobody waited for, after executing the next
+  /// batch. That one must neither be executed twice nor be reported with the other's error.
   @Test(arguments: ["22012", "23505", "40001", "42P01"]) func anErrorThatNobodyWaitedForTellsNothingOfTheNext(
     code: String
   ) async throws {
@@ -200,7 +200,7 @@ import Testing
     try database.close()
   }
 
-  /// A server that ended while it still had such a stretch to answer has done nothing that came after it.
+  /// A server that stopped while such a batch was unanswered has executed nothing after it.
   @Test func whatEndsTheServerEndsAllThatCameAfter() async throws {
     let server = try FakePostgres { statement in
       statement.connection == 1 && statement.number == 1
@@ -230,7 +230,7 @@ import Testing
     try database.close()
   }
 
-  /// At random places, and in every way.
+  /// Breaks off at random points, in every way.
   @Test func whateverItDoesTheAnswerIsRight() async throws {
     let jitter = SeededRandom(seed: 20_261_121)
     let random = { (count: Int) in Int(jitter.bytes(2).reduce(0) { $0 << 8 | UInt32($1) }) % count }
@@ -252,8 +252,8 @@ import Testing
         .bytes(Self.nonsense[random(Self.nonsense.count)]), .bytes(Self.half),
       ]
       let answer = answers[random(answers.count)]
-      // A server that says ERROR and has committed none the less would be a liar; so would one whose first answers get
-      // lost and not the later ones.
+      // A server that reports ERROR and commits anyway is outside the protocol; so is one whose first answers get lost
+      // but not the later ones.
       let (mayCarryOut, mayLeaveOut, mayGoOn): (Bool, Bool, Bool) =
         switch answer {
         case .none, .bytes: (true, true, false)

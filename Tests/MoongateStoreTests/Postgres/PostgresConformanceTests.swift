@@ -3,7 +3,7 @@ import MoongateStore
 import MoongateTesting
 import Testing
 
-/// The store does in PostgreSQL what every store must.
+/// The conformance checks on PostgreSQL.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresConformanceTests {
   @Test(arguments: StoreConformance.all) func inPostgreSQL(_ check: StoreConformance) async throws {
     let store = try #require(PostgresServer.shared).makeStore()
@@ -11,7 +11,7 @@ import Testing
     try store.close()
   }
 
-  /// Each call at another gateway.
+  /// Each call goes to another gateway.
   @Test(arguments: StoreConformance.all) func overThreeNodes(_ check: StoreConformance) async throws {
     let server = try #require(PostgresServer.shared)
     let url = server.url(try server.makeDatabase(), more: "pool=2")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// A database of a test's own, and the driver on it.
+/// A database for one test, and the driver connected to it.
 struct PostgresBench {
   let server: PostgresServer
   let name: String
@@ -29,7 +29,7 @@ struct PostgresBench {
   func sql(_ statements: String) throws -> String { try server.sql(statements, in: name) }
 }
 
-/// - Returns: which time it is.
+/// - Returns: the number of this round, counted from 1.
 func counted(_ rounds: borrowing Mutex<Int>) -> Int {
   rounds.withLock { count in
     count += 1
@@ -49,7 +49,7 @@ extension PostgresDatabase {
   }
 }
 
-/// Statements, values, transactions.
+/// Statements, values and transactions.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresDriverTests {
   private let bench: PostgresBench
   private let database: PostgresDatabase
@@ -79,8 +79,8 @@ extension PostgresDatabase {
     #expect(back == [values])
   }
 
-  /// What an operator waits for may take longer than any client would wait, as the server counts and as we do: a second
-  /// here, with figures of a tenth.
+  /// Operations that an operator waits for may exceed the time limits of serving, on the server and in the driver. They
+  /// take a second here, with limits of tenths.
   @Test func whatTakesTimeIsNotGivenUp() async throws {
     let short = PostgresTiming(
       connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300),
@@ -100,7 +100,7 @@ extension PostgresDatabase {
     }
   }
 
-  /// Of gateways that start at once one makes the tables, and the others wait for it, however long that takes.
+  /// Of gateways that start at once, one creates the tables and the others wait for it, however long that takes.
   @Test func migratingWaitsForWhoeverMigrates() async throws {
     let short = PostgresTiming(
       connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300),
@@ -115,7 +115,7 @@ extension PostgresDatabase {
     _ = try await other.value
   }
 
-  /// Attack: a name with a NUL in it, which PostgreSQL refuses, would be answered 503.
+  /// Attack: a name with a NUL, which PostgreSQL refuses, would be answered with 503.
   @Test func aNULBecomesWhatStandsForIt() async throws {
     try await database.write(at: now) { one in try one.run("INSERT INTO note (text) VALUES (?1)", [.text("a\0b")]) }
     #expect(try await database.read { one in try one.row("SELECT text FROM note")?.text(0) } == "a\u{fffd}b")
@@ -140,7 +140,7 @@ extension PostgresDatabase {
         == "SELECT $1, '?1', \"?2\", $12 ? 'it''s ?1' $2")
   }
 
-  /// The figures by which a reserve is two round trips.
+  /// A reservation takes two round trips because of this.
   @Test func whatOnlyWritesGoesWithTheNextReadOrTheCommit() async throws {
     try await database.add(0)
     let before = database.numbers.count
@@ -219,7 +219,7 @@ extension PostgresDatabase {
     #expect(try await database.count() == 0)
   }
 
-  /// The next one on the connection would find itself in the transaction of the one before.
+  /// Otherwise the next user of the connection would be inside the earlier transaction.
   @Test func whatWasNeverSentAndIsWrongIsTakenBackToo() async throws {
     struct Refused: Error {}
     let single = try bench.database(more: "pool=1")
@@ -233,7 +233,7 @@ extension PostgresDatabase {
     #expect(try await single.count() == 0)
   }
 
-  /// Attack: a body that goes on after an error must not commit the half of it.
+  /// Attack: a body that continues after an error must not commit a part of its work.
   @Test func anErrorThatABodySwallowsStillFailsTheTransaction() async throws {
     await #expect(throws: StoreFault.self) {
       try await database.write(at: now) { one in
@@ -245,7 +245,7 @@ extension PostgresDatabase {
     #expect(try await database.count() == 0)
   }
 
-  /// No SQL, no values, no names.
+  /// Errors contain no SQL, no values and no names.
   @Test func errorsSayTheCodeOnly() async throws {
     await #expect(throws: StoreFault("PostgreSQL: error 22003")) {
       try await database.write(at: now) { one in
@@ -272,7 +272,7 @@ extension PostgresDatabase {
       done.wait()
       return [first, try one.row("SELECT count(*) FROM note")?.count(0)]
     }
-    // What looks a second time begins anew, in a transaction that keeps what it saw first.
+    // A body that reads a second time is restarted, in a transaction with one snapshot.
     #expect(counts == [1, 1] && rounds.withLock { $0 } == 2)
     #expect(try await database.count() == 2)
     await #expect(throws: StoreFault.self) {
@@ -282,10 +282,10 @@ extension PostgresDatabase {
     }
   }
 
-  /// What looks once needs no BEGIN and no COMMIT, and yet all that is sent together sees one state, and writes
+  /// A single read needs no BEGIN and COMMIT; all statements that are sent together still see one snapshot and write
   /// nothing.
   @Test func aLookIsOneStatementAndOneMoment() async throws {
-    // Now there is a connection.
+    // Opens a connection.
     #expect(try await database.count() == 0)
     let before = database.numbers.count
     let found = try await database.read { one in
@@ -321,7 +321,7 @@ extension PostgresDatabase {
     #expect(try await single.count() == 1, "nothing of it fell into the next transaction")
   }
 
-  /// Attack: guesses at one number without end. Each has a connection while it waits for the one before it.
+  /// Attack: guesses at one number without end. Each occupies a connection while it waits for the one before it.
   @Test func whatOnlyReadsNeverWaitsForThoseWhoWaitForARow() async throws {
     try await database.add(1)
     let holds = Mutex(false)
@@ -331,7 +331,7 @@ extension PostgresDatabase {
       holds.withLock { $0 = true }
       mayGo.wait()
     }
-    // Whatever fails here must not wait for the one that holds.
+    // Releases the waiting transaction even if the test fails.
     defer { mayGo.signal() }
     while !holds.withLock({ $0 }) { await Task.yield() }
     let two = try bench.database(more: "pool=2")

@@ -51,8 +51,8 @@ import Testing
     #expect(places.sorted { $0[0] < $1[0] } == (1...5).map { [$0, $0] })
   }
 
-  /// Attack: tries at a full limit without end, while a backup keeps old versions of rows alive: each would leave one
-  /// more for the next to walk over.
+  /// Attack: attempts without end at a full limit, while a backup keeps old row versions alive: each would leave
+  /// another version for the next to skip.
   @Test func aTryThatIsRefusedLeavesTheCounterAsItWas() async throws {
     let full = limit("full", max: 1)
     let requests = (0..<4).map { _ in
@@ -64,7 +64,7 @@ import Testing
     #expect(try server.sql("SELECT ctid FROM counter", in: name) == before)
   }
 
-  /// What somebody works with is not waited for: meanwhile pruning would hold rows that others want.
+  /// Pruning skips locked rows instead of waiting for them with locks of its own.
   @Test func pruningPassesOverWhatSomebodyHolds() async throws {
     for each in ["one", "two"] {
       _ = try await nodes[0].reserve(
@@ -78,7 +78,7 @@ import Testing
       holds.withLock { $0 = true }
       mayGo.wait()
     }
-    // Whatever fails here must not wait for the one that holds.
+    // Releases the waiting transaction even if the test fails.
     defer { mayGo.signal() }
     while !holds.withLock({ $0 }) { await Task.yield() }
     _ = try await nodes[1].prune(at: now + .seconds(3600))
@@ -89,7 +89,7 @@ import Testing
     #expect(try server.sql("SELECT count(*) FROM counter", in: name) == "0")
   }
 
-  /// Limits in whatever order: nobody sees a deadlock, and none is counted too often.
+  /// Limits in any order: no caller sees a deadlock, and none is counted twice.
   @Test func oppositeOrdersOfKeysDoNotMeet() async throws {
     let limits = (0..<4).map { limit("key \($0)", max: 1000) }
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -129,7 +129,7 @@ import Testing
     #expect(results.count { $0 == .conflict(.identifierTaken) } == 29)
   }
 
-  /// Numbers of changes become visible in their order: who has seen one has missed none before it.
+  /// Numbers of changes become visible in order: whoever has seen one has missed none before it.
   @Test func noChangeOfASessionIsMissed() async throws {
     let account = Account(id: "ac_1", createdAt: now, lastSeenAt: now)
     let sessions = (0..<60).map { session("se_\($0)") }
@@ -170,12 +170,12 @@ import Testing
     let (calls, call) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     nodes[1].listen { call.yield() }
     var told = calls.makeAsyncIterator()
-    // Once when it begins to listen.
+    // The first event is sent when it begins to listen.
     await told.next()
     _ = try await nodes[0].apply([.endSession(session("se_1").token)], at: now)
     await told.next()
     #expect(nodes[1].database.numbers.count.notifications == 1)
-    // A listener that lost its connection listens again.
+    // A listener that lost its connection subscribes again.
     try server.sql(
       """
       SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -195,7 +195,7 @@ import Testing
     }
   }
 
-  /// The figures by which a sign-in is judged.
+  /// The number of round trips of a sign-in's operations.
   @Test func roundTrips() async throws {
     let node = nodes[0]
     let limits = [limit("one"), limit("two", max: 9)]
@@ -204,7 +204,7 @@ import Testing
       try await body()
       return node.database.numbers.count.roundTrips - before
     }
-    // The latest moment is recorded once a second.
+    // The latest time is recorded once a second.
     _ = try await node.reserve(
       ReservationRequest(id: ReservationID(from: random), now: now, limits: limits, timer: nil))
     let id = ReservationID(from: random)

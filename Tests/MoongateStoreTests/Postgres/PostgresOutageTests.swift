@@ -6,11 +6,11 @@ import Testing
 
 @testable import MoongateStore
 
-/// What a server does to its clients: hangs up, keeps silent, dies, comes back.
+/// What a server can do to its clients: hang up, stay silent, die, come back.
 @Suite(.serialized, .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresOutageTests {
   private let now = ManualClock.start
 
-  /// Waits until it is so; fails after a while.
+  /// Waits until the condition holds; fails after the limit.
   private func eventually(_ what: Comment, within limit: Duration = .seconds(20), _ condition: () async throws -> Bool)
     async throws
   {
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  /// What was not committed is begun anew on another connection: the caller sees nothing of it.
+  /// What was not committed is retried on another connection, unnoticed by the caller.
   @Test func aConnectionThatIsClosedInTheMiddleIsReplaced() async throws {
     let bench = try PostgresBench()
     let database = try bench.database()
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  /// Neither a success that is none nor the same thing twice.
+  /// No false success, and nothing executed twice.
   @Test func backendsKilledAllTheTimeNeitherLoseNorRepeat() async throws {
     let bench = try PostgresBench(nil, "CREATE TABLE note (number BIGINT)")
     let database = try bench.database()
@@ -116,7 +116,7 @@ import Testing
       }
       if number % 60 == 50 {
         #expect(database.isOut)
-        // What is known to be gone keeps nobody waiting.
+        // Nobody waits for a server that is known to be down.
         let began = ContinuousClock.now
         for _ in 0..<100 { await #expect(throws: StoreFault.self) { try await database.count() } }
         #expect(ContinuousClock.now - began < .seconds(1))
@@ -131,7 +131,7 @@ import Testing
     server.end()
   }
 
-  /// As a network that swallows packets: the connections stand, and nothing comes.
+  /// Like a network that drops packets: connections stay open, and nothing arrives.
   @Test func aServerThatKeepsSilentIsAFaultWithinTwoSecondsOrSo() async throws {
     let server = try PostgresServer()
     let bench = try PostgresBench(server)
@@ -156,8 +156,7 @@ import Testing
     server.end()
   }
 
-  /// After a failover the connections to the server before fall silent one after the other, beside good ones to the
-  /// next.
+  /// After a failover, connections to the former server fall silent one by one, beside good ones to the new server.
   @Test func silenceOfAnEarlierTimeIsNoOutage() throws {
     let address = try PostgresAddress("postgres://a@127.0.0.1:1/x")
     let pool = PostgresPool(address, timing: .serving, numbers: PostgresMetrics(), jitter: { 0.5 })
@@ -221,7 +220,7 @@ import Testing
     #expect(database.numbers.count.busy == PostgresPool.mostWaiting + 50)
   }
 
-  /// A server without a connection left for one more: those that there are go on.
+  /// A server that refuses more connections: the existing ones are used.
   @Test func fewerConnectionsThanWished() async throws {
     let bench = try PostgresBench()
     try bench.server.sql("ALTER ROLE moongate CONNECTION LIMIT -1; ALTER DATABASE \(bench.name) CONNECTION LIMIT 2")
@@ -245,7 +244,7 @@ import Testing
     try database.close()
   }
 
-  /// Of several servers the one that writes is found.
+  /// Of several servers, the writable one is found.
   @Test func theOneThatIsThereIsFoundAmongSeveral() async throws {
     let bench = try PostgresBench()
     let url = "postgres://moongate:a%20secret@127.0.0.1:1,127.0.0.1:\(bench.server.port)/\(bench.name)"
@@ -253,13 +252,14 @@ import Testing
     #expect(try await database.count() == 0)
   }
 
-  /// OpenSSL takes itself apart at exit unless it is told not to: a gateway that ended while it connected crashed.
+  /// Regression: OpenSSL cleans itself up at exit unless told not to, and a gateway that exited while connecting
+  /// crashed.
   @Test func whatEndsWhileItConnectsDoesNotCrash() throws {
     let server = try #require(PostgresServer.shared)
     for _ in 0..<10 {
       let writer = Process()
       writer.executableURL = storeWriter
-      // Who is refused has been through all that is done with random numbers.
+      // A refused client has been through all of OpenSSL's random number code.
       writer.arguments = [server.url("postgres", password: "guess"), "leave"]
       writer.environment = ["SWIFT_BACKTRACE": "enable=no"]
       try writer.run()

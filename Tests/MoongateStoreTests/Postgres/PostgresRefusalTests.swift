@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// Which database is refused, and with which sentence: never a password in one.
+/// Which databases are refused, and with which message; none contains a password.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresRefusalTests {
   private let server: PostgresServer
   private let name: String
@@ -48,7 +48,7 @@ import Testing
     )
   }
 
-  /// Another program's port, and a balancer without a server behind it.
+  /// The port of another program, and a load balancer without a server behind it.
   @Test(arguments: [
     (
       Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8),
@@ -131,7 +131,7 @@ import Testing
         + "where the tables are there, let it own them (REASSIGN OWNED).")
   }
 
-  /// Attack (or accident): without a schema the tables would be temporary ones, and everything gone with the
+  /// Attack (or accident): without a schema the tables would be temporary, and everything would be lost with the
   /// connection.
   @Test func noSchema() throws {
     try server.sql("DROP SCHEMA public CASCADE", in: name)

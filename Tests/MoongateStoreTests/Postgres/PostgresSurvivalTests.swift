@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// A server that is killed by SIGKILL at any point, and started again, has everything that was acknowledged.
+/// A server that is killed by SIGKILL at any point and restarted has everything that was acknowledged.
 @Suite(.serialized, .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) struct PostgresSurvivalTests {
   @Test func nothingAcknowledgedIsLost() async throws {
     let server = try PostgresServer(settings: ["fsync=on", "full_page_writes=on"])

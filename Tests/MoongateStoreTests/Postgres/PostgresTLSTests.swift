@@ -5,9 +5,9 @@ import Testing
 
 @testable import MoongateStore
 
-/// Certificates of a test's own: who signs them, and what they say. Made by openssl.
+/// Test certificates and who signed them; made by openssl.
 struct TestAuthority: Sendable {
-  /// Where the files lie; PostgreSQL's own user may read them, and no other.
+  /// The folder of the files, readable by PostgreSQL's user only.
   let folder: String
 
   init() throws {
@@ -19,7 +19,7 @@ struct TestAuthority: Sendable {
     try certificate("expired", of: "localhost", days: -1)
     try certificate("moongate", of: "moongate", days: 2)
     try certificate("unknown", of: "moongate", days: 2, by: "stranger")
-    // Whose server it is, not who runs the tests.
+    // Owned by the user of the server, not of the tests.
     if getuid() == 0 { try run("/bin/chown", ["-R", "postgres", folder]) }
   }
 
@@ -62,7 +62,8 @@ struct TestAuthority: Sendable {
   }
 }
 
-/// Who the server is, and who we are, by certificates: what is good connects, and of what is not each has its sentence.
+/// Authentication of server and client by certificates: valid ones connect, and each kind of invalid one has its
+/// message.
 @Suite(.serialized, .enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) final class PostgresTLSTests {
   private let authority: TestAuthority
   private let server: PostgresServer
@@ -79,7 +80,7 @@ struct TestAuthority: Sendable {
     authority.remove()
   }
 
-  /// Who comes by TLS as `certain` shows a certificate; all others have passwords.
+  /// The database user `certain` authenticates by a certificate over TLS; all others by password.
   private static func server(_ authority: TestAuthority, _ certificate: String) throws -> PostgresServer {
     let rules = authority.folder + "/rules"
     try Data("local all all trust\nhostssl all certain all cert map=ours\nhost all all all scram-sha-256\n".utf8).write(
@@ -111,7 +112,7 @@ struct TestAuthority: Sendable {
     }
   }
 
-  /// Much at once in both directions: a record of TLS is not a message of PostgreSQL.
+  /// Much data in both directions at once: the bounds of TLS records are not those of PostgreSQL messages.
   @Test func aServerThatIsWhoItShouldBe() async throws {
     let url = url("sslmode=verify-full&sslrootcert=HERE/authority.pem&pool=3")
     let store = try PostgresStore(url: url, keyFingerprint: [1])
@@ -169,7 +170,7 @@ struct TestAuthority: Sendable {
         The certificate of postgres://localhost:\(old.port)/\(database), or of who signed it, is out of its time. \
         Give the server a new one, or set the clock that is wrong.
         """)
-    // A gateway that serves says so, too, and does not forget what is wrong with another server.
+    // With another authority that problem is reported; `sslmode=require` verifies nothing.
     #expect(
       refusal(url.replacing("authority.pem", with: "stranger.pem")).contains(
         "is signed by nobody whom `sslrootcert` names"))
@@ -184,7 +185,7 @@ struct TestAuthority: Sendable {
     let (base, shown) = (
       "sslmode=verify-full&sslrootcert=HERE/authority.pem", "postgres://localhost:\(server.port)/\(name)"
     )
-    // libpq wants the key to be the user's own or root's.
+    // libpq requires that the key belongs to the user or to root.
     let key = authority.folder + "/own.key"
     try FileManager.default.copyItem(atPath: authority.folder + "/moongate.key", toPath: key)
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
@@ -210,7 +211,7 @@ struct TestAuthority: Sendable {
     )
   }
 
-  /// While it serves, a certificate that is not good is no outage that passes by itself: it is told, and tried less
+  /// While it serves, an invalid certificate is not an outage that passes by itself: it is logged, and retried less
   /// often.
   @Test func aGatewayThatServesSaysSoToo() async throws {
     let database = PostgresDatabase(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// Nodes tell the time of the store's server, whatever their own clocks show.
+/// Nodes use the time of the store's server, whatever their own clocks show.
 @Suite struct ServerClockTests {
   private let start = ContinuousClock.now
 
@@ -31,7 +31,7 @@ import Testing
 
   @Test func nobodyAnsweredIsNoClock() { #expect(ServerClock([]) == nil) }
 
-  /// The server's clock was set back: the node's stands still rather than going back, and catches up.
+  /// The server's clock was set back: the node's time stands still instead of going back, until the server catches up.
   @Test func aClockThatIsSetBackALittleIsWaitedFor() throws {
     let noon = ManualClock.start
     let steady = Mutex(start)
@@ -61,7 +61,7 @@ import Testing
     let moments = clocks.map { $0.wall() }
     let spread = (moments.max() ?? moments[0]) - (moments.min() ?? moments[0])
     #expect(spread < .milliseconds(500))
-    // Here the server's clock is the machine's.
+    // In this test the server's clock is the machine's.
     let apart = SystemClock.systemWall() - moments[0]
     #expect(apart > .seconds(-1) && apart < .seconds(1))
   }

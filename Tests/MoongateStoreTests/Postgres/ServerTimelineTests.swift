@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateStore
 
-/// Which of several servers counts after a failover.
+/// Which of several servers is current after a failover.
 @Suite struct ServerTimelineTests {
   @Test func anEarlierOneIsPast() {
     let timeline = ServerTimeline()
@@ -14,7 +14,7 @@ import Testing
     #expect(timeline.isKnown && timeline.isPast(1) && !timeline.isPast(2) && !timeline.isPast(3))
   }
 
-  /// A primary that comes back after another server was promoted in its place.
+  /// A former primary comes back after another server was promoted in its place.
   @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func aServerOfThePastIsNotUsed()
     async throws
   {
