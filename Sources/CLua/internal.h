@@ -144,6 +144,6 @@ int gmatch_step(lua_State *L);
 // suggestion.c
 // Pushes "; did you mean `x`?" for the key of the table at `index` nearest to the word, or an empty string.
 void push_suggestion(lua_State *L, int index, const char *word, size_t length);
-// Pushes "; there are `a`, `b` and `c`": the names that the table at `index` has, sorted, as many as a message takes.
+// Pushes "; available: `a`, `b` and `c`": the names that the table at `index` has, sorted, as many as a message takes.
 // Empty where it has none.
 void push_names(lua_State *L, int index);

@@ -23,8 +23,8 @@ import Testing
     ("return dney 'x'", "unknown name `dney`; did you mean `deny`?"),
     ("return f.phone.contry", "unknown fact `f.phone.contry`; did you mean `country`?"),
     ("return f.phnoe", "unknown fact `f.phnoe`; did you mean `phone`?"),
-    ("return f[1]", "unknown fact `f.1`; there are `client`, `flow`, `now` and `phone`"),
-    ("return f.client.country", "unknown fact `f.client.country`; there are `ip` and `new_device`"),
+    ("return f[1]", "unknown fact `f.1`; available: `client`, `flow`, `now` and `phone`"),
+    ("return f.client.country", "unknown fact `f.client.country`; available: `ip` and `new_device`"),
     ("x = 1", "globals are read-only: write `local x = …`"),
     ("_ENV.x = 1", "globals are read-only: write `local x = …`"),
     ("string.upper = 1", "this is read-only: a call cannot leave anything for the next one"),
@@ -40,7 +40,7 @@ import Testing
     ("error()", "an error was raised with a nil as its message"),
     ("local x = nil; return x.y", "attempt to index a nil value (local 'x')"),
     ("return cidr('10.0.0.0', '10.0.0.1')", "cidr: `10.0.0.0` is no address block such as 10.0.0.0/8"),
-    ("return duration '90'", "`90` is no duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""),
+    ("return duration '90'", "`90` is not a duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""),
     ("for k in pairs({[{}] = 1}) do end", "keys of type table have no order: use strings, numbers or booleans"),
   ]) func saysWhatIsWrong(_ body: String, _ message: String) throws {
     #expect(try Script.outcome(of: body) == .failed(message, line: 2))

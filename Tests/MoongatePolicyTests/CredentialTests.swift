@@ -72,6 +72,7 @@ import Testing
     throws
   {
     let told = try problems("key = credential \"\(name)\",")
-    #expect(told == ["gateway.lua:4: key: \"\(name)\" is no name of a credential, such as credential \"master.key\""])
+    #expect(
+      told == ["gateway.lua:4: key: \"\(name)\" is not a valid credential name, such as credential \"master.key\""])
   }
 }

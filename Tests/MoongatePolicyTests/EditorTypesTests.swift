@@ -38,11 +38,11 @@ import Testing
   @Test func fieldsSayWhatTheyAre() {
     #expect(
       Self.text.contains(
-        "---@field window? moongate.Duration|moongate.Vary the time in which events are counted: a duration, such as \"15m\""
+        "---@field window? moongate.Duration|moongate.Vary time window in which events are counted, such as \"15m\""
       ))
     #expect(
       Self.text.contains(
-        "---@field listen? string where the public listener accepts connections: an address, such as \"127.0.0.1:8080\" (default: \"127.0.0.1:8080\")"
+        "---@field listen? string address of the public listener, such as \"127.0.0.1:8080\" (default: \"127.0.0.1:8080\")"
       ))
     #expect(Self.text.contains("---@field phone_otp? moongate.Provider.phone_otp|moongate.Instance"))
     #expect(Self.text.contains("---@return moongate.Instance\nfunction phone_otp(settings) end"))

@@ -146,7 +146,7 @@ import Testing
     let problems = try Self.problems([
       "accounts.lua": "return accounts { claims = { \(name) = function(f) return \"x\" end } }"
     ])
-    #expect(problems == ["accounts.lua:1: claims.\(name): is a name that the assertion itself has; choose another"])
+    #expect(problems == ["accounts.lua:1: claims.\(name): is a reserved member of the assertion; choose another name"])
   }
 
   @Test func groupThatIsNamedAndNotDefinedIsAnError() throws {
@@ -159,11 +159,11 @@ import Testing
     ])
     #expect(
       Set(problems) == [
-        "routes.lua:2: routes[1].require.group: accounts.lua defines no group \"opps\"; did you mean `ops`?",
-        "routes.lua:3: routes[2].require.group: accounts.lua defines no group \"billing\"; add groups = { billing = members() } there, or use one of "
+        "routes.lua:2: routes[1].require.group: accounts.lua does not define the group \"opps\"; did you mean `ops`?",
+        "routes.lua:3: routes[2].require.group: accounts.lua does not define the group \"billing\"; add groups = { billing = members() } there, or use one of "
           + "`a,b`, `ops` and `staff`",
-        "routes.lua:4: `f.session.claims.plann`: accounts.lua defines no claim `plann`; did you mean `plan`?",
-        "routes.lua:4: `f.session.groups.stuff`: accounts.lua defines no group \"stuff\"; did you mean `staff`?",
+        "routes.lua:4: `f.session.claims.plann`: accounts.lua does not define the claim `plann`; did you mean `plan`?",
+        "routes.lua:4: `f.session.groups.stuff`: accounts.lua does not define the group \"stuff\"; did you mean `staff`?",
       ])
   }
 

@@ -102,11 +102,11 @@ import Testing
     ),
     (
       "purpose = \"set\", account = \"existing\", steps = { { \"pin\" } }",
-      "provider: is missing: purpose \"set\" is about a provider's factor, as in provider = \"pin\""
+      "provider: is missing: purpose \"set\" requires a provider, as in provider = \"pin\""
     ),
     (
       "purpose = \"set\", provider = \"pim\", account = \"existing\", steps = { { \"pin\" } }",
-      "provider: no provider is called \"pim\"; did you mean `pin`?"
+      "provider: unknown provider \"pim\"; did you mean `pin`?"
     ),
     (
       "purpose = \"set\", provider = \"pin\", account = \"existing\", steps = { { \"phone_otp\" } }",
@@ -114,15 +114,15 @@ import Testing
     ),
     (
       "purpose = \"step_up\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }",
-      "provider: has no meaning where the purpose is \"step_up\": remove it"
+      "provider: does not apply to the purpose \"step_up\": remove it"
     ),
     (
       "purpose = \"verify\", account = \"existing\", steps = { { \"email_code\" } }",
-      "identifier: is missing: purpose \"verify\" is about a kind of identifier, as in identifier = \"phone\""
+      "identifier: is missing: purpose \"verify\" requires a kind of identifier, as in identifier = \"phone\""
     ),
     (
       "purpose = \"verify\", identifier = \"email\", account = \"existing\", steps = { { \"phone_otp\" } }",
-      "identifier: no step of this flow proves an email address: add a step of `email_code` and `password`"
+      "identifier: no step of this flow verifies an email address: add a step of `email_code` and `password`"
     ),
     (
       "purpose = \"change\", account = \"existing\", steps = { { \"pin\" } }",
@@ -138,19 +138,19 @@ import Testing
     ),
     (
       "purpose = \"join\", identifier = \"federated\", account = \"existing\", steps = { { \"phone_otp\" } }",
-      "identifier: no step of this flow proves an identity at another site"
+      "identifier: no step of this flow verifies an identity at another site"
     ),
     (
       "purpose = \"register\", account = \"existing\", steps = { { \"phone_otp\" } }",
-      "account: a flow that registers people cannot be for existing accounts only: write account = \"new\" or account = \"any\""
+      "account: a registration flow cannot be limited to existing accounts: write account = \"new\" or account = \"any\""
     ),
     (
       "purpose = \"set\", provider = \"pin\", account = \"new\", steps = { { \"pin\" } }",
-      "account: the purpose is about an account that exists: write account = \"existing\""
+      "account: this purpose requires an existing account: write account = \"existing\""
     ),
     (
       "provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }",
-      "provider: has no meaning without `purpose`: add, for instance, purpose = \"set\""
+      "provider: requires `purpose`: add, for instance, purpose = \"set\""
     ),
   ])
   func aWrongPurposeIsRefusedByLine(_ fields: String, _ problem: String) throws {
@@ -236,7 +236,7 @@ import Testing
       try Self.withFlow("way_in", "account = \"any\""))
     #expect(
       problems == [
-        "Plugins/PIN/flows/way_in.lua:1: purpose: comes with `pin` and does not begin with a session: which flows let people in is decided in the folder's flows/"
+        "Plugins/PIN/flows/way_in.lua:1: purpose: is shipped by `pin` and does not need a session: sign-in flows must be in the folder's flows/"
       ])
   }
 
@@ -255,7 +255,7 @@ import Testing
       ["gateway.lua": Self.gateway(Self.providers + ", totp = {}"), "policies/totp.lua": "return policy \"totp\" {}"])
     #expect(
       Self.problems(folder, try Self.withFlow("other", fields, steps: steps)) == [
-        "Plugins/PIN/flows/other.lua:1: purpose: comes with `pin` and is not about what that provider keeps or proves: such flows are decided in the folder's flows/"
+        "Plugins/PIN/flows/other.lua:1: purpose: is shipped by `pin` and manages a factor or identifier of another provider: such flows must be in the folder's flows/"
       ])
   }
 
@@ -265,7 +265,7 @@ import Testing
       try Self.withFlow("change_phone", "purpose = \"change\", identifier = \"phone\", account = \"existing\""))
     #expect(
       problems == [
-        "Plugins/PIN/flows/change_phone.lua: comes with `pin`, and a flow of the same name comes with `phone_otp`: write flows/change_phone.lua to say which is meant"
+        "Plugins/PIN/flows/change_phone.lua: is shipped by `pin` and by `phone_otp`: write flows/change_phone.lua to choose one"
       ])
   }
 
@@ -334,7 +334,7 @@ import Testing
     )
     #expect(
       told.contains(
-        "flows/by_email.lua:3: steps[2]: is left out, and people skip it: gateway.lua does not configure `email_code`"),
+        "flows/by_email.lua:3: steps[2]: is left out and skipped: gateway.lua does not configure `email_code`"),
       "\(told)")
   }
 

@@ -92,14 +92,14 @@ struct StubPrograms: ProgramStarter {
   }
 
   @Test(arguments: [
-    (#"exec { "./none.sh" }"#, "there is no program ./none.sh (paths begin at the configuration folder)"),
-    (#"exec { "hub.sh" }"#, "there is no program hub.sh (write \"./hub.sh\" for one in the configuration folder)"),
-    (#"exec { "./routes.lua" }"#, "may not be run: say `chmod +x ./routes.lua`"), ("exec {}", "names no program"),
+    (#"exec { "./none.sh" }"#, "program not found: ./none.sh (paths are relative to the configuration folder)"),
+    (#"exec { "hub.sh" }"#, "program not found: hub.sh (write \"./hub.sh\" for one in the configuration folder)"),
+    (#"exec { "./routes.lua" }"#, "is not executable: run `chmod +x ./routes.lua`"), ("exec {}", "names no program"),
     (#"exec { "./hub.sh", timeout = "60s", sender = "x" }"#, "must be at most \"30s\""),
-    (#"exec { "./hub.sh", timeout = 2, sender = "x" }"#, "a bare number is no duration"),
-    (#"exec { "./hub.sh", env = { ["A B"] = "x" }, sender = "x" }"#, "is no name of an environment variable"),
+    (#"exec { "./hub.sh", timeout = 2, sender = "x" }"#, "a bare number is not a duration"),
+    (#"exec { "./hub.sh", env = { ["A B"] = "x" }, sender = "x" }"#, "is not a valid name of an environment variable"),
     (#"exec { "./hub.sh", env = { LD_PRELOAD = "x" }, sender = "x" }"#, "is given no LD_ variables"),
-    (#"exec { "./hub.sh", env = { TOKEN = env "NONE" }, sender = "x" }"#, "the environment has no NONE"),
+    (#"exec { "./hub.sh", env = { TOKEN = env "NONE" }, sender = "x" }"#, "the environment variable is missing: NONE"),
     (#"exec { "./hub.sh" }"#, "providers.sms_hub.sender: is missing: who SMS are from"),
     (#"exec { "./hub.sh", sendr = "x" }"#, "unknown field; did you mean `sender`?"),
     (#"exec { "./hub.sh", sender = 7 }"#, "must be a text in quotes"),
@@ -130,7 +130,7 @@ struct StubPrograms: ProgramStarter {
     let gateway = TestFolder.gateway.replacing("email_code = { mail = outbox() }", with: entries)
     let told = try problems(
       try TestFolder(["gateway.lua": gateway, "policies/email_code.lua": nil], programs: ["hub.sh"]))
-    #expect(told.count == 1 && told[0].contains("email_code: is said twice in one table"), "\(told)")
+    #expect(told.count == 1 && told[0].contains("email_code: is set twice in one table"), "\(told)")
   }
 
   @Test func aNameThatIsSaidTwiceIsTold() throws {
@@ -138,7 +138,7 @@ struct StubPrograms: ProgramStarter {
       try folder(#"exec { "./hub.sh", sender = "x" }, ["sms_hub"] = exec { "./hub.sh", sender = "y" }"#))
     #expect(
       told == [
-        "gateway.lua:5: sms_hub: is said twice in one table, first in line 5: call one of them something else, or remove it"
+        "gateway.lua:5: sms_hub: is set twice in one table, first in line 5: rename or remove one of them"
       ])
   }
 

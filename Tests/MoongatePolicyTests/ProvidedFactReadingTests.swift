@@ -56,11 +56,12 @@ import Testing
     ("f.providers.phone_otp.contry", "unknown fact `f.providers.phone_otp.contry`; did you mean `country`?"),
     ("f.providers.phone_opt.country", "unknown fact `f.providers.phone_opt`; did you mean `phone_otp`?"),
     (
-      "f.providers.totp.digits", "`f.providers.totp.digits`: gateway.lua does not configure `totp`, so it tells nothing"
+      "f.providers.totp.digits",
+      "`f.providers.totp.digits`: gateway.lua does not configure `totp`, so it reports no facts"
     ),
     ("f.phone_otp.contry", "unknown fact `f.phone_otp.contry`; did you mean `country`?"),
     ("f.phone_opt.country", "unknown fact `f.phone_opt`; did you mean `phone_otp`?"),
-    ("f.totp.digits", "`f.totp.digits`: gateway.lua does not configure `totp`, so it tells nothing"),
+    ("f.totp.digits", "`f.totp.digits`: gateway.lua does not configure `totp`, so it reports no facts"),
   ]) func unknownFactsAreRefusedWhereTheyAreRead(_ path: String, _ message: String) throws {
     let policy =
       "return policy \"phone_otp\" {\n  send = function(f)\n    if \(path) then return deny \"no\" end\n    return allow\n  end,\n}"

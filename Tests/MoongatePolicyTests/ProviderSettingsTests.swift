@@ -161,7 +161,7 @@ import Testing
   @Test(arguments: [
     (
       FactField(name: "address", kind: .text, help: ""),
-      "`other` declares the fact `f.email.address`, which is the gateway's own"
+      "`other` declares the fact `f.email.address`, which the gateway defines itself"
     ),
     (
       FactField(name: "distance", kind: .text, help: ""),

@@ -35,7 +35,7 @@ import Testing
   /// "It refuses a route that no session can reach, …"
   @Test(arguments: [
     ("routes.lua", "app.example.org", "app.example.net", "no session can reach"),
-    ("gateway.lua", "\"example.org\" }", "\"example.com\" }", "is named twice"),
+    ("gateway.lua", "\"example.org\" }", "\"example.com\" }", "is listed twice"),
     ("gateway.lua", "\"example.org\" }", "\"a.example.com\" }", "is below"),
     ("gateway.lua", "auth.example.com", "auth.example.net", "is under none of them"),
   ]) func whatCheckRefusesIsRefused(_ file: String, _ old: String, _ new: String, _ sentence: String) throws {

@@ -40,7 +40,7 @@ import Testing
   func anAdminListenerThatOtherMachinesReachNeedsAToken(_ address: String) throws {
     let told = problems(try read("admin = \"\(address)\","))
     #expect(
-      told.count == 1 && told[0].hasPrefix("gateway.lua:2: admin: other machines reach \(address)")
+      told.count == 1 && told[0].hasPrefix("gateway.lua:2: admin: other hosts can reach \(address)")
         && told[0].contains("token = env"), "\(told)")
     #expect(problems(try read("admin = { address = \"\(address)\" },")).count == 1)
     let settings = try read("admin = { address = \"\(address)\", token = env \"TOKEN\" },").get().gateway
@@ -57,24 +57,27 @@ import Testing
     arguments: [
       (
         "token = env \"SHORT\"",
-        "2: admin.token: is too short: at least 16 characters, such as `openssl rand -hex 32` prints"
+        "2: admin.token: is too short: at least 16 characters, for example the output of `openssl rand -hex 32`"
       ),
       (
         "token = env \"SPACED\"",
-        "2: admin.token: must be printable ASCII without spaces, such as `openssl rand -hex 32` prints"
+        "2: admin.token: must be printable ASCII without spaces, for example the output of `openssl rand -hex 32`"
       ),
       (
         "token = env \"LINES\"",
-        "2: admin.token: must be printable ASCII without spaces, such as `openssl rand -hex 32` prints"
+        "2: admin.token: must be printable ASCII without spaces, for example the output of `openssl rand -hex 32`"
       ),
-      ("token = env \"NONE\"", "2: admin.token: the environment has no NONE: set it before the gateway starts"),
+      (
+        "token = env \"NONE\"",
+        "2: admin.token: the environment variable is missing: NONE. Set it before the gateway starts"
+      ),
       (
         "token = \"\(token)\"",
-        "2: admin.token: secrets come from env \"NAME\", file \"path\" or credential \"name\", so that they are not in this file"
+        "2: admin.token: must be a secret: use env \"NAME\", file \"path\" or credential \"name\" instead of the value itself"
       ),
       (
         "tokn = env \"TOKEN\"",
-        "2: admin.tokn: unknown field; did you mean `token`? (what each call must carry as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\")"
+        "2: admin.tokn: unknown field; did you mean `token`? (the token that each call must send as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\")"
       ),
     ]) func aTokenIsASecretOfSomeLength(_ field: String, _ problem: String) throws
   {
@@ -204,7 +207,7 @@ import Testing
   func aRegionThatIsNoCountryIsRefused(_ region: String, _ hint: String) throws {
     #expect(
       problems(try read("region = \"\(region)\",")) == [
-        "gateway.lua:2: region: \"\(region)\" is no country in two capital letters (ISO 3166-1)\(hint)"
+        "gateway.lua:2: region: \"\(region)\" is not a country code of two capital letters (ISO 3166-1)\(hint)"
       ])
   }
 
@@ -223,8 +226,8 @@ import Testing
 
   @Test(arguments: [
     ("true", "must be a duration, such as \"365d\", or false"),
-    ("31536000", "a bare number is no duration; write \"31536000s\" for seconds or \"31536000m\" for minutes"),
-    ("\"a year\"", "\"a year\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
+    ("31536000", "a bare number is not a duration; write \"31536000s\" for seconds or \"31536000m\" for minutes"),
+    ("\"a year\"", "\"a year\" is not a duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
   ])
   func hstsIsADurationOrFalse(_ value: String, _ problem: String) throws {
     #expect(problems(try read("hsts = \(value),")) == ["gateway.lua:2: hsts: \(problem)"])

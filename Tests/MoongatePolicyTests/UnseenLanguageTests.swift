@@ -30,7 +30,7 @@ import Testing
     #expect(found.count == 1)
     #expect(
       found.first?.contains(
-        "providers.phone_otp: its words are translated to \"hn\", a language that no page is in, so nobody will see them: the pages are in en, hi; "
+        "providers.phone_otp: its words have a translation to \"hn\", which the pages do not have, so it is never shown: the pages are in en, hi; "
           + "pages/hn.words adds one") == true, "\(found)")
     #expect(found.first?.hasPrefix("gateway.lua:") == true)
   }

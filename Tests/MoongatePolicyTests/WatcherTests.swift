@@ -98,8 +98,8 @@ import Testing
     let now = try TestFolder(["gateway.lua": changed]).generation().gateway
     #expect(
       now.changesThatNeedRestart(since: started).map(\.description).filter { !$0.contains("key:") } == [
-        "gateway.lua:3: listen: changed; takes effect when the gateway is started again",
-        "gateway.lua:4: store: changed; takes effect when the gateway is started again",
+        "gateway.lua:3: listen: changed; takes effect after a restart of the gateway",
+        "gateway.lua:4: store: changed; takes effect after a restart of the gateway",
       ])
     #expect(started.changesThatNeedRestart(since: started) == [])
   }

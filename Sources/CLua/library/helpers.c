@@ -149,7 +149,7 @@ static int duration(lua_State *L) {
   const char *text = lua_tolstring(L, 1, &length);
   charge(L, 2);
   if (!clua_parse_duration(text, length, &milliseconds)) return raise(L,
-    "`%.60s` is no duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\"", text);
+    "`%.60s` is not a duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\"", text);
   if (milliseconds % 1000 == 0)
     lua_pushinteger(L, milliseconds / 1000);
   else

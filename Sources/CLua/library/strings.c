@@ -173,7 +173,7 @@ static int string_format(lua_State *L) {
           if (value_length >= 100 && strchr(spec, '.') == NULL) {
             buffer_add(&b, value, value_length);
           } else {
-            if (memchr(value, 0, value_length) != NULL) return raise(L, "string.format: the text holds a zero byte");
+            if (memchr(value, 0, value_length) != NULL) return raise(L, "string.format: the text contains a zero byte");
             count = snprintf(text, sizeof text, spec, value);
           }
         }

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// A store whose ledger is watched: which limits are charged, and which refuse.
+/// A store that records which limits are charged and which refuse.
 struct ObservedStore: Store {
   let observed: any Store
   let record: CoverageRecord

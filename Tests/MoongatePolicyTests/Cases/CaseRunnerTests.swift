@@ -44,10 +44,10 @@ import Testing
     let text = report.text(colour: false)
     let holds = report.holds
     #expect(holds, "\(text)")
-    #expect(report.text(colour: false) == "The one case holds.")
+    #expect(report.text(colour: false) == "The only case passes.")
     #expect(
       report.text(colour: false, isVerbose: true)
-        == "tests/a.lua\n✓ five wrong codes lock for 15 minutes\n\nThe one case holds.")
+        == "tests/a.lua\n✓ five wrong codes lock for 15 minutes\n\nThe only case passes.")
   }
 
   /// Attack: messages pumped over many numbers, networks and prefixes.
@@ -161,7 +161,7 @@ import Testing
             0s  right()
 
             tests/a.lua:10
-              no code has been sent to +919999999999, so there is none to enter
+              no code has been sent to +919999999999
 
         2 of 3 cases fail.
         """, "\(text)")
@@ -169,7 +169,7 @@ import Testing
       report.problems(after: .seconds(30)).map(\.description) == [
         "tests/a.lua:5: case \"three wrong codes lock for an hour\" fails: code should be \"denied\" and is \"too_many_attempts\"; "
           + "retry_after should be \"1h\" and is \"15m\"",
-        "tests/a.lua:10: case \"nobody is let in without a code\" fails: no code has been sent to +919999999999, so there is none to enter",
+        "tests/a.lua:10: case \"nobody is let in without a code\" fails: no code has been sent to +919999999999",
       ])
   }
 
@@ -355,11 +355,11 @@ import Testing
           "return policy \"phone_otp\" {\n  send = function(f) return nil .. f.phone.country end }"
       ])
     let fault =
-      "policies/phone_otp.lua:2: attempt to concatenate a nil value; look first whether it is there, as in "
+      "policies/phone_otp.lua:2: attempt to concatenate a nil value; check first that the value is not nil, as in "
       + "`f.account.exists and f.account.age > 60`"
     #expect(
       report.problems(after: .seconds(30)).map(\.description) == [
-        "\(fault); 3 cases fail by it, the first is \"one\" (tests/a.lua:2)",
+        "\(fault); 3 cases fail because of it, the first is \"one\" (tests/a.lua:2)",
         "tests/a.lua:4: case \"wanted\" fails: messages should be 1 and is 0",
       ])
     let text = report.text(colour: false)
@@ -368,7 +368,7 @@ import Testing
         """
         ✗ policies/phone_otp.lua:2: attempt to concatenate a nil value; look first
           whether it is there, as in `f.account.exists and f.account.age > 60`
-          3 cases fail by it:
+          3 cases fail because of it:
             tests/a.lua:2  one
             tests/a.lua:3  two
             tests/a.lua:5  three
@@ -394,10 +394,10 @@ import Testing
       ["policies/phone_otp.lua": policy])
     #expect(
       Set(report.warnings.map(\.description)) == [
-        "policies/phone_otp.lua:2: limits.send.max: the function of vary returned the number 9, outside of the bounds that stand before it, and 4 is "
-          + "taken: widen the bounds, or let the function stay within them",
-        "policies/phone_otp.lua:3: limits.verify.lock: the function of vary returned the text \"1m\", outside of the bounds that stand before it, and "
-          + "\"5m\" is taken: widen the bounds, or let the function stay within them",
+        "policies/phone_otp.lua:2: limits.send.max: the function of vary returned the number 9, which is outside its bounds, so 4 is "
+          + "taken: widen the bounds or change the function",
+        "policies/phone_otp.lua:3: limits.verify.lock: the function of vary returned the text \"1m\", which is outside its bounds, so "
+          + "\"5m\" is taken: widen the bounds or change the function",
       ])
     #expect(report.holds && report.text(colour: false).contains("warning: policies/phone_otp.lua:2: limits.send.max"))
   }
@@ -411,10 +411,10 @@ import Testing
       report.outcomes.first?.trace.map(\.outcome).contains(
         "503 policy_error, policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?") ?? false,
       "\(report.text(colour: false))")
-    // A case that fails by it says so where only one line is told of each.
+    // A case that fails because of it says so where only one line is told of each.
     #expect(
       report.problems(after: .seconds(30)).map(\.description) == [
-        "policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?; case \"x\" fails by it (tests/a.lua:2)"
+        "policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?; case \"x\" fails because of it (tests/a.lua:2)"
       ])
     let sent = try await self.report(
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), right(), expect { status = 200 } },",

@@ -90,7 +90,7 @@ import Testing
       faults.map { String($0.prefix(60)) } == [
         "accounts.lua:2: argument 1 must be a string, not nil, where ",
         "accounts.lua:3: must return a text, a number, true or false,",
-        "flows/login.lua:5: must return true or false, and returned t",
+        "flows/login.lua:5: must return true or false, but returned t",
         "routes.lua:3: must return allow, deny \"reason\" or require_al",
         "routes.lua:4: argument 1 must be a string, not nil, where f.",
       ], "\(faults)")

@@ -27,16 +27,16 @@ import Testing
     ("return f.limits.sned.used > 1 and deny 'x' or allow", "unknown fact `f.limits.sned`; did you mean `send`?"),
     (
       "return f.flow.passed.pinn and allow or deny 'x'",
-      "`f.flow.passed.pinn`: no provider is called `pinn`; did you mean `pin`?"
+      "`f.flow.passed.pinn`: unknown provider `pinn`; did you mean `pin`?"
     ),
     ("return f.request.method == 'GET' and allow or deny 'x'", "unknown fact `f.request`"),
     (
       "return deny 'Not Served'",
-      "`Not Served` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
+      "`Not Served` is not a valid reason: use at most 48 lower-case letters, digits and _, and none of the gateway's own codes"
     ),
     (
       "return deny(\"policy_error\")",
-      "`policy_error` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own"
+      "`policy_error` is not a valid reason: use at most 48 lower-case letters, digits and _, and none of the gateway's own"
     ),
     (
       "return require_also 'email_cod'",
@@ -44,11 +44,11 @@ import Testing
     ),
     (
       "return hour(f.now, 'Asia/Kolkatta') < 6 and allow or deny 'x'",
-      "hour: there is no time zone `Asia/Kolkatta`, such as `Asia/Kolkata` or `UTC`"
+      "hour: unknown time zone `Asia/Kolkatta`; use a name such as `Asia/Kolkata` or `UTC`"
     ),
     (
       "return f.account.age > duration '15' and allow or deny 'x'",
-      "`15` is no duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""
+      "`15` is not a duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""
     ),
     (
       "return cidr('10.0.0.0/99', f.client.ip) and allow or deny 'x'",
@@ -150,7 +150,7 @@ import Testing
     #expect(
       try Self.problems("routes.lua", routes) == [
         "routes.lua:1: unknown fact `f.request.mehtod`; did you mean `method`?",
-        "routes.lua:4: `f.session.passed.phone_opt`: no provider is called `phone_opt`; did you mean `phone_otp`?",
+        "routes.lua:4: `f.session.passed.phone_opt`: unknown provider `phone_opt`; did you mean `phone_otp`?",
         "routes.lua:4: require_also names `phone_opt`, which gateway.lua does not configure; did you mean `phone_otp`?",
       ])
     let flow = """
@@ -175,8 +175,8 @@ import Testing
       """
     #expect(
       try Self.problems("gateway.lua", gateway) == [
-        "gateway.lua:2: public_ulr: unknown field; did you mean `public_url`? (how people reach the gateway, such as \"https://auth.example.com\")",
-        "gateway.lua:3: region: \"in\" is no country in two capital letters (ISO 3166-1); did you mean `IN`?",
+        "gateway.lua:2: public_ulr: unknown field; did you mean `public_url`? (the URL of the gateway in browsers, such as \"https://auth.example.com\")",
+        "gateway.lua:3: region: \"in\" is not a country code of two capital letters (ISO 3166-1); did you mean `IN`?",
         "gateway.lua:4: unknown name `otubox`; did you mean `outbox`?",
         "gateway.lua:4: unknown name `outbx`; did you mean `outbox`?",
       ])

@@ -57,7 +57,7 @@ import Testing
       of: try person(), nil, from: ClientAddress(bytes: [192, 0, 2, 1]), in: gateway.store)
     let listing = FactListing(facts, of: policy, in: generation, knowsAddress: true)
     let text = listing.text(colour: false).replacing(#/ +/#, with: " ")
-    #expect(text.contains("f.account.exists false whether there is an account\n"), "\(text)")
+    #expect(text.contains("f.account.exists false whether the account exists\n"), "\(text)")
     #expect(
       text.contains("f.client.ip \"192.0.2.1\"") && text.contains("f.limits.ip.used")
         && text.contains("f.limits.send.max 2"))

@@ -90,7 +90,7 @@ import Testing
     // Attack: an entry that is called as another provider would read what accounts keep for that one.
     (
       "sms_in = phone_otp { sms = outbox() }, sms_us = phone_otp { sms = outbox() }, door_pin = pin {}, pin = password {},",
-      "gateway.lua:5: providers.pin: `pin` is a provider of this program, and the entry is an instance of `password`: choose another name for the entry"
+      "gateway.lua:5: providers.pin: `pin` is a built-in provider, but the entry is an instance of `password`: choose another name for the entry"
     ),
     (
       InstanceFolder.providers + "\nsms_de = phone_opt { sms = outbox() },",
@@ -98,13 +98,13 @@ import Testing
     ),
     (
       InstanceFolder.providers + "\n[\"Sms\"] = phone_otp { sms = outbox() },",
-      "gateway.lua:9: providers.Sms: is no name of a provider: lower-case letters, digits and _, a letter first, 48 characters at most"
+      "gateway.lua:9: providers.Sms: is not a valid provider name: use at most 48 lower-case letters, digits and _, beginning with a letter"
     ),
     (
       InstanceFolder.providers + "\na_very_long_name_for_another_pin_of_this_house = pin {},",
       """
-      gateway.lua:9: providers.a_very_long_name_for_another_pin_of_this_house: the name is too long: the flow \
-      `a_very_long_name_for_another_pin_of_this_house_set` comes with it, and a flow's name has 48 characters at most
+      gateway.lua:9: providers.a_very_long_name_for_another_pin_of_this_house: the name is too long: the provider \
+      ships the flow `a_very_long_name_for_another_pin_of_this_house_set`, and a flow's name has at most 48 characters
       """
     ),
     (
@@ -148,11 +148,11 @@ import Testing
       "flows/login.lua": "return flow \"login\" { account = \"existing\", steps = { { \"sms_inn\" } } }"
     ])
     #expect(
-      problems == ["flows/login.lua:1: steps[1]: no provider is called \"sms_inn\"; did you mean `sms_in`?"],
+      problems == ["flows/login.lua:1: steps[1]: unknown provider \"sms_inn\"; did you mean `sms_in`?"],
       "\(problems)")
     let policies = try InstanceFolder.problems(["policies/sms_uk.lua": "return policy \"sms_uk\" {}"])
     #expect(
-      policies.count == 1 && policies[0].contains("this program has no provider `sms_uk`; did you mean `sms_us`?"),
+      policies.count == 1 && policies[0].contains("unknown provider `sms_uk`; did you mean `sms_us`?"),
       "\(policies)")
   }
 

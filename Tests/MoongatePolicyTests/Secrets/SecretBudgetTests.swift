@@ -23,7 +23,8 @@ import Testing
     #expect(abs((budget.probability30Days ?? 0) - 447.0 / 901_441) < 1e-6)
     #expect(budget.commonShare30Days == 0.447)
     let table = GuessBudget.table([budget], accepted: nil, alone: [], colour: false)
-    #expect(table.contains("pin: if people chose evenly; the guesses cover 44.7 % of the 1,000 commonest"))
+    #expect(
+      table.contains("pin: if all secrets were equally likely; the guesses cover 44.7 % of the 1,000 most common"))
     #expect(table.contains("not alone"))
   }
 

@@ -140,7 +140,7 @@ import Testing
         register against password, 1d, 100 addresses in 10 networks
 
           registrations          2000  each one is an account
-          hashes paid            2000  each one is processor time
+          hashes computed        2000  each one is processor time
           messages sent             0
           owner's sign-ins          3  none refused
           owner locked out         0s  0% of the time
@@ -170,7 +170,7 @@ import Testing
         guess against phone_otp, 30d, 100 addresses
 
           guesses                 441  ███████████████████░ of 447 that check allows
-          chance of entry     0.044 %  ████████░░░░░░░░░░░░ of 0.1 % that you accept
+          chance of entry     0.044 %  ████████░░░░░░░░░░░░ of the accepted 0.1 %
           messages sent           175
           owner's sign-ins         90  61 of them refused
           owner locked out     23d 3h  77% of the time
@@ -193,7 +193,7 @@ import Testing
           owner locked out         0s  0% of the time
           others' sign-ins          2  1 of them refused
 
-          Real time ran out: 1h of 1d were played. All of it, at this pace:
+          The time limit was reached: 1h of 1d were simulated. Extrapolated to the full time:
           480 messages
         """, "\(report.text(colour: false))")
     report.price = 0.05
@@ -221,7 +221,7 @@ import Testing
     let text = report.text(colour: false).split(whereSeparator: \.isWhitespace).joined(separator: " ")
     #expect(
       !text.contains("ran out")
-        && text.contains("the credential was turned off by limits.hard (policies/phone_otp.lua:7)"), "\(text)")
+        && text.contains("the credential was disabled by limits.hard (policies/phone_otp.lua:7)"), "\(text)")
     let sprayed = try await run(.spray, limits: limits, resendAfter: [], span: .seconds(86_400), accounts: 2)
     #expect(sprayed.isComplete && sprayed.guesses > 0)
   }
@@ -278,7 +278,7 @@ import Testing
         ) {
           try SQLiteStore.memory()
         }
-      }, throws: { "\($0)" == "email_code sends no SMS, so there is no price of one" })
+      }, throws: { "\($0)" == "email_code sends no SMS, so a price does not apply" })
   }
 
   /// PINs and passwords, as they ship: the same best plan, and never more than `check` says.
@@ -310,8 +310,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("pin", Simulation.Attacker.flood, "pin sends no codes, so there is no flood of them"),
-    ("google_oauth", .guess, "google_oauth has neither codes nor secrets here, so there is nothing to guess"),
+    ("pin", Simulation.Attacker.flood, "pin sends no codes, so a flood is not possible"),
+    (
+      "google_oauth", .guess, "google_oauth has neither codes nor secrets in this gateway, so there is nothing to guess"
+    ),
   ]) func whatThereIsNothingToGuessOf(name: String, attacker: Simulation.Attacker, sentence: String) async throws {
     let simulation = Simulation(
       attacker: attacker, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)
@@ -329,8 +331,8 @@ import Testing
     let generation = TestGeneration(gateway: .test(), flows: [], policies: [.test(Self.phone)])
     let providers = try ProviderRegistry([PhoneOTP()])
     for (name, sentence) in [
-      ("phone_otp", "no flow begins with phone_otp, so nobody can be attacked through it"),
-      ("pin", "gateway.lua configures no provider pin; it has phone_otp"),
+      ("phone_otp", "no flow begins with phone_otp, so no account can be attacked through it"),
+      ("pin", "gateway.lua does not configure the provider pin; available: phone_otp"),
     ] {
       let simulation = Simulation(
         attacker: .guess, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)
