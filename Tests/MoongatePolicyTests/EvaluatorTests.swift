@@ -299,7 +299,7 @@ import Testing
       #expect(evaluator.verdict(of: Self.send, given: Self.facts) == .allow)
       #expect(
         Self.fault(evaluator.verdict(of: FunctionName("policies/phone_otp.verify"), given: Self.facts))
-          == "error policies/phone_otp.lua:4: this is read-only: a call cannot leave anything for the next one")
+          == "error policies/phone_otp.lua:4: this is read-only: a call cannot store anything for the next one")
     }
   }
 

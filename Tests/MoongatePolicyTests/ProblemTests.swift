@@ -94,7 +94,7 @@ import Testing
     Mistake("policies/phone_otp.lua", policy("code = 6,"), "2: code: must be a table, as in `{ … }`, not the number 6"),
     Mistake(
       "policies/phone_otp.lua", "return policy \"phone\" {}",
-      "1: says policy \"phone\", and its file is called phone_otp.lua: give both one name"),
+      "1: declares policy \"phone\", but the file is phone_otp.lua: give both the same name"),
     Mistake(
       "policies/phone_otp.lua", "return policy \"phone_otp\"",
       " must return policy \"phone_otp\" { … }, but returns a name without its table"),
@@ -222,7 +222,7 @@ import Testing
     Mistake("gateway.lua", "return routes {}", " must return gateway { … }, but returns `routes`"),
     Mistake(
       "gateway.lua", "return gateway { service = os.getenv(\"X\") }",
-      "1: `os` is not offered: a policy has no clock of its own; use f.now"),
+      "1: `os` is not offered: a policy has no clock; use f.now"),
   ]
 
   static let flows: [Mistake] = [

@@ -233,7 +233,7 @@ import Testing
       ),
       (
         "phone_otp", "", "{ \"email_code\" }",
-        "leads whoever has not passed `phone_otp` to the flow `step_up`, which has no step of it: they would not get in"
+        "sends users who have not passed `phone_otp` to the flow `step_up`, which has no step of it: they could never get access"
       ),
       ("phone_otp", "", "any_of { \"email_code\", \"phone_otp\" }", nil),
       ("phone_otp", "flow = \"step_up\",", "{ \"phone_otp\" }", nil),

@@ -28,7 +28,7 @@ extension GuessBudget {
       guard let share = budget.commonShare30Days else { continue }
       lines.append(
         paint.dim(
-          "\(budget.provider): if all secrets were equally likely; the guesses cover \(percent(share)) of the \(grouped(common)) most common"
+          "\(budget.provider): if chosen uniformly; guesses cover \(percent(share)) of the \(grouped(common)) most common"
         ))
     }
     if let accepted {

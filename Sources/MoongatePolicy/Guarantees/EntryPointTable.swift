@@ -137,7 +137,7 @@ extension EntryPointTable {
   /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
     let paint = TerminalStyle(isOn: colour)
-    if isIncomplete { return "no table of doors: there are more than 100,000 situations to look at" }
+    if isIncomplete { return "no entry points: the search exceeded 100,000 situations" }
     guard !doors.isEmpty else { return "" }
     let flow = max(4, doors.map(\.flow.count).max() ?? 0)
     var lines = [paint.dim("\(Columns.pad("door", to: flow))  account     the least that gets in")]

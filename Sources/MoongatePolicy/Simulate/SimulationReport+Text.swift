@@ -43,8 +43,8 @@ extension SimulationReport {
       ].filter { $0.1 > 0 }.map { "\($1) \($0)" }
       let took = patience.map { " (\($0.asWritten))" } ?? ""
       let played =
-        "The time limit\(took) was reached: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were simulated."
-      lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " Extrapolated to the full time:"))]
+        "Time limit\(took) reached: \(Self.length(seconds)) of \(Self.length(askedSeconds)) simulated."
+      lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " Extrapolated:"))]
       if !pace.isEmpty {
         let all =
           price.flatMap { price in atThisPace.map { ", \(Self.money(Double($0.messages) * price)) for messages" } }

@@ -52,11 +52,11 @@ import Testing
     ),
     (
       "return cidr('10.0.0.0/99', f.client.ip) and allow or deny 'x'",
-      "cidr: `10.0.0.0/99` is no address block such as 10.0.0.0/8"
+      "cidr: `10.0.0.0/99` is not an address block such as 10.0.0.0/8"
     ),
-    ("return os.time() > 0 and allow or deny 'x'", "`os` is not offered: a policy has no clock of its own; use f.now"),
+    ("return os.time() > 0 and allow or deny 'x'", "`os` is not offered: a policy has no clock; use f.now"),
     (
-      "return math.random() > 0 and allow or deny 'x'", "`random` is not offered: the same facts give the same decision"
+      "return math.random() > 0 and allow or deny 'x'", "`random` is not offered: a policy must decide the same for the same facts"
     ),
     ("return string.strat('x') and allow or deny 'x'", "`string.strat` is not offered"),
     ("seen = true return allow", "globals are read-only: write `local seen = …`"),

@@ -160,7 +160,7 @@ import Testing
     let problems = try InstanceFolder.problems(["policies/sms_us.lua": "return policy \"sms_in\" {}"])
     #expect(
       problems == [
-        "policies/sms_us.lua:1: says policy \"sms_in\", and its file is called sms_us.lua: give both one name"
+        "policies/sms_us.lua:1: declares policy \"sms_in\", but the file is sms_us.lua: give both the same name"
       ], "\(problems)")
   }
 

@@ -24,7 +24,7 @@ import Testing
     #expect(budget.commonShare30Days == 0.447)
     let table = GuessBudget.table([budget], accepted: nil, alone: [], colour: false)
     #expect(
-      table.contains("pin: if all secrets were equally likely; the guesses cover 44.7 % of the 1,000 most common"))
+      table.contains("pin: if chosen uniformly; guesses cover 44.7 % of the 1,000 most common"))
     #expect(table.contains("not alone"))
   }
 

@@ -193,14 +193,14 @@ import Testing
           owner locked out         0s  0% of the time
           others' sign-ins          2  1 of them refused
 
-          The time limit was reached: 1h of 1d were simulated. Extrapolated to the full time:
+          Time limit reached: 1h of 1d simulated. Extrapolated:
           480 messages
         """, "\(report.text(colour: false))")
     report.price = 0.05
     report.patience = .seconds(9)
     let text = report.text(colour: false)
     #expect(text.contains("  messages sent            30  1.50 at 0.05 each\n"), "\(text)")
-    #expect(text.contains("  Real time (9s) ran out: 1h of 1d were played."), "\(text)")
+    #expect(text.contains("  Time limit (9s) reached: 1h of 1d simulated."), "\(text)")
     #expect(text.hasSuffix("\n  480 messages, 24.00 for messages"), "\(text)")
   }
 
