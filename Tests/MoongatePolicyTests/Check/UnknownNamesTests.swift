@@ -56,7 +56,8 @@ import Testing
     ),
     ("return os.time() > 0 and allow or deny 'x'", "`os` is not offered: a policy has no clock; use f.now"),
     (
-      "return math.random() > 0 and allow or deny 'x'", "`random` is not offered: a policy must decide the same for the same facts"
+      "return math.random() > 0 and allow or deny 'x'",
+      "`random` is not offered: a policy must decide the same for the same facts"
     ),
     ("return string.strat('x') and allow or deny 'x'", "`string.strat` is not offered"),
     ("seen = true return allow", "globals are read-only: write `local seen = …`"),
