@@ -15,37 +15,37 @@ import Testing
     "a tag that names nothing is refused with its line",
     arguments: [
       (
-        "{{<layot}}\n{{$content}}x{{/content}}\n{{/layot}}\n", 1, "there is no template `layot`; did you mean `layout`?"
+        "{{<layot}}\n{{$content}}x{{/content}}\n{{/layot}}\n", 1, "unknown template `layot`; did you mean `layout`?"
       ),
-      ("<p>\n{{> headline }}</p>", 2, "there is no template `headline`"),
-      ("<p>\n\n<b>{{w.sign_uot}}</b>", 3, "the pages have no words of the name `sign_uot`; did you mean `sign_out`?"),
+      ("<p>\n{{> headline }}</p>", 2, "unknown template `headline`"),
+      ("<p>\n\n<b>{{w.sign_uot}}</b>", 3, "unknown words `sign_uot`; did you mean `sign_out`?"),
       (
         "{{#isSignedIn}}\r\n{{{ w.nothing_like_it }}}{{/isSignedIn}}", 2,
-        "the pages have no words of the name `nothing_like_it`"
+        "unknown words `nothing_like_it`"
       ),
-      ("{{uppercased(w.sign_outt)}}", 1, "the pages have no words of the name `sign_outt`; did you mean `sign_out`?"),
-      ("<i>\n{{frame.servise}}", 2, "`frame` has nothing of the name `servise`; did you mean `service`?"),
+      ("{{uppercased(w.sign_outt)}}", 1, "unknown words `sign_outt`; did you mean `sign_out`?"),
+      ("<i>\n{{frame.servise}}", 2, "`frame` has no member `servise`; did you mean `service`?"),
       (
         "{{#frame.languages}}\n{{adress}}{{/frame.languages}}", 2,
-        "there is nothing of the name `adress` here; did you mean `address`?"
+        "unknown name `adress`; did you mean `address`?"
       ),
-      ("{{title}}", 1, "there is nothing of the name `title` here"),
+      ("{{title}}", 1, "unknown name `title`"),
       (
         "\n\n{{#isSigndIn}}{{anything}}{{/isSigndIn}}", 3,
-        "there is nothing of the name `isSigndIn` here; did you mean `isSignedIn`?"
+        "unknown name `isSigndIn`; did you mean `isSignedIn`?"
       ),
       (
         "{{^isSignedInn}}x{{/isSignedInn}}", 1,
-        "there is nothing of the name `isSignedInn` here; did you mean `isSignedIn`?"
+        "unknown name `isSignedInn`; did you mean `isSignedIn`?"
       ),
-      ("{{uppercased(returnTwo)}}", 1, "there is nothing of the name `returnTwo` here; did you mean `returnTo`?"),
+      ("{{uppercased(returnTwo)}}", 1, "unknown name `returnTwo`; did you mean `returnTo`?"),
       (
         "{{<layout}}{{$content}}\n{{bakc}}{{/content}}{{/layout}}", 2,
-        "there is nothing of the name `bakc` here; did you mean `back`?"
+        "unknown name `bakc`; did you mean `back`?"
       ),
-      ("{{#frame.logo}}{{adress}}{{/frame.logo}}", 1, "there is nothing of the name `adress` here"),
-      ("{{#w}}\n{{sign_uot}}{{/w}}", 2, "there is nothing of the name `sign_uot` here; did you mean `sign_out`?"),
-      ("{{&frame}}{{{bakk}}}", 1, "there is nothing of the name `bakk` here; did you mean `back`?"),
+      ("{{#frame.logo}}{{adress}}{{/frame.logo}}", 1, "unknown name `adress`"),
+      ("{{#w}}\n{{sign_uot}}{{/w}}", 2, "unknown name `sign_uot`; did you mean `sign_out`?"),
+      ("{{&frame}}{{{bakk}}}", 1, "unknown name `bakk`; did you mean `back`?"),
     ])
   func namesNothing(_ text: String, _ line: Int, _ message: String) throws {
     let problem = try #require(problems(["logout.mustache": text]).first)
@@ -69,7 +69,7 @@ import Testing
   /// A page is held against what that page is given, and what all pages include against all of them.
   @Test func whatAPageIsGivenIsItsOwn() {
     #expect(problems(["account.mustache": "{{#rows}}{{#links}}{{label}}{{badge}}{{/links}}{{/rows}}{{notice}}"]) == [])
-    #expect(problems(["account.mustache": "{{label}}"]).map(\.message) == ["there is nothing of the name `label` here"])
+    #expect(problems(["account.mustache": "{{label}}"]).map(\.message) == ["unknown name `label`"])
     #expect(problems(["leave.mustache": "{{isSignedIn}}"]).count == 1)
     #expect(
       problems(["code.mustache": "{{#countdown}}{{milliseconds}}{{text}}{{/countdown}}{{#boxes}}x{{/boxes}}"]) == [])
@@ -77,7 +77,7 @@ import Testing
       problems(["layout.mustache": "{{stressesSupport}}{{isSignedIn}}{{isArrival}}{{#rows}}{{badge}}{{/rows}}"]) == [])
     #expect(
       problems(["layout.mustache": "{{isArival}}"]).map(\.message) == [
-        "there is nothing of the name `isArival` here; did you mean `isArrival`?"
+        "unknown name `isArival`; did you mean `isArrival`?"
       ])
   }
 
@@ -88,8 +88,8 @@ import Testing
     #expect(problems(["fr.words": "sent_digits = {length} chiffres\nsent_digits_9 = neuf chiffres"]) == [])
     #expect(
       problems(["fr.words": "sent_digit_9 = neuf\nsend_digits = x"]).map(\.message) == [
-        "the pages have no words of the name `sent_digit_9`",
-        "the pages have no words of the name `send_digits`; did you mean `sent_digits`?",
+        "unknown words `sent_digit_9`",
+        "unknown words `send_digits`; did you mean `sent_digits`?",
       ])
   }
 
@@ -116,7 +116,7 @@ import Testing
       #expect(page.status == 200 && page.text.contains("<h1>Sign out</h1>"))
       #expect(
         client.gateway.log.lines.contains {
-          $0.hasPrefix("error a template of pages/ says nothing") && $0.contains("page=logout")
+          $0.hasPrefix("error a template of pages/ is empty") && $0.contains("page=logout")
         })
     }
   }

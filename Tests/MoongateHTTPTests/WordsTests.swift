@@ -216,7 +216,7 @@ import Testing
     let problems = PageRenderer.problems(of: [], gateway: gateway)
     #expect(problems.map(\.location.line) == [7])
     #expect(
-      problems.first?.message.hasPrefix("there are no words for \"nl\": add pages/nl.words, or choose from en, hi, ar")
+      problems.first?.message.hasPrefix("no translation for \"nl\": add pages/nl.words, or choose from en, hi, ar")
         == true)
     #expect(PageRenderer.problems(of: [PageFile(name: "nl.words", bytes: [])], gateway: gateway) == [])
   }
