@@ -253,7 +253,7 @@ int raise_answer(lua_State *L, const clua_value *value, const char *otherwise) {
   return raise(L, "%.*s", (int)(value->length < 400 ? value->length : 400), value->bytes);
 }
 
-// MARK: a state
+// MARK: states
 
 static int open_all(lua_State *L) {
   sandbox_open(L);
@@ -294,7 +294,7 @@ void clua_free(clua_state *S) {
   free(S);
 }
 
-// MARK: a call
+// MARK: calls
 
 typedef struct {
   int32_t function, facts;

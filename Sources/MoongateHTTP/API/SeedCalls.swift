@@ -30,7 +30,7 @@ struct SeedCalls: Sendable {
     }
   }
 
-  // MARK: - What they share
+  // MARK: - Shared
 
   /// Begins a flow whose first step is submitted or sent by the same call.
   /// - Parameter names: the app's names of fields. Refusals use the app's name in `field`.

@@ -22,7 +22,7 @@ struct ObservedStore: Store {
     return result
   }
 
-  // MARK: what is only passed on
+  // MARK: forwarded calls
 
   func latestMoment() async throws(StoreFault) -> Timestamp { try await observed.latestMoment() }
   func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.prune(at: now) }

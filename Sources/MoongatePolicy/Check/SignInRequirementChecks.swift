@@ -77,7 +77,7 @@ struct SignInRequirementChecks {
     }
   }
 
-  // MARK: accounts that are refused
+  // MARK: refused accounts
 
   /// Warns of accounts that lack the factor although `when` does not exempt them.
   private func warnOfRefusedAccounts(_ requirement: SignInRequirement, _ path: String) {
@@ -126,7 +126,7 @@ struct SignInRequirementChecks {
     return false
   }
 
-  // MARK: flows that nobody completes
+  // MARK: flows that cannot be completed
 
   /// Warns of flows that set the required factor anew. The old factor is not required there, and setting a new one
   /// verifies nothing.

@@ -64,7 +64,7 @@ package struct EditorTypes: Sendable {
       lines.append("---@field [integer] string the name of a service token")
     }
     if shape.name == TableShape.offer.name { lines.append("---@field [integer] string the provider") }
-    // A policy lies over its provider's defaults, which have every field.
+    // A policy is merged with its provider's defaults, so no field is required.
     let isLayer = shape.name == TableShape.policy.name
     for entry in shape.entries {
       let standard = entry.standardText.map { " (default: \($0))" } ?? ""

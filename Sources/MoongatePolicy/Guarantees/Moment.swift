@@ -93,7 +93,7 @@ struct Moment {
     return Identifier(kind: kind, value: value, display: value, attributes: attributes)
   }
 
-  // MARK: what a call depended on
+  // MARK: dependencies of a call
 
   /// The first undecided fact that the call read.
   func openFact(_ reads: FactReads, _ known: KnownFacts, providers: [ProviderName], pads: Set<ProviderName>)

@@ -205,7 +205,7 @@ struct NameReader {
     if takes("=") { _ = readList() }
   }
 
-  // MARK: what is noted
+  // MARK: results
 
   mutating func use(_ name: Word, path: [String], isAssigned: Bool) {
     guard let variable = variable(name.text) else {

@@ -184,7 +184,7 @@ struct FlowPurposeReader {
     return kinds.contains(.email) && !kinds.contains(.federated)
   }
 
-  // MARK: - What has to fit
+  // MARK: - Consistency
 
   /// A flow that manages a factor or an identifier must have a step for it.
   private func checkSteps(of purpose: FlowPurpose, _ reader: TableReader, _ steps: [StepRule]) {

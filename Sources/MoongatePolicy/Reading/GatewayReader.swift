@@ -183,7 +183,7 @@ struct GatewayReader {
     return secrets.read(node, "key", problems).map { .value($0) }
   }
 
-  // MARK: the rest
+  // MARK: other settings
 
   private func readRegion(_ reader: TableReader) -> String? {
     guard let node = reader.take("region"), let text = Field.text(node, "region", problems) else { return nil }

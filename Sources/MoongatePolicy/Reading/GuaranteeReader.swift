@@ -52,7 +52,7 @@ struct GuaranteeReader {
     return Guarantee(statement: statement, scope: scope, demand: demand, location: node.location)
   }
 
-  // MARK: about sessions
+  // MARK: sessions
 
   private func ofSessions(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
     for name in ["passed", "factors", "within", "host", "group"] {
@@ -138,7 +138,7 @@ struct GuaranteeReader {
     return facts
   }
 
-  // MARK: about routes
+  // MARK: routes
 
   private func ofRoute(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
     for name in ["account", "client", "session"] {
@@ -159,7 +159,7 @@ struct GuaranteeReader {
     return (.route(host: host, pattern), demand)
   }
 
-  // MARK: what is demanded
+  // MARK: demands
 
   private func readDemand(_ reader: TableReader, isOfRoute: Bool = false) -> SessionDemand? {
     let passed = reader.said("passed").flatMap { readProviders($0, reader.path("passed")) }
