@@ -1,7 +1,7 @@
 import CLua
 import Testing
 
-/// What is offered, what is not, and that nothing outlives a call.
+/// The environment of scripts: what is available, what is not, and that no state survives a call.
 @Suite struct SandboxTests {
   @Test(arguments: [
     "io", "os", "debug", "package", "require", "load", "loadstring", "loadfile", "dofile", "collectgarbage",

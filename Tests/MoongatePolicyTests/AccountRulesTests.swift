@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// accounts.lua: what it may say, what is wrong with it, and what `check` warns of.
+/// Reading accounts.lua, its problems, and the warnings of `check`.
 @Suite struct AccountRulesTests {
   private static let gateway = """
     return gateway {
@@ -256,7 +256,7 @@ import Testing
     #expect(problems == mistake.problems, "\(problems)")
   }
 
-  /// Attack: what accounts require is not required, because the file is called something else.
+  /// Attack: the requirements of accounts do not apply because the file has another name.
   @Test func aMisspelledFileIsRefused() throws {
     #expect(
       try Self.folder(nil, ["account.lua": "return accounts {}"]).load(ShippedProviders.all.map(\.descriptor)).problems
@@ -270,7 +270,7 @@ import Testing
         ])
   }
 
-  /// Attack: a container mounts a file that is missing as a folder, and accounts require nothing from then on.
+  /// Attack: a container mounts a missing file as a folder, so that accounts require nothing.
   @Test func aFolderInTheFilesPlaceIsRefused() throws {
     let problems = try Self.folder(nil, ["accounts.lua/stray.txt": ""]).load(ShippedProviders.all.map(\.descriptor))
       .problems
@@ -301,11 +301,11 @@ import Testing
       try Self.warnings(nil, ["flows/login.lua": login, "flows/enter.lua": Self.enter]) == [
         "flows/login.lua:5: \(told)"
       ])
-    // Where both ask for it, or the account requires it, nothing is open.
+    // If both flows ask for the factor, or the account requires it, no account is unprotected.
     let both = Self.flow("enter", "any", "{ \"phone_otp\" },\n\(Self.totp)")
     #expect(try Self.warnings(nil, ["flows/login.lua": login, "flows/enter.lua": both]) == [])
     #expect(try Self.warnings(Self.signIn(Self.totp), ["flows/login.lua": login, "flows/enter.lua": Self.enter]) == [])
-    // A flow that only makes accounts opens none that are there.
+    // A flow that only creates accounts does not open existing ones.
     #expect(
       try Self.warnings(
         nil, ["flows/login.lua": login, "flows/register.lua": Self.flow("register", "new", "{ \"phone_otp\" },")]) == []

@@ -5,9 +5,9 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Folders that nobody meant: one clear line each, and never a crash or a hang.
+/// Invalid folders: each problem is one clear line, and the loader never crashes or hangs.
 @Suite struct BadInputTests {
-  /// Whoever removes a policy is told what holds instead.
+  /// After a policy is removed, a warning names the defaults that apply.
   @Test func aPolicyThatIsNotThereIsToldOf() throws {
     let sentence = "so the provider's own defaults hold; if that is meant, let it return policy \"phone_otp\" {}"
     #expect(
@@ -123,7 +123,7 @@ import Testing
     #expect(folder.problems() == ["flows/x.lua: it is not a regular file", "routes.lua: it is not a regular file"])
   }
 
-  /// Files that come and go while they are read.
+  /// Files that are created and removed while they are read.
   @Test func filesThatVanish() async throws {
     let folder = try TestFolder()
     let path = folder.scratch.path("flows/other.lua")

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-/// How messages leave, as gateway.lua says it.
+/// Reading delivery settings of gateway.lua.
 @Suite struct DeliveryReadingTests {
   private static let environment = ["TOKEN": "s3cret", "TWO": "a\nb"]
 

@@ -11,7 +11,7 @@ import Testing
 
   @Test func isLua() throws { try LuaState().parse(Array(Self.text.utf8), name: "moongate.d.lua") }
 
-  /// What scripts find and what editors are told must be the same names.
+  /// Scripts and editors must have the same global names.
   @Test func globalsAreThoseOfTheSandbox() throws {
     let state = try LuaState()
     try state.load(
@@ -26,7 +26,7 @@ import Testing
     #expect(Set(EditorGlobals.names).subtracting(found).sorted() == [])
   }
 
-  /// Every type that is named is declared.
+  /// Every type that is used is declared.
   @Test func typesAreDeclared() {
     let declared = Set(
       Self.text.matches(of: /---@(?:class(?: \(exact\))?|alias) (moongate\.[A-Za-z_.]+)/).map { String($0.1) })
@@ -49,7 +49,7 @@ import Testing
     #expect(Self.text.contains("---@field country string? the number's country in two letters"))
   }
 
-  /// A default in the schema is a value that the reader takes.
+  /// The reader accepts every default in the schema.
   @Test func defaultsAreGood() throws {
     let generation = try TestFolder().generation()
     #expect(
@@ -66,7 +66,7 @@ import Testing
 }
 
 extension KeyLocation {
-  /// Where the key's file lies; empty for another kind.
+  /// The folder of the key file; empty for another kind.
   fileprivate var folder: String {
     if case .file(let path) = self { String(path.dropLast("/master.key".count)) } else { "" }
   }

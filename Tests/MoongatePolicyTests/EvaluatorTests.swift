@@ -5,7 +5,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Functions of facts, through the same loader and evaluators that serve.
+/// Functions of facts, with the production loader and evaluators.
 @Suite struct EvaluatorTests {
   static let send = FunctionName("policies/phone_otp.send")
   static let decide = FunctionName("routes[1].decide")
@@ -118,7 +118,7 @@ import Testing
     #expect(evaluator.verdict(of: Self.decide, given: Self.requestFacts) == .allow)
   }
 
-  // What `check` would find is built here, so that it is not found.
+  // The text is built at run time, so that `check` cannot find the mistakes.
   @Test(arguments: [
     (
       "return f.phone['contry']",

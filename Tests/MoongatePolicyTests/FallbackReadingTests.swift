@@ -7,7 +7,7 @@ import Testing
 
 /// `fallback { … }` in flows/NAME.lua.
 @Suite struct FallbackReadingTests {
-  /// A messenger beside the provider of SMS: codes of six digits, and concealing, as it.
+  /// A messenger with the same code format and `unknown_account` as the SMS provider.
   static func messenger(
     _ name: ProviderName, _ code: String = "length = 6", kinds: [IdentifierKind] = [.phone], more: String = ""
   )
@@ -127,7 +127,7 @@ import Testing
       "codes of `phone_otp` are 6 digits and codes of `long_code` are 8 digits, and users enter both into the same input: "
         + "give both policies the same code.length and code.alphabet"
     ),
-    // Attack: one of the two tells who has an account, where the other conceals it.
+    // Attack: one of the two reveals whether an account exists, although the other conceals it.
     (
       "{ fallback { \"phone_otp\", \"open_code\" } }",
       "`phone_otp` has unknown_account = \"conceal\" and `open_code` \"reveal\": give both policies the same value, or the fallback reveals whether an account exists"
@@ -144,7 +144,7 @@ import Testing
       ])
   }
 
-  /// Attack: an operator counts on the first provider, and an attacker makes the second one send. Either opens the
+  /// Attack: an operator relies on the first provider, and an attacker makes the second one send. Both open the
   /// account.
   @Test func eitherProviderOpensTheAccount() throws {
     let generation = try Self.load("{ fallback { \"whatsapp_code\", \"phone_otp\" } }").get()

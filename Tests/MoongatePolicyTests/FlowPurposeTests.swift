@@ -4,13 +4,13 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// What flows are for (`purpose` in flows/NAME.lua), and the flows that come with providers.
+/// The purposes of flows (`purpose` in flows/NAME.lua), and the flows that providers ship.
 @Suite struct FlowPurposeTests {
   private static let providers = """
     phone_otp = { sms = outbox() }, email_code = { mail = outbox() }, pin = {}, password = {}
     """
 
-  /// A folder with a flow of the given fields.
+  /// A folder with a flow that has the given fields.
   private static func folder(_ fields: String, named name: String = "any_name", _ files: [String: String?] = [:]) throws
     -> TestFolder
   {
@@ -81,7 +81,7 @@ import Testing
       "purpose = \"reset\", provider = \"pin\", account = \"existing\", steps = { { \"email_code\" }, { \"pin\" } }",
       .factor("pin", .reset)
     ),
-    // A password goes with an address, so that it is recovered by whoever is not signed in.
+    // A password belongs to an address, so it is recovered without a session.
     (
       "purpose = \"reset\", provider = \"password\", account = \"existing\", steps = { { \"email_code\" }, { \"password\" } }",
       .factor("password", .recover)
@@ -216,8 +216,8 @@ import Testing
     #expect(off.flows["pin_set"] == nil && off.flows["pin_change"] != nil && off.warnings.isEmpty)
   }
 
-  /// Attack: an operator has deleted flows/change_email.lua, so that nobody changes their address. An update of the
-  /// gateway must not bring it back.
+  /// Attack: an operator has deleted flows/change_email.lua to prevent changes of addresses. An update of the gateway
+  /// must not bring it back.
   @Test func aFolderOfAnOlderVersionKeepsToTheFlowsThatItHas() throws {
     let generation = try Self.load(try Self.folder("account = \"existing\", steps = { { \"pin\" } }", named: "pin_set"))
     #expect(Set(generation.flows.keys) == ["pin_set", "login"])
@@ -229,7 +229,7 @@ import Testing
       "\(generation.warnings)")
   }
 
-  /// Attack: a plugin that is installed for a second factor brings a flow that signs people in.
+  /// Attack: a plugin that is installed for a second factor ships a flow that signs users in.
   @Test func aProviderBringsNoFlowThatLetsPeopleIn() throws {
     let problems = Self.problems(
       try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }"),
@@ -240,8 +240,8 @@ import Testing
       ])
   }
 
-  /// Attack: a plugin for one factor brings a flow in which it resets another, and whoever passes the plugin replaces
-  /// it. (Here it is the PIN that would reset the password.)
+  /// Attack: a plugin for one factor ships a flow that resets another one, so anyone who passes the plugin can replace
+  /// it. (Here, the PIN would reset the password.)
   @Test(arguments: [
     "purpose = \"reset\", provider = \"totp\", account = \"existing\"", "purpose = \"step_up\", account = \"existing\"",
     "purpose = \"change\", identifier = \"phone\", account = \"existing\"",
@@ -269,7 +269,7 @@ import Testing
       ])
   }
 
-  /// The shipped providers; the PIN brings one flow more.
+  /// The shipped providers, with an additional flow of the PIN.
   private static func withFlow(_ name: String, _ fields: String, steps: String = "{ \"phone_otp\" }") throws
     -> [ProviderDescriptor]
   {
@@ -307,7 +307,7 @@ import Testing
       "\(told)")
   }
 
-  /// A reset of a password has nothing to do without codes by mail, and a step that people may skip is skipped.
+  /// Without mailed codes, a reset of a password is left out, and a skippable step is skipped.
   @Test func aFlowOfAnAccountIsLeftOutWithoutTheProviderOfAStep() throws {
     let gateway = TestFolder.gateway.replacing("email_code = { mail = outbox() }", with: "password = {}")
     let reset =
@@ -338,7 +338,7 @@ import Testing
       "\(told)")
   }
 
-  /// Attack: nothing but skippable steps is left of a flow, and it opens accounts without asking for anything.
+  /// Attack: only skippable steps of a flow are left, and it opens accounts without any proof.
   @Test func aFlowOfNothingButSkippedStepsIsRefused() throws {
     let flow = "return flow \"login\" { account = \"existing\", steps = { { \"pin\", skippable = true } } }"
     #expect(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// `gate` of gateway.lua, and the mark of a change.
+/// `gate` of gateway.lua, and the id of a change.
 @Suite struct GateReadingTests {
   private func read(_ gate: String) throws -> (gate: GateSettings?, problems: [String], warnings: [String]) {
     let folder = try ScratchFolder()
@@ -70,7 +70,7 @@ import Testing
     #expect(mark(#"return gateway { gate = { most_flips = "2%" }, x = 1 }"#) != plain)
   }
 
-  /// Attack: what is accepted is one change; another one hides behind more fields of the same name.
+  /// Attack: one change is accepted, and another one hides behind further fields of the same name.
   @Test func onlyOneTextIsLeftOut() {
     let one = mark(#"flips_accepted = "a" flips_accepted = "b""#)
     #expect(one != mark(#"flips_accepted = "a" flips_accepted = "c""#))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Tokens of the admin listener with names and roles, and where copies of the audit trail go.
+/// Named tokens of the admin listener with roles, and sinks of the audit trail.
 @Suite struct OperatorSettingsTests {
   private func read(_ line: String) throws -> Result<any PolicyGeneration, RefusedConfiguration> {
     let folder = try TestFolder([

@@ -5,7 +5,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Planted mistakes: the exact line, the exact sentence.
+/// Mistakes with the exact line and message of their problem.
 @Suite struct ProblemTests {
   struct Mistake: Sendable, CustomTestStringConvertible {
     let file: String

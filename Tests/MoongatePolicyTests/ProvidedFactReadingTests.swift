@@ -36,7 +36,7 @@ import Testing
     #expect(try verdict(body, [mail: ["country": "IN"]]) == .allow)
   }
 
-  /// Attack: an instance is called `account`, and what it tells stands where policies read what the gateway knows.
+  /// Attack: an instance is called `account`, so that its facts appear in place of the gateway's.
   @Test func aProviderOfAReservedNameHasTheLongPathAlone() throws {
     for name in ["account", "phone", "limits", "providers", "session"] {
       let descriptor = TestFolder.providers[0].instance(named: try #require(ProviderName(rawValue: name)))
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test func identifiersFactsKeepTheirMeaning() throws {
-    // Attack: a provider tells a country in its own place, for a policy that reads the gateway's.
+    // Attack: a provider reports a country under its own name, and the policy reads the gateway's fact.
     #expect(
       try verdict("return f.phone.country == nil and allow or deny \"shadowed\"", [phone: ["country": "IN"]]) == .allow)
   }
@@ -94,7 +94,7 @@ import Testing
     #expect(text.contains("---@field phone_otp moongate.Facts.phone_otp"))
   }
 
-  /// The prover cannot know what a provider will tell: such a condition may go either way.
+  /// The prover does not know what a provider will report, so such a condition can have either result.
   @Test func proverTakesThemForUnknown() throws {
     let files: [String: String?] = [
       "flows/login.lua": """
@@ -109,8 +109,8 @@ import Testing
     #expect(try GuaranteeFolder(files).refutations().count == 1)
   }
 
-  /// Attack on the prover: a fact with two paths is taken for true by one and for false by the other, or for false at
-  /// all.
+  /// Attack on the prover: a fact with two paths is assumed to be true for one and false for the other, or always
+  /// false.
   @Test func proverTakesBothPathsForOneFact() throws {
     let login = { (when: String) -> [String: String?] in
       [

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// The parts of reading that have corners of their own: lines, layers, patterns that hide others.
+/// Special cases of reading: lines, layers, and routes that shadow others.
 @Suite struct ReadingTests {
   // MARK: lines
 
@@ -224,7 +224,7 @@ import Testing
     #expect(try folder.generation().warnings.map(\.description) == warnings)
   }
 
-  /// What a route asks for must be had in the flow that it leads to.
+  /// The flow of a route must provide what the route requires.
   @Test(
     arguments: [
       (
@@ -262,7 +262,7 @@ import Testing
       ])
   }
 
-  /// One slip under `providers` is one line, not one more for each flow.
+  /// A mistake under `providers` is one line, and not repeated for each flow.
   @Test func aMisspelledProviderIsToldOnce() throws {
     let folder = try TestFolder(["gateway.lua": TestFolder.gateway.replacing("phone_otp", with: "phone_opt")])
     #expect(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// `tokens` of routes, and policies/token.lua: what is read, and what is refused with its line.
+/// Reading `tokens` of routes and policies/token.lua, and their problems.
 @Suite struct RouteTokensTests {
   private static func routes(_ body: String) -> String {
     "return routes {\n{ path = \"/**\", to = \"http://127.0.0.1:3000\",\n\(body) },\n}"
@@ -58,7 +58,7 @@ import Testing
     _ = try TestFolder(["routes.lua": Self.routes("host = \"metrics.example.org\", tokens = true")]).generation()
   }
 
-  /// Attack: administration takes two factors, and its route takes a token, which has none.
+  /// Attack: administration requires two factors, but its route accepts a token, which has none.
   @Test func aGuaranteeOfARouteThatTakesTokensDoesNotHold() throws {
     let guarantee =
       "return guarantees {\n  guarantee \"administration takes a code\" { route = \"/admin/**\", passed = \"phone_otp\" },\n}"

@@ -5,12 +5,12 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Documentation/guides/several-domains.md: its configuration loads as it stands there, and does what the guide says.
+/// The configuration in Documentation/guides/several-domains.md loads unchanged and does what the guide says.
 @Suite struct SeveralDomainsGuideTests {
   private static let guide =
     (try? String(contentsOfFile: TestFolder.root + "/Documentation/guides/several-domains.md", encoding: .utf8)) ?? ""
 
-  /// The files of "Two brands on two domains". They stand in a numbered list, three spaces in.
+  /// The files of "Two brands on two domains". They are in a numbered list, indented by three spaces.
   private func recipe() throws -> [String: String] {
     let text = Self.guide.components(separatedBy: "\n").map { $0.hasPrefix("   ") ? String($0.dropFirst(3)) : $0 }
       .joined(separator: "\n")
@@ -48,7 +48,7 @@ import Testing
     #expect(refused.problems.contains { $0.description.contains(sentence) }, "\(refused.problems)")
   }
 
-  /// Each reason of the last table is one that the program gives.
+  /// The program reports every reason in the last table.
   @Test func reasonsAreSaidSo() throws {
     let table = try #require(Self.guide.components(separatedBy: "## When it does not work").last)
     let quoted = table.matches(of: /(?m)^\| `([^`]+)` \|/).map { String($0.1) }

@@ -5,11 +5,11 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Settings that would open the gateway to people who must not get in are refused where they stand.
+/// Settings that would open the gateway to attackers are refused, with their lines.
 @Suite struct UnsafeSettingsTests {
   private static let token = "0123456789abcdef-the-operators-token"
 
-  /// - Parameter lines: from line 2 on.
+  /// - Parameter lines: the text from line 2 on.
   private func read(_ lines: String, publicURL: String = "http://localhost:8080", delivery: String = "outbox()") throws
     -> Result<
       any PolicyGeneration, RefusedConfiguration
@@ -31,7 +31,7 @@ import Testing
 
   // MARK: the admin listener
 
-  /// Attack: whoever reaches the admin listener reads every code and deletes every account.
+  /// Attack: anyone who can reach the admin listener reads every code and deletes every account.
   @Test(arguments: [
     "0.0.0.0:9901", "[::]:9901", "10.0.0.5:9901", "gateway.example.com:9901", "localhost.example.com:9901",
     "a.localhost:9901",
@@ -118,7 +118,7 @@ import Testing
 
   // MARK: secrets in files
 
-  /// Attack: any other user of the machine reads the secret.
+  /// Attack: another user of the machine reads the secret.
   @Test(arguments: [0o604, 0o640, 0o644, 0o660, 0o444, 0o602, 0o620, 0o666])
   func aSecretThatOthersMayUseIsRefused(_ mode: Int) throws {
     let folder = try TestFolder([
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  /// As the kernel stores it: systemd's credentials are `r--r-----` and readable by the service's user alone.
+  /// In the format of the kernel. systemd's credentials are `r--r-----` and readable only by the service's user.
   private func list(_ entries: [(tag: UInt8, permissions: UInt8, id: UInt32)]) -> [UInt8] {
     [2, 0, 0, 0]
       + entries.flatMap { entry in

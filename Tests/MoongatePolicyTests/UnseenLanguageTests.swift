@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Translations of a provider that no page can show.
+/// Translations of a provider into languages that the pages do not have.
 @Suite struct UnseenLanguageTests {
   private func warnings(_ tags: [String], pages: [String: String] = [:], languages: String? = nil) throws -> [String] {
     var phone = try #require(TestFolder.providers.first { $0.name == "phone_otp" })
@@ -35,7 +35,7 @@ import Testing
     #expect(found.first?.hasPrefix("gateway.lua:") == true)
   }
 
-  /// Which of the languages that there are people see is the operator's to say.
+  /// The operator selects the languages of the pages.
   @Test func theLanguagesOfTheGatewayAreNamed() throws {
     #expect(try warnings(["hi"], languages: #"{ "en" }"#).isEmpty)
     let found = try warnings(["hn"], languages: #"{ "en" }"#)

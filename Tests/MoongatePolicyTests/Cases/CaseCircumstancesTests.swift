@@ -141,7 +141,7 @@ import Testing
   }
 }
 
-/// Messages that name the right line and the fix.
+/// Messages with the right line and advice.
 @Suite struct MessageOfMistakeTests {
   @Test(arguments: [
     ("3min", "3m"), ("2 hours", "2h"), ("1w", "7d"), ("90 Sec", "90s"), ("1day", "1d"),

@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  /// The example of policy.md, to the letter.
+  /// A complete example.
   @Test func theExampleIsRead() throws {
     let cases = try cases(
       """
@@ -81,7 +81,7 @@ import Testing
     #expect(one.acts[11...].map(\.kind).first == .wait(.untilUnlocked))
   }
 
-  /// A case is Lua: what repeats can be a local.
+  /// Cases are Lua, so repeated parts can be locals.
   @Test func partsCanBeShared() throws {
     let cases = try cases(
       """
@@ -158,7 +158,7 @@ import Testing
     #expect(problems.contains { $0.contains(problem) }, "\(problems)")
   }
 
-  /// The case of a provider that is taken out of gateway.lua goes with it; a slip of the pen is told as before.
+  /// Cases of a provider that gateway.lua does not configure are left out. Misspelled names are still reported.
   @Test(arguments: [
     ("provider \"pin\", flow \"login\"", "gateway.lua does not configure `pin`"),
     ("account { factors = { pin = \"739154\" } }, flow \"login\"", "gateway.lua does not configure `pin`"),
@@ -181,12 +181,12 @@ import Testing
     #expect(told.contains("tests/a.lua:2: case \"x\" is left out: \(why)"), "\(told)")
   }
 
-  /// A signature whose last byte is zero is spoiled, too: one case in 256 would else fail.
+  /// Also changes a signature whose last byte is zero. Otherwise, one case in 256 would fail.
   @Test func aSpoiledSignatureIsNeverTheRightOne() {
     for last in UInt8.min...UInt8.max { #expect(CaseDevice.spoiled(Data([0x30, last])) != Data([0x30, last])) }
   }
 
-  /// Who is named nowhere gets codes by what the account holds: such a case is played as before.
+  /// Without an identifier in the case, codes go to one of the account.
   @Test func aCaseThatNamesNobodyIsPlayed() throws {
     let cases = try cases(
       "return tests { case \"x\" { account { phone = \"+919999999999\" }, flow \"login\", send(), expect { status = 404 } } }"

@@ -50,7 +50,7 @@ import Testing
         == "tests/a.lua\n✓ five wrong codes lock for 15 minutes\n\nThe only case passes.")
   }
 
-  /// Attack: messages pumped over many numbers, networks and prefixes.
+  /// Attack: SMS pumping over many numbers, networks and prefixes.
   @Test func ceilingsHoldPumpingOverNetworksAndPrefixes() async throws {
     let policy = """
       return policy "phone_otp" { unknown_account = "reveal", limits = {
@@ -339,8 +339,8 @@ import Testing
     #expect(report.failures.map(\.name) == ["shown"], "\(report.text(colour: false))")
   }
 
-  /// A function that fails is told once and first, however many cases meet it, and a case that wants it to fail is not
-  /// to blame.
+  /// A failing function is reported once and first, however many cases it affects. A case that expects the failure
+  /// passes.
   @Test func aFunctionThatFailsIsToldOnce() async throws {
     let sends = "flow \"enter\", phone \"+919999999999\", send()"
     let report = try await report(
@@ -411,7 +411,7 @@ import Testing
       report.outcomes.first?.trace.map(\.outcome).contains(
         "503 policy_error, policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?") ?? false,
       "\(report.text(colour: false))")
-    // A case that fails because of it says so where only one line is told of each.
+    // If only one line is shown per case, that line names the function.
     #expect(
       report.problems(after: .seconds(30)).map(\.description) == [
         "policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?; case \"x\" fails because of it (tests/a.lua:2)"
@@ -427,8 +427,7 @@ import Testing
         """)
   }
 
-  /// Whoever runs a case looks into its flow, and a flow that is looked into asks its functions: that is no call of the
-  /// case.
+  /// The runner reads the flow of a case, which evaluates functions. These calls do not count for coverage.
   @Test func whoRunsACaseIsNotCounted() async throws {
     let files = [
       "flows/enter.lua":

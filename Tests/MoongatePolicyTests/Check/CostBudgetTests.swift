@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// What limits on `send`, `begin` and `register` bound, and what they do not.
+/// The bounds of limits on `send`, `begin` and `register`.
 @Suite struct CostBudgetTests {
   private static let phone = ProviderName(test: "phone_otp")
   private static let hour: Duration = .seconds(3600)

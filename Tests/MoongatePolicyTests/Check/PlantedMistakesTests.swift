@@ -3,8 +3,8 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Ten mistakes that operators make, in one folder: `check` prints ten lines, each with its file and line, and says
-/// what was meant wherever that can be told.
+/// A folder with ten typical mistakes: `check` prints ten lines, each with its file and line, and a suggestion if
+/// possible.
 @Suite struct PlantedMistakesTests {
   private static let files = [
     "gateway.lua": """
@@ -64,7 +64,7 @@ import Testing
     #expect(problems.count { $0.contains("did you mean") || $0.contains("; write ") } == 9)
   }
 
-  /// What can be told without running anything is a warning, and changes no exit status.
+  /// Problems that may be intended are warnings and do not change the exit status.
   @Test func whatLooksWrongIsAWarning() throws {
     let folder = try TestFolder([
       "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "http://auth.example.com")

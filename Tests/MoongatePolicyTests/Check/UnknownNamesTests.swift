@@ -3,7 +3,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// What functions name, and is not there, is told before any of them is called.
+/// Unknown names in functions are reported before any function is called.
 @Suite struct UnknownNamesTests {
   private static func problems(_ file: String, _ text: String) throws -> [String] {
     try TestFolder([file: text]).problems()
@@ -91,7 +91,7 @@ import Testing
     #expect(problems.first?.hasPrefix("policies/phone_otp.lua:3: \(problem)") ?? false, "\(problems)")
   }
 
-  /// What cannot be told, or is right, is nobody's problem: a good folder must never be refused.
+  /// Names that are valid or cannot be resolved are not reported: a valid folder must never be refused.
   @Test(arguments: [
     ("", "local t = { send = function(x) return x.whatever end } return t.send { whatever = 1 } and allow"),
     ("local function pick(x) return x.name end", "return pick { name = 'a' } == 'a' and allow or deny 'x'"),
@@ -165,7 +165,7 @@ import Testing
       ])
   }
 
-  /// A misspelled constructor stops its file, and hides nothing else in it.
+  /// A misspelled constructor is an error, and hides no other mistake in its file.
   @Test func aMisspelledConstructorHidesNothing() throws {
     let gateway = """
       return gateway {
@@ -185,7 +185,7 @@ import Testing
       try Self.problems("routes.lua", "return rutes_of_mine { }") == ["routes.lua:1: unknown name `rutes_of_mine`"])
   }
 
-  /// Nesting as deep as Lua allows, and deeper: no crash, no hang, and no word about it.
+  /// Nesting as deep as Lua allows, and deeper: no crash, no hang and no report.
   @Test(arguments: [50, 190, 5_000]) func nestingIsBounded(_ depth: Int) {
     let opened = String(repeating: "{ f(function(a) return (", count: depth)
     let closed = String(repeating: ") end) }", count: depth)
@@ -193,7 +193,7 @@ import Testing
     #expect(names.globals.map(\.path) == (depth < 100 ? [["x"]] : []))
   }
 
-  /// A megabyte of whatever is slow to follow is followed no longer than files may take to load.
+  /// The analysis of a megabyte of complex text takes no longer than a file may take to load.
   @Test func longTextsAreReadInTime() throws {
     let chain = (1..<10_000).map { "do local function g\($0)(f) return f.nwo end g\($0)(f) end" }.joined(
       separator: "\n")

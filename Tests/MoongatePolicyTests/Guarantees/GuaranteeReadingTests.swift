@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// guarantees.lua: what it may say, and each way to say it wrongly, by its line.
+/// Reading guarantees.lua, and the problems of invalid statements with their lines.
 @Suite struct GuaranteeReadingTests {
   struct Mistake: Sendable, CustomTestStringConvertible {
     let text: String
@@ -182,7 +182,7 @@ import Testing
       ])
   }
 
-  /// Facts are told only of what is configured, so such a guarantee would be about nobody.
+  /// Only configured providers have facts, so such a guarantee would cover no account.
   @Test(arguments: ["has_pin = true", "has_pin = false", "factors = { pin = true }"])
   func factOfAnUnconfiguredProviderIsRefused(_ fact: String)
     throws

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Guarantees that are broken on purpose: each refusal names the flow, the steps with their lines, and the facts.
+/// Broken guarantees: each problem names the flow, the steps with their lines, and the facts.
 @Suite struct GuaranteeRefusalTests {
   struct Broken: Sendable, CustomTestStringConvertible {
     let testDescription: String

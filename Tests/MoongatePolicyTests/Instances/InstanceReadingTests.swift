@@ -31,8 +31,7 @@ import Testing
     #expect(registry["sms_us"] is any IdentifierFormatting && registry["door_pin"] is any SecretImporting)
   }
 
-  /// A flow that comes with a provider and offers another one offers the instances of that one, where it is not
-  /// configured itself.
+  /// A shipped flow that offers a provider offers the instances of that provider if it is not configured itself.
   @Test func aFlowOfOneProviderOffersTheInstancesOfAnother() throws {
     let generation = try InstanceFolder.loaded().generation
     #expect(generation.flows["pin_reset"]?.steps.first?.choices == ["sms_in", "sms_us"])
@@ -87,7 +86,7 @@ import Testing
   }
 
   @Test(arguments: [
-    // Attack: an entry that is called as another provider would read what accounts keep for that one.
+    // Attack: an entry with the name of another provider would read that provider's records.
     (
       "sms_in = phone_otp { sms = outbox() }, sms_us = phone_otp { sms = outbox() }, door_pin = pin {}, pin = password {},",
       "gateway.lua:5: providers.pin: `pin` is a built-in provider, but the entry is an instance of `password`: choose another name for the entry"
@@ -142,7 +141,7 @@ import Testing
     #expect(store == ["gateway.lua:2: region: must be a text in quotes, not pin"], "\(store)")
   }
 
-  /// What one provider or a route says of an instance by a name that there is not.
+  /// Unknown names of instances in policies and routes get suggestions.
   @Test func namesAreSuggested() throws {
     let problems = try InstanceFolder.problems([
       "flows/login.lua": "return flow \"login\" { account = \"existing\", steps = { { \"sms_inn\" } } }"

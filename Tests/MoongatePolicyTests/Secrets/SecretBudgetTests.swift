@@ -5,7 +5,7 @@ import PIN
 import Password
 import Testing
 
-/// What `check` says of secrets that people choose.
+/// The report of `check` for secrets that users choose.
 @Suite struct SecretBudgetTests {
   private func shipped() throws -> any PolicyGeneration {
     switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).load(

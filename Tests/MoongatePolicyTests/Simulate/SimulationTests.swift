@@ -8,7 +8,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Attackers on the real engine, against what `check` computes.
+/// Attacks on the real engine, compared with the bounds of `check`.
 @Suite struct SimulationTests {
   private static let phone = ProviderName(test: "phone_otp")
 
@@ -38,12 +38,12 @@ import Testing
     #expect(report.isComplete)
     #expect(report.bound == 447)
     #expect(report.guesses <= 447)
-    // What the owner does in between costs the attacker a minute here and there.
+    // The owner's sign-ins cost the attacker a minute now and then.
     #expect(report.guesses >= 430, "\(report)")
     #expect(report.ownerSignIns == 90)
     #expect(report.ownerRefused > 0)
     #expect(report.ownerLockedOutSeconds > 86_400)
-    // Whom nobody attacks notices nothing.
+    // Users who are not attacked are not affected.
     #expect(report.otherSignIns == 5 * 30 && report.otherRefused == 0)
   }
 
@@ -66,13 +66,14 @@ import Testing
 
   @Test func aFloodIsHeldByTheAddresses() async throws {
     let report = try await run(.flood, span: .seconds(3 * 3600), addresses: 4)
-    // 30 an hour and address, and the owner's own.
+    // 30 per hour and address, and the owner's own.
     #expect(report.messages <= 4 * 30 * 3 + report.ownerSignIns + report.otherSignIns)
     #expect(report.messages >= 4 * 30 * 3)
     #expect(report.bound == nil)
   }
 
-  /// Attack: accounts made without end. The limits that ship give ten an hour and address, and no hash beyond.
+  /// Attack: accounts are registered without end. The shipped limits allow ten per hour and address, and no further
+  /// hashes.
   @Test func registeringIsHeldByTheShippedLimits() async throws {
     let report = try await registering(span: .seconds(2 * 3600), addresses: 4, networks: 4)
     #expect(report.isComplete && report.registrations == 4 * 10 * 2, "\(report)")
@@ -94,7 +95,7 @@ import Testing
     }
   }
 
-  /// Without the limits that ship, as a month ago: as many accounts as there is time for.
+  /// Without the shipped limits, the number of accounts is only limited by time.
   @Test func withoutLimitsRegistrationsHaveNoEnd() async throws {
     let generation = TestGeneration(
       gateway: .test(providers: [Self.phone: ProviderSettings(deliveries: ["sms": .outbox])]),
@@ -113,8 +114,7 @@ import Testing
     #expect(report.messages >= report.registrations ?? 0)
   }
 
-  /// Attack: messages pumped over networks and prefixes until the ceiling is full. Devices that have passed before go
-  /// on; new ones do not.
+  /// Attack: SMS pumping over networks until the ceiling is full. Trusted devices can continue; new ones cannot.
   @Test func aFloodThatFillsTheCeilingStopsNewDevicesOnly() async throws {
     let limits: [Limit] = [
       .test("send", on: .send, per: .phone, max: 4, window: .seconds(900)),
@@ -151,13 +151,13 @@ import Testing
 
   @Test func sprayingLocksNobodyOut() async throws {
     let report = try await run(.spray, span: .seconds(2 * 86_400), addresses: 50, accounts: 20)
-    // Four guesses a day at each of twenty; the owner's own success takes nothing away from that.
+    // Four guesses per day at each of twenty accounts. The owner's success does not reduce that.
     #expect(report.guesses == 2 * 4 * 20)
     #expect(report.ownerRefused == 0)
     #expect(report.ownerLockedOutSeconds == 0)
   }
 
-  /// What a person reads, at 80 columns.
+  /// The report, 80 columns wide.
   @Test func theReportIsATable() {
     var report = SimulationReport(
       attacker: "guess", provider: "phone_otp", seconds: 2_592_000, askedSeconds: 2_592_000, addresses: 100,
@@ -182,7 +182,7 @@ import Testing
       probability: 0, messages: 30,
       ownerSignIns: 0, ownerRefused: 0, ownerLockedOutSeconds: 0, otherSignIns: 2, otherRefused: 1, bound: nil,
       accepted: nil,
-      // The burst at the end of the hour belongs to the next one.
+      // The burst at the end of the hour belongs to the next hour.
       settled: (0, 20))
     #expect(
       report.text(colour: false) == """
@@ -204,7 +204,7 @@ import Testing
     #expect(text.hasSuffix("\n  480 messages, 24.00 for messages"), "\(text)")
   }
 
-  /// An attack that comes to an end of its own is played to the end of the time, and says what ended it.
+  /// An attack that ends early is simulated to the end of the time, and the report names the reason.
   @Test func anAccountThatIsTurnedOffIsToldOf() async throws {
     let limits: [Limit] = [
       Limit(
@@ -281,7 +281,7 @@ import Testing
       }, throws: { "\($0)" == "email_code sends no SMS, so a price does not apply" })
   }
 
-  /// PINs and passwords, as they ship: the same best plan, and never more than `check` says.
+  /// PINs and passwords with the shipped policies: the same best plan, and never more than `check` reports.
   @Test(arguments: [("pin", "pin_unlock"), ("password", "login_password")])
   func aMonthOfGuessingAtSecretsMeetsTheBound(name: String, flow: String) async throws {
     let generation = try ShippedProviders.generation()
