@@ -4,15 +4,15 @@ import MoongateHTTP
 import MoongateTesting
 import Testing
 
-/// What an operator puts into `pages/`, and what is wrong with it.
+/// Files in `pages/` and the problems reported for them.
 @Suite struct PageOverrideTests {
   private func problems(_ files: KeyValuePairs<String, String>) -> [ConfigurationProblem] {
     PageRenderer.problems(of: files.map { PageFile(name: $0.key, bytes: Array($0.value.utf8)) })
   }
 
-  /// Mustache takes what it does not find for nothing, and a page whose layout is misspelt would be blank.
+  /// Mustache ignores unknown names, so a page with a misspelt layout would be blank.
   @Test(
-    "a tag that names nothing is refused with its line",
+    "an unknown name in a tag is reported with its line",
     arguments: [
       (
         "{{<layot}}\n{{$content}}x{{/content}}\n{{/layot}}\n", 1, "unknown template `layot`; did you mean `layout`?"
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(
-    "what is only said of a tag is none",
+    "comments, text and valid tags have no problems",
     arguments: [
       "{{! {{w.mine}} }}x", "{{!\n{{<mine}} }}",
       "<p>w.mine {{>logo}} {{w.sign_out}}{{#w.sign_out}}{{.}}{{/w.sign_out}}",
@@ -66,7 +66,7 @@ import Testing
     ])
   func namesWhatThereIs(_ text: String) { #expect(problems(["logout.mustache": text]) == []) }
 
-  /// A page is held against what that page is given, and what all pages include against all of them.
+  /// A page's names are checked against that page's model; names in files that all pages include, against every model.
   @Test func whatAPageIsGivenIsItsOwn() {
     #expect(problems(["account.mustache": "{{#rows}}{{#links}}{{label}}{{badge}}{{/links}}{{/rows}}{{notice}}"]) == [])
     #expect(problems(["account.mustache": "{{label}}"]).map(\.message) == ["unknown name `label`"])
@@ -81,8 +81,8 @@ import Testing
       ])
   }
 
-  /// A form of words for one number belongs to the language that says it so.
-  @Test("words for one number", arguments: ["{{w.sent_digits_8}}"])
+  /// A form of a sentence for one particular number exists only in the languages that define it.
+  @Test("forms for one number", arguments: ["{{w.sent_digits_8}}"])
   func numbers(_ text: String) {
     #expect(problems(["logout.mustache": text]) == [])
     #expect(problems(["fr.words": "sent_digits = {length} chiffres\nsent_digits_9 = neuf chiffres"]) == [])
@@ -97,7 +97,7 @@ import Testing
     #expect(problems(["logout.mustache": "{{w.one}}\n{{w.two}}\n{{>three}}"]).map(\.location.line) == [1, 2, 3])
   }
 
-  /// The program would end with the first page that is asked for.
+  /// Rendering such a template would overflow the stack and end the program.
   @Test func templatesWithoutEnd() {
     #expect(problems(["logo.mustache": "<i>{{>logo}}</i>"]).map(\.location.file) == ["pages/logo.mustache"])
     let both = problems(["logo.mustache": "{{>leave}}", "leave.mustache": "{{>logo}}"])
@@ -106,7 +106,9 @@ import Testing
     #expect(problems(["logo.mustache": "<b>{{frame.service}}</b>"]) == [])
   }
 
-  @Test("nobody is left before a blank page", arguments: ["", " \n", "{{#isSignedIn}}x{{/isSignedIn}}"])
+  @Test(
+    "an override that renders to nothing is replaced by the shipped page",
+    arguments: ["", " \n", "{{#isSignedIn}}x{{/isSignedIn}}"])
   func blank(_ text: String) async throws {
     let gateway = try HTTPGateway { generation in
       generation.pages = [PageFile(name: "logout.mustache", bytes: Array(text.utf8))]
