@@ -143,7 +143,7 @@ struct ExhaustivePlay {
     return worlds
   }
 
-  // MARK: one way
+  // MARK: one path
 
   /// A run of a flow by a user with separate identifiers.
   private struct Run {

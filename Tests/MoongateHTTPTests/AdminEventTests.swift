@@ -65,7 +65,7 @@ import Testing
       let own = try await list(admin, "/events?account=\(id)&kind=refused")
       #expect(
         own.count == 5 && own.allSatisfy { $0["account"] as? String == id },
-        "refusals carry the account that they are about")
+        "refusals name their account")
       #expect(try await list(admin, "/events?account=%2B919999999999&kind=refused,locked").count == 6)
       #expect(try await list(admin, "/events?identifier=99999%2099999&kind=refused").count == 5)
       #expect(try await list(admin, "/events?account=ac_nobody").isEmpty)

@@ -225,7 +225,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
         ).status == 401)
       #expect(
         try await hook(client, "approved=7", headers: [("Vendor-Signature", "second")]).status == 401,
-        "two of them are none")
+        "two signatures are refused")
     }
   }
 

@@ -134,7 +134,7 @@ import Testing
   }
 
   @Test(
-    "the form that goes with a number",
+    "plural forms by number",
     arguments: [
       ("en", [0, 1, 2, 11, 100], "other one other other other"), ("hi", [0, 1, 2], "one one other"),
       ("fr", [0, 1, 2], "one one other"),

@@ -211,7 +211,7 @@ import Testing
         == "error unknown function policies/phone_otp.verify")
   }
 
-  // MARK: when
+  // MARK: conditions
 
   @Test(arguments: [
     ("return true", true), ("return false", false), ("return nil", false), ("return f.flow.passed.password", false),

@@ -42,7 +42,7 @@ import Testing
     if case .failure(let refused) = folder.load(providers) { refused.problems.map(\.description) } else { [] }
   }
 
-  // MARK: - The field
+  // MARK: - The purpose field
 
   @Test(arguments: [
     ("purpose = \"sign_in\", account = \"any\", steps = { { \"phone_otp\" } }", FlowPurpose.signIn),

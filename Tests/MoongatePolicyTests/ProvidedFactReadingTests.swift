@@ -26,7 +26,7 @@ import Testing
     let body = "if f.providers.phone_otp.country == \"IN\" then return deny \"home\" end return allow"
     #expect(try verdict(body, [phone: ["country": "IN"]]) == .deny("home"))
     #expect(try verdict(body, [phone: ["country": "US"]]) == .allow)
-    #expect(try verdict(body, [mail: ["country": "IN"]]) == .allow, "another provider's is another's")
+    #expect(try verdict(body, [mail: ["country": "IN"]]) == .allow, "a fact belongs to its own provider")
     #expect(try verdict("return f.providers.email_code.domain == nil and allow or deny \"there\"", [:]) == .allow)
   }
 

@@ -155,7 +155,7 @@ import Testing
     ] {
       #expect(text.contains(line + "\n"), "\(line)")
     }
-    #expect(!text.contains("---@field country"), "nobody declares it")
+    #expect(!text.contains("---@field country"), "no provider declares it")
   }
 
   @Test(arguments: [

@@ -42,7 +42,7 @@ import Testing
     var files = try recipe()
     files[file] = files[file]?.replacingOccurrences(of: old, with: new)
     guard case .failure(let refused) = try load(files) else {
-      Issue.record("it was taken")
+      Issue.record("the folder was accepted")
       return
     }
     #expect(refused.problems.contains { $0.description.contains(sentence) }, "\(refused.problems)")
@@ -59,7 +59,7 @@ import Testing
       }.joined()
     for reason in quoted {
       for part in reason.components(separatedBy: "…") {
-        #expect(sources.contains(part.trimmingCharacters(in: .whitespaces)), "nothing says `\(part)`")
+        #expect(sources.contains(part.trimmingCharacters(in: .whitespaces)), "no source contains `\(part)`")
       }
     }
   }

@@ -37,7 +37,7 @@ import Testing
   ])
   func mistakesAreTold(tracing: String, problem: String) throws {
     guard case .failure(let refused) = try read(tracing) else {
-      Issue.record("it was taken")
+      Issue.record("the folder was accepted")
       return
     }
     #expect(refused.problems.count == 1 && refused.problems[0].description.contains(problem), "\(refused.problems)")

@@ -189,16 +189,16 @@ import Testing
       open[index] = (tag, 4, nobody)
       #expect(FilePermissions.isShared(list(open), user: 999), "\(tag)")
     }
-    #expect(FilePermissions.isShared(list(own + [(0x08, 4, 27)]), user: 999), "a group by name")
+    #expect(FilePermissions.isShared(list(own + [(0x08, 4, 27)]), user: 999), "a named group may read it")
     #expect(
       !FilePermissions.isShared(list(own.map { ($0.tag, $0.permissions, $0.id) } + [(0x08, 1, 27)]), user: 999),
-      "whoever may only execute it")
+      "permission to execute does not share it")
     #expect(
       FilePermissions.isShared([], user: 0) && FilePermissions.isShared([3, 0, 0, 0], user: 0)
         && FilePermissions.isShared([2, 0, 0, 0, 1], user: 0))
   }
 
-  // MARK: the rest
+  // MARK: region and hsts
 
   @Test(arguments: [
     ("ZZ", ", such as \"IN\""), ("AA", ", such as \"IN\""), ("EU", ", such as \"IN\""), ("UK", "; did you mean `GB`?"),
@@ -221,7 +221,7 @@ import Testing
   func browsersAreToldToKeepToHTTPS(_ line: String, _ seconds: Int?) throws {
     let secure = try read(line, publicURL: "https://localhost:8443").get().gateway
     #expect(secure.strictTransportSecurity == seconds.map { "max-age=\($0)" })
-    #expect(try read(line).get().gateway.strictTransportSecurity == nil, "not of a gateway without https")
+    #expect(try read(line).get().gateway.strictTransportSecurity == nil, "not sent without HTTPS")
   }
 
   @Test(arguments: [

@@ -131,7 +131,7 @@ static int32_t keep_function(lua_State *L, clua_state *S, int index) {
   return S->function_count++;
 }
 
-// MARK: the tree
+// MARK: value tree
 
 static void add_text(lua_State *L, clua_state *S, const char *text, size_t length, size_t *offset) {
   charge(L, 1 + length / 64);

@@ -28,7 +28,7 @@ struct ProviderPage {
     isOnEntrance = providers.isOnEntrance(name)
   }
 
-  // MARK: - Where
+  // MARK: - Paths
 
   /// The page of all providers without their own page.
   static let stepPath = ProviderRegistry.allSteps

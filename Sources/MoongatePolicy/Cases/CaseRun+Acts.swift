@@ -322,7 +322,7 @@ extension CaseRun {
     return (until - now).asWritten
   }
 
-  // MARK: words
+  // MARK: summaries
 
   /// The last answer in a few words.
   var told: String {

@@ -96,7 +96,7 @@ struct AccountsReader {
     return SignInRequirement(choices: names, when: when, enroll: enroll, location: node.location)
   }
 
-  // MARK: offer
+  // MARK: offers
 
   private func readOffers(
     _ node: LuaNode, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable

@@ -178,7 +178,7 @@ struct DeliveryReader {
       url: url.hasSuffix("/") ? String(url.dropLast()) : url, account: account, token: token, from: from)
   }
 
-  // MARK: shared
+  // MARK: helpers
 
   /// The URL of another site. A URL that sends plain text over a network causes a warning.
   /// - Parameter what: the content of the requests, for messages.

@@ -159,7 +159,7 @@ struct GuaranteeReader {
     return (.route(host: host, pattern), demand)
   }
 
-  // MARK: demands
+  // MARK: session requirements
 
   private func readDemand(_ reader: TableReader, isOfRoute: Bool = false) -> SessionDemand? {
     let passed = reader.said("passed").flatMap { readProviders($0, reader.path("passed")) }

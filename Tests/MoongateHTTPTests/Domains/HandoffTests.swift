@@ -122,7 +122,8 @@ import Testing
       let thief = DomainBrowser(client)
       thief.cookies = [DomainBrowser.Cookie(name: "__Secure-moongate", value: other, scope: ".example.com")]
       #expect(
-        try await thief.fetchCode("https://app.example.net").hasPrefix("/auth/login"), "it is nobody's at public_url")
+        try await thief.fetchCode("https://app.example.net").hasPrefix("/auth/login"),
+        "the token is not valid at public_url")
       let found = try #require(try await client.gateway.store.session(TokenHash(of: other.utf8))?.session)
       let code = try client.gateway.engine.handoffs.issue(
         for: found, to: "https://app.example.net", target: "/", challenge: found.token)

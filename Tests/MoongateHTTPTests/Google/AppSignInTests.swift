@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test(
-    "who cancels, or is refused, comes back to the app and not to a page of ours",
+    "after a cancellation or a refusal the person returns to the app, not to a hosted page",
     arguments: [(["action": "cancel"], "oauth_cancelled"), (["action": "error"], "oauth_failed")])
   func refused(choice: [String: String], code: String) async throws {
     try await world.run { client in
@@ -123,7 +123,7 @@ import Testing
       let answer = try await Browser(client).returns(back)
       #expect(answer.status == 303)
       #expect(answer.header("Location") == Self.address + "&error=\(code)")
-      #expect(try await client.call(.get, "/api/auth/flows/\(id)").status == 404, "the state is spent with the answer")
+      #expect(try await client.call(.get, "/api/auth/flows/\(id)").status == 404, "the answer has used up the state")
       #expect(try await Browser(client).returns(back).status == 404)
     }
   }

@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test(
-    "nothing in the address says where to go on to",
+    "no parameter redirects to another site",
     arguments: [
       "//evil.example.com", "/\\evil.example.com", "https://evil.example.com", "javascript:alert(1)",
       "https:evil.example.com",

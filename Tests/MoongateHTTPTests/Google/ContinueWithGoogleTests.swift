@@ -12,7 +12,7 @@ import Testing
   init() throws { world = try GoogleWorld() }
 
   @Test(
-    "a new person gets an account, and the same one the next time, whatever the flow's account says",
+    "a new person gets an account, and the same one the next time, from both pages",
     arguments: ["/auth/login", "/auth/register"])
   func newAndKnown(path: String) async throws {
     try await world.run { client in
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(
-    "cancelled and failed lead back with their sentences",
+    "a cancelled or failed sign-in returns to the page with its message",
     arguments: [
       ("cancel", "Sign-in cancelled", "oauth_cancelled"),
       ("error", "Google sign-in failed. Try again.", "oauth_failed"),
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test(
-    "the page shows no sentence but its own", arguments: ["denied%20now", "<b>", "flow_expired", "store_unavailable"])
+    "the page shows only its own messages", arguments: ["denied%20now", "<b>", "flow_expired", "store_unavailable"])
   func sentences(code: String) async throws {
     try await world.run { client in
       let page = try await Browser(client).visit("/auth/login?refused=" + PercentEncoding.encode(code))

@@ -379,7 +379,7 @@ import Testing
     #expect(text.hasSuffix("\n\n4 of 4 cases fail."), "\(text)")
     let all = report.text(colour: false, isVerbose: true)
     #expect(all.hasPrefix("tests/a.lua\n✗ one\n  tests/a.lua:2\n"), "\(all)")
-    #expect(all.components(separatedBy: "attempt to concatenate").count > 4, "every case tells its cause: \(all)")
+    #expect(all.components(separatedBy: "attempt to concatenate").count > 4, "every case shows its cause: \(all)")
   }
 
   @Test func aResultOfVaryOutsideOfItsBoundsIsWarnedOf() async throws {

@@ -141,7 +141,7 @@ import Testing
         + "it has not passed pin. Facts: f.account.exists = true, f.account.phone_verified = true, f.account.email_verified = true, "
         + "f.account.factors.pin = true"),
     Broken(
-      "the function reads what may be anything",
+      "the function reads an undecided fact",
       [
         "guarantees.lua": totp,
         "accounts.lua": """
@@ -162,7 +162,7 @@ import Testing
         + "(flows/login.lua:3). The session has passed phone_otp. It passes the route at routes.lua:2 (GET /admin), which requires "
         + "nothing more: that is 1 of 2 factors. Facts: f.account.exists = true, f.account.phone_verified = true"),
     Broken(
-      "an earlier route takes part of it",
+      "an earlier route matches some of its paths",
       [
         "guarantees.lua": admin,
         "flows/step_up.lua": flow("step_up", "existing", "any_of { \"phone_otp\", \"totp\" }"),
@@ -206,7 +206,7 @@ import Testing
         + "passes the route at routes.lua:2 (GET /admin), where `decide` (routes.lua:2) allows it: it has not passed totp. Facts: "
         + "f.account.exists = true, f.account.phone_verified = true, f.account.factors.pin = true"),
     Broken(
-      "the route requires it less freshly",
+      "the route allows an older proof",
       [
         "guarantees.lua": guarantee(
           "nobody pays without a fresh code", "route = \"/pay/**\", passed = \"phone_otp\", within = \"5m\""),
@@ -217,7 +217,7 @@ import Testing
         + "phone_otp within 10m: it can have passed phone_otp up to 10m ago. Facts: f.account.exists = true, f.account.phone_verified = "
         + "true"),
     Broken(
-      "the route does not say how fresh",
+      "the route sets no age limit",
       [
         "guarantees.lua": guarantee(
           "nobody pays without a fresh code", "route = \"/pay/**\", passed = \"phone_otp\", within = \"5m\""),
@@ -228,7 +228,7 @@ import Testing
         + "more: it can have passed phone_otp up to 12h16m ago. Facts: f.account.exists = true, f.account.phone_verified = true"
     ),
     Broken(
-      "no route takes such a path",
+      "no route matches such a path",
       [
         "guarantees.lua": guarantee("administration takes two factors", "route = \"/amdin/**\", factors = 2"),
         "routes.lua": routes("path = \"/admin/**\""),

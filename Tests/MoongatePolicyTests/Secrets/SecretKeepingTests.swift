@@ -58,7 +58,7 @@ import Testing
           version: 1)
       ])
     #expect(try await desk.add([imported]) == nil)
-    #expect(try await desk.add([imported]) == 0, "someone holds the address now")
+    #expect(try await desk.add([imported]) == 0, "the address is in use now")
     #expect(await bench.login("U*V", as: "old@example.com").told == "invalid_password")
     #expect(await bench.login("U*U", as: "old@example.com").told == "complete")
     let id = try #require(try await bench.store.account(holding: Identifier(address))?.id)

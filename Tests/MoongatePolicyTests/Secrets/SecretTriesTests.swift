@@ -38,7 +38,7 @@ import Testing
     #expect(
       await bench.enter("pin_unlock", "pin", ["pin": SecretsBench.pin], by: bench.client(session)).told
         == "too_many_attempts")
-    #expect(places.verified == 5, "the right one is not looked at either")
+    #expect(places.verified == 5, "the correct PIN is not checked either")
   }
 
   @Test func twoHundredWrongPasswordsAtOnceAreFiveComparisons() async throws {
@@ -161,7 +161,8 @@ import Testing
     isHeld.store(false, ordering: .relaxed)
     bench.clock.advance(by: .seconds(11))
     for _ in 1...3 { #expect(await bench.login("wrong one").told == "invalid_password") }
-    #expect(await bench.login("wrong one").told == "too_many_attempts", "the lost one was the first of five")
+    #expect(
+      await bench.login("wrong one").told == "too_many_attempts", "the interrupted attempt counts as the first of five")
     gate.withLock { $0 }.forEach { $0.resume() }
     _ = await lost.value
   }
