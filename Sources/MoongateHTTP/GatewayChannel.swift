@@ -4,12 +4,13 @@ import MoongateProxy
 import NIOCore
 import NIOHTTPTypes
 
-/// The public listener's connections: the proxy's own pipeline, with Hummingbird behind it for the gateway's own paths.
+/// The channel of a connection to the public listener: the proxy's pipeline, with Hummingbird for the gateway's own
+/// paths.
 ///
 ///     Application(router: …, server: HTTPServerBuilder { GatewayChannel(proxy: proxy, responder: $0) }, …)
 ///
-/// The part that belongs to Hummingbird is made when the first request for the gateway itself comes, on a connection or
-/// on a stream of HTTP/2: what is only proxied stays small.
+/// The Hummingbird part is created for the first request to the gateway itself, on a connection or on an HTTP/2 stream.
+/// Connections that only proxy requests stay small.
 package struct GatewayChannel: HTTPChannelHandler {
   package typealias Value = GatewayConnection
 
@@ -18,8 +19,8 @@ package struct GatewayChannel: HTTPChannelHandler {
   package let responder: HTTPChannelHandler.Responder
 
   /// - Parameters:
-  ///   - tls: the certificate, where the listener speaks TLS.
-  ///   - responder: answers requests for the gateway's own paths, whole and in order.
+  /// - tls: the certificate; nil if the listener does not use TLS.
+  /// - responder: answers requests for the gateway's own paths, one at a time and in order.
   package init(proxy: Proxy, tls: ServerTLS? = nil, responder: @escaping HTTPChannelHandler.Responder) {
     self.proxy = proxy
     self.tls = tls
@@ -39,7 +40,7 @@ package struct GatewayChannel: HTTPChannelHandler {
     }
   }
 
-  /// Hands what comes for the gateway itself to Hummingbird. Its work ends with the channel.
+  /// Passes requests for the gateway itself to Hummingbird. Its task ends with the channel.
   private func serve(_ channel: any Channel, _ logger: Logger) throws {
     let inner = try NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>(
       wrappingChannelSynchronously: channel, configuration: .init(isOutboundHalfClosureEnabled: true))
@@ -50,13 +51,13 @@ package struct GatewayChannel: HTTPChannelHandler {
     await withTaskCancellationHandler {
       try? await value.channel.closeFuture.get()
     } onCancel: {
-      // The time to drain is over: what is still at work has nobody else that could end it.
+      // The drain time is over, and nothing else would close this connection.
       value.channel.close(promise: nil)
     }
   }
 }
 
-/// One connection of the public listener.
+/// A connection of the public listener.
 package struct GatewayConnection: ServerChildChannelValue {
   package let channel: any Channel
 }

@@ -1,8 +1,8 @@
 import Logging
 
 extension Logger {
-  /// For Hummingbird: what it says of its own listeners and connections is for who works on this program. Operators are
-  /// told by the program itself, in sentences.
+  /// The log level for Hummingbird. Its messages about listeners and connections are for developers; the gateway logs
+  /// its own messages for operators.
   var ofLibrary: Logger {
     var quiet = self
     if logLevel > .debug { quiet.logLevel = .critical }

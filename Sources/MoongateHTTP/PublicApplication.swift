@@ -4,12 +4,12 @@ import Logging
 import MoongateCore
 import NIOCore
 
-/// The public listener's own part: API and pages. What stands in front of it on the wire is `server`.
+/// The gateway's own endpoints on the public listener: API and pages. `server` is the channel in front of them.
 package struct PublicApplication: ListeningApplication {
-  /// Builds what serves a connection, given what answers its requests.
+  /// Builds the channel of a connection around the responder of its requests.
   package typealias ChannelBuilder = @Sendable (@escaping HTTPChannelHandler.Responder) -> any ServerChildChannel
 
-  /// Answers requests to the gateway's own addresses.
+  /// Answers requests to the gateway's own paths.
   package let responder: GatewayResponder
   private let server: ChannelBuilder
   private let clock: any GatewayClock
@@ -17,10 +17,10 @@ package struct PublicApplication: ListeningApplication {
   private let logger: Logger
 
   /// - Parameters:
-  ///   - keySet: makes the document of `/.well-known/moongate/jwks.json`.
-  ///   - server: builds the channel of a connection.
-  ///   - mounts: sites of others that are served here.
-  ///   - bodies: bounds of the bodies of requests to the gateway itself.
+  /// - keySet: returns the document of `/.well-known/moongate/jwks.json`.
+  /// - server: builds the channel of a connection.
+  /// - mounts: other sites that are served on this listener.
+  /// - bodies: limits on request bodies.
   package init(
     engine: FlowEngine, store: any Store, generations: ActiveGeneration, providers: ProviderRegistry,
     clock: any GatewayClock,

@@ -1,9 +1,9 @@
 import CLua
 import Testing
 
-/// Errors that pass through Swift: the Swift frame returns before anything is raised, so nothing of Swift's is lost.
+/// Errors across Swift frames: the Swift frame returns before C raises, so no Swift object leaks.
 @Suite struct CallbackTests {
-  /// Counts how many of its kind live.
+  /// Counts its living instances.
   final class Counter {
     var alive = 0
     var made = 0
@@ -29,7 +29,7 @@ import Testing
       guard let context, let value else { return 1 }
       let counter = Unmanaged<Counter>.fromOpaque(context).takeUnretainedValue()
       let tokens = (0..<3).map { _ in Token(counter) }
-      // Something on the heap is alive in this frame until it returns.
+      // An object on the heap is alive in this frame until it returns.
       return withExtendedLifetime(tokens) {
         let text = slot == 0 ? "the \(tokens.count) tokens say no" : "IN"
         let count = text.utf8.count
@@ -64,7 +64,7 @@ import Testing
     #expect(counter.alive == 0)
   }
 
-  /// The value cannot be pushed because memory is used up: C raises after the callback returned.
+  /// The value cannot be pushed because memory is exhausted. C raises after the callback has returned.
   @Test func outOfMemoryAfterACallbackLeaksNothing() throws {
     let counter = Counter()
     let script = try Script(

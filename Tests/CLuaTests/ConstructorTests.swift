@@ -2,7 +2,7 @@ import CLua
 import Testing
 
 extension OpaquePointer {
-  /// Gives the state its constructors, one after the other.
+  /// Registers constructors in the state, one after the other.
   func add(_ constructors: KeyValuePairs<String, clua_form>) {
     for (name, form) in constructors {
       let status = name.withCString { name in
@@ -14,7 +14,7 @@ extension OpaquePointer {
   }
 }
 
-/// The words that a state is given.
+/// The constructors of a state.
 @Suite struct ConstructorTests {
   /// The name of the value that a text returns, or the error.
   private static func value(of text: String, constructors: KeyValuePairs<String, clua_form>, marks: Bool = false) throws
@@ -48,7 +48,7 @@ extension OpaquePointer {
     #expect(try Self.value(of: "return pigeon {}", constructors: [:], marks: marks).hasPrefix("unknown name `pigeon`"))
   }
 
-  /// Longer texts are no shared strings of Lua's: the name must not be collected while a function holds it.
+  /// Lua does not intern longer names. The name must not be collected while a function uses it.
   @Test func aLongNameLives() throws {
     let name = String(repeating: "a", count: 48)
     let text =
@@ -56,7 +56,7 @@ extension OpaquePointer {
     #expect(try Self.value(of: text, constructors: [name: CLUA_TAKES_TABLE]) == name)
   }
 
-  /// Each form with what it takes, and with something that it does not.
+  /// Each form with valid and invalid arguments.
   @Test(arguments: [
     (CLUA_TAKES_TABLE, "{}", "'x'", "word takes a table, as in word { … }"),
     (CLUA_TAKES_TEXT, "'x'", "{}", "word takes a string, as in word \"…\""),
@@ -72,13 +72,13 @@ extension OpaquePointer {
     #expect(try Self.value(of: "return word \(wrong)", constructors: ["word": form]) == refusal)
   }
 
-  /// Attack: a provider that is called `env` or `file` reads the operator's secrets as its settings.
+  /// Attack: a provider with the name `env` or `file` receives the operator's secrets as its settings.
   @Test(arguments: ["vary", "allow", "string", "pairs"]) func aGlobalKeepsItsMeaning(_ name: String) throws {
     let before = try Self.value(of: "return \(name) { x = 1 }", constructors: [:])
     #expect(try Self.value(of: "return \(name) { x = 1 }", constructors: [name: CLUA_TAKES_TABLE]) == before)
   }
 
-  /// Attack: the same where the word was given before.
+  /// Attack: the same with a constructor that was registered before.
   @Test func theFirstMeaningIsKept() throws {
     #expect(
       try Self.value(of: "return env { x = 1 }", constructors: ["env": CLUA_TAKES_TEXT, "env": CLUA_TAKES_TABLE])

@@ -1,7 +1,7 @@
 import CLua
 import Testing
 
-/// "The sandbox", script by script: each is stopped in time, nothing catches it, and the state serves on.
+/// Scripts that exceed the budget: each is stopped in time, cannot catch this, and the state stays usable.
 @Suite struct KillTests {
   static let scripts: [String] = [
     "while true do end",
@@ -51,7 +51,7 @@ import Testing
   @Test(arguments: scripts) func isStoppedAndTheNextCallIsRight(_ body: String) throws {
     let script = try Script(body)
     let clock = ContinuousClock()
-    // The faster of two, since other tests share the processors.
+    // The faster of two runs, because other tests use the processors too.
     var fastest = Duration.seconds(60)
     for _ in 0..<2 {
       let start = clock.now
@@ -82,8 +82,8 @@ import Testing
     }
   }
 
-  /// Garbage that earlier calls left must not decide whether this one is killed. Memory alone decides here: no time
-  /// limit, which a busy machine would reach.
+  /// Garbage of earlier calls must not decide whether a call is killed. Only memory is limited here, because a busy
+  /// machine could reach a time limit.
   @Test func memoryDecidesTheSameWhateverRanBefore() throws {
     let body = "local t = {} for i = 1, f.now do t[i] = 'item ' .. i end return #t"
     final class Count { var value: Int64 = 0 }
@@ -110,12 +110,13 @@ import Testing
     let upwards = try verdicts(sizes)
     #expect(try upwards == verdicts(sizes.reversed()))
     #expect(try upwards == verdicts(sizes.shuffled()))
-    // A state that never ran anything decides as one that did.
+    // A state that never ran anything gives the same result.
     for size in sizes { #expect(try verdicts([size])[size] == upwards[size], "\(size) items") }
     #expect(Set(upwards.values) == [true, false])
   }
 
-  /// One instruction compares megabytes: steps must run out all the same, since time would not be the same everywhere.
+  /// One instruction compares megabytes. Steps must be exhausted nevertheless, because time would differ between
+  /// machines.
   @Test(arguments: [
     "local a, b = ('a'):rep(200000), ('a'):rep(200000) .. '' while true do local c = a == b end",
     "local a, b = ('a'):rep(150000) .. 1, ('a'):rep(150000) .. 2 while true do local c = a < b end",
@@ -128,7 +129,7 @@ import Testing
     #expect(script.run() == .allow)
   }
 
-  /// A list with holes has many borders; Lua's choice among them must not follow the seed of the process.
+  /// A list with holes has several borders. Lua's choice must not depend on the process's seed.
   @Test(arguments: [
     "local t = {} for i = 1, 40 do t[i] = i end for i = 1, 40, 3 do t[i] = nil end return #t",
     "local t = {1, 2, nil, 4, nil, 6, 7, nil} return #t",

@@ -1,7 +1,7 @@
 import CLua
 import Testing
 
-/// What is offered, what is not, and that nothing outlives a call.
+/// The environment of scripts: what is available, what is not, and that no state survives a call.
 @Suite struct SandboxTests {
   @Test(arguments: [
     "io", "os", "debug", "package", "require", "load", "loadstring", "loadfile", "dofile", "collectgarbage",
@@ -23,15 +23,15 @@ import Testing
     ("return dney 'x'", "unknown name `dney`; did you mean `deny`?"),
     ("return f.phone.contry", "unknown fact `f.phone.contry`; did you mean `country`?"),
     ("return f.phnoe", "unknown fact `f.phnoe`; did you mean `phone`?"),
-    ("return f[1]", "unknown fact `f.1`; there are `client`, `flow`, `now` and `phone`"),
-    ("return f.client.country", "unknown fact `f.client.country`; there are `ip` and `new_device`"),
+    ("return f[1]", "unknown fact `f.1`; available: `client`, `flow`, `now` and `phone`"),
+    ("return f.client.country", "unknown fact `f.client.country`; available: `ip` and `new_device`"),
     ("x = 1", "globals are read-only: write `local x = …`"),
     ("_ENV.x = 1", "globals are read-only: write `local x = …`"),
-    ("string.upper = 1", "this is read-only: a call cannot leave anything for the next one"),
+    ("string.upper = 1", "this is read-only: a call cannot store anything for the next one"),
     ("f.now = 1", "facts are read-only"),
     ("f.phone.country = 1", "facts are read-only"),
     ("f.flow.passed.pin = true", "facts are read-only"),
-    ("table.insert(math, 1)", "this is read-only: a call cannot leave anything for the next one"),
+    ("table.insert(math, 1)", "this is read-only: a call cannot store anything for the next one"),
     ("deny(1)", "deny takes a string, as in deny \"…\""),
     ("return 1 + '2'", "attempt to perform arithmetic on a string value (constant '2')"),
     ("error('boom')", "boom"),
@@ -39,8 +39,8 @@ import Testing
     ("error({})", "an error was raised with a table as its message"),
     ("error()", "an error was raised with a nil as its message"),
     ("local x = nil; return x.y", "attempt to index a nil value (local 'x')"),
-    ("return cidr('10.0.0.0', '10.0.0.1')", "cidr: `10.0.0.0` is no address block such as 10.0.0.0/8"),
-    ("return duration '90'", "`90` is no duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""),
+    ("return cidr('10.0.0.0', '10.0.0.1')", "cidr: `10.0.0.0` is not an address block such as 10.0.0.0/8"),
+    ("return duration '90'", "`90` is not a duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""),
     ("for k in pairs({[{}] = 1}) do end", "keys of type table have no order: use strings, numbers or booleans"),
   ]) func saysWhatIsWrong(_ body: String, _ message: String) throws {
     #expect(try Script.outcome(of: body) == .failed(message, line: 2))
@@ -57,7 +57,7 @@ import Testing
       ("return f", .other("userdata")),
       (
         "return tostring({}) .. tostring(print or 1)",
-        .failed("`print` is not offered: a policy writes nothing; a reason of deny reaches the log", line: 2)
+        .failed("`print` is not offered: a policy has no output; the reason of deny is logged", line: 2)
       ),
       (
         "return tostring({}) .. tostring(pairs) .. tostring(function() end) .. tostring(f) .. tostring(allow)",
@@ -140,14 +140,14 @@ import Testing
     arguments: [
       ("local n = 0", "n = n + 1 return n", .integer(1)),
       ("local t = {1, 2} local list = {t = t}", "return #list.t + list.t[1]", .integer(3)),
-      ("local t = {}", "t.x = 1", .failed("this is read-only: a call cannot leave anything for the next one", line: 2)),
+      ("local t = {}", "t.x = 1", .failed("this is read-only: a call cannot store anything for the next one", line: 2)),
       (
         "local t = {inner = {}}", "t.inner.x = 1",
-        .failed("this is read-only: a call cannot leave anything for the next one", line: 2)
+        .failed("this is read-only: a call cannot store anything for the next one", line: 2)
       ),
       (
         "local t = {inner = {}}", "table.insert(t.inner, 1)",
-        .failed("this is read-only: a call cannot leave anything for the next one", line: 2)
+        .failed("this is read-only: a call cannot store anything for the next one", line: 2)
       ),
       ("local t = {}", "local seen = t.x t = {x = 1} return seen", .null),
       ("local n = 0 local function count() n = n + 1 return n end", "count() return count()", .integer(2)),

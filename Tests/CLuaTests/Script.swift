@@ -1,6 +1,6 @@
 import CLua
 
-/// Runs the body of one function in a state of its own, as a policy's function would run.
+/// Runs the body of a function in its own state, like a function of a policy.
 final class Script {
   enum Outcome: Equatable, CustomStringConvertible {
     case allow, deny(String), requireAlso(String)
@@ -33,12 +33,12 @@ final class Script {
   let state: OpaquePointer
   private(set) var function: Int32 = -1
   private(set) var facts: Int32 = -1
-  /// The outcome of loading, where it failed.
+  /// The outcome of loading, if it failed.
   private(set) var loadFailure: Outcome?
 
   /// - Parameters:
-  ///   - body: what stands between `function(f)` and `end`, from line 2 on.
-  ///   - prelude: before the function, on line 1.
+  /// - body: the text between `function(f)` and `end`, from line 2 on.
+  /// - prelude: the text before the function, on line 1.
   init(_ body: String, prelude: String = "", callbacks: clua_callbacks = clua_callbacks()) throws {
     var callbacks = callbacks
     guard let state = clua_new(&callbacks) else { throw NoState() }

@@ -273,7 +273,7 @@ def test_check_starts_programs_and_says_so(hub):
         lambda text: text.replace("sender = 7", 'sender = "Ours"').replace("sms_hub = exec", "password = exec"),
     )
     told = check().stdout
-    assert re.search(r"^gateway\.lua:\d+: password: is said twice in one table", told, re.M), told
+    assert re.search(r"^gateway\.lua:\d+: password: is set twice in one table", told, re.M), told
     hub.edit("gateway.lua", lambda text: text.replace("    password = {},", ""))
     told = check().stdout
     assert re.search(r"^gateway\.lua:\d+: providers\.password: two providers of one name", told, re.M), told

@@ -97,7 +97,7 @@ def test_a_reload_to_a_listener_for_all_keeps_the_old_one(house):
 def test_an_admin_listener_for_all_is_refused(empty_house):
     """Attack: whoever reaches it reads every code of the outbox and deletes every account."""
     admin(empty_house, f'"0.0.0.0:{empty_house.ports[1]}"')
-    is_refused_everywhere(empty_house, r'gateway\.lua:\d+: admin: other machines reach .*token = env')
+    is_refused_everywhere(empty_house, r'gateway\.lua:\d+: admin: other hosts can reach .*token = env')
     admin(empty_house, f'{{ address = "0.0.0.0:{empty_house.ports[1]}", token = env "ADMIN_TOKEN" }}')
     status, output = told(empty_house, ADMIN_TOKEN="too-short")
     assert (
@@ -114,7 +114,7 @@ def test_an_admin_address_on_the_command_line_needs_the_token_too(empty_house):
         timeout=60,
     )
     assert gateway.returncode == 1 and re.search(
-        r"gateway\.lua:\d+: admin: other machines reach .*--admin", gateway.stderr
+        r"gateway\.lua:\d+: admin: other hosts can reach .*--admin", gateway.stderr
     ), gateway.stderr
 
 
@@ -199,7 +199,7 @@ def test_a_secret_that_others_may_read_is_refused(house, mode):
 
 def test_a_region_that_does_not_exist(empty_house):
     empty_house.edit("gateway.lua", lambda text: text.replace('region = "IN"', 'region = "ZZ"'))
-    is_refused_everywhere(empty_house, r'gateway\.lua:\d+: region: "ZZ" is no country')
+    is_refused_everywhere(empty_house, r'gateway\.lua:\d+: region: "ZZ" is not a country')
 
 
 # Memory

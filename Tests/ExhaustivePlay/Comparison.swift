@@ -7,16 +7,16 @@ import PIN
 import Password
 import PhoneOTP
 
-/// The prover beside the real engine, for one random configuration: what it says of each guarantee, and what happens
-/// when every way is played.
+/// Compares the prover with the real engine for one random configuration: its result for each guarantee, and the result
+/// of an exhaustive play.
 package struct Comparison: Sendable {
-  /// Guarantees that no play broke.
+  /// Guarantees that no play violated.
   package private(set) var held = 0
-  /// Guarantees that a play broke.
+  /// Guarantees that a play violated.
   package private(set) var broken = 0
-  /// Guarantees that the prover refuses because proving them takes too much work.
+  /// Guarantees that the prover refuses because the proof exceeds its budget.
   package private(set) var undecided = 0
-  /// Where prover and play disagree: the seed, both answers, and the files of the configuration.
+  /// Disagreements of prover and play: the seed, both results, and the files of the configuration.
   package private(set) var disagreements: [String] = []
 
   private static let providers: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), BelievedGoogle()]
@@ -31,8 +31,7 @@ package struct Comparison: Sendable {
     sum.disagreements += part.disagreements
   }
 
-  /// Makes the configuration of a seed, proves it and plays it. Where the random choices make one that the loader
-  /// refuses, nothing is counted.
+  /// Generates, proves and plays the configuration of a seed. Configurations that the loader refuses are not counted.
   package init(seed: Int) async throws {
     let registry = try ProviderRegistry(Self.providers)
     let configuration = RandomConfiguration.make(seed: UInt64(seed))
@@ -42,7 +41,7 @@ package struct Comparison: Sendable {
     let generation: any PolicyGeneration
     switch ConfigurationLoader(providers: wanted, environment: [:]).load(folder: folder.path) {
     case .success(let loaded): generation = loaded
-    // A flow of which every step may be skipped.
+    // A flow with only skippable steps.
     case .failure: return
     }
     guard let prover = GuaranteeProver(generation, providers: registry) else { throw NotProvable(seed: seed) }
@@ -70,7 +69,7 @@ package struct Comparison: Sendable {
     }
   }
 
-  /// The prover does not take the configuration of this seed.
+  /// The prover does not accept the configuration of this seed.
   package struct NotProvable: Error {
     package let seed: Int
   }

@@ -12,10 +12,10 @@ private final class Counter: Sendable {
   func next() -> Int { count.add(1, ordering: .relaxed).newValue }
 }
 
-/// Plays every way through every flow of a configuration on the real engine, for every account that matters, and notes
-/// each session that begins.
+/// Plays all paths through all flows of a configuration on the real engine, for all distinguishable accounts, and
+/// records each session that begins.
 struct ExhaustivePlay {
-  /// A person, their device and when they come.
+  /// An account, its device and the network.
   struct World: Hashable {
     enum Address { case none, claimed, verified }
 
@@ -27,9 +27,9 @@ struct ExhaustivePlay {
     var isKnownDevice = false
     var isOld = false
 
-    /// Whether the facts of a guarantee are true of the account, as a flow finds it.
-    /// - Parameter isRecovered: whether the account was given to who proved an address that it only claimed: it keeps
-    ///   nothing of before.
+    /// Whether the account has the facts of a guarantee when a flow begins.
+    /// - Parameter isRecovered: whether the account was taken over by verifying an address that it only claimed. It
+    ///   then keeps no earlier factors.
     func fits(_ facts: KnownFacts, isNewAccount: Bool, isRecovered: Bool) -> Bool {
       facts.all.allSatisfy { fact, value in
         let isTrue =
@@ -58,19 +58,19 @@ struct ExhaustivePlay {
     let passed: Set<ProviderName>
   }
 
-  /// Whose identifier or secret is given.
+  /// The owner of the identifier or secret in an act.
   enum Whose: Hashable { case own, fresh }
 
-  /// One thing to do.
+  /// An act of a user.
   enum Act: Hashable {
     case skip
     case code(ProviderName, Whose)
     /// - Parameters:
-    ///   - address: whose address comes with the identity elsewhere; nil for none.
-    ///   - isVouched: whether the other site is the one that gives out the address.
+    /// - address: the email address of the federated identity; nil without one.
+    /// - isVouched: whether the other site issues the address.
     case google(Whose, address: Whose?, isVouched: Bool)
     case pin
-    /// - Parameter named: whose address is named; nil for none.
+    /// - Parameter named: the owner of the entered address; nil without one.
     case password(named: Whose?)
   }
 
@@ -83,7 +83,7 @@ struct ExhaustivePlay {
   let keys: KeyRing
   let random: SeededRandom
   let mailbox: Mailbox
-  /// What is kept of each secret.
+  /// The stored records of secrets.
   private let hashes: [String: String]
   private let counter = Counter()
 
@@ -111,7 +111,7 @@ struct ExhaustivePlay {
       logger: log.logger)
   }
 
-  /// Every session that begins.
+  /// All sessions that begin.
   func play() async throws -> Set<Begun> {
     var begun: Set<Begun> = []
     let doors = generation.flows.values.filter { !$0.needsSession(by: providers) }.map(\.name).sorted()
@@ -119,7 +119,7 @@ struct ExhaustivePlay {
     return begun
   }
 
-  /// The accounts that differ by something that this configuration, or one of its guarantees, can tell apart.
+  /// The accounts that this configuration or its guarantees can distinguish.
   private var worlds: [World] {
     let text = configuration.files.values.joined()
     var worlds = [World()]
@@ -143,9 +143,9 @@ struct ExhaustivePlay {
     return worlds
   }
 
-  // MARK: one way
+  // MARK: one path
 
-  /// A run of a flow by a person of the world. Each has identifiers of its own.
+  /// A run of a flow by a user with separate identifiers.
   private struct Run {
     let flow: FlowID
     let account: String
@@ -153,7 +153,7 @@ struct ExhaustivePlay {
     let number: Int
   }
 
-  /// What a person of the world can try.
+  /// The acts that the user can try.
   private func acts(_ world: World) -> [(act: Act, address: ClientAddress)] {
     var acts: [Act] = [.skip]
     for name in configuration.providers {
@@ -174,8 +174,8 @@ struct ExhaustivePlay {
     return acts.flatMap { act in (configuration.readsNetwork ? [Self.home, Self.away] : [Self.home]).map { (act, $0) } }
   }
 
-  /// Goes every way that begins with these acts, each act that succeeds once for each that can follow it.
-  /// - Parameter reached: a run that has come there already.
+  /// Explores all paths that begin with these acts. Each successful act is explored once for each following act.
+  /// - Parameter reached: a run that has already performed them.
   private func explore(
     _ door: String, _ world: World, after acts: [(act: Act, address: ClientAddress)] = [], reached: Run? = nil,
     _ begun: inout Set<Begun>
@@ -185,8 +185,8 @@ struct ExhaustivePlay {
       if run == nil { run = try await replay(acts, door, world) }
       guard let started = run else { return }
       guard let view = await perform(act, from: address, started) else {
-        // It goes on where an act that is refused left the flow as it was. Registering with an address that is taken
-        // does not: the last step is passed, and only then is it refused.
+        // A refused act that leaves the flow unchanged can be followed by another one. This does not apply to a
+        // registration with an existing address, which is refused only after the last step.
         if await choices(of: started) == [] { run = nil }
         continue
       }
@@ -261,7 +261,7 @@ struct ExhaustivePlay {
   }
   private func subject(_ whose: Whose, _ number: Int) -> String { "\(whose == .own ? "own" : "fresh")-\(number)" }
 
-  /// - Returns: nil where it is refused.
+  /// - Returns: nil if it is refused.
   private func perform(_ act: Act, from address: ClientAddress, _ run: Run) async -> FlowView? {
     clock.advance(by: .seconds(2))
     let client = client(address, run.device)
@@ -274,7 +274,7 @@ struct ExhaustivePlay {
         run.flow, provider: provider.rawValue, fields: [isPhone ? "phone" : "email": .text(to)], client: client)
       await engine.deliveriesEnd()
       guard case .success(let view) = began else { return nil }
-      // A policy wants another provider first.
+      // A policy requires another provider first.
       guard view.step?.provider == provider else { return view }
       guard let code = mailbox.latest(to: to)?.code else { return nil }
       return try? await engine.submit(run.flow, fields: ["code": .text(code)], client: client).get()
@@ -314,7 +314,7 @@ struct ExhaustivePlay {
   }
 }
 
-/// Sign-in elsewhere, without the other site: whoever is named is believed.
+/// A federated provider without the other site, which accepts any named user.
 struct BelievedGoogle: FullProvider {
   let descriptor = ProviderDescriptor(
     name: "google_oauth",

@@ -2,17 +2,17 @@ import MoongateCore
 import MoongateSDK
 import MoongateTesting
 
-/// A small configuration with guarantees, all of it chosen by a seed: flows with choices, skips and conditions, policy
-/// functions, accounts.lua.
+/// A small random configuration with guarantees: flows with choices, skips and conditions, policy functions and
+/// accounts.lua.
 struct RandomConfiguration {
   private(set) var files: [String: String]
   let providers: [String]
-  /// Functions read facts of unbounded values: the play has to try both.
+  /// Functions that read facts with unbounded values: the play has to try both results.
   private(set) var readsAge = false
   private(set) var readsNetwork = false
   private let random: Choices
 
-  /// Draws from a seed.
+  /// Draws random choices from a seed.
   private struct Choices {
     private let source: SeededRandom
 
@@ -27,8 +27,8 @@ struct RandomConfiguration {
     }
   }
 
-  /// The configuration of a seed. Of facts that are free, each is read once at most, so that its values are independent
-  /// of all else, as the prover takes them.
+  /// The configuration of a seed. Each free fact is read at most once, so that its values are independent, as the
+  /// prover assumes.
   static func make(seed: UInt64) -> Self {
     var seed = seed
     while true {
@@ -55,7 +55,7 @@ struct RandomConfiguration {
       "routes.lua": "return routes { { path = \"/**\", to = \"http://127.0.0.1:3000\", flow = \"enter\" } }",
     ]
     for name in providers { files["policies/\(name).lua"] = policy(name) }
-    // Flows that come with providers are the same everywhere: what is played is what the seed says.
+    // Shipped flows are always the same, so only flows of the seed are played.
     let brought = [
       "phone_otp": ["change_phone"], "email_code": ["verify_email", "change_email"],
       "google_oauth": ["google_oauth_join"],
@@ -157,10 +157,10 @@ struct RandomConfiguration {
     var fields: [String] = []
     let drawn = random.some(
       random.below(3), of: ["exists", "has_pin", "has_email", "email_verified", "phone_verified"])
-    // A guarantee about a factor that is not configured is refused.
+    // A guarantee with a factor that is not configured would be refused.
     let canHavePIN = providers.contains("pin")
     let facts = drawn.filter { canHavePIN || $0 != "has_pin" }
-    // Facts of one account do not contradict each other where all of them are true.
+    // True facts of one account never contradict each other.
     if !facts.isEmpty { fields.append("account = { \(facts.map { "\($0) = true" }.joined(separator: ", ")) }") }
     if random.chance(10) { fields = ["account = { exists = false }"] }
     if random.chance(15) { fields = ["account = { \(canHavePIN ? "has_pin = false, " : "")exists = true }"] }

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// `openapi.json`, as tests hold answers against it.
+/// A parsed `openapi.json`, against which tests check real answers.
 struct APIDescription: @unchecked Sendable {
-  // `@unchecked`: what was read from JSON is never changed.
+  // `@unchecked`: the JSON objects are never changed after parsing.
   let document: [String: Any]
 
   init(_ text: String) throws {
@@ -12,12 +12,12 @@ struct APIDescription: @unchecked Sendable {
 
   var paths: [String: [String: [String: Any]]] { document["paths"] as? [String: [String: [String: Any]]] ?? [:] }
 
-  /// The operation that a request is; nil where the API has none.
+  /// The operation that matches a request, or nil if the document describes none.
   func operation(_ method: String, _ target: String) -> [String: Any]? {
     let segments = target.prefix { $0 != "?" }.split(separator: "/", omittingEmptySubsequences: false)
     for (template, methods) in paths.sorted(by: { $0.key < $1.key }) {
       let pattern = template.split(separator: "/", omittingEmptySubsequences: false)
-      // Those of the seeds take a slash at the end.
+      // The calls for apps accept a trailing slash.
       let isOfSeeds = (methods["post"]?["tags"] as? [String]) == ["Calls for apps"]
       let given = isOfSeeds && segments.last == "" ? segments.dropLast() : segments
       guard pattern.count == given.count, zip(pattern, given).allSatisfy({ $0.hasPrefix("{") && $1 != "" || $0 == $1 })
@@ -27,7 +27,7 @@ struct APIDescription: @unchecked Sendable {
     return nil
   }
 
-  /// What is wrong with an answer; nothing where it is as described.
+  /// The differences between an answer and its description; empty if there are none.
   func faults(_ method: String, _ target: String, status: Int, type: String?, body: Data) -> [String] {
     guard let operation = operation(method, target) else { return [] }
     guard let answer = (operation["responses"] as? [String: [String: Any]])?[String(status)] else {
@@ -95,7 +95,7 @@ struct APIDescription: @unchecked Sendable {
 
   private static func isType(_ type: String, _ value: Any) -> Bool {
     let number = value as? NSNumber
-    // What JSON calls true is a number of its own kind to Foundation.
+    // Foundation represents JSON booleans as `NSNumber` too; their Objective-C type is `c`.
     let isFlag = number.map { $0.objCType.pointee == 99 } ?? false
     return switch type {
     case "null": value is NSNull

@@ -5,10 +5,9 @@ import MoongateHTTP
 import MoongateTesting
 import Testing
 
-/// `GET /api/auth/openapi.json`. That real answers are as it says is checked on every answer of every test here
-/// (`Client.send`).
+/// `GET /api/auth/openapi.json`. `Client.send` checks every answer in these tests against the document.
 @Suite struct APIDescriptionTests {
-  /// http.md, call by call.
+  /// Every call of the public API.
   static let calls: Set<String> = [
     "post /api/auth/flows", "get /api/auth/flows/{flow}", "delete /api/auth/flows/{flow}",
     "post /api/auth/flows/{flow}/begin",
@@ -50,10 +49,10 @@ import Testing
     }
   }
 
-  /// Whoever adds an endpoint of the API describes it.
+  /// An endpoint added to the API must be described.
   @Test func everyEndpointUnderTheAPIIsDescribed() throws {
     let endpoints = try HTTPGateway().responder.undescribed
-    #expect(endpoints == [], "say what they take and answer in API/Description")
+    #expect(endpoints == [], "describe their requests and answers in API/Description")
   }
 
   @Test func theCheckerSeesWhatIsWrong() throws {

@@ -5,7 +5,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// What an operator does to people over the admin listener.
+/// The admin listener's account calls.
 @Suite struct AccountCallTests {
   @Test func peopleAreLookedUpLockedAndDeleted() async throws {
     let http = try HTTPGateway()
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  /// Attack: a page elsewhere that makes the operator's browser delete people.
+  /// Attack: a page on another site makes the operator's browser delete accounts.
   @Test func anotherSitesPageIsRefused() async throws {
     try await AdminTests.run(try AdminTests.gateway()) { admin in
       let answer = try await admin.send(.post, "/accounts/ac_1/lock", headers: [("Origin", "https://evil.example")])

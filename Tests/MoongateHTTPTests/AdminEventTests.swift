@@ -4,9 +4,9 @@ import MoongateCore
 import MoongateTesting
 import Testing
 
-/// What an operator asks of the audit trail and of locks, over the admin listener.
+/// The admin listener's calls for the audit trail and locks.
 @Suite struct AdminEventTests {
-  /// A person who is locked out after five wrong codes.
+  /// Runs the test with an account that is locked after five wrong codes.
   private func locked(_ body: @escaping @Sendable (_ admin: Client, _ account: String) async throws -> Void)
     async throws
   {
@@ -65,7 +65,7 @@ import Testing
       let own = try await list(admin, "/events?account=\(id)&kind=refused")
       #expect(
         own.count == 5 && own.allSatisfy { $0["account"] as? String == id },
-        "refusals carry the account that they are about")
+        "refusals name their account")
       #expect(try await list(admin, "/events?account=%2B919999999999&kind=refused,locked").count == 6)
       #expect(try await list(admin, "/events?identifier=99999%2099999&kind=refused").count == 5)
       #expect(try await list(admin, "/events?account=ac_nobody").isEmpty)
@@ -75,7 +75,7 @@ import Testing
       #expect(try await list(admin, "/events?since=1s&kind=refused").count == 5)
       #expect(try await list(admin, "/events?since=2030-01-01T00:00:00Z").isEmpty)
       #expect(try await list(admin, "/events?limit=2").count == 2)
-      #expect(try await list(admin, "/events?account=").count > 5, "as if it were not there")
+      #expect(try await list(admin, "/events?account=").count > 5, "an empty parameter is ignored")
     }
   }
 
@@ -103,8 +103,7 @@ import Testing
   }
 }
 
-/// `openapi.json` of the admin listener. That real answers are as it says is checked on every answer of every test that
-/// asks the listener.
+/// The admin listener's `openapi.json`. Every test of the listener checks the answers it gets against the document.
 @Suite struct AdminDescriptionTests {
   static let calls: Set<String> = [
     "get /healthz", "get /readyz", "get /metrics", "get /policy", "get /policy/values", "post /policy/reload",

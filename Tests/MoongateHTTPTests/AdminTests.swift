@@ -14,9 +14,9 @@ import PhoneOTP
 import Synchronization
 import Testing
 
-/// The operator's listener.
+/// The admin listener.
 @Suite struct AdminTests {
-  /// The problems that the next reload ends with.
+  /// The problems that the next reload reports, and the number of reloads.
   final class Reloads: Sendable {
     let problems = Mutex<[ConfigurationProblem]>([])
     let count = Mutex(0)

@@ -12,7 +12,7 @@ import PhoneOTP
 import Synchronization
 import Testing
 
-/// An admin listener that other machines reach asks for its token.
+/// An admin listener that other machines can reach requires its token.
 @Suite struct AdminTokenTests {
   private static let token = "0123456789abcdef-the-operators-token"
   private static let open = ListenAddress(host: "0.0.0.0", port: 9901)
@@ -52,7 +52,7 @@ import Testing
     (.get, "/outbox"), (.get, "/accounts"), (.delete, "/accounts/ac_x"), (.post, "/accounts/ac_x/lock"),
   ]
 
-  /// Attack: whoever reaches the port deletes accounts and reads codes.
+  /// Attack: anyone who can reach the port deletes accounts and reads codes.
   @Test(arguments: calls) func nothingIsDoneWithoutTheToken(_ method: HTTPRequest.Method, _ path: String) async throws {
     let gateway = try gateway()
     let application = try application(gateway)
@@ -68,7 +68,7 @@ import Testing
     }
     let twice = try await ask(
       gateway, application, path, method, authorization: ["Bearer \(Self.token)", "Bearer \(Self.token)"])
-    #expect(twice.status == .badRequest, "a field that may stand once stands twice")
+    #expect(twice.status == .badRequest, "Authorization may appear only once")
     let right = try await ask(gateway, application, path, method, authorization: ["bearer \(Self.token)"])
     #expect(right.status != .unauthorized && right.status != .forbidden, "\(right.status)")
     #expect(!gateway.log.lines.contains { $0.contains(Self.token) })
@@ -83,11 +83,11 @@ import Testing
         #expect(try await ask(gateway, application, path, host: host).status == .ok)
       }
     }
-    // A name that begins like them is not one of them.
+    // Paths that only begin like the health checks need the token.
     #expect(try await ask(gateway, application, "/healthz/").status != .ok)
     #expect(try await ask(gateway, application, "/policy?/healthz").status == .unauthorized)
     try store.close()
-    // Attack: the fault names the database's host and user to whoever asks.
+    // Attack: the fault reveals the database's host and user to a caller without the token.
     #expect(try await body(try await ask(gateway, application, "/readyz")).contains(#"["The store does not answer."]"#))
     let told = try await body(try await ask(gateway, application, "/readyz", authorization: ["Bearer \(Self.token)"]))
     #expect(told.contains("The store does not answer: "))
@@ -106,7 +106,7 @@ import Testing
     return text.withLock { $0 }
   }
 
-  /// Attack: the token is taken back in gateway.lua, and the listener stays open to all until the next start.
+  /// Attack: the token is removed from gateway.lua, and the listener stays open to everyone until the next start.
   @Test func anOpenListenerKeepsTheTokenThatItBeganWith() async throws {
     let gateway = try gateway()
     let application = try application(gateway)
@@ -155,8 +155,8 @@ import Testing
     return try TestGateway(providers: [PhoneOTP()], generation: generation)
   }
 
-  /// Attack: a dashboard's token unlocks an account, reads a code from the outbox, or takes out everything about a
-  /// person.
+  /// Attack: a read-only token, as a dashboard has, unlocks an account, reads a code from the outbox or exports an
+  /// account's data.
   @Test(arguments: [
     (HTTPRequest.Method.post, "/policy/reload"), (.delete, "/locks/x"), (.delete, "/accounts/ac_x"),
     (.post, "/accounts/ac_x/lock"),
@@ -203,8 +203,8 @@ import Testing
     }
   }
 
-  /// Attack: a program tries token after token. Beyond a bound its address learns nothing, not even that one was right;
-  /// others go on.
+  /// Attack: a program guesses tokens. After too many wrong ones its address is refused even with the right token;
+  /// other addresses are not affected.
   @Test func wrongTokensAreBounded() async throws {
     let gateway = try named()
     let application = try application(gateway)
@@ -223,7 +223,7 @@ import Testing
     #expect(metrics.allSatisfy { text.contains($0) }, "counted")
   }
 
-  /// Names of metrics, with what they count after the test above.
+  /// Metrics and their values after the test above.
   private enum AdminTokenFailuresProbe {
     static let names = ["moongate_admin_wrong_tokens_total 1000", "moongate_admin_turned_away_total 1"]
   }

@@ -2,11 +2,11 @@ import Crypto
 import Foundation
 import MoongateCore
 
-/// An authenticator app as somebody else would write it: from the `otpauth:` address to codes.
+/// An independent authenticator app: reads an `otpauth:` address and computes codes.
 struct AuthenticatorApp {
   private let key: SymmetricKey
 
-  /// - Parameter secret: base32, with or without spaces.
+  /// - Parameter secret: Base32, with or without spaces.
   init?(secret: String) {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
     var bits = ""
@@ -21,7 +21,7 @@ struct AuthenticatorApp {
     key = SymmetricKey(data: bytes)
   }
 
-  /// - Parameter offset: in codes, from the current one.
+  /// - Parameter offset: The number of time steps from the current code.
   func code(at now: Timestamp, offset: Int64 = 0) -> String {
     let counter = withUnsafeBytes(of: UInt64(now.milliseconds / 30_000 + offset).bigEndian) { Data($0) }
     let mac = Data(HMAC<Insecure.SHA1>.authenticationCode(for: counter, using: key))

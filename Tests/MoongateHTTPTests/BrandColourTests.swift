@@ -2,7 +2,7 @@ import Testing
 
 @testable import MoongateHTTP
 
-/// The colours that the pages derive from `brand.primary`.
+/// The page colours derived from `brand.primary`.
 @Suite struct BrandColourTests {
   @Test(
     "buttons have the brand's colour and readable text",

@@ -11,7 +11,7 @@ import NIOPosix
 import PhoneOTP
 import Testing
 
-/// The gateway under test, with the phone code as its provider.
+/// The gateway under test; by default with phone codes as its only provider.
 struct HTTPGateway: Sendable {
   let gateway: TestGateway
   let application: Application<GatewayResponder>
@@ -48,7 +48,7 @@ struct HTTPGateway: Sendable {
   }
 }
 
-/// What a test sends requests with. Cookies are the test's own business unless it uses a `Browser`.
+/// Sends a test's requests. It stores no cookies; a `Browser` does.
 struct Client: Sendable {
   let client: any TestClientProtocol
   let gateway: TestGateway
@@ -61,7 +61,7 @@ struct Client: Sendable {
     for (name, value) in headers { fields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value)) }
     let response = try await client.execute(
       uri: path, method: method, headers: fields, body: body.map { ByteBuffer(string: $0) })
-    // Whatever a test asks of the API: the answer is as openapi.json says.
+    // Every answer of the API must match openapi.json.
     let faults = description?.faults(
       method.rawValue, path, status: response.status.code, type: response.headers[.contentType],
       body: Data(response.body.readableBytesView))
@@ -69,7 +69,7 @@ struct Client: Sendable {
     return Answer(response: response)
   }
 
-  /// A call of the API.
+  /// Calls the API with a JSON body.
   func call(_ method: HTTPRequest.Method, _ path: String, _ json: String? = nil, headers: [(String, String)] = [])
     async throws -> Answer
   {
@@ -77,7 +77,7 @@ struct Client: Sendable {
       method, path, headers: (json == nil ? [] : [("Content-Type", "application/json")]) + headers, body: json)
   }
 
-  /// Makes an account and signs it in, as an app does.
+  /// Registers an account over the API, as an app does, and returns its session token.
   func register(_ phone: String = "+919999999999") async throws -> (token: String, answer: Answer) {
     let flow = try await call(.post, "/api/auth/flows", #"{"flow":"register"}"#)
     let id = try #require(flow["id"] as? String)
@@ -89,7 +89,7 @@ struct Client: Sendable {
     return (try #require(session["token"] as? String), done)
   }
 
-  /// Begins a flow for the phone and gives its id.
+  /// Begins a flow with the phone number and returns the flow's id.
   func begin(_ flow: String = "login", _ phone: String = "+919999999999", headers: [(String, String)] = []) async throws
     -> String
   {
@@ -101,7 +101,7 @@ struct Client: Sendable {
   }
 }
 
-/// An answer, as tests look at it.
+/// An answer with accessors for tests.
 struct Answer: Sendable {
   let response: TestResponse
 
@@ -119,7 +119,7 @@ struct Answer: Sendable {
 
   subscript(name: String) -> Any? { json[name] }
 
-  /// The code of a problem, with the things that every problem has checked on the way.
+  /// The problem's code. Also checks the members and header fields that every problem has.
   func problem(_ location: Testing.SourceLocation = #_sourceLocation) -> String? {
     #expect(header("Content-Type") == "application/problem+json", sourceLocation: location)
     #expect(header("Cache-Control") == "no-store", sourceLocation: location)
@@ -135,14 +135,14 @@ struct Answer: Sendable {
   var detail: String? { json["detail"] as? String }
 }
 
-/// A browser that keeps cookies, follows nothing by itself and fills forms.
+/// A browser that stores cookies and fills in forms, but follows no redirects.
 final class Browser {
   let client: Client
   let origin: String
-  /// More header fields of every visit.
+  /// Extra header fields sent with every visit.
   var metadata: [(String, String)] = []
   private(set) var cookies: [String: String] = [:]
-  /// The page that it looks at.
+  /// The address of the page it shows.
   private(set) var address = ""
   private(set) var page: Answer?
 
@@ -151,7 +151,7 @@ final class Browser {
     self.origin = origin
   }
 
-  /// One of somebody who is signed in.
+  /// A browser that has registered an account and is signed in.
   static func owner(_ client: Client) async throws -> Browser {
     let browser = Browser(client)
     try await browser.visit("/auth/register")
@@ -171,7 +171,7 @@ final class Browser {
     keep(try await client.send(.get, path, headers: [("Accept", "text/html")] + metadata + cookieHeader), path)
   }
 
-  /// Posts fields to a path, and goes where a redirect leads as long as that is one of the gateway's own pages.
+  /// Posts a form and stores the cookies of the answer.
   @discardableResult
   func post(_ path: String, _ fields: [String: String]) async throws -> Answer {
     let body = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\(PercentEncoding.encode($0.value))" }.joined(
@@ -182,12 +182,12 @@ final class Browser {
     return keep(try await client.send(.post, path, headers: headers, body: body), path)
   }
 
-  /// Calls the API, as a script of a page does.
+  /// Calls the API as a page's script does.
   func call(_ path: String, _ json: String) async throws -> Answer {
     keep(try await client.call(.post, path, json, headers: [("Origin", origin)] + cookieHeader), address)
   }
 
-  /// Sends the page's form that has a field of this name, with its hidden fields, as a person would.
+  /// Submits the page's form that has a field of one of these names, with its hidden fields.
   @discardableResult
   func submit(_ fields: [String: String]) async throws -> Answer {
     let html = try #require(page?.text)
@@ -198,13 +198,13 @@ final class Browser {
     var all = fields
     for input in form.components(separatedBy: "<input ").dropFirst() where input.contains("type=\"hidden\"") {
       let name = try #require(Self.attribute("name", input))
-      // A script fills in some of them.
+      // Scripts fill in some hidden fields; the test passes those.
       if fields[name] == nil { all[name] = Self.attribute("value", input) }
     }
     return try await post(try #require(Self.attribute("action", form)), all)
   }
 
-  /// Where the page leads to in another language, by a link or by the form that is typed into.
+  /// The address of the page in another language, from its link or from its form's button.
   static func language(_ tag: String, of page: Answer) throws -> String {
     let control = try #require(
       page.text.components(separatedBy: " class=\"link\"").first {
@@ -213,7 +213,7 @@ final class Browser {
     return try #require(attribute("formaction", control) ?? attribute("href", control))
   }
 
-  /// Presses the name of a language where the page has a form, with what was typed in it.
+  /// Presses a language's button on a page with a form, with typed input.
   @discardableResult
   func turns(to tag: String, _ typed: [String: String]) async throws -> Answer {
     let shown = try #require(page)

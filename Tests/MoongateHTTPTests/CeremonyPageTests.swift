@@ -6,9 +6,9 @@ import MoongateTesting
 import PhoneOTP
 import Testing
 
-/// The page and the API of a provider that shows a ceremony, as a client without a browser's credential API uses them.
+/// The page and the API of a provider with a ceremony, used by a client without the browser's credential API.
 @Suite struct CeremonyPageTests {
-  /// Proves whoever answers with the id `right`.
+  /// Accepts any answer that contains `right`.
   private struct Toy: FullProvider {
     private static let answer = InputField(name: "answer", kind: .json)
     private static let shown = Shown.ceremony(.get, options: #"{"challenge":"<AAAA>\"&","rpId":"localhost"}"#)

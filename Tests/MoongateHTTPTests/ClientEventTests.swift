@@ -3,7 +3,7 @@ import MoongateCore
 import MoongateTesting
 import Testing
 
-/// `POST /api/auth/client-events`: a closed list, into `/events`.
+/// `POST /api/auth/client-events`: accepts a fixed list of events and records them in the audit trail.
 @Suite struct ClientEventTests {
   private func noted(_ client: Client) async throws -> [AuditEvent] {
     try await client.gateway.audit.events(limit: 1000).filter { $0.kind == .client }.reversed()

@@ -7,9 +7,9 @@ import Testing
 @testable import MoongateHTTP
 @testable import MoongateProxy
 
-/// The gateway's own calls and the data path find the same session, or none, in whatever a client sends.
+/// The gateway's own calls and the data path find the same session, or none, whatever a client sends.
 ///
-/// Attack: a request that is nobody's for one of them and somebody's for the other.
+/// Attack: a request that is anonymous to one of them and authenticated to the other.
 @Suite struct CredentialTests {
   private static let one = String(repeating: "A", count: 43)
   private static let two = String(repeating: "B", count: 43)
@@ -29,7 +29,8 @@ import Testing
     return settings
   }
 
-  /// What the data path makes of these lines, and what the gateway's own calls make of what the data path hands them.
+  /// What the data path finds in these header fields, and what the gateway's own calls find in the fields the data path
+  /// passes on.
   private func compare(_ lines: [(name: String, value: [UInt8])], _ settings: GatewaySettings) throws -> (
     ours: TokenHash?, isRefused: Bool
   )? {
@@ -92,7 +93,7 @@ import Testing
     #expect(sessions > 100 && refusals > 20, "\(sessions) \(refusals)")
   }
 
-  /// Which name is the session's is known in two places, in two types.
+  /// The session cookie's name is computed in two modules; both must agree.
   @Test(arguments: [true, false], [true, false]) func theNameIsTheSame(_ secure: Bool, _ shared: Bool) {
     let settings = settings(secure: secure, shared: shared)
     #expect(GatewayCookies(settings).session == "\(GatewayCookie.sessionName(settings))")
@@ -103,7 +104,7 @@ import Testing
     }
   }
 
-  /// To the letter, where the two differed once.
+  /// Exact results for inputs on which the two used to differ.
   @Test(
     arguments: [
       ("moongate; moongate=\(one)", nil, true), ("moongate =\(one)", nil, true), ("moongate", "Bearer \(one)", true),
@@ -121,7 +122,7 @@ import Testing
   }
 }
 
-/// A generator whose sequence its seed decides, so that a failure can be had again (SplitMix64).
+/// A generator with a reproducible sequence (SplitMix64), so that a failure can be repeated.
 private struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 

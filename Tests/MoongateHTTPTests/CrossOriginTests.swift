@@ -3,7 +3,7 @@ import MoongateCore
 import MoongateTesting
 import Testing
 
-/// Web pages elsewhere that call `/api/auth` (`cors_origins`).
+/// Web pages of other origins that call `/api/auth` (`cors_origins`).
 @Suite struct CrossOriginTests {
   static let page = "https://spa.example.com"
 

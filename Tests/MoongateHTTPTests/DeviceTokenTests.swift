@@ -3,9 +3,11 @@ import MoongateCore
 import MoongateTesting
 import Testing
 
-/// The token of a device that has signed in before, over HTTP (exact.md, "Tries, limits, locks").
+/// The token of a device that has signed in before, over HTTP: it is let in although strangers have used up the
+/// number's tries.
 @Suite struct DeviceTokenTests {
-  /// Strangers lock the number; the owner's device, by cookie or by header, is let in; what is no token of ours is not.
+  /// Strangers lock the number. The owner's device is still let in, with its token in a cookie or a header field; an
+  /// unknown token is not accepted.
   @Test func theOwnerIsNotLockedOut() async throws {
     try await HTTPGateway().run { client in
       func begin(_ headers: [(String, String)]) async throws -> (id: String, answer: Answer) {

@@ -8,7 +8,7 @@ import PhoneOTP
 import Synchronization
 import Testing
 
-/// A messenger that reaches nobody when it is told to, with words of its own.
+/// A messenger whose delivery fails on demand, with a reason of its own.
 private final class Messenger: CodeProvider {
   static let name = ProviderName(test: "whatsapp_code")
   let isDown = Atomic<Bool>(false)
@@ -35,7 +35,7 @@ private final class Messenger: CodeProvider {
   }
 }
 
-/// What people and apps see of a fallback and of a delivery that failed.
+/// What pages and apps show for a fallback step and for a failed delivery.
 @Suite struct FallbackPageTests {
   private func gateway(_ messenger: Messenger, isFallback: Bool) throws -> HTTPGateway {
     let phone = ProviderName(test: "phone_otp")

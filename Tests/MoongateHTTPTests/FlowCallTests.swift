@@ -52,7 +52,7 @@ import Testing
       #expect(session.keys.sorted() == ["aal", "expires_at", "passed", "token"])
       let token = try #require(session["token"] as? String)
 
-      // Looked at once more, the token is not there.
+      // Reading the flow again does not return the token a second time.
       let again = try await client.call(.get, "/api/auth/flows/\(id)")
       #expect(again["status"] as? String == "complete")
       #expect(!again.text.contains(token))
@@ -130,7 +130,7 @@ import Testing
       let cookie = String(line.prefix { $0 != ";" })
       let id = try #require(created["id"] as? String)
       let path = "/api/auth/flows/\(id)"
-      // Without the cookie, with another, with two, in another's hands: as if it were not there.
+      // Without the cookie, or with another, a second or a changed one, the flow does not exist.
       let other = "moongate-flow=\(String(repeating: "A", count: 43))"
       for headers in [[], [("Cookie", other)], [("Cookie", "\(cookie); \(other)")], [("Cookie", cookie + "A")]] {
         #expect(try await client.call(.get, path, headers: headers).problem() == "flow_not_found")
@@ -147,7 +147,7 @@ import Testing
         done.setCookies.dropFirst() == ["moongate-device=\(device); Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000"])
       #expect(
         try await client.call(.get, "/api/auth/session", headers: [("Cookie", "moongate=\(token)")]).status == 200)
-      // One cookie per browser: a second flow of it keeps the first one's.
+      // A browser has one flow cookie: a second flow keeps its value.
       let second = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#, headers: own)
       #expect(second.setCookies.first?.hasPrefix(cookie + ";") == true)
     }

@@ -8,7 +8,7 @@ import PhoneOTP
 import Synchronization
 import Testing
 
-/// A vendor with a site that posts people back, and with servers that call.
+/// A vendor whose site posts callbacks and whose servers send webhooks.
 private final class Vendor: FullProvider, WebhookReceiver {
   static let key = SymmetricKey(data: Array("shared".utf8))
 
@@ -60,7 +60,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
   }
 }
 
-/// What other sites and their servers send: callbacks by POST, and webhooks.
+/// Requests from other sites and their servers: callbacks by POST, and webhooks.
 @Suite struct InboundTests {
   private func run(_ vendor: Vendor = Vendor(), _ body: @escaping @Sendable (Client, Vendor) async throws -> Void)
     async throws
@@ -71,9 +71,9 @@ private final class Vendor: FullProvider, WebhookReceiver {
     try await gateway.run { client in try await body(client, vendor) }
   }
 
-  // MARK: callbacks
+  // MARK: Callbacks
 
-  /// A browser that was sent to the site.
+  /// A browser that has been redirected to the vendor's site.
   private func away(_ client: Client) async throws -> (Browser, state: String) {
     let browser = Browser(client)
     try await browser.visit("/auth/login?flow=site")
@@ -83,7 +83,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
     return (browser, String(state))
   }
 
-  /// The site's form, as a browser posts it across sites: an Origin that is not ours, and no cookies.
+  /// The vendor's form as a browser posts it across sites: with a foreign Origin and without cookies.
   private func post(
     _ client: Client, _ body: String, type: String = "application/x-www-form-urlencoded",
     cookies: [(String, String)] = []
@@ -112,7 +112,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
       let done = try await browser.visit(address)
       #expect(done.status == 303 && browser.cookies["moongate"] != nil, "\(done.text)")
       #expect(vendor.returned.withLock { $0 } == [["code": "grant", "user": "{\"name\":\"Asha\"}"]])
-      // Attack: the address is opened once more.
+      // Attack: the address is opened a second time.
       #expect(try await browser.visit(address).status == 409)
       #expect(vendor.returned.withLock { $0.count } == 1)
     }
@@ -126,8 +126,8 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  /// Attack: login CSRF. The attacker's page posts the attacker's grant into the victim's browser, which would then be
-  /// signed in as the attacker.
+  /// Attack: login CSRF. The attacker's page posts the attacker's grant into the victim's browser, to sign it in to the
+  /// attacker's account.
   @Test func postOfSomebodyElsesGrantSignsNobodyIn() async throws {
     try await run { (client, vendor) async throws in
       let (_, state) = try await away(client)
@@ -139,8 +139,8 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  /// Attack: parameters that are there twice, of which the gateway and the provider may read different ones; forged
-  /// states; other bodies.
+  /// Attack: duplicate parameters, which the gateway and the provider could read differently; forged states; other
+  /// content types and oversized bodies.
   @Test func postThatCannotBeReadOneWayIsRefused() async throws {
     try await run { (client, vendor) async throws in
       let (_, state) = try await away(client)
@@ -155,7 +155,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  /// Attack: a post to a provider that is no other site, or to one that is not there.
+  /// Attack: a callback for a provider that is not an external site, or that does not exist.
   @Test func onlyOtherSitesPostCallbacks() async throws {
     try await run { (client, _) async throws in
       for name in ["phone_otp", "nobody", "%2e%2e"] {
@@ -167,7 +167,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  /// Attack: the exemption of these two paths reaches another form of ours.
+  /// Attack: the exemption from the Origin check for callbacks and webhooks extends to the gateway's other forms.
   @Test func otherFormsStillWantOurOrigin() async throws {
     try await run { (client, _) async throws in
       for path in ["/auth/step", "/auth/login", "/auth/logout", "/auth/account"] {
@@ -180,7 +180,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  // MARK: webhooks
+  // MARK: Webhooks
 
   private func hook(
     _ client: Client, _ body: String, signed: Bool = true, name: String = "vendor", headers: [(String, String)] = []
@@ -198,7 +198,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
         String(decoding: seen.body, as: UTF8.self) == "approved=7" && seen.header("x-vendor-id") == "a"
           && !seen.remote.isEmpty)
       let challenge = try await hook(client, "challenge=1")
-      // Attack: a text that is read as a page of the gateway's own.
+      // Attack: the text is rendered as a page of the gateway's origin.
       #expect(challenge.status == 200 && challenge.header("Content-Type") == "text/plain; charset=utf-8")
       #expect(challenge.header("X-Content-Type-Options") == "nosniff")
       #expect(try await hook(client, "odd").problem() == "bad_request")
@@ -214,7 +214,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  /// Attack: whoever likes calls without a signature, or with another one.
+  /// Attack: anyone calls the webhook without a signature, or with a wrong one.
   @Test func requestWithoutASignatureIsRefused() async throws {
     try await run { (client, _) async throws in
       let answer = try await hook(client, "approved=7", signed: false)
@@ -225,11 +225,11 @@ private final class Vendor: FullProvider, WebhookReceiver {
         ).status == 401)
       #expect(
         try await hook(client, "approved=7", headers: [("Vendor-Signature", "second")]).status == 401,
-        "two of them are none")
+        "two signatures are refused")
     }
   }
 
-  /// Attack: a webhook for a provider that takes none, or that is not configured; and by another method.
+  /// Attack: a webhook for a provider that receives none or is not configured, or by another method.
   @Test func pathIsThereForThoseThatDeclareIt() async throws {
     try await run { (client, _) async throws in
       for name in ["phone_otp", "nobody"] { #expect(try await hook(client, "x", name: name).status == 404) }
@@ -241,7 +241,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  /// Attack: 10 MB in one body; ten thousand headers. The provider is not called.
+  /// Attack: a body of 10 MB; thousands of header fields. The provider is not called.
   @Test func tooMuchIsRefusedWithoutACall() async throws {
     try await run { (client, vendor) async throws in
       #expect(try await hook(client, String(repeating: "x", count: 10_000_000)).status == 413)
@@ -252,7 +252,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  /// Attack: a provider, or what it logs, gets the cookies of somebody whose browser was made to post here.
+  /// Attack: a provider, or its log, receives the cookies of a user whose browser was made to post here.
   @Test func cookiesAndForwardedAddressesAreNotHandedOn() async throws {
     try await run { (client, vendor) async throws in
       let owner = try await Browser.owner(client)
@@ -268,7 +268,7 @@ private final class Vendor: FullProvider, WebhookReceiver {
     }
   }
 
-  /// Attack: a flood, each request of which is a call of the provider.
+  /// Attack: a flood of requests, each of which calls the provider.
   @Test func floodIsHeldBeforeTheCall() async throws {
     try await run { (client, vendor) async throws in
       for _ in 0..<100 { #expect(try await hook(client, "x", signed: false).status == 401) }

@@ -9,7 +9,7 @@ import PhoneOTP
 import Synchronization
 import Testing
 
-/// A third party's codes to phone numbers: the page for signing in offers them by a link.
+/// A third party's codes to phone numbers; the sign-in page offers it as a link.
 private final class Pager: CodeProvider {
   let sent = Mutex<[(to: String, code: String)]>([])
   private let reader = PhoneOTP()
@@ -29,7 +29,7 @@ private final class Pager: CodeProvider {
   }
 }
 
-/// A third party's site with a button on the page for signing in.
+/// A third party's site with a button on the sign-in page.
 private struct Club: FullProvider {
   let descriptor = ProviderDescriptor(
     name: "club", beginFields: [], submitFields: [InputField(name: "error", kind: .text, isRequired: false)],
@@ -52,8 +52,7 @@ private struct Club: FullProvider {
   }
 }
 
-/// Flows of the operator's own, which a route names, with providers that the page for signing in does not begin by
-/// itself.
+/// Custom flows, named by a route, with providers that the sign-in page does not begin by itself.
 @Suite struct OwnFlowTests {
   private func gateway(_ pager: Pager) throws -> HTTPGateway {
     try HTTPGateway(providers: [PhoneOTP(), pager]) { generation in
@@ -62,7 +61,7 @@ private struct Club: FullProvider {
     }
   }
 
-  /// The page of a code that the pager has sent.
+  /// The page for a code that the pager has sent.
   private func codePage(_ browser: Browser) async throws -> Answer {
     try await browser.visit("/auth/step?flow=guests&return_to=%2Fguests")
     let begun = try await browser.submit(["field.phone": "9999999999"])
@@ -92,7 +91,7 @@ private struct Club: FullProvider {
     }
   }
 
-  /// The same in the flow that the page begins by itself, whose field another provider takes.
+  /// The same in the sign-in page's default flow, whose field belongs to another provider.
   @Test func editGoesOnWithTheProviderThatWasChosen() async throws {
     let pager = Pager()
     let gateway = try HTTPGateway(providers: [PhoneOTP(), pager]) { generation in
@@ -113,7 +112,7 @@ private struct Club: FullProvider {
     }
   }
 
-  /// The sheet over the page of the code, which scripts open; also where the flow has ended meanwhile.
+  /// The edit sheet that scripts open over the code page, also when the flow has expired in the meantime.
   @Test(arguments: [true, false]) func theSheetGoesOnWithTheProviderAndTheFlow(isAlive: Bool) async throws {
     let pager = Pager()
     try await gateway(pager).run { client in
@@ -138,7 +137,7 @@ private struct Club: FullProvider {
     ("oauth_failed", "oauth_failed", "It failed.", nil), ("undeclared", "oauth_failed", "It failed.", nil),
   ]
 
-  /// What a site refuses with is said in its own words, and the way of the flow stays open.
+  /// A refusal by the site is shown in the site's own words, and the flow can be begun again.
   @Test(arguments: refusals, ["guests", "login"])
   func aSitesOwnRefusalComesBackToItsFlow(
     _ told: (error: String, name: String, english: String, hindi: String?), _ flow: String
@@ -163,7 +162,7 @@ private struct Club: FullProvider {
     }
   }
 
-  /// Attack: a link that has the page for signing in say what its author likes.
+  /// Attack: a link makes the sign-in page show the attacker's text.
   @Test(arguments: ["send_money_to_x", "busy", "no_member&by=phone_otp"]) func aLinkSaysNothingOfItsOwn(
     _ refused: String
   ) async throws {

@@ -4,48 +4,48 @@ import MoongateHTTP
 import MoongateTesting
 import Testing
 
-/// What an operator puts into `pages/`, and what is wrong with it.
+/// Files in `pages/` and the problems reported for them.
 @Suite struct PageOverrideTests {
   private func problems(_ files: KeyValuePairs<String, String>) -> [ConfigurationProblem] {
     PageRenderer.problems(of: files.map { PageFile(name: $0.key, bytes: Array($0.value.utf8)) })
   }
 
-  /// Mustache takes what it does not find for nothing, and a page whose layout is misspelt would be blank.
+  /// Mustache ignores unknown names, so a page with a misspelt layout would be blank.
   @Test(
-    "a tag that names nothing is refused with its line",
+    "an unknown name in a tag is reported with its line",
     arguments: [
       (
-        "{{<layot}}\n{{$content}}x{{/content}}\n{{/layot}}\n", 1, "there is no template `layot`; did you mean `layout`?"
+        "{{<layot}}\n{{$content}}x{{/content}}\n{{/layot}}\n", 1, "unknown template `layot`; did you mean `layout`?"
       ),
-      ("<p>\n{{> headline }}</p>", 2, "there is no template `headline`"),
-      ("<p>\n\n<b>{{w.sign_uot}}</b>", 3, "the pages have no words of the name `sign_uot`; did you mean `sign_out`?"),
+      ("<p>\n{{> headline }}</p>", 2, "unknown template `headline`"),
+      ("<p>\n\n<b>{{w.sign_uot}}</b>", 3, "unknown words `sign_uot`; did you mean `sign_out`?"),
       (
         "{{#isSignedIn}}\r\n{{{ w.nothing_like_it }}}{{/isSignedIn}}", 2,
-        "the pages have no words of the name `nothing_like_it`"
+        "unknown words `nothing_like_it`"
       ),
-      ("{{uppercased(w.sign_outt)}}", 1, "the pages have no words of the name `sign_outt`; did you mean `sign_out`?"),
-      ("<i>\n{{frame.servise}}", 2, "`frame` has nothing of the name `servise`; did you mean `service`?"),
+      ("{{uppercased(w.sign_outt)}}", 1, "unknown words `sign_outt`; did you mean `sign_out`?"),
+      ("<i>\n{{frame.servise}}", 2, "`frame` has no member `servise`; did you mean `service`?"),
       (
         "{{#frame.languages}}\n{{adress}}{{/frame.languages}}", 2,
-        "there is nothing of the name `adress` here; did you mean `address`?"
+        "unknown name `adress`; did you mean `address`?"
       ),
-      ("{{title}}", 1, "there is nothing of the name `title` here"),
+      ("{{title}}", 1, "unknown name `title`"),
       (
         "\n\n{{#isSigndIn}}{{anything}}{{/isSigndIn}}", 3,
-        "there is nothing of the name `isSigndIn` here; did you mean `isSignedIn`?"
+        "unknown name `isSigndIn`; did you mean `isSignedIn`?"
       ),
       (
         "{{^isSignedInn}}x{{/isSignedInn}}", 1,
-        "there is nothing of the name `isSignedInn` here; did you mean `isSignedIn`?"
+        "unknown name `isSignedInn`; did you mean `isSignedIn`?"
       ),
-      ("{{uppercased(returnTwo)}}", 1, "there is nothing of the name `returnTwo` here; did you mean `returnTo`?"),
+      ("{{uppercased(returnTwo)}}", 1, "unknown name `returnTwo`; did you mean `returnTo`?"),
       (
         "{{<layout}}{{$content}}\n{{bakc}}{{/content}}{{/layout}}", 2,
-        "there is nothing of the name `bakc` here; did you mean `back`?"
+        "unknown name `bakc`; did you mean `back`?"
       ),
-      ("{{#frame.logo}}{{adress}}{{/frame.logo}}", 1, "there is nothing of the name `adress` here"),
-      ("{{#w}}\n{{sign_uot}}{{/w}}", 2, "there is nothing of the name `sign_uot` here; did you mean `sign_out`?"),
-      ("{{&frame}}{{{bakk}}}", 1, "there is nothing of the name `bakk` here; did you mean `back`?"),
+      ("{{#frame.logo}}{{adress}}{{/frame.logo}}", 1, "unknown name `adress`"),
+      ("{{#w}}\n{{sign_uot}}{{/w}}", 2, "unknown name `sign_uot`; did you mean `sign_out`?"),
+      ("{{&frame}}{{{bakk}}}", 1, "unknown name `bakk`; did you mean `back`?"),
     ])
   func namesNothing(_ text: String, _ line: Int, _ message: String) throws {
     let problem = try #require(problems(["logout.mustache": text]).first)
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(
-    "what is only said of a tag is none",
+    "comments, text and valid tags have no problems",
     arguments: [
       "{{! {{w.mine}} }}x", "{{!\n{{<mine}} }}",
       "<p>w.mine {{>logo}} {{w.sign_out}}{{#w.sign_out}}{{.}}{{/w.sign_out}}",
@@ -66,10 +66,10 @@ import Testing
     ])
   func namesWhatThereIs(_ text: String) { #expect(problems(["logout.mustache": text]) == []) }
 
-  /// A page is held against what that page is given, and what all pages include against all of them.
+  /// A page's names are checked against that page's model; names in files that all pages include, against every model.
   @Test func whatAPageIsGivenIsItsOwn() {
     #expect(problems(["account.mustache": "{{#rows}}{{#links}}{{label}}{{badge}}{{/links}}{{/rows}}{{notice}}"]) == [])
-    #expect(problems(["account.mustache": "{{label}}"]).map(\.message) == ["there is nothing of the name `label` here"])
+    #expect(problems(["account.mustache": "{{label}}"]).map(\.message) == ["unknown name `label`"])
     #expect(problems(["leave.mustache": "{{isSignedIn}}"]).count == 1)
     #expect(
       problems(["code.mustache": "{{#countdown}}{{milliseconds}}{{text}}{{/countdown}}{{#boxes}}x{{/boxes}}"]) == [])
@@ -77,19 +77,19 @@ import Testing
       problems(["layout.mustache": "{{stressesSupport}}{{isSignedIn}}{{isArrival}}{{#rows}}{{badge}}{{/rows}}"]) == [])
     #expect(
       problems(["layout.mustache": "{{isArival}}"]).map(\.message) == [
-        "there is nothing of the name `isArival` here; did you mean `isArrival`?"
+        "unknown name `isArival`; did you mean `isArrival`?"
       ])
   }
 
-  /// A form of words for one number belongs to the language that says it so.
-  @Test("words for one number", arguments: ["{{w.sent_digits_8}}"])
+  /// A form of a sentence for one particular number exists only in the languages that define it.
+  @Test("forms for one number", arguments: ["{{w.sent_digits_8}}"])
   func numbers(_ text: String) {
     #expect(problems(["logout.mustache": text]) == [])
     #expect(problems(["fr.words": "sent_digits = {length} chiffres\nsent_digits_9 = neuf chiffres"]) == [])
     #expect(
       problems(["fr.words": "sent_digit_9 = neuf\nsend_digits = x"]).map(\.message) == [
-        "the pages have no words of the name `sent_digit_9`",
-        "the pages have no words of the name `send_digits`; did you mean `sent_digits`?",
+        "unknown words `sent_digit_9`",
+        "unknown words `send_digits`; did you mean `sent_digits`?",
       ])
   }
 
@@ -97,7 +97,7 @@ import Testing
     #expect(problems(["logout.mustache": "{{w.one}}\n{{w.two}}\n{{>three}}"]).map(\.location.line) == [1, 2, 3])
   }
 
-  /// The program would end with the first page that is asked for.
+  /// Rendering such a template would overflow the stack and end the program.
   @Test func templatesWithoutEnd() {
     #expect(problems(["logo.mustache": "<i>{{>logo}}</i>"]).map(\.location.file) == ["pages/logo.mustache"])
     let both = problems(["logo.mustache": "{{>leave}}", "leave.mustache": "{{>logo}}"])
@@ -106,7 +106,9 @@ import Testing
     #expect(problems(["logo.mustache": "<b>{{frame.service}}</b>"]) == [])
   }
 
-  @Test("nobody is left before a blank page", arguments: ["", " \n", "{{#isSignedIn}}x{{/isSignedIn}}"])
+  @Test(
+    "an override that renders to nothing is replaced by the shipped page",
+    arguments: ["", " \n", "{{#isSignedIn}}x{{/isSignedIn}}"])
   func blank(_ text: String) async throws {
     let gateway = try HTTPGateway { generation in
       generation.pages = [PageFile(name: "logout.mustache", bytes: Array(text.utf8))]
@@ -116,7 +118,7 @@ import Testing
       #expect(page.status == 200 && page.text.contains("<h1>Sign out</h1>"))
       #expect(
         client.gateway.log.lines.contains {
-          $0.hasPrefix("error a template of pages/ says nothing") && $0.contains("page=logout")
+          $0.hasPrefix("error a template of pages/ is empty") && $0.contains("page=logout")
         })
     }
   }

@@ -10,7 +10,7 @@ import Password
 import PhoneOTP
 import Testing
 
-/// State that pages keep: an active lock, a PIN that was just chosen, and the input of an earlier form.
+/// State that pages keep: an active lock, a newly set PIN, and the input of an earlier form.
 @Suite struct PageStateTests {
   private func gateway() throws -> HTTPGateway {
     let routes: [Route] = [
@@ -35,7 +35,7 @@ import Testing
     try await browser.post("/auth/pin", ["flow": "pin_set", "new_pin": pin, "confirm": pin, "return_to": returnTo])
   }
 
-  /// The providers that the browser's session has passed.
+  /// The providers in the browser's session, sorted by name.
   private func passed(_ browser: Browser) async throws -> [String]? {
     let answer = try await browser.client.call(.get, "/api/auth/session", headers: browser.cookieHeader)
     let passed = (answer["session"] as? [String: Any])?["passed"] as? [[String: Any]]
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  /// Attack: choose a PIN on the account page, and go on without proving it where a later change asks for it.
+  /// Attack: set a PIN on the account page, and never have to prove it where a later change requires it.
   @Test(arguments: ["/home", "/auth/account?done=pin_set", "/post/1", "/payment", "/home?x=/pay/now"])
   func newPasscodeIsNotVerifiedElsewhere(_ target: String) async throws {
     try await gateway().run { client in
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  /// The API verifies nothing that it sets.
+  /// Setting a PIN over the API does not count as verifying it.
   @Test func passcodeSetByTheAPIIsNotVerified() async throws {
     try await gateway().run { client in
       let (token, _) = try await client.register()
@@ -121,7 +121,7 @@ import Testing
   @Test func splashIsShownOncePerBrowserSession() async throws {
     try await HTTPGateway().run { client in
       let browser = Browser(client)
-      #expect(try await browser.visit("/auth/login").setCookies.isEmpty, "a client that is no browser")
+      #expect(try await browser.visit("/auth/login").setCookies.isEmpty, "a client without Sec-Fetch-Mode")
       browser.metadata = [("Sec-Fetch-Mode", "navigate")]
       let first = try await browser.visit("/auth/login")
       #expect(first.text.contains("<div class=\"splash\" aria-hidden=\"true\">") && first.setCookies.count == 1)
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  // MARK: registering by address
+  // MARK: Registering by email address
 
   private func byAddress() throws -> HTTPGateway {
     try HTTPGateway(providers: [PhoneOTP(), EmailCode(), Password()]) { generation in
@@ -167,7 +167,7 @@ import Testing
         "first_name": "Asha", "last_name": "Rao", "email": "asha@example.org", "password": "correct horse battery",
       ])
       #expect(try await browser.visit(try #require(again.header("Location"))).text.contains("asha@example.org"))
-      // Attack: read the flow's id from a log and open the form in another browser, to learn the name and the address.
+      // Attack: take the flow's id from a log and open the form in another browser to learn the name and the address.
       let stranger = try await Browser(client).visit(edit).text
       for text in ["Asha", "Rao", "ahsa@example.org"] { #expect(!stranger.contains(text), "\(text)") }
     }

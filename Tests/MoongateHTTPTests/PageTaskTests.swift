@@ -10,7 +10,7 @@ import Password
 import PhoneOTP
 import Testing
 
-/// What a page keeps of what its reader was about: the country of a number, the task in another language, the way on
+/// State that a page carries over: a number's country, the current task after a change of language, and the next step
 /// without JavaScript.
 @Suite struct PageTaskTests {
   private func gateway() throws -> HTTPGateway {
@@ -29,12 +29,12 @@ import Testing
     }
   }
 
-  /// Where a page leads to in Hindi.
+  /// The address of a page in Hindi.
   private func hindi(_ page: Answer) throws -> String { try Browser.language("hi", of: page) }
 
-  // MARK: the country
+  // MARK: Country
 
-  /// A number without its country is somebody else's in ours: the code went to a stranger.
+  /// Read in the default country, the number would be another person's: the code used to go to a stranger.
   @Test func theCountryGoesWithTheNumber() async throws {
     try await HTTPGateway().run { client in
       let browser = Browser(client)
@@ -51,7 +51,7 @@ import Testing
           page.status == 200 && page.text.contains("data-region=\"GB\"") && page.text.contains("value=\"07400 123456\"")
         )
       }
-      // The page's script sends the country that the page names.
+      // The page's script sends the country named by the page.
       try await browser.visit(register)
       let shown = try #require(browser.page?.text)
       let named = try #require(Browser.attribute("data-region", shown))
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  // MARK: the language
+  // MARK: Language
 
   @Test func aRefusedSignInInAnotherLanguage() async throws {
     try await gateway().run { client in
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  /// What people type is theirs: histories, proxies and logs keep addresses, so it is in none.
+  /// Typed input never appears in an address, since histories, proxies and logs store addresses.
   @Test func whatWasTypedComesAlongAndIsInNoAddress() async throws {
     try await passwordGateway().run { client in
       let browser = Browser(client)
@@ -100,12 +100,12 @@ import Testing
         #expect(
           page.status == 200 && page.text.contains("<html lang=\"hi\"")
             && page.text.contains("value=\"asha@example.org\""))
-        #expect(!page.text.contains("correct horse battery"), "a password is shown to nobody")
+        #expect(!page.text.contains("correct horse battery"), "a password is never rendered")
         #expect(page.text.contains("value=\"Rao\"") == path.hasPrefix("/auth/register"))
         #expect(page.setCookies.contains { $0.hasPrefix("moongate-language=hi;") })
         let address = try hindi(page)
         #expect(!browser.address.contains("asha") && !address.contains("asha"))
-        // Nothing was asked for, so nothing was done, counted or refused.
+        // Changing the language performs, counts and refuses nothing.
         #expect(
           !page.text.contains("class=\"problem") && browser.cookies["moongate-flow"] == nil && client.gateway.sent == 0)
       }
@@ -166,7 +166,7 @@ import Testing
       #expect(page.status == 403 && page.text.contains("<html lang=\"hi\""))
       #expect(page.text.contains("अनुमति नहीं है") && page.text.contains("यहाँ इसकी अनुमति नहीं है।"))
       #expect(!page.text.contains("not allowed here"))
-      // What a form was refused with has no address; what another site sends is repeated nowhere.
+      // A refused form has no address of its own, and the parameters of a callback are not repeated anywhere.
       let form = [
         ("Accept", "text/html"), ("Origin", "http://localhost:8080"),
         ("Content-Type", "application/x-www-form-urlencoded"),
@@ -179,7 +179,7 @@ import Testing
     }
   }
 
-  // MARK: without JavaScript
+  // MARK: Without JavaScript
 
   @Test func whoWaitsForACodeIsToldHowToGoOn() async throws {
     try await gateway().run { client in
@@ -190,7 +190,7 @@ import Testing
       #expect(try await browser.visit(address).text.contains(reload))
       client.gateway.clock.advance(by: .seconds(60))
       let due = try await browser.visit(address)
-      #expect(!due.text.contains(reload), "there is a button now")
+      #expect(!due.text.contains(reload), "the page has a button now")
       let right = try #require(client.gateway.code(for: "+919999999999"))
       for _ in 1...5 { _ = try await browser.post(address, ["code": right == "000000" ? "000001" : "000000"]) }
       #expect(browser.page?.status == 429 && browser.page?.text.contains(reload) == true)

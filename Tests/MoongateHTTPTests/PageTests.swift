@@ -11,7 +11,7 @@ import Testing
   @Test func createAnAccountThenSignInAndOut() async throws {
     try await HTTPGateway().run { client in
       let browser = Browser(client)
-      // The way of a person who has no account yet.
+      // A visitor without an account.
       try await browser.visit("/auth/login?return_to=%2Fpay%3Fx%3D1%262")
       #expect(browser.page?.status == 200)
       for text in ["<h1>Welcome Back!</h1>", "Sign in to continue", "Mobile Number", "Send OTP", "Create Account"] {
@@ -55,7 +55,7 @@ import Testing
 
       let account = try await browser.visit("/auth/account")
       #expect(account.text.contains("+91 99999 99999"))
-      // Who is signed in is sent on.
+      // A signed-in visitor is redirected.
       #expect(try await browser.visit("/auth/login?return_to=/pay").header("Location") == "/pay")
       #expect(try await browser.visit("/auth/login?return_to=//evil").header("Location") == "/home")
       #expect(try await browser.visit("/auth/login").header("Location") == "/home")
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  /// A browser on the code page of a flow of an account that exists.
+  /// A browser on the code page of a flow for an existing account.
   private func codePage(_ client: Client) async throws -> Browser {
     _ = try await client.register()
     client.gateway.clock.advance(by: .seconds(900))
@@ -95,29 +95,29 @@ import Testing
     try await HTTPGateway().run { client in
       let browser = try await codePage(client)
       let address = browser.address
-      // What a script shows when the timer ends is in a template, which nobody sees.
+      // The content that a script shows when the timer ends is in a template and not rendered.
       let seen = try #require(browser.page?.text.components(separatedBy: "<template").first)
       #expect(!seen.contains("Resend now"))
       client.gateway.clock.advance(by: .seconds(15))
       #expect(try await browser.visit(address).text.contains(">00:45</span>"))
-      // A form that is sent although the button was off.
+      // The form submitted although its button is disabled.
       let soon = try await browser.post(address, ["action": "resend"])
       #expect(soon.status == 429)
       #expect(
         soon.text.contains("Please wait before you ask for another code.")
           && soon.text.contains("Resend code in <span class=\"timer\""))
-      #expect(soon.text.contains(">00:45</span>"), "and it counts")
+      #expect(soon.text.contains(">00:45</span>"), "the timer is shown")
       client.gateway.clock.advance(by: .seconds(45))
       #expect(try await browser.visit(address).text.contains("Didn&#39;t receive code?"))
       let resent = try await browser.post(address, ["action": "resend"])
       #expect(resent.status == 303)
       #expect(try await browser.visit(try #require(resent.header("Location"))).text.contains("Code sent!"))
-      // Edit keeps the flow, and what was typed.
+      // Edit keeps the flow and the number.
       let edit = try #require(
         browser.page?.text.components(separatedBy: "data-edit href=\"").dropFirst().first?.prefix { $0 != "\"" })
       try await browser.visit(String(edit).replacing("&amp;", with: "&"))
       #expect(browser.page?.text.contains("value=\"+91 99999 99999\"") == true)
-      // The same number again, too soon: the living code page, and nothing is sent.
+      // The same number again, too soon: back to the current code page, and nothing is sent.
       let sent = client.gateway.sent
       #expect(
         try await browser.submit(["phone": "9999999999"]).header("Location")?.hasPrefix("/auth/verify?id=") == true)
@@ -135,7 +135,7 @@ import Testing
       #expect(
         soon.text.contains("Please wait before you ask for another code.")
           && soon.text.contains("Resend code in <span class=\"timer\""))
-      #expect(soon.text.contains(">00:45</span>"), "and it counts")
+      #expect(soon.text.contains(">00:45</span>"), "the timer is shown")
       #expect(soon.header("Retry-After") == "45")
     }
   }
@@ -185,10 +185,10 @@ import Testing
       let code = try #require(client.gateway.code(for: "+919999999999"))
       let before = browser.cookieHeader
       #expect(try await browser.post(address, ["code": code]).header("Location") == "/home")
-      // Signed in by the first: the second leads on too.
+      // The first request signed in; the second is redirected too.
       #expect(try await browser.post(address, ["code": code]).header("Location") == "/home")
       #expect(try await browser.visit(address).header("Location") == "/home")
-      // The first answer was lost: the second says that it was a success, never that the code was wrong.
+      // The first answer was lost: the second request reports success, not a wrong code.
       let headers =
         [
           ("Accept", "text/html"), ("Origin", "http://localhost:8080"),
@@ -325,7 +325,7 @@ import Testing
   }
 
   @Test(
-    "assets are packed for who takes it, pages for nobody: they show what the address says beside what only the reader may know",
+    "assets are compressed if accepted; pages never, since they mix text from the address with secrets",
     arguments: [
       ("gzip, deflate, br", true), ("br, GZIP;q=0.5", true), ("*", true), ("", false), ("gzip;q=0, *", false),
       ("br", false),
@@ -363,7 +363,7 @@ import Testing
       let kept = try await client.send(
         .get, "/auth/login", headers: [("Accept-Language", wish), ("Cookie", "moongate-language=hi")])
       #expect(kept.text.contains("फिर से स्वागत है!"))
-      // Nobody else's text becomes a cookie or a language.
+      // Arbitrary text becomes neither a cookie nor a language.
       #expect(try await client.send(.get, "/auth/login?language=hi%3Bx").setCookies == [])
     }
   }
@@ -388,7 +388,7 @@ import Testing
         ("Content-Type", "application/x-www-form-urlencoded"),
         ("Moongate-Page", "script"), ("Cookie", "moongate-flow=" + String(repeating: "A", count: 43)),
       ]
-      // A browser that keeps no cookies could not enter the code.
+      // A browser that stores no cookies could not enter the code.
       let without = try await client.send(
         .post, "/auth/register", headers: Array(headers.dropLast()), body: "phone=9999999999")
       #expect(
@@ -458,7 +458,7 @@ import Testing
 }
 
 extension Route {
-  /// A route that leads somewhere.
+  /// A proxied route.
   static func test(host: String?, below folder: String? = nil, requirement: Requirement? = nil) -> Route {
     let segments = (folder.map { [PathPattern.Segment.glob(Array($0.utf8))] } ?? []) + [.anySegments]
     return Route(

@@ -6,7 +6,7 @@ import MoongateTesting
 import NIOCore
 import Testing
 
-/// Every refusal that signing in by phone can reach, to the letter.
+/// Every refusal in the phone flow, with its exact text.
 @Suite struct RefusalTests {
   static let unknownFlow = "/api/auth/flows/fl_" + String(repeating: "A", count: 43)
 
@@ -271,7 +271,7 @@ import Testing
       }
       let step = try #require(try await client.call(.get, "/api/auth/flows/\(id)")["step"] as? [String: Any])
       #expect(step["locked_until"] as? String == "2026-11-20T12:30:01Z")
-      // The same answer to begin and resend; nothing is sent.
+      // Begin and resend give the same answer, and nothing is sent.
       let sent = client.gateway.sent
       #expect(try await client.call(.post, "/api/auth/flows/\(id)/resend", "{}").problem() == "too_many_attempts")
       let other = try #require(try await client.call(.post, "/api/auth/flows", #"{"flow":"login"}"#)["id"] as? String)

@@ -8,7 +8,7 @@ import Password
 import PhoneOTP
 import Testing
 
-/// The seeds' calls of email, password and passcode.
+/// The app calls for email, password and passcode.
 @Suite struct SeedAccountTests {
   private func gateway() throws -> HTTPGateway {
     try HTTPGateway(providers: [PhoneOTP(), EmailCode(), PIN(), Password()]) { generation in
@@ -40,7 +40,7 @@ import Testing
   private static let ada =
     #"{"email":"Ada@Example.com","password":"correct horse battery","first_name":"Ada","last_name":"Lovelace"}"#
 
-  /// Calls, and gives the token that the answer holds, or else the one before.
+  /// Calls the API and updates the token if the answer contains a new one.
   private func call(_ client: Client, _ name: String, _ body: String, _ token: inout String) async throws -> Answer {
     let answer = try await client.call(.post, "/api/auth/\(name)", body, headers: bearer(token))
     if let fresh = answer["token"] as? String {
@@ -51,7 +51,7 @@ import Testing
     return answer
   }
 
-  /// exact.md, "Order of checks": it says nothing of the flow, not even whether there is one.
+  /// An invalid address is refused before the flow is looked up, so the answer does not reveal whether the flow exists.
   @Test func anAddressThatIsNoneComesBeforeTheFlow() async throws {
     try await gateway().run { client in
       for provider in ["password", "email_code"] {
@@ -109,7 +109,7 @@ import Testing
       #expect(
         try await client.call(.post, "/api/auth/resend-verification", ask, headers: bearer(token)).problem()
           == "resend_too_soon")
-      // Nobody learns from it who is registered.
+      // The answer does not reveal whether the address is registered.
       for address in ["bob@example.com", "ada@example.com"] {
         let answer = try await client.call(.post, "/api/auth/resend-verification", #"{"email":"\#(address)"}"#)
         #expect(answer.status == 200)
@@ -121,7 +121,7 @@ import Testing
       await client.gateway.engine.deliveriesEnd()
       #expect(client.gateway.sent == 2)
       client.gateway.clock.advance(by: .seconds(120))
-      // Without a session: the mail goes to the address, and its code works in the app that registered it.
+      // Without a session the mail is sent to the address, and its code works in the app that registered it.
       #expect(try await client.call(.post, "/api/auth/resend-verification", ask).status == 200)
       await client.gateway.engine.deliveriesEnd()
       #expect(client.gateway.sent == 3)
@@ -185,7 +185,7 @@ import Testing
       let asked = try await call(client, "request-passcode-reset/", "{}", &token)
       #expect(asked.status == 200, "\(asked.text)")
       let code = try #require(client.gateway.code(for: "+919999999999"))
-      // Too weak: the code is neither charged nor spent.
+      // A weak passcode is refused without counting or using up the code.
       let weak = try await call(client, "reset-passcode", #"{"code":"\#(code)","new_passcode":"111111"}"#, &token)
       #expect(weak.problem() == "weak_pin")
       #expect(weak["field"] as? String == "new_passcode")

@@ -3,7 +3,7 @@ import HTTPTypes
 import MoongateTesting
 import Testing
 
-/// The calls of the apps that started the project.
+/// The calls for apps, with a phone number.
 @Suite struct SeedCallTests {
   @Test(arguments: ["", "/"]) func registerSignInAndOut(slash: String) async throws {
     try await HTTPGateway().run { client in

@@ -4,7 +4,7 @@ import MoongateCore
 import MoongateTesting
 import Testing
 
-/// Sessions by cookie and Bearer: security.md 15 and 18.
+/// Sessions by cookie and by Bearer token.
 @Suite struct SessionCookieTests {
   @Test func cookiesOfEveryDamagedShape() async throws {
     try await HTTPGateway().run { client in
@@ -32,7 +32,7 @@ import Testing
         #expect(answer.status == 401, "\(cookie)")
         #expect(answer.problem() == "unauthenticated")
       }
-      // In two fields, as HTTP/2 sends them, they are one list.
+      // Two Cookie fields, as HTTP/2 clients send them, form one list.
       #expect(
         try await client.call(.get, "/api/auth/session", headers: [("Cookie", "a=b"), ("Cookie", good)]).status == 200)
       #expect(
@@ -58,7 +58,7 @@ import Testing
         #expect(try await status([("Authorization", value)]) == 401, "\(value)")
       }
       #expect(try await status([("Authorization", "Bearer \(token)"), ("Cookie", "moongate=\(token)")]) == 200)
-      // Another scheme is somebody else's business.
+      // Other authentication schemes are ignored.
       #expect(try await status([("Authorization", "Basic eA=="), ("Cookie", "moongate=\(token)")]) == 200)
       for headers in [
         [("Authorization", "Bearer \(token)"), ("Cookie", "moongate=\(other)")],
@@ -89,7 +89,7 @@ import Testing
       let ids = list.text.components(separatedBy: #""id":""#).dropFirst().map { String($0.prefix { $0 != "\"" }) }
       #expect(ids.count == 2)
       #expect(list.text.components(separatedBy: #""current":true"#).count == 2)
-      // Someone else's session is not there.
+      // Another account's session is reported as not found.
       let stranger = try await client.register("+919999999998").token
       #expect(
         try await client.call(.delete, "/api/auth/sessions/\(ids[0])", headers: bearer(stranger)).problem()
@@ -144,7 +144,8 @@ import Testing
       let cookie = ("Cookie", "moongate=\(token)")
       let twice = [cookie, ("Origin", "http://localhost:8080"), ("Origin", "http://localhost:8080")]
       #expect(try await client.call(.delete, "/api/auth/session", headers: twice).problem() == "origin_refused")
-      // Nothing of that has ended the session. Reading needs no Origin; the request's own host will do as one.
+      // None of these requests ended the session. Reading needs no Origin; for a change, the request's own host is
+      // accepted.
       #expect(
         try await client.call(.get, "/api/auth/session", headers: [cookie, ("Origin", "https://evil.example")]).status
           == 200)

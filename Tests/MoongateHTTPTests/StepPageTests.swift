@@ -9,8 +9,8 @@ import PhoneOTP
 import TOTP
 import Testing
 
-/// `/auth/step`, as a browser without JavaScript uses it, with an authenticator app: pages know nothing of it but what
-/// it says of itself.
+/// `/auth/step` with an authenticator app, used by a browser without JavaScript. The pages know only what the app's
+/// provider declares.
 @Suite struct StepPageTests {
   private static let phone: ProviderName = "phone_otp"
   private static let totp: ProviderName = "totp"
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  /// Sets the app up by the account's page.
+  /// Sets up the app from the account page.
   private func setUp(_ browser: Browser, _ client: Client) async throws -> (app: AuthenticatorApp, recovery: [String]) {
     let account = try await browser.visit("/auth/account")
     let link = try #require(
@@ -58,7 +58,7 @@ import Testing
     let app = try #require(AuthenticatorApp(secret: String(secret)))
     let wrong = try await browser.submit(["field.code": "000000"])
     #expect(wrong.status == 401 && wrong.text.contains("Invalid code") && wrong.text.contains("aria-invalid=\"true\""))
-    #expect(wrong.text.contains("class=\"qr\""), "what is to be scanned stays")
+    #expect(wrong.text.contains("class=\"qr\""), "the QR code is still shown")
     let right = try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())])
     #expect(right.status == 303 && right.header("Location") == address)
     let codes = try await browser.visit(address)
@@ -76,7 +76,7 @@ import Testing
     return (app, list)
   }
 
-  /// Signs in by the number, up to the app's step; its page.
+  /// Signs in with the number and returns the browser at the app's step.
   private func halfWay(_ client: Client, flow: String? = nil) async throws -> Browser {
     let browser = Browser(client)
     try await browser.visit(flow.map { "/auth/login?flow=\($0)" } ?? "/auth/login")
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  /// Attack: one code of the app, read over a shoulder or taken by a page in between, in flows at once.
+  /// Attack: one code of the app, observed or intercepted, is used in several flows at once.
   @Test func oneCodeOpensOneFlow() async throws {
     try await gateway().run { client in
       let (app, _) = try await setUp(try await Browser.owner(client), client)
@@ -173,7 +173,7 @@ import Testing
       #expect(try await browser.submit(["field.code": "000000"]).status == 401)
       #expect(
         try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).header("Location") == "/pay")
-      // Of several ways those that lead somewhere for this person.
+      // Of several choices, only those that this account can use are offered.
       let choice = try await browser.visit("/auth/step?flow=step_up&return_to=%2Fpay")
       #expect(choice.text.contains(">Authenticator app</button>") && choice.text.contains(">Code by SMS</button>"))
       #expect(!choice.text.contains(">Passcode</button>"))
@@ -188,7 +188,7 @@ import Testing
       let (app, _) = try await setUp(own, client)
       client.gateway.clock.advance(by: .seconds(1))
       let browser = try await halfWay(client, flow: "either")
-      // Who has no passcode is not asked for it.
+      // A person without a passcode is not offered it, so the only other choice is opened.
       #expect(browser.page?.text.contains("name=\"field.code\"") == true, "\(browser.page?.text ?? "")")
       #expect(
         try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).header("Location") == "/home"
@@ -209,14 +209,15 @@ import Testing
       #expect(done.header("Location") == "/auth/account")
       try await browser.visit("/auth/step?flow=totp_disable")
       try await browser.visit(try #require(try await browser.submit(["flow": "totp_disable"]).header("Location")))
-      #expect(try await browser.submit(["field.recovery_code": old[0]]).status == 401, "the old ones have ended")
+      #expect(
+        try await browser.submit(["field.recovery_code": old[0]]).status == 401, "the old codes are no longer valid")
       client.gateway.clock.advance(by: .seconds(30))
       #expect(try await browser.submit(["field.code": app.code(at: client.gateway.clock.now())]).status == 303)
       #expect(try await browser.visit("/auth/account").text.contains("aria-label=\"Set up: Authenticator app\""))
     }
   }
 
-  /// A provider that reads an address and sends nothing to it.
+  /// A provider that reads an email address but sends nothing to it.
   private struct Word: FullProvider {
     let descriptor = ProviderDescriptor(
       name: "word", beginFields: [InputField(name: "email", kind: .email)],
@@ -248,7 +249,7 @@ import Testing
     }
   }
 
-  /// A provider whose site refuses, for whatever reason that is asked of it.
+  /// A provider whose site refuses with the reason in the request.
   private struct Site: FullProvider {
     let descriptor = ProviderDescriptor(
       name: "site_id", beginFields: [],
@@ -273,7 +274,7 @@ import Testing
   }
 
   @Test(
-    "what another site refuses with is said in the words of its provider, in a flow that begins there and in the middle of one",
+    "another site's refusal is shown in its provider's words, in a first step and in a later one",
     arguments: [
       ("oauth_failed", "Town Hall could not sign you in. Try again.", "Town Hall से साइन इन नहीं हो सका। फिर कोशिश करें।"),
       ("oauth_cancelled", "Sign-in cancelled", "साइन-इन रद्द किया गया"),
@@ -311,7 +312,7 @@ import Testing
           && page.text.contains("<p class=\"problem\(isCalm ? " calm" : "")\" role=\"alert\">\(told.english)</p>"))
       let hindi = try await browser.visit(try Browser.language("hi", of: page))
       #expect(hindi.text.contains(told.hindi) && !hindi.text.contains(told.english))
-      // The way is open again, and a link says nothing of its own.
+      // The step can be begun again, and a link shows no text of its own.
       let again = try await browser.submit(
         isFirst ? ["flow": "town"] : ["id": String(try #require(address.firstMatch(of: /fl_[^&]+/)).0)])
       let fresh = try #require(again.text.firstMatch(of: /town\.test\/\?state=([A-Za-z0-9_-]+)/)?.1)
@@ -321,7 +322,7 @@ import Testing
     }
   }
 
-  /// A provider that says everything in Hindi is read in Hindi alone.
+  /// With a complete translation, the page contains no English text.
   @Test func theAppInHindi() async throws {
     try await gateway().run { client in
       let browser = try await Browser.owner(client)
@@ -339,7 +340,7 @@ import Testing
     }
   }
 
-  /// Attack: a stolen session sets up an app of its own, by which it is then believed.
+  /// Attack: a thief with a stolen session sets up their own app and later uses it as proof.
   @Test func whoProvedNothingForAWhileSetsUpNothing() async throws {
     try await gateway().run { client in
       let browser = try await Browser.owner(client)

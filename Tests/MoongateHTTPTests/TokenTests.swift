@@ -6,7 +6,7 @@ import MoongateTesting
 import PhoneOTP
 import Testing
 
-/// Tokens of programs: the admin API, the calls for people, and their pages.
+/// Tokens for programs: the admin API, the API for their owners, and the pages.
 @Suite struct TokenTests {
   private static func route(_ tokens: RouteTokens?) -> Route {
     Route(
@@ -66,7 +66,7 @@ import Testing
       let (id, secret) = (try #require(made["id"] as? String), try #require(made["token"] as? String))
       let listed = try await client.call(.get, "/api/auth/tokens", headers: bearer)
       #expect(listed.status == 200 && listed.text.contains(id) && !listed.text.contains("mgt_"))
-      // Attack: a token is used to make more of them, or to read or change the account.
+      // Attack: a token is used to create more tokens, or to read or change the account.
       for (method, path) in [
         (HTTPRequest.Method.get, "/api/auth/session"), (.get, "/api/auth/tokens"), (.delete, "/api/auth/account"),
       ] {

@@ -7,7 +7,7 @@ import PhoneOTP
 import Synchronization
 import Testing
 
-/// Asks the person on their phone, and waits. The test decides for them.
+/// An approval on the phone, which the test gives or refuses.
 final class PushApproval: FullProvider {
   private let answer = Mutex<StepAnswer?>(nil)
 
@@ -35,7 +35,7 @@ final class PushApproval: FullProvider {
   }
 }
 
-/// The page of a step that waits for an approval, as a browser without JavaScript uses it, and what the API says.
+/// The page of a step that waits for an approval, used by a browser without JavaScript, and the same step over the API.
 @Suite struct WaitPageTests {
   private func run(
     login: [StepRule] = [.test("phone_otp", "push")],
@@ -60,7 +60,7 @@ final class PushApproval: FullProvider {
     }
   }
 
-  /// Opens the page on which a first step waits.
+  /// Opens the page of a first step that waits.
   private func waits(_ browser: Browser, flow: String = "push") async throws -> String {
     try await browser.visit("/auth/step?flow=\(flow)&with=push")
     let address = try #require(try await browser.submit(["field.phone": "9999999999"]).header("Location"))
@@ -84,13 +84,13 @@ final class PushApproval: FullProvider {
       #expect(page.text.contains("Check again") && page.text.contains("<a class=\"back\" href=\"/auth/login\""))
       let hindi = try await browser.visit(address + "&language=hi")
       #expect(hindi.text.contains("अपने फ़ोन पर मंज़ूरी दें") && hindi.text.contains("फिर जाँचें"))
-      // It comes back by itself.
+      // The page reloads itself.
       client.gateway.clock.advance(by: .seconds(3))
       #expect(try await browser.visit(address).text.contains("<code dir=\"ltr\">48</code>"))
       push.decides(.proved(Proof()))
       #expect(try await browser.submit(["action": "poll"]).header("Location") == address, "not due yet")
       client.gateway.clock.advance(by: .seconds(3))
-      // A look ahead polls nothing.
+      // A HEAD request does not poll.
       #expect(try await client.send(.head, address, headers: browser.cookieHeader).status == 200)
       let done = try await browser.visit(address)
       #expect(done.status == 303 && done.header("Location") == "/home" && browser.cookies["moongate"] != nil)

@@ -7,8 +7,8 @@ import PhoneOTP
 import TOTP
 import Testing
 
-/// Steps of two rounds: an authenticator app's code was right, and the recovery codes wait to be seen while something
-/// else happens to the app. What counts is the record by which the code was judged.
+/// Steps of two rounds: the app's code was right, and the recovery codes are shown while another flow changes the app.
+/// The record against which the code was checked must still be the current one.
 @Suite struct WaitingStepTests {
   private static let totp: ProviderName = "totp"
 
@@ -26,7 +26,7 @@ import Testing
     try await gateway.run { client in try await body(try await Person(client)) }
   }
 
-  /// Somebody who is signed in, by the API.
+  /// A person signed in over the API.
   private final class Person {
     let client: Client
     private var token: String
@@ -36,7 +36,7 @@ import Testing
       token = try await client.register().token
     }
 
-    /// A flow whose step of the app is open, and the app that it shows, where it shows one.
+    /// Opens a flow at the app's step; also returns the app if the step shows a secret.
     func open(_ flow: String) async throws -> (id: String, app: AuthenticatorApp?, answer: Answer) {
       let id = try #require(try await call("", #"{"flow":"\#(flow)"}"#)["id"] as? String)
       let answer = try await begin(id)
@@ -51,18 +51,18 @@ import Testing
       try await call("/\(id)/submit", code.map { #"{"code":"\#($0)"}"# } ?? "{}")
     }
 
-    /// What a new flow of the name says to a code.
+    /// Submits a code in a new flow of this name.
     func tries(_ flow: String, _ code: String) async throws -> Answer {
       try await submit(try await open(flow).id, code: code)
     }
 
-    /// The current code, half a minute after the last one.
+    /// The current code, after advancing the clock to the next time step.
     func next(_ app: AuthenticatorApp) -> String {
       client.gateway.clock.advance(by: .seconds(30))
       return app.code(at: client.gateway.clock.now())
     }
 
-    /// Sets an app up, to its end.
+    /// Sets up an app completely.
     func setUp() async throws -> AuthenticatorApp {
       let (id, app, _) = try await open("totp_set")
       let made = try #require(app)
@@ -79,8 +79,8 @@ import Testing
     }
   }
 
-  /// Attack: a stolen session waits at its recovery codes until the owner has set up an app, and puts its own in that
-  /// one's place.
+  /// Attack: a thief with a stolen session waits at the recovery codes until the owner has set up an app, and then
+  /// replaces it.
   @Test func anAppThatWaitsDoesNotReplaceOneThatWasSetUpMeanwhile() async throws {
     try await run { person in
       let waiting = try await person.open("totp_set")
@@ -94,8 +94,8 @@ import Testing
     }
   }
 
-  /// Attack: one code opens new recovery codes, then a step-up, and then, since the first brings back the record before
-  /// it, another step-up.
+  /// Attack: one code is used for new recovery codes and for a step-up; completing the first then restores the older
+  /// record, and the code is used again.
   @Test func aCodeIsNotGoodAgainByWhatWaitedWithIt() async throws {
     try await run { person in
       let app = try await person.setUp()
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  /// Attack: what waited with a code brings back an app that was removed, because its phone was stolen.
+  /// Attack: a waiting step restores an app that its owner has removed because the phone was stolen.
   @Test func anAppThatWasRemovedStaysRemoved() async throws {
     try await run { person in
       let app = try await person.setUp()
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  /// A step that is opened anew is judged anew.
+  /// A step that is begun again is checked against the current record.
   @Test func whoBeginsAgainIsJudgedByTheRecordOfNow() async throws {
     try await run { person in
       let app = try await person.setUp()
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  /// What is said of a passcode was said of every other secret, too.
+  /// The text for a factor that is already set used to mention a passcode whatever the factor was.
   @Test func whatIsSetAlreadyIsCalledByItsName() async throws {
     try await run { person in
       let waiting = try await person.open("totp_set").id

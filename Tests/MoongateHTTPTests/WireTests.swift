@@ -15,11 +15,11 @@ import PhoneOTP
 import Testing
 
 extension ApplicationRequestContextSource {
-  /// A request without a connection.
+  /// A context without a connection.
   static func testing(_ gateway: TestGateway) -> Self { Self(channel: EmbeddedChannel(), logger: gateway.log.logger) }
 }
 
-/// What happens around the calls: time, the store, the client's address, and what must be in no log.
+/// The environment of the calls: timeouts, a failing store, the client's address, and secrets in the log.
 @Suite struct WireTests {
   @Test func aBodyThatTricklesIn() async throws {
     let http = try HTTPGateway(patience: .milliseconds(20))
@@ -58,7 +58,7 @@ extension ApplicationRequestContextSource {
         .get, "/auth/account", headers: [("Cookie", "moongate=\(token)"), ("Accept", "text/html")])
       #expect(page.status == 503)
       #expect(page.text.contains("The gateway is not available at the moment."))
-      // Without a token nobody asks the store, and the stylesheet is always there.
+      // Pages without a session do not need the store, and the stylesheet is always available.
       #expect(try await client.send(.get, "/auth/login").status == 200)
     }
   }
@@ -117,7 +117,7 @@ extension ApplicationRequestContextSource {
       let answer = try await client.call(.get, "/api/auth/nothing?x=1")
       let id = try #require(answer["decision_id"] as? String)
       #expect(client.gateway.log.lines == ["debug refused code=not_found decision=\(id) method=GET"])
-      // Pages that answer a refusal by themselves say so too.
+      // Pages that render a refusal themselves log it too.
       let browser = Browser(client)
       try await browser.visit("/auth/login")
       try await browser.submit(["phone": "9999999999"])
@@ -126,7 +126,7 @@ extension ApplicationRequestContextSource {
   }
 }
 
-/// The stylesheet's colours, light and dark (seeds.md 1.11): every pair that text is shown in has 4.5:1.
+/// The stylesheet's colours, light and dark: every pair used for text has a contrast of at least 4.5:1.
 @Suite struct ContrastTests {
   @Test(arguments: [
     ("text", "background"), ("text-quiet", "background"), ("link", "background"), ("error", "error-field"),

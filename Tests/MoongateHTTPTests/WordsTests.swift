@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateHTTP
 
-/// The languages that ship say all there is to say.
+/// The shipped languages are complete.
 @Suite struct WordsTests {
   private let languages = PageSet([], brand: Brand(), languages: ShippedWords.files.map(\.tag)).languages
 
@@ -22,7 +22,8 @@ import Testing
     #expect(try language("hi").text("sent_characters", length: length) == "हमने \(length) अक्षरों का कोड यहाँ भेजा है")
   }
 
-  /// A language of the operator's that says a sentence in general does not say it in English for some numbers.
+  /// A custom language with a general form of a sentence does not fall back to the English forms for particular
+  /// numbers.
   @Test func formsForOneNumberAreTheLanguagesOwn() {
     let own = PageFile(
       name: "nl.words", bytes: Array("sent_digits = Un code à {length} chiffres\nsent_digits_9 = Neuf\n".utf8))
@@ -36,10 +37,10 @@ import Testing
       "what is left out is English, rightly said")
   }
 
-  /// The languages that ship, but for English.
+  /// The shipped languages except English.
   private static let others = ShippedWords.files.map(\.tag).filter { $0 != "en" }
 
-  /// What stands in the file itself, without what English would give.
+  /// The texts of the file alone, without the English fallback.
   private func own(_ tag: String) throws -> Words {
     Words(tag: tag, base: nil, try #require(ShippedWords.text(of: tag)), known: nil) { _, _ in }
   }
@@ -75,7 +76,7 @@ import Testing
     #expect(expected.subtracting(words.texts.keys).sorted() == [], "\(tag).words lacks these names")
     #expect(
       Set(words.texts.keys).subtracting(expected).sorted() == [], "\(tag).words has names that the pages do not know")
-    // What is filled in is the same in both. A form for one number may say the number in a word.
+    // Both texts have the same placeholders. A form for one number may write the number as a word.
     let braces = { (text: String) in Set(text.matches(of: /\{\w+\}/).map { String($0.0) }) }
     for (name, text) in words.texts {
       guard let said = english[name] else { continue }
@@ -133,7 +134,7 @@ import Testing
   }
 
   @Test(
-    "the form that goes with a number",
+    "plural forms by number",
     arguments: [
       ("en", [0, 1, 2, 11, 100], "other one other other other"), ("hi", [0, 1, 2], "one one other"),
       ("fr", [0, 1, 2], "one one other"),
@@ -171,7 +172,7 @@ import Testing
       [1, 2, 3].map { arabic.count($0, "tries") } == ["بقيت محاولة واحدة.", "بقيت محاولتان.", "بقيت 3 محاولات."])
   }
 
-  /// A file of an operator's from before there were more than two forms.
+  /// A custom file from before there were more than two plural forms.
   @Test func theOldNameOfTheGeneralFormStillWorks() {
     let own = PageFile(name: "nl.words", bytes: Array("minutes_one = {n} minuut\nminutes_many = {n} minuten\n".utf8))
     let set = PageSet([own], brand: Brand())
@@ -190,7 +191,7 @@ import Testing
     #expect(PageSet([wrong], brand: Brand()).problems.count == 1, "Polish has no dual")
   }
 
-  // What is offered.
+  // MARK: Offered languages
 
   @Test func theOperatorChoosesWhatIsOffered() {
     let own = PageFile(name: "nl.words", bytes: Array("language = Nederlands\n".utf8))
@@ -199,11 +200,12 @@ import Testing
     }
     #expect(tags([]) == ["en", "hi"] && tags([], [own]) == ["en", "hi", "nl"])
     #expect(tags(["fr", "en"]) == ["fr", "en"] && tags(["nl", "ar"], [own]) == ["nl", "ar"])
-    #expect(tags(["xx"]) == ["en"], "nobody is left without words")
+    #expect(tags(["xx"]) == ["en"], "English is the fallback")
     let french = PageFile(name: "fr.words", bytes: Array("login_title = Bonjour\n".utf8))
     let words = PageSet([french], brand: Brand(), languages: ["fr"]).languages[0]
     #expect(
-      words["login_title"] == "Bonjour" && words["sign_in"] == "Se connecter", "an operator's line stands in ours")
+      words["login_title"] == "Bonjour" && words["sign_in"] == "Se connecter", "a custom line overrides the shipped one"
+    )
     #expect(
       LanguageChoice.choose(accepting: ["xx"], among: PageSet([], brand: Brand(), languages: ["de", "en"]).languages)?
         .tag == "de")
@@ -216,7 +218,7 @@ import Testing
     let problems = PageRenderer.problems(of: [], gateway: gateway)
     #expect(problems.map(\.location.line) == [7])
     #expect(
-      problems.first?.message.hasPrefix("there are no words for \"nl\": add pages/nl.words, or choose from en, hi, ar")
+      problems.first?.message.hasPrefix("no translation for \"nl\": add pages/nl.words, or choose from en, hi, ar")
         == true)
     #expect(PageRenderer.problems(of: [PageFile(name: "nl.words", bytes: [])], gateway: gateway) == [])
   }
@@ -229,7 +231,7 @@ import Testing
     #expect(try language("hi").translated(english) == hindi)
   }
 
-  /// What the code names is what templates may name: `PageTemplate` leads every model to the template that shows it.
+  /// The names in the models are those that templates may use; `PageTemplate` maps each template to its model.
   @Test(arguments: PageTemplate.allCases) func modelsAndTemplates(_ template: PageTemplate) {
     #expect(template.model.template == template)
     let names = PageTemplate.names(in: template.rawValue)

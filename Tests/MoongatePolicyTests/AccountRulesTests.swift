@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// accounts.lua: what it may say, what is wrong with it, and what `check` warns of.
+/// Reading accounts.lua, its problems, and the warnings of `check`.
 @Suite struct AccountRulesTests {
   private static let gateway = """
     return gateway {
@@ -116,7 +116,7 @@ import Testing
     let off = "return flow \"totp_set\" { enabled = false }"
     #expect(
       try Self.warnings(offer("\"totp\","), ["flows/totp_set.lua": off]).contains(
-        "accounts.lua:3: offer[1]: nobody is offered `totp`: no flow sets it up. Add one with purpose = \"set\" and provider = \"totp\", or remove the offer"
+        "accounts.lua:3: offer[1]: `totp` is never offered: no flow sets it up. Add one with purpose = \"set\" and provider = \"totp\", or remove the offer"
       ))
   }
 
@@ -172,17 +172,17 @@ import Testing
   static let mistakes: [Mistake] = [
     Mistake(
       "return accounts {\nsignin = {},\n}",
-      "2: signin: unknown field; did you mean `sign_in`? (a list of steps that every session of an existing account requires)"
+      "2: signin: unknown field; did you mean `sign_in`? (the steps that every session of an existing account requires)"
     ),
     Mistake(
       "return accounts {\nchange_within = 600,\n}",
-      "2: change_within: a bare number is no duration; write \"600s\" for seconds or \"600m\" for minutes"),
+      "2: change_within: a bare number is not a duration; write \"600s\" for seconds or \"600m\" for minutes"),
     Mistake("return accounts {\nchange_within = \"0s\",\n}", "2: change_within: must be longer than \"0s\""),
     Mistake("return accounts {\nchange_within = \"25h\",\n}", "2: change_within: must be at most \"24h\""),
     Mistake("return accounts {\nrecovery_delay = \"400d\",\n}", "2: recovery_delay: must be at most \"365d\""),
     Mistake(
       "return accounts {\nunverified_lifetime = \"soon\",\n}",
-      "2: unverified_lifetime: \"soon\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
+      "2: unverified_lifetime: \"soon\" is not a duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
     Mistake(
       "return accounts {\nunverified_lifetime = \"4000d\",\n}", "2: unverified_lifetime: must be at most \"3650d\""),
     Mistake(
@@ -193,7 +193,7 @@ import Testing
       "return accounts {\nsign_in = { \"totp\", when = function(f) return true end },\n}",
       "2: sign_in: must be a list of steps, as in { { \"totp\", when = function(f) return f.account.factors.totp end } }: each step with a condition is a "
         + "table of its own"),
-    Mistake(signIn("{ \"topt\" },"), "3: sign_in[1]: no provider is called \"topt\"; did you mean `totp`?"),
+    Mistake(signIn("{ \"topt\" },"), "3: sign_in[1]: unknown provider \"topt\"; did you mean `totp`?"),
     Mistake(
       signIn("{ \"google_oauth\" },"),
       "3: sign_in[1]: no provider of this step is configured: name `google_oauth` under `providers` in gateway.lua, or remove the step"
@@ -205,7 +205,7 @@ import Testing
       "3: sign_in[1]: any_of takes a list of providers, as in any_of { \"phone_otp\", \"pin\" }"),
     Mistake(
       signIn("{ when = function(f) return true end },"),
-      "3: sign_in[1]: a step names its provider first, as in { \"totp\" }"),
+      "3: sign_in[1]: a step must begin with its provider, as in { \"totp\" }"),
     Mistake(
       signIn("{ \"totp\",\nwhen = true },"),
       "4: sign_in[1].when: must be a function, as in function(f) return f.account.factors.totp end, not true"),
@@ -214,40 +214,40 @@ import Testing
       "4: sign_in[1].whn: unknown field; did you mean `when`? (a function of facts)"),
     Mistake(
       signIn("{ \"totp\",\nskippable = true },"),
-      "4: sign_in[1].skippable: unknown field; there are `enroll` and `when`"),
+      "4: sign_in[1].skippable: unknown field; available: `enroll` and `when`"),
     Mistake(signIn("{ \"totp\",\nenroll = \"yes\" },"), "4: sign_in[1].enroll: must be true or false, not \"yes\""),
     Mistake(
       signIn("{ any_of { \"email_code\", \"password\" },\nenroll = true },"),
-      "4: sign_in[1].enroll: `email_code` and `password` cannot be set up on the way: only factors that are no identifier can, such as `pin` and `totp`"
+      "4: sign_in[1].enroll: `email_code` and `password` cannot be set up during a sign-in: only factors that are not identifiers can, such as `pin` and `totp`"
     ),
     Mistake(
       signIn("{ \"totp\", when = function(f)\nreturn f.acount.factors.totp end },"),
       "4: unknown fact `f.acount`; did you mean `account`?"),
     Mistake(
       signIn("{ \"totp\", when = function(f)\nreturn f.account.factors.topt end },"),
-      "4: `f.account.factors.topt`: no provider is called `topt`; did you mean `totp`?"),
+      "4: `f.account.factors.topt`: unknown provider `topt`; did you mean `totp`?"),
     Mistake(
       "return accounts {\noffer = \"totp\",\n}",
       "2: offer: must be a list of providers, as in { { \"passkey\", every = \"30d\" } }"),
     Mistake(
       offer("{ every = \"30d\" },"),
-      "3: offer[1]: an offer names one provider first, as in { \"passkey\", every = \"30d\" }"),
-    Mistake(offer("\"topt\","), "3: offer[1]: no provider is called \"topt\"; did you mean `totp`?"),
+      "3: offer[1]: an offer must begin with one provider, as in { \"passkey\", every = \"30d\" }"),
+    Mistake(offer("\"topt\","), "3: offer[1]: unknown provider \"topt\"; did you mean `totp`?"),
     Mistake(offer("7,"), "3: offer[1]: must name a provider in quotes, not the number 7"),
     Mistake(offer("\"totp\",\n{ \"totp\" },"), "4: offer[2]: offers `totp` a second time"),
     Mistake(
       offer("\"phone_otp\","),
-      "3: offer[1]: `phone_otp` cannot be offered: only a factor that is no identifier can, such as `passkey` and `totp`"
+      "3: offer[1]: `phone_otp` cannot be offered: only factors that are not identifiers can, such as `passkey` and `totp`"
     ),
     Mistake(offer("{ \"totp\",\nevery = \"5m\" },"), "4: offer[1].every: must be longer than \"5m\""),
     Mistake(offer("{ \"totp\",\nevery = \"400d\" },"), "4: offer[1].every: must be at most \"365d\""),
-    Mistake(offer("{ \"totp\",\nenroll = true },"), "4: offer[1].enroll: unknown field; there are `every` and `when`"),
+    Mistake(offer("{ \"totp\",\nenroll = true },"), "4: offer[1].enroll: unknown field; available: `every` and `when`"),
     Mistake(
       offer("{ \"totp\",\nwhen = function(f) return f.acount end },"),
       "4: unknown fact `f.acount`; did you mean `account`?"),
     Mistake("return acounts {}", "1: unknown name `acounts`; did you mean `accounts`?"),
-    Mistake("return { sign_in = {} }", " must return accounts { … }, and returns a table"),
-    Mistake("local x = 1", " must return accounts { … }, and returns nothing"),
+    Mistake("return { sign_in = {} }", " must return accounts { … }, but returns a table"),
+    Mistake("local x = 1", " must return accounts { … }, but returns nothing"),
     Mistake("return accounts {", "1: unexpected symbol near <eof>"),
   ]
 
@@ -256,7 +256,7 @@ import Testing
     #expect(problems == mistake.problems, "\(problems)")
   }
 
-  /// Attack: what accounts require is not required, because the file is called something else.
+  /// Attack: the requirements of accounts do not apply because the file has another name.
   @Test func aMisspelledFileIsRefused() throws {
     #expect(
       try Self.folder(nil, ["account.lua": "return accounts {}"]).load(ShippedProviders.all.map(\.descriptor)).problems
@@ -270,7 +270,7 @@ import Testing
         ])
   }
 
-  /// Attack: a container mounts a file that is missing as a folder, and accounts require nothing from then on.
+  /// Attack: a container mounts a missing file as a folder, so that accounts require nothing.
   @Test func aFolderInTheFilesPlaceIsRefused() throws {
     let problems = try Self.folder(nil, ["accounts.lua/stray.txt": ""]).load(ShippedProviders.all.map(\.descriptor))
       .problems
@@ -301,11 +301,11 @@ import Testing
       try Self.warnings(nil, ["flows/login.lua": login, "flows/enter.lua": Self.enter]) == [
         "flows/login.lua:5: \(told)"
       ])
-    // Where both ask for it, or the account requires it, nothing is open.
+    // If both flows ask for the factor, or the account requires it, no account is unprotected.
     let both = Self.flow("enter", "any", "{ \"phone_otp\" },\n\(Self.totp)")
     #expect(try Self.warnings(nil, ["flows/login.lua": login, "flows/enter.lua": both]) == [])
     #expect(try Self.warnings(Self.signIn(Self.totp), ["flows/login.lua": login, "flows/enter.lua": Self.enter]) == [])
-    // A flow that only makes accounts opens none that are there.
+    // A flow that only creates accounts does not open existing ones.
     #expect(
       try Self.warnings(
         nil, ["flows/login.lua": login, "flows/register.lua": Self.flow("register", "new", "{ \"phone_otp\" },")]) == []
@@ -348,7 +348,7 @@ import Testing
   func anAccountThatIsRefusedIsWarnedOf(_ step: String, _ told: String) throws {
     #expect(
       try Self.warnings(Self.signIn(step)) == [
-        "accounts.lua:3: sign_in[1]: refuses an account that has no \(told)let it be set up on the way with enroll = true, where that is meant"
+        "accounts.lua:3: sign_in[1]: refuses an account that has no \(told)add enroll = true if users should set it up during the sign-in"
       ])
   }
 
@@ -367,8 +367,8 @@ import Testing
     let warnings = try Self.warnings(Self.signIn("{ \"password\" },"), ["flows/password_reset.lua": reset])
     #expect(
       warnings.contains(
-        "accounts.lua:3: sign_in[1]: nobody can complete flow \"password_reset\": it makes `password` anew, which proves nothing; name another factor "
-          + "beside it, as in any_of { … }"), "\(warnings)")
+        "accounts.lua:3: sign_in[1]: flow \"password_reset\" can never be completed: it sets `password` anew, which verifies nothing; add another "
+          + "factor, as in any_of { … }"), "\(warnings)")
   }
 
   @Test func whatEverySessionRequiresIsNoLonelyProvider() throws {

@@ -5,9 +5,9 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Folders that nobody meant: one clear line each, and never a crash or a hang.
+/// Invalid folders: each problem is one clear line, and the loader never crashes or hangs.
 @Suite struct BadInputTests {
-  /// Whoever removes a policy is told what holds instead.
+  /// After a policy is removed, a warning names the defaults that apply.
   @Test func aPolicyThatIsNotThereIsToldOf() throws {
     let sentence = "so the provider's own defaults hold; if that is meant, let it return policy \"phone_otp\" {}"
     #expect(
@@ -24,7 +24,7 @@ import Testing
       return
     }
     #expect(refused.isFolderMissing && refused.id == nil)
-    #expect(refused.problems.map(\.description) == ["/nowhere/at/all: there is no such folder"])
+    #expect(refused.problems.map(\.description) == ["/nowhere/at/all: the folder does not exist"])
   }
 
   @Test func aFileForAFolder() throws {
@@ -48,14 +48,14 @@ import Testing
   @Test func noRoutesIsAWarning() throws {
     #expect(
       try TestFolder(["routes.lua": nil]).generation().warnings.map(\.description) == [
-        "routes.lua: is missing: every request that is not the gateway's own gets 404"
+        "routes.lua: is missing: the gateway answers all other requests with 404"
       ])
   }
 
   @Test func noLoginFlow() throws {
     #expect(
       try TestFolder(["flows/login.lua": nil]).problems() == [
-        "routes.lua:3: leads people without a session to the flow `login`, and there is no flows/login.lua"
+        "routes.lua:3: sends users without a session to the flow `login`, but flows/login.lua does not exist"
       ])
   }
 
@@ -73,7 +73,7 @@ import Testing
   @Test func tenMegabytes() throws {
     #expect(
       try TestFolder(["routes.lua": String(repeating: " ", count: 10 << 20)]).problems() == [
-        "routes.lua: it is larger than 1 MiB, which no configuration needs"
+        "routes.lua: it is larger than 1 MiB"
       ])
   }
 
@@ -96,9 +96,9 @@ import Testing
     try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("tests"), withDestinationPath: "tests")
     #expect(
       folder.problems() == [
-        "policies/a.lua: a symbolic link that leads nowhere or in a circle",
-        "policies/b.lua: a symbolic link that leads nowhere or in a circle",
-        "tests: a symbolic link that leads nowhere or in a circle",
+        "policies/a.lua: a dangling or circular symbolic link",
+        "policies/b.lua: a dangling or circular symbolic link",
+        "tests: a dangling or circular symbolic link",
       ])
   }
 
@@ -112,7 +112,7 @@ import Testing
   @Test func aFolderThatIsItsOwn() throws {
     let folder = try TestFolder(["policies/phone_otp.lua": nil, "policies/email_code.lua": nil])
     try FileManager.default.createSymbolicLink(atPath: folder.scratch.path("policies"), withDestinationPath: ".")
-    #expect(folder.problems().allSatisfy { $0.contains("this program has no provider") })
+    #expect(folder.problems().allSatisfy { $0.contains("unknown provider") })
   }
 
   @Test func aPipeAndAFolderNamedLikeFiles() throws {
@@ -120,10 +120,10 @@ import Testing
     #expect(mkfifo(folder.scratch.path("routes.lua"), 0o600) == 0)
     try FileManager.default.createDirectory(
       atPath: folder.scratch.path("flows/x.lua"), withIntermediateDirectories: true)
-    #expect(folder.problems() == ["flows/x.lua: it is no regular file", "routes.lua: it is no regular file"])
+    #expect(folder.problems() == ["flows/x.lua: it is not a regular file", "routes.lua: it is not a regular file"])
   }
 
-  /// Files that come and go while they are read.
+  /// Files that are created and removed while they are read.
   @Test func filesThatVanish() async throws {
     let folder = try TestFolder()
     let path = folder.scratch.path("flows/other.lua")

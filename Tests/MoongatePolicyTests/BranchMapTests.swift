@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Where functions can go one way or another.
+/// The branches of functions.
 @Suite struct BranchMapTests {
   @Test(arguments: [
     ("return function(f) if f.a then return 1 end end", ["if f.a"]),
@@ -34,7 +34,7 @@ import Testing
     #expect(text.count { $0 == "\n" } == source.count { $0 == "\n" })
   }
 
-  /// Every expression of a few operands means the same with its branches noted.
+  /// Instrumentation does not change the value of any expression with a few operands.
   @Test func changesNoMeaning() throws {
     let operands = ["a", "b", "not a", "(b and a)", "a == b", "(({ a or b })[1])", "f(a and b)", "nil", "7"]
     for first in operands {
@@ -66,7 +66,7 @@ import Testing
     return table.items.map(\.value.described)
   }
 
-  /// The sides of each branch, from what calls took.
+  /// The sides of each branch that calls have taken.
   @Test func notesTheSides() throws {
     let folder = try TestFolder([
       "policies/phone_otp.lua": """
@@ -88,7 +88,7 @@ import Testing
     #expect(probe.sides.prefix(2) == [2, 2])
     probe.follow(send, .test { $0.clockIsSuspect = true })
     #expect(probe.sides.prefix(2) == [2, 3])
-    // Neither text nor globals of what serves people know of it.
+    // Neither the text nor the globals of production functions are changed.
     #expect(
       generation.sources["policies/phone_otp.lua"].map {
         !String(decoding: $0.bytes, as: UTF8.self).contains("_moongate")

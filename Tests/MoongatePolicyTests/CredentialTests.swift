@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// `credential "name"`: secrets that systemd hands over in the folder that `CREDENTIALS_DIRECTORY` names.
+/// `credential "name"`: secrets that systemd provides in the folder `CREDENTIALS_DIRECTORY`.
 @Suite struct CredentialTests {
   private let credentials: ScratchFolder
 
@@ -56,8 +56,8 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: credentials.path("master.key")))
   }
 
-  /// Attack: another user of the machine reads the secret, since the folder that stands in for systemd's was made
-  /// carelessly.
+  /// Attack: another user of the machine reads the secret, because a replacement for systemd's folder has wrong
+  /// permissions.
   @Test(arguments: [0o640, 0o604, 0o666]) func aCredentialThatOthersReadIsRefused(_ mode: Int) throws {
     try credentials.write("admin-0123456789abcdef", to: "admin.token")
     try credentials.setMode(mode, of: "admin.token")
@@ -67,11 +67,12 @@ import Testing
         && told.allSatisfy { $0.contains("the credential admin.token: has mode \(String(mode, radix: 8))") })
   }
 
-  /// Attack: a name that leads out of the folder, to a file that the service may read and its operators may not.
+  /// Attack: a name leads out of the folder, to a file that the service may read and its operators may not.
   @Test(arguments: ["../shadow", "a/b", "/etc/shadow", ".hidden", ""]) func aNameThatIsAPathIsRefused(_ name: String)
     throws
   {
     let told = try problems("key = credential \"\(name)\",")
-    #expect(told == ["gateway.lua:4: key: \"\(name)\" is no name of a credential, such as credential \"master.key\""])
+    #expect(
+      told == ["gateway.lua:4: key: \"\(name)\" is not a valid credential name, such as credential \"master.key\""])
   }
 }

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Testing
 
-/// How messages leave, as gateway.lua says it.
+/// Reading delivery settings of gateway.lua.
 @Suite struct DeliveryReadingTests {
   private static let environment = ["TOKEN": "s3cret", "TWO": "a\nb"]
 
@@ -86,23 +86,23 @@ import Testing
       ),
       (
         "5", "outbox()",
-        "3: providers.phone_otp.sms: must say how messages leave, as in outbox(), smtp { … }, webhook { … } or twilio { … }, not the number 5"
+        "3: providers.phone_otp.sms: must be a delivery method, as in outbox(), smtp { … }, webhook { … } or twilio { … }, not the number 5"
       ),
       (
         "webhook { uri = \"https://a\" }", "outbox()",
-        "3: providers.phone_otp.sms.uri: unknown field; did you mean `url`? (where to post, such as \"https://sms.example.com/send\")"
+        "3: providers.phone_otp.sms.uri: unknown field; did you mean `url`? (the URL, such as \"https://sms.example.com/send\")"
       ),
       (
         "webhook { url = \"ftp://a\" }", "outbox()",
-        "3: providers.phone_otp.sms.url: \"ftp://a\" is no address of a site, such as \"https://sms.example.com/send\""
+        "3: providers.phone_otp.sms.url: \"ftp://a\" is not a valid URL, such as \"https://sms.example.com/send\""
       ),
       (
         "webhook { url = \"https://u:p@a/\" }", "outbox()",
-        "3: providers.phone_otp.sms.url: \"https://u:p@a/\" is no address of a site, such as \"https://sms.example.com/send\""
+        "3: providers.phone_otp.sms.url: \"https://u:p@a/\" is not a valid URL, such as \"https://sms.example.com/send\""
       ),
       (
         "webhook { url = \"https://a\", headers = { Host = \"b\" } }", "outbox()",
-        "3: providers.phone_otp.sms.headers.Host: is no header that can be set here"
+        "3: providers.phone_otp.sms.headers.Host: is not a header that can be set here"
       ),
       (
         "webhook { url = \"https://a\", headers = { X = env \"TWO\" } }", "outbox()",
@@ -110,31 +110,31 @@ import Testing
       ),
       (
         "twilio { account_sid = \"x\", auth_token = env \"TOKEN\", from = \"+1555\" }", "outbox()",
-        "3: providers.phone_otp.sms.account_sid: is no account of Twilio: AC and 32 characters"
+        "3: providers.phone_otp.sms.account_sid: is not a Twilio account SID: AC and 32 characters"
       ),
       (
         "twilio { account_sid = \"AC00\", auth_token = \"x\", from = \"+1555\" }", "outbox()",
-        "3: providers.phone_otp.sms.auth_token: secrets come from env \"NAME\", file \"path\" or credential \"name\", so that they are not in this file"
+        "3: providers.phone_otp.sms.auth_token: must be a secret: use env \"NAME\", file \"path\" or credential \"name\" instead of the value itself"
       ),
       (
         "outbox()", "smtp { url = \"mail.example.com\", from = \"a@b\" }",
-        "4: providers.email_code.mail.url: \"mail.example.com\" is no mail server; write \"smtps://mail.example.com\", or \"smtp://mail.example.com:587\" for STARTTLS"
+        "4: providers.email_code.mail.url: \"mail.example.com\" is not a mail server URL; write \"smtps://mail.example.com\", or \"smtp://mail.example.com:587\" for STARTTLS"
       ),
       (
         "outbox()", "smtp { url = \"smtps://a\", from = \"me\" }",
-        "4: providers.email_code.mail.from: \"me\" is no sender; write \"no-reply@example.com\" or \"Moongate <no-reply@example.com>\""
+        "4: providers.email_code.mail.from: \"me\" is not a valid sender; write \"no-reply@example.com\" or \"Moongate <no-reply@example.com>\""
       ),
       (
         "outbox()", "smtp { url = \"smtps://a\", from = \"a@b\", user = \"me\" }",
-        "4: providers.email_code.mail.user: goes with password, which is missing"
+        "4: providers.email_code.mail.user: requires password, which is missing"
       ),
       (
         "outbox()", "smtp { url = \"smtps://a\", from = \"a@b\", starttls = true }",
-        "4: providers.email_code.mail.starttls: belongs to smtp://; what begins with smtps:// is TLS from its first byte"
+        "4: providers.email_code.mail.starttls: applies only to smtp://; smtps:// always uses TLS"
       ),
       (
         "outbox()", "smtp { url = \"smtps://a\", from = \"a@b\", ca = \"none.pem\" }",
-        "4: providers.email_code.mail.ca: none.pem: there is no such file"
+        "4: providers.email_code.mail.ca: none.pem: the file does not exist"
       ),
     ])
   func problems(_ sms: String, _ mail: String, _ problem: String) throws {

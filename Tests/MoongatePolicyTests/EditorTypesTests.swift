@@ -11,7 +11,7 @@ import Testing
 
   @Test func isLua() throws { try LuaState().parse(Array(Self.text.utf8), name: "moongate.d.lua") }
 
-  /// What scripts find and what editors are told must be the same names.
+  /// Scripts and editors must have the same global names.
   @Test func globalsAreThoseOfTheSandbox() throws {
     let state = try LuaState()
     try state.load(
@@ -26,7 +26,7 @@ import Testing
     #expect(Set(EditorGlobals.names).subtracting(found).sorted() == [])
   }
 
-  /// Every type that is named is declared.
+  /// Every type that is used is declared.
   @Test func typesAreDeclared() {
     let declared = Set(
       Self.text.matches(of: /---@(?:class(?: \(exact\))?|alias) (moongate\.[A-Za-z_.]+)/).map { String($0.1) })
@@ -38,18 +38,18 @@ import Testing
   @Test func fieldsSayWhatTheyAre() {
     #expect(
       Self.text.contains(
-        "---@field window? moongate.Duration|moongate.Vary the time in which events are counted: a duration, such as \"15m\""
+        "---@field window? moongate.Duration|moongate.Vary time window in which events are counted, such as \"15m\""
       ))
     #expect(
       Self.text.contains(
-        "---@field listen? string where the public listener accepts connections: an address, such as \"127.0.0.1:8080\" (default: \"127.0.0.1:8080\")"
+        "---@field listen? string address of the public listener, such as \"127.0.0.1:8080\" (default: \"127.0.0.1:8080\")"
       ))
     #expect(Self.text.contains("---@field phone_otp? moongate.Provider.phone_otp|moongate.Instance"))
     #expect(Self.text.contains("---@return moongate.Instance\nfunction phone_otp(settings) end"))
     #expect(Self.text.contains("---@field country string? the number's country in two letters"))
   }
 
-  /// A default in the schema is a value that the reader takes.
+  /// The reader accepts every default in the schema.
   @Test func defaultsAreGood() throws {
     let generation = try TestFolder().generation()
     #expect(
@@ -66,7 +66,7 @@ import Testing
 }
 
 extension KeyLocation {
-  /// Where the key's file lies; empty for another kind.
+  /// The folder of the key file; empty for another kind.
   fileprivate var folder: String {
     if case .file(let path) = self { String(path.dropLast("/master.key".count)) } else { "" }
   }

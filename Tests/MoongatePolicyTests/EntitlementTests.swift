@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// `groups` and `claims` of accounts.lua, and where they are used: routes, functions, guarantees, cases.
+/// `groups` and `claims` of accounts.lua in routes, functions, guarantees and cases.
 @Suite struct EntitlementTests {
   private static let accounts = """
     return accounts {
@@ -69,8 +69,7 @@ import Testing
     #expect(found.claims == ["plan": .text("veteran"), "strong": .flag(true)])
   }
 
-  /// Attack: an account that only claims `ceo@example.com`, and a function that forgets to ask whether the address is
-  /// verified.
+  /// Attack: an account claims `ceo@example.com`, and a function does not check whether the address is verified.
   @Test func claimedAddressIsNoFactOfAGroup() throws {
     let accounts = "return accounts { groups = { staff = function(f) return f.email.address ~= nil end } }"
     #expect(try Self.entitlements(accounts, Self.snapshot()).groups.map(\.rawValue) == ["staff"])
@@ -139,14 +138,14 @@ import Testing
         == true)
   }
 
-  /// Attack: a service that looks for the first `"sub":` in the assertion, and a claim of that name.
+  /// Attack: a claim has the name of a member, and a service reads the first `"sub":` in the assertion.
   @Test(arguments: ["sub", "aud", "exp", "groups"]) func claimCannotBeCalledLikeAMemberOfTheAssertion(_ name: String)
     throws
   {
     let problems = try Self.problems([
       "accounts.lua": "return accounts { claims = { \(name) = function(f) return \"x\" end } }"
     ])
-    #expect(problems == ["accounts.lua:1: claims.\(name): is a name that the assertion itself has; choose another"])
+    #expect(problems == ["accounts.lua:1: claims.\(name): is a reserved member of the assertion; choose another name"])
   }
 
   @Test func groupThatIsNamedAndNotDefinedIsAnError() throws {
@@ -159,11 +158,11 @@ import Testing
     ])
     #expect(
       Set(problems) == [
-        "routes.lua:2: routes[1].require.group: accounts.lua defines no group \"opps\"; did you mean `ops`?",
-        "routes.lua:3: routes[2].require.group: accounts.lua defines no group \"billing\"; add groups = { billing = members() } there, or use one of "
+        "routes.lua:2: routes[1].require.group: accounts.lua does not define the group \"opps\"; did you mean `ops`?",
+        "routes.lua:3: routes[2].require.group: accounts.lua does not define the group \"billing\"; add groups = { billing = members() } there, or use one of "
           + "`a,b`, `ops` and `staff`",
-        "routes.lua:4: `f.session.claims.plann`: accounts.lua defines no claim `plann`; did you mean `plan`?",
-        "routes.lua:4: `f.session.groups.stuff`: accounts.lua defines no group \"stuff\"; did you mean `staff`?",
+        "routes.lua:4: `f.session.claims.plann`: accounts.lua does not define the claim `plann`; did you mean `plan`?",
+        "routes.lua:4: `f.session.groups.stuff`: accounts.lua does not define the group \"stuff\"; did you mean `staff`?",
       ])
   }
 
@@ -202,7 +201,7 @@ import Testing
     let evaluator = try generation.makeEvaluator()
     let function = FunctionName("routes[1].decide")
     #expect(evaluator.verdict(of: function, given: facts) == .allow)
-    // What `policy explain` shows: the groups that were read; nothing that names the person.
+    // `policy explain` shows the groups that were read, but no personal data.
     let read = try #require(evaluator.evidence(of: function, given: facts)).facts
     #expect(read.contains(PolicyEvidence.Fact(path: "session.groups", value: "{ a,b, ops }", namesPerson: false)))
     #expect(read.first { $0.path == "session.email" }?.namesPerson == true)

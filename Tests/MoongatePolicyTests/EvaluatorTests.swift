@@ -5,7 +5,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Functions of facts, through the same loader and evaluators that serve.
+/// Functions of facts, with the production loader and evaluators.
 @Suite struct EvaluatorTests {
   static let send = FunctionName("policies/phone_otp.send")
   static let decide = FunctionName("routes[1].decide")
@@ -118,7 +118,7 @@ import Testing
     #expect(evaluator.verdict(of: Self.decide, given: Self.requestFacts) == .allow)
   }
 
-  // What `check` would find is built here, so that it is not found.
+  // The text is built at run time, so that `check` cannot find the mistakes.
   @Test(arguments: [
     (
       "return f.phone['contry']",
@@ -130,52 +130,52 @@ import Testing
     ),
     (
       "return f['request'].method",
-      "error policies/phone_otp.lua:4: unknown fact `f.request`; there are `account`, `action`, `client`, `clock`, `email`, `email_code`, `flow`, `identifier`, `limits`, `now`, `phone`, `phone_otp`, `provider` and `providers`"
+      "error policies/phone_otp.lua:4: unknown fact `f.request`; available: `account`, `action`, `client`, `clock`, `email`, `email_code`, `flow`, `identifier`, `limits`, `now`, `phone`, `phone_otp`, `provider` and `providers`"
     ),
     ("error('boom')", "error policies/phone_otp.lua:4: boom"),
     (
       "local zone = 'Europe/Amsterdm' return hour(f.now, zone)",
-      "error policies/phone_otp.lua:4: hour: there is no time zone `Europe/Amsterdm`; did you mean `Europe/Amsterdam`?"
+      "error policies/phone_otp.lua:4: hour: unknown time zone `Europe/Amsterdm`; did you mean `Europe/Amsterdam`?"
     ),
     (
       "local zone = 'IST' return hour(f.now, zone)",
-      "error policies/phone_otp.lua:4: hour: there is no time zone `IST`, such as `Asia/Kolkata` or `UTC`"
+      "error policies/phone_otp.lua:4: hour: unknown time zone `IST`; use a name such as `Asia/Kolkata` or `UTC`"
     ),
     (
       "return hour(math.maxinteger, 'UTC')",
-      "error policies/phone_otp.lua:4: hour: 9223372036854775807 is no moment in Unix seconds"
+      "error policies/phone_otp.lua:4: hour: 9223372036854775807 is not a valid time in Unix seconds"
     ),
     (
       "",
-      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned nothing: let every way through the function end with a return"
+      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", but returned nothing: end every branch of the function with a return"
     ),
     (
       "return true",
-      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned true"
+      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", but returned true"
     ),
     (
       "return 'allow'",
-      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned the text \"allow\""
+      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", but returned the text \"allow\""
     ),
     (
       "return {}",
-      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned a table"
+      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", but returned a table"
     ),
     (
       "return deny",
-      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", and returned a function"
+      "result policies/phone_otp.lua:3: must return allow, deny \"reason\" or require_also \"provider\", but returned a function"
     ),
     (
       "return deny('Not' .. ' OK')",
-      "result policies/phone_otp.lua:3: `Not OK` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
+      "result policies/phone_otp.lua:3: `Not OK` is not a valid reason: use at most 48 lower-case letters, digits and _, and none of the gateway's own codes"
     ),
     (
       "return deny('invalid' .. '_code')",
-      "result policies/phone_otp.lua:3: `invalid_code` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
+      "result policies/phone_otp.lua:3: `invalid_code` is not a valid reason: use at most 48 lower-case letters, digits and _, and none of the gateway's own codes"
     ),
     (
       "return deny('' .. '')",
-      "result policies/phone_otp.lua:3: `` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
+      "result policies/phone_otp.lua:3: `` is not a valid reason: use at most 48 lower-case letters, digits and _, and none of the gateway's own codes"
     ),
     (
       "return require_also('emial' .. '_code')",
@@ -208,10 +208,10 @@ import Testing
     let evaluator = try Self.evaluator(send: "return allow")
     #expect(
       Self.fault(evaluator.verdict(of: FunctionName("policies/phone_otp.verify"), given: Self.facts))
-        == "error there is no function policies/phone_otp.verify")
+        == "error unknown function policies/phone_otp.verify")
   }
 
-  // MARK: when
+  // MARK: conditions
 
   @Test(arguments: [
     ("return true", true), ("return false", false), ("return nil", false), ("return f.flow.passed.password", false),
@@ -223,7 +223,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("return 1", "true or false, and returned the number 1"), ("return allow", "true or false, and returned allow"),
+    ("return 1", "true or false, but returned the number 1"), ("return allow", "true or false, but returned allow"),
   ])
   func conditionsOfAnotherType(_ body: String, _ sentence: String) throws {
     let evaluator = try Self.evaluator(when: body)
@@ -299,7 +299,7 @@ import Testing
       #expect(evaluator.verdict(of: Self.send, given: Self.facts) == .allow)
       #expect(
         Self.fault(evaluator.verdict(of: FunctionName("policies/phone_otp.verify"), given: Self.facts))
-          == "error policies/phone_otp.lua:4: this is read-only: a call cannot leave anything for the next one")
+          == "error policies/phone_otp.lua:4: this is read-only: a call cannot store anything for the next one")
     }
   }
 

@@ -7,7 +7,7 @@ import Testing
 
 /// `fallback { … }` in flows/NAME.lua.
 @Suite struct FallbackReadingTests {
-  /// A messenger beside the provider of SMS: codes of six digits, and concealing, as it.
+  /// A messenger with the same code format and `unknown_account` as the SMS provider.
   static func messenger(
     _ name: ProviderName, _ code: String = "length = 6", kinds: [IdentifierKind] = [.phone], more: String = ""
   )
@@ -92,45 +92,45 @@ import Testing
   @Test(arguments: [
     (
       "{ fallback { \"whatsap_code\", \"phone_otp\" } }",
-      "no provider is called \"whatsap_code\"; did you mean `whatsapp_code`?"
+      "unknown provider \"whatsap_code\"; did you mean `whatsapp_code`?"
     ),
     (
       "{ fallback { \"pin\", \"phone_otp\" } }",
-      "`pin` sends no codes, so nothing can stand in for it: fallback takes code providers only"
+      "`pin` sends no codes: fallback takes only code providers"
     ),
     (
       "{ fallback { \"phone_otp\", \"email_code\" } }",
-      "`phone_otp` sends to phone numbers and `email_code` to email addresses: a fallback reaches the same person at the same place. "
+      "`phone_otp` sends to phone numbers and `email_code` to email addresses: all providers of a fallback must reach the same user at the same identifier. "
         + "Use any_of { … } for a choice"
     ),
-    ("{ fallback { \"phone_otp\" } }", "fallback names one provider only: add another, or write { \"phone_otp\" }"),
+    ("{ fallback { \"phone_otp\" } }", "fallback lists only one provider: add another, or write { \"phone_otp\" }"),
     ("{ fallback { \"phone_otp\", \"phone_otp\" } }", "fallback names `phone_otp` twice: remove one of them"),
     (
       "{ fallback { any_of { \"phone_otp\", \"pin\" }, \"whatsapp_code\" } }",
-      "fallback takes names of providers in quotes, and nothing nested, as in fallback { \"whatsapp_code\", \"phone_otp\" }"
+      "fallback takes provider names in quotes, without nesting, as in fallback { \"whatsapp_code\", \"phone_otp\" }"
     ),
     (
       "{ fallback { fallback { \"phone_otp\", \"long_code\" }, \"whatsapp_code\" } }",
-      "fallback takes names of providers in quotes, and nothing nested, as in fallback { \"whatsapp_code\", \"phone_otp\" }"
+      "fallback takes provider names in quotes, without nesting, as in fallback { \"whatsapp_code\", \"phone_otp\" }"
     ),
     (
       "any_of { fallback { \"phone_otp\", \"whatsapp_code\" }, \"pin\" }",
-      "a fallback is a step of a flow, with nothing beside it and in nothing else, as in { fallback { \"a\", \"b\" } }"
+      "a fallback must be the only entry of a flow's step, as in { fallback { \"a\", \"b\" } }"
     ),
     (
       "{ \"email_code\", fallback { \"phone_otp\", \"whatsapp_code\" } }",
-      "a fallback is a step of a flow, with nothing beside it and in nothing else, as in { fallback { \"a\", \"b\" } }"
+      "a fallback must be the only entry of a flow's step, as in { fallback { \"a\", \"b\" } }"
     ),
     ("{ fallback {} }", "fallback takes a list of providers, as in fallback { \"whatsapp_code\", \"phone_otp\" }"),
     (
       "{ fallback { \"phone_otp\", \"long_code\" } }",
-      "codes of `phone_otp` are 6 digits and codes of `long_code` are 8 digits, and people type both into the same boxes: "
+      "codes of `phone_otp` are 6 digits and codes of `long_code` are 8 digits, and users enter both into the same input: "
         + "give both policies the same code.length and code.alphabet"
     ),
-    // Attack: one of the two tells who has an account, where the other conceals it.
+    // Attack: one of the two reveals whether an account exists, although the other conceals it.
     (
       "{ fallback { \"phone_otp\", \"open_code\" } }",
-      "`phone_otp` has unknown_account = \"conceal\" and `open_code` \"reveal\": give both policies the same, or the fallback tells who has an account"
+      "`phone_otp` has unknown_account = \"conceal\" and `open_code` \"reveal\": give both policies the same value, or the fallback reveals whether an account exists"
     ),
   ]) func wrongUseIsRefused(_ step: String, _ message: String) throws {
     #expect(try Self.problems(step) == ["flows/login.lua:4: steps[1]: \(message)"])
@@ -140,11 +140,11 @@ import Testing
     let accounts = "return accounts { sign_in = { { fallback { \"whatsapp_code\", \"phone_otp\" } } } }"
     #expect(
       try Self.problems("{ \"phone_otp\" }", accounts: accounts) == [
-        "accounts.lua:1: sign_in[1]: a fallback is a step of a flow, with nothing beside it and in nothing else, as in { fallback { \"a\", \"b\" } }"
+        "accounts.lua:1: sign_in[1]: a fallback must be the only entry of a flow's step, as in { fallback { \"a\", \"b\" } }"
       ])
   }
 
-  /// Attack: an operator counts on the first provider, and an attacker makes the second one send. Either opens the
+  /// Attack: an operator relies on the first provider, and an attacker makes the second one send. Both open the
   /// account.
   @Test func eitherProviderOpensTheAccount() throws {
     let generation = try Self.load("{ fallback { \"whatsapp_code\", \"phone_otp\" } }").get()

@@ -4,13 +4,13 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// What flows are for (`purpose` in flows/NAME.lua), and the flows that come with providers.
+/// The purposes of flows (`purpose` in flows/NAME.lua), and the flows that providers ship.
 @Suite struct FlowPurposeTests {
   private static let providers = """
     phone_otp = { sms = outbox() }, email_code = { mail = outbox() }, pin = {}, password = {}
     """
 
-  /// A folder with a flow of the given fields.
+  /// A folder with a flow that has the given fields.
   private static func folder(_ fields: String, named name: String = "any_name", _ files: [String: String?] = [:]) throws
     -> TestFolder
   {
@@ -42,7 +42,7 @@ import Testing
     if case .failure(let refused) = folder.load(providers) { refused.problems.map(\.description) } else { [] }
   }
 
-  // MARK: - The field
+  // MARK: - The purpose field
 
   @Test(arguments: [
     ("purpose = \"sign_in\", account = \"any\", steps = { { \"phone_otp\" } }", FlowPurpose.signIn),
@@ -81,7 +81,7 @@ import Testing
       "purpose = \"reset\", provider = \"pin\", account = \"existing\", steps = { { \"email_code\" }, { \"pin\" } }",
       .factor("pin", .reset)
     ),
-    // A password goes with an address, so that it is recovered by whoever is not signed in.
+    // A password belongs to an address, so it is recovered without a session.
     (
       "purpose = \"reset\", provider = \"password\", account = \"existing\", steps = { { \"email_code\" }, { \"password\" } }",
       .factor("password", .recover)
@@ -102,11 +102,11 @@ import Testing
     ),
     (
       "purpose = \"set\", account = \"existing\", steps = { { \"pin\" } }",
-      "provider: is missing: purpose \"set\" is about a provider's factor, as in provider = \"pin\""
+      "provider: is missing: purpose \"set\" requires a provider, as in provider = \"pin\""
     ),
     (
       "purpose = \"set\", provider = \"pim\", account = \"existing\", steps = { { \"pin\" } }",
-      "provider: no provider is called \"pim\"; did you mean `pin`?"
+      "provider: unknown provider \"pim\"; did you mean `pin`?"
     ),
     (
       "purpose = \"set\", provider = \"pin\", account = \"existing\", steps = { { \"phone_otp\" } }",
@@ -114,15 +114,15 @@ import Testing
     ),
     (
       "purpose = \"step_up\", provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }",
-      "provider: has no meaning where the purpose is \"step_up\": remove it"
+      "provider: does not apply to the purpose \"step_up\": remove it"
     ),
     (
       "purpose = \"verify\", account = \"existing\", steps = { { \"email_code\" } }",
-      "identifier: is missing: purpose \"verify\" is about a kind of identifier, as in identifier = \"phone\""
+      "identifier: is missing: purpose \"verify\" requires a kind of identifier, as in identifier = \"phone\""
     ),
     (
       "purpose = \"verify\", identifier = \"email\", account = \"existing\", steps = { { \"phone_otp\" } }",
-      "identifier: no step of this flow proves an email address: add a step of `email_code` and `password`"
+      "identifier: no step of this flow verifies an email address: add a step of `email_code` and `password`"
     ),
     (
       "purpose = \"change\", account = \"existing\", steps = { { \"pin\" } }",
@@ -138,19 +138,19 @@ import Testing
     ),
     (
       "purpose = \"join\", identifier = \"federated\", account = \"existing\", steps = { { \"phone_otp\" } }",
-      "identifier: no step of this flow proves an identity at another site"
+      "identifier: no step of this flow verifies an identity at another site"
     ),
     (
       "purpose = \"register\", account = \"existing\", steps = { { \"phone_otp\" } }",
-      "account: a flow that registers people cannot be for existing accounts only: write account = \"new\" or account = \"any\""
+      "account: a registration flow cannot be limited to existing accounts: write account = \"new\" or account = \"any\""
     ),
     (
       "purpose = \"set\", provider = \"pin\", account = \"new\", steps = { { \"pin\" } }",
-      "account: the purpose is about an account that exists: write account = \"existing\""
+      "account: this purpose requires an existing account: write account = \"existing\""
     ),
     (
       "provider = \"pin\", account = \"existing\", steps = { { \"pin\" } }",
-      "provider: has no meaning without `purpose`: add, for instance, purpose = \"set\""
+      "provider: requires `purpose`: add, for instance, purpose = \"set\""
     ),
   ])
   func aWrongPurposeIsRefusedByLine(_ fields: String, _ problem: String) throws {
@@ -216,8 +216,8 @@ import Testing
     #expect(off.flows["pin_set"] == nil && off.flows["pin_change"] != nil && off.warnings.isEmpty)
   }
 
-  /// Attack: an operator has deleted flows/change_email.lua, so that nobody changes their address. An update of the
-  /// gateway must not bring it back.
+  /// Attack: an operator has deleted flows/change_email.lua to prevent changes of addresses. An update of the gateway
+  /// must not bring it back.
   @Test func aFolderOfAnOlderVersionKeepsToTheFlowsThatItHas() throws {
     let generation = try Self.load(try Self.folder("account = \"existing\", steps = { { \"pin\" } }", named: "pin_set"))
     #expect(Set(generation.flows.keys) == ["pin_set", "login"])
@@ -229,19 +229,19 @@ import Testing
       "\(generation.warnings)")
   }
 
-  /// Attack: a plugin that is installed for a second factor brings a flow that signs people in.
+  /// Attack: a plugin that is installed for a second factor ships a flow that signs users in.
   @Test func aProviderBringsNoFlowThatLetsPeopleIn() throws {
     let problems = Self.problems(
       try Self.folder("account = \"any\", steps = { { \"phone_otp\" } }"),
       try Self.withFlow("way_in", "account = \"any\""))
     #expect(
       problems == [
-        "Plugins/PIN/flows/way_in.lua:1: purpose: comes with `pin` and does not begin with a session: which flows let people in is decided in the folder's flows/"
+        "Plugins/PIN/flows/way_in.lua:1: purpose: is shipped by `pin` and does not need a session: sign-in flows must be in the folder's flows/"
       ])
   }
 
-  /// Attack: a plugin for one factor brings a flow in which it resets another, and whoever passes the plugin replaces
-  /// it. (Here it is the PIN that would reset the password.)
+  /// Attack: a plugin for one factor ships a flow that resets another one, so anyone who passes the plugin can replace
+  /// it. (Here, the PIN would reset the password.)
   @Test(arguments: [
     "purpose = \"reset\", provider = \"totp\", account = \"existing\"", "purpose = \"step_up\", account = \"existing\"",
     "purpose = \"change\", identifier = \"phone\", account = \"existing\"",
@@ -255,7 +255,7 @@ import Testing
       ["gateway.lua": Self.gateway(Self.providers + ", totp = {}"), "policies/totp.lua": "return policy \"totp\" {}"])
     #expect(
       Self.problems(folder, try Self.withFlow("other", fields, steps: steps)) == [
-        "Plugins/PIN/flows/other.lua:1: purpose: comes with `pin` and is not about what that provider keeps or proves: such flows are decided in the folder's flows/"
+        "Plugins/PIN/flows/other.lua:1: purpose: is shipped by `pin` and manages a factor or identifier of another provider: such flows must be in the folder's flows/"
       ])
   }
 
@@ -265,11 +265,11 @@ import Testing
       try Self.withFlow("change_phone", "purpose = \"change\", identifier = \"phone\", account = \"existing\""))
     #expect(
       problems == [
-        "Plugins/PIN/flows/change_phone.lua: comes with `pin`, and a flow of the same name comes with `phone_otp`: write flows/change_phone.lua to say which is meant"
+        "Plugins/PIN/flows/change_phone.lua: is shipped by `pin` and by `phone_otp`: write flows/change_phone.lua to choose one"
       ])
   }
 
-  /// The shipped providers; the PIN brings one flow more.
+  /// The shipped providers, with an additional flow of the PIN.
   private static func withFlow(_ name: String, _ fields: String, steps: String = "{ \"phone_otp\" }") throws
     -> [ProviderDescriptor]
   {
@@ -307,7 +307,7 @@ import Testing
       "\(told)")
   }
 
-  /// A reset of a password has nothing to do without codes by mail, and a step that people may skip is skipped.
+  /// Without mailed codes, a reset of a password is left out, and a skippable step is skipped.
   @Test func aFlowOfAnAccountIsLeftOutWithoutTheProviderOfAStep() throws {
     let gateway = TestFolder.gateway.replacing("email_code = { mail = outbox() }", with: "password = {}")
     let reset =
@@ -334,11 +334,11 @@ import Testing
     )
     #expect(
       told.contains(
-        "flows/by_email.lua:3: steps[2]: is left out, and people skip it: gateway.lua does not configure `email_code`"),
+        "flows/by_email.lua:3: steps[2]: is left out and skipped: gateway.lua does not configure `email_code`"),
       "\(told)")
   }
 
-  /// Attack: nothing but skippable steps is left of a flow, and it opens accounts without asking for anything.
+  /// Attack: only skippable steps of a flow are left, and it opens accounts without any proof.
   @Test func aFlowOfNothingButSkippedStepsIsRefused() throws {
     let flow = "return flow \"login\" { account = \"existing\", steps = { { \"pin\", skippable = true } } }"
     #expect(

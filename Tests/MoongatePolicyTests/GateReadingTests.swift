@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// `gate` of gateway.lua, and the mark of a change.
+/// `gate` of gateway.lua, and the id of a change.
 @Suite struct GateReadingTests {
   private func read(_ gate: String) throws -> (gate: GateSettings?, problems: [String], warnings: [String]) {
     let folder = try ScratchFolder()
@@ -33,21 +33,21 @@ import Testing
   @Test(arguments: [
     (
       #"{ most_flips = "0.5" }"#,
-      "gateway.lua:3: gate.most_flips: \"0.5\" is no share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\"; did you mean \"0.5%\"?"
+      "gateway.lua:3: gate.most_flips: \"0.5\" is not a share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\"; did you mean \"0.5%\"?"
     ),
     (
       #"{ most_flips = "many%" }"#,
-      "gateway.lua:3: gate.most_flips: \"many%\" is no share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\""
+      "gateway.lua:3: gate.most_flips: \"many%\" is not a share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\""
     ),
     (
       #"{ most_flips = "101%" }"#,
-      "gateway.lua:3: gate.most_flips: \"101%\" is no share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\""
+      "gateway.lua:3: gate.most_flips: \"101%\" is not a share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\""
     ),
     (#"{ replay = "30d" }"#, "gateway.lua:3: gate.replay: \"30d\" is too long: from \"1m\" to \"7d\""),
     (#"{ replay = "1s" }"#, "gateway.lua:3: gate.replay: \"1s\" is too short: from \"1m\" to \"7d\""),
     (
       #"{ flips_accepted = "yes" }"#,
-      "gateway.lua:3: gate.flips_accepted: \"yes\" names no change: write the 16 digits that the refused reload named"
+      "gateway.lua:3: gate.flips_accepted: \"yes\" is not the id of a change: write the 16 digits from the message of the refused reload"
     ),
   ])
   func whatIsWrong(_ text: String, _ problem: String) throws { #expect(try read(text).problems == [problem]) }
@@ -70,7 +70,7 @@ import Testing
     #expect(mark(#"return gateway { gate = { most_flips = "2%" }, x = 1 }"#) != plain)
   }
 
-  /// Attack: what is accepted is one change; another one hides behind more fields of the same name.
+  /// Attack: one change is accepted, and another one hides behind further fields of the same name.
   @Test func onlyOneTextIsLeftOut() {
     let one = mark(#"flips_accepted = "a" flips_accepted = "b""#)
     #expect(one != mark(#"flips_accepted = "a" flips_accepted = "c""#))

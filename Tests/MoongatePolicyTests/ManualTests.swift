@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// config/README.md: what it shows is loaded and run, and what it lists is all there is.
+/// config/README.md: its examples load and run, and its lists are complete.
 @Suite struct ManualTests {
   struct Example: Sendable, CustomTestStringConvertible {
     let heading: String
@@ -17,7 +17,7 @@ import Testing
 
   static let manual = (try? String(contentsOfFile: TestFolder.root + "/config/README.md", encoding: .utf8)) ?? ""
 
-  /// Every block of Lua, by the heading that it stands under; its first line names its file.
+  /// Every Lua block with its heading. Its first line names its file.
   static let examples = examples(in: manual)
 
   static func examples(in manual: String) -> [Example] {
@@ -44,7 +44,7 @@ import Testing
   }
 
   private static func folder(_ example: Example) throws -> TestFolder {
-    // Guarantees name providers of the shipped gateway.lua.
+    // The guarantees name providers of the shipped gateway.lua.
     if example.file == "guarantees.lua" { return try GuaranteeFolder([example.file: example.text]).folder }
     var files = [example.file: example.text, "tls/cert.pem": "x", "tls/key.pem": "x"]
     if example.file == "accounts.lua" {
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  /// A field that the manual does not list and show is one that nobody finds.
+  /// Users cannot find a field that the manual does not list and show.
   @Test(arguments: TableShape.all.map(\.name)) func listsEveryField(_ name: String) throws {
     let shape = try #require(TableShape.all.first { $0.name == name })
     let shown = Self.examples.map(\.text).joined(separator: "\n")
@@ -102,7 +102,7 @@ import Testing
     }
   }
 
-  /// What the table of errors quotes is what the program says.
+  /// The error table quotes the actual messages.
   @Test func errorsAreSaidSo() throws {
     let section = try #require(
       Self.manual.components(separatedBy: "## What the errors mean").last?.components(separatedBy: "\n## ").first)
@@ -130,7 +130,7 @@ import Testing
     let generation = try Self.recipe("Stricter at night")
     let policy = try #require(generation.policies[ProviderName(test: "phone_otp")])
     let evaluator = try generation.makeEvaluator()
-    // The tests' clock begins at 17:30 there.
+    // The test clock begins at 17:30 there.
     let facts = Facts(now: ManualClock.start + .seconds(offset), client: ClientFacts(address: .unspecified))
     for (name, value) in [("verify", tries), ("send", messages)] {
       let limit = try #require(policy.limits.first { $0.name == name })

@@ -5,7 +5,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Mutated files, the same ones in every run: each loads or is refused, and what loads can be asked.
+/// Mutated files, the same in every run. Each one loads or is refused, and loaded functions can be called.
 @Suite struct MutationTests {
   static let rich = """
     local served = { "IN", "NL" }

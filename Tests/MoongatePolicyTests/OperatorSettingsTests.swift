@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Tokens of the admin listener with names and roles, and where copies of the audit trail go.
+/// Named tokens of the admin listener with roles, and sinks of the audit trail.
 @Suite struct OperatorSettingsTests {
   private func read(_ line: String) throws -> Result<any PolicyGeneration, RefusedConfiguration> {
     let folder = try TestFolder([
@@ -44,14 +44,14 @@ import Testing
       "admin.tokens[1].role: \"reed\" is not known; did you mean `read`?"
     ),
     ("{ role = \"read\", token = env \"ONE\" }", "admin.tokens[1].name: is missing: a name, such as \"grafana\""),
-    ("{ name = \"a b\", role = \"read\", token = env \"ONE\" }", "admin.tokens[1].name: \"a b\" is no name: "),
+    ("{ name = \"a b\", role = \"read\", token = env \"ONE\" }", "admin.tokens[1].name: \"a b\" is not a valid name: "),
     (
       "{ name = \"admin\", role = \"read\", token = env \"ONE\" }",
       "admin.tokens[1].name: there is another token \"admin\": "
     ),
     (
       "{ name = \"x\", role = \"read\", token = \"plain-0123456789abcdef\" }",
-      "admin.tokens[1].token: secrets come from env"
+      "admin.tokens[1].token: must be a secret: use env"
     ),
     ("{ name = \"x\", role = \"read\", token = env \"SHORT\" }", "admin.tokens[1].token: is too short: "),
     ("\(one), { name = \"x\", role = \"read\", token = env \"TWO\" }", "admin.tokens[2].name: there is another"),
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test func anEmptyListIsNoToken() throws {
-    #expect(try problems(tokens("")).contains { $0.contains("other machines reach 0.0.0.0:9901") })
+    #expect(try problems(tokens("")).contains { $0.contains("other hosts can reach 0.0.0.0:9901") })
   }
 
   @Test func sinksAreReadInTheirOrder() throws {
@@ -83,16 +83,16 @@ import Testing
   }
 
   @Test(arguments: [
-    ("file { path = \"/nowhere/audit.log\" }", "audit[1].path: /nowhere/audit.log: there is no folder /nowhere. "),
-    ("file { path = \"/tmp\" }", "audit[1].path: /tmp is a folder: name a file in it"),
+    ("file { path = \"/nowhere/audit.log\" }", "audit[1].path: /nowhere/audit.log: missing folder /nowhere. "),
+    ("file { path = \"/tmp\" }", "audit[1].path: /tmp is a folder: use the path of a file"),
     ("file { paht = \"/tmp/x\" }", "audit[1].paht: unknown field; did you mean `path`?"),
     ("file { path = \"/tmp/x\", rotate = \"1B\" }", "audit[1].rotate: must be from 4096 to "),
     ("file \"/tmp/x\"", "audit[1]: must be a table"),
     ("outbox()", "audit[1]: must be a sink: file { … }, syslog { … } or webhook { … }"),
     ("syslog { address = \"udp://x\" }", "audit[1].address: \"udp://x\" is no syslog server"),
     ("syslog { facility = \"mail\" }", "audit[1].facility: \"mail\" is not known"),
-    ("webhook { url = \"https://siem.example.com\" }", "audit[1].secret: is missing: the key of the signature"),
-    ("webhook { url = \"siem\", secret = env \"ONE\" }", "audit[1].url: \"siem\" is no address of a site"),
+    ("webhook { url = \"https://siem.example.com\" }", "audit[1].secret: is missing: the signing key"),
+    ("webhook { url = \"siem\", secret = env \"ONE\" }", "audit[1].url: \"siem\" is not a valid URL"),
     ("webhook { url = \"https://siem.example.com\", secret = env \"SHORT\" }", "audit[1].secret: is too short"),
     ("syslog {}, syslog {}", "audit[2]: is the same sink as another one: syslog /dev/log"),
   ]) func aSinkThatIsWrongIsToldWithItsLine(_ list: String, _ problem: String) throws {

@@ -7,9 +7,9 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// In place of what starts programs: each declares one setting, and takes it.
+/// A stub that starts programs. Each declares one setting and accepts it.
 struct StubPrograms: ProgramStarter {
-  /// What each program refuses its settings for.
+  /// The reason for which each program refuses its settings.
   var refusal: String?
   let entries: Entries
 
@@ -92,14 +92,14 @@ struct StubPrograms: ProgramStarter {
   }
 
   @Test(arguments: [
-    (#"exec { "./none.sh" }"#, "there is no program ./none.sh (paths begin at the configuration folder)"),
-    (#"exec { "hub.sh" }"#, "there is no program hub.sh (write \"./hub.sh\" for one in the configuration folder)"),
-    (#"exec { "./routes.lua" }"#, "may not be run: say `chmod +x ./routes.lua`"), ("exec {}", "names no program"),
+    (#"exec { "./none.sh" }"#, "program not found: ./none.sh (paths are relative to the configuration folder)"),
+    (#"exec { "hub.sh" }"#, "program not found: hub.sh (write \"./hub.sh\" for one in the configuration folder)"),
+    (#"exec { "./routes.lua" }"#, "is not executable: run `chmod +x ./routes.lua`"), ("exec {}", "names no program"),
     (#"exec { "./hub.sh", timeout = "60s", sender = "x" }"#, "must be at most \"30s\""),
-    (#"exec { "./hub.sh", timeout = 2, sender = "x" }"#, "a bare number is no duration"),
-    (#"exec { "./hub.sh", env = { ["A B"] = "x" }, sender = "x" }"#, "is no name of an environment variable"),
+    (#"exec { "./hub.sh", timeout = 2, sender = "x" }"#, "a bare number is not a duration"),
+    (#"exec { "./hub.sh", env = { ["A B"] = "x" }, sender = "x" }"#, "is not a valid name of an environment variable"),
     (#"exec { "./hub.sh", env = { LD_PRELOAD = "x" }, sender = "x" }"#, "is given no LD_ variables"),
-    (#"exec { "./hub.sh", env = { TOKEN = env "NONE" }, sender = "x" }"#, "the environment has no NONE"),
+    (#"exec { "./hub.sh", env = { TOKEN = env "NONE" }, sender = "x" }"#, "the environment variable is missing: NONE"),
     (#"exec { "./hub.sh" }"#, "providers.sms_hub.sender: is missing: who SMS are from"),
     (#"exec { "./hub.sh", sendr = "x" }"#, "unknown field; did you mean `sender`?"),
     (#"exec { "./hub.sh", sender = 7 }"#, "must be a text in quotes"),
@@ -107,7 +107,7 @@ struct StubPrograms: ProgramStarter {
     (#"exec { "./broken.sh" }"#, "providers.sms_hub: the program ./broken.sh ended with status 3"),
   ])
   func aMisfitIsToldByItsLine(_ entry: String, _ words: String) throws {
-    // Whoever names a provider that cannot be used is not told of it a second time.
+    // References to an unusable provider are not reported again.
     let folder = try folder(entry, extra: ["policies/sms_hub.lua": #"return policy "sms_hub" {}"#])
     let told = try problems(folder)
     #expect(told.count == 1 && told[0].hasPrefix("gateway.lua:5: ") && told[0].contains(words), "\(told)")
@@ -121,7 +121,7 @@ struct StubPrograms: ProgramStarter {
     #expect(told.count == 1 && told[0].contains("two providers of one name"), "\(told)")
   }
 
-  /// Two entries of one name are one mistake, and one line; the other one comes when it is the only one.
+  /// Two entries with the same name are one mistake and one line. Otherwise, other mistakes are reported.
   @Test(arguments: [
     #"email_code = exec { "./hub.sh", sender = "x" }, email_code = exec { "./hub.sh", sender = "y" }"#,
     #"email_code = {}, email_code = exec { "./hub.sh" }"#,
@@ -130,7 +130,7 @@ struct StubPrograms: ProgramStarter {
     let gateway = TestFolder.gateway.replacing("email_code = { mail = outbox() }", with: entries)
     let told = try problems(
       try TestFolder(["gateway.lua": gateway, "policies/email_code.lua": nil], programs: ["hub.sh"]))
-    #expect(told.count == 1 && told[0].contains("email_code: is said twice in one table"), "\(told)")
+    #expect(told.count == 1 && told[0].contains("email_code: is set twice in one table"), "\(told)")
   }
 
   @Test func aNameThatIsSaidTwiceIsTold() throws {
@@ -138,7 +138,7 @@ struct StubPrograms: ProgramStarter {
       try folder(#"exec { "./hub.sh", sender = "x" }, ["sms_hub"] = exec { "./hub.sh", sender = "y" }"#))
     #expect(
       told == [
-        "gateway.lua:5: sms_hub: is said twice in one table, first in line 5: call one of them something else, or remove it"
+        "gateway.lua:5: sms_hub: is set twice in one table, first in line 5: rename or remove one of them"
       ])
   }
 
@@ -166,7 +166,7 @@ struct StubPrograms: ProgramStarter {
     #expect(try load().id != first.id)
   }
 
-  /// The program says its text in its introduction: with another text it is another provider.
+  /// The program sends its texts in its introduction, so a changed text makes it another provider.
   @Test(arguments: [#"exec { "./hub/hub.sh", sender = "x" }"#, #"exec { "/bin/sh", "hub/hub.sh", sender = "x" }"#])
   func thePolicyBesideItIsPartOfTheGeneration(_ entry: String) throws {
     let folder = try folder(entry)
@@ -188,8 +188,8 @@ struct StubPrograms: ProgramStarter {
     #expect(watched.withLock { $0.contains { $0.hasSuffix("/hub/policy.lua") } })
   }
 
-  /// Programs read their flows and translations where they lie: one that said something else at a restart would be
-  /// refused.
+  /// Programs read their flows and translations from their folder. A program that introduces itself differently after a
+  /// restart would be refused.
   @Test(arguments: ["hub/flows/sms_hub_set.lua", "hub/words/hi.words", "hub/cases.lua"])
   func theTextsBesideItArePartOfTheGeneration(_ text: String) throws {
     let folder = try folder(#"exec { "./hub/hub.sh", sender = "x" }"#)
@@ -202,7 +202,7 @@ struct StubPrograms: ProgramStarter {
       return try folder.load(environment: ["PATH": "/bin"], programs: loading).get().id
     }
     let bare = try load()
-    // A folder that is not there yet is looked for.
+    // Also watches a folder that does not exist yet.
     #expect(
       watched.withLock { $0.contains { $0.hasSuffix("/hub/words") } && $0.contains { $0.hasSuffix("/hub/flows") } })
     try folder.scratch.write("one", to: text)
@@ -214,7 +214,7 @@ struct StubPrograms: ProgramStarter {
     #expect(watched.withLock { $0.contains { $0.hasSuffix("/" + text) } })
   }
 
-  /// What the script imports is part of what runs: whoever saves it expects that it counts.
+  /// Imported modules are part of the program, so a change of one takes effect.
   @Test func theModulesBesideItArePartOfTheGeneration() throws {
     let folder = try folder(#"exec { "/bin/sh", "hub/hub.sh", sender = "x" }"#)
     let watched = Mutex<[String]>([])
@@ -234,13 +234,13 @@ struct StubPrograms: ProgramStarter {
       id = try load()
       #expect(with != id, "\(module)")
     }
-    // One that is saved after what imports it is seen by its folder.
+    // A new module is detected through its folder.
     #expect(
       watched.withLock {
         Set($0).isSuperset(of: ["hub", "hub/parts", "hub/parts/deep"].map { folder.scratch.path($0) })
       })
     #expect(watched.withLock { !$0.contains(folder.scratch.path) })
-    // What others put there, what the program writes itself, and what is somebody else's.
+    // Package folders, files that the program writes, and files of other programs.
     for other in [
       "hub/.more.sh", "hub/sent.txt", "hub/__pycache__/more.sh", "hub/env/pyvenv.cfg", "hub/env/lib/a.sh",
       "hub/node_modules/a.sh", "other/more.sh",
@@ -251,7 +251,7 @@ struct StubPrograms: ProgramStarter {
     }
   }
 
-  /// A script in the configuration's own folder: the folders below are other programs'.
+  /// A script in the configuration folder itself. The folders below belong to other programs.
   @Test func aFolderFullOfOthersCostsLittle() throws {
     let folder = try folder(#"exec { "./hub.sh", sender = "x" }"#)
     try folder.scratch.write("x", to: "other/more.sh")

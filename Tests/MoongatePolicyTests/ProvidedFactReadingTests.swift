@@ -26,7 +26,7 @@ import Testing
     let body = "if f.providers.phone_otp.country == \"IN\" then return deny \"home\" end return allow"
     #expect(try verdict(body, [phone: ["country": "IN"]]) == .deny("home"))
     #expect(try verdict(body, [phone: ["country": "US"]]) == .allow)
-    #expect(try verdict(body, [mail: ["country": "IN"]]) == .allow, "another provider's is another's")
+    #expect(try verdict(body, [mail: ["country": "IN"]]) == .allow, "a fact belongs to its own provider")
     #expect(try verdict("return f.providers.email_code.domain == nil and allow or deny \"there\"", [:]) == .allow)
   }
 
@@ -36,7 +36,7 @@ import Testing
     #expect(try verdict(body, [mail: ["country": "IN"]]) == .allow)
   }
 
-  /// Attack: an instance is called `account`, and what it tells stands where policies read what the gateway knows.
+  /// Attack: an instance is called `account`, so that its facts appear in place of the gateway's.
   @Test func aProviderOfAReservedNameHasTheLongPathAlone() throws {
     for name in ["account", "phone", "limits", "providers", "session"] {
       let descriptor = TestFolder.providers[0].instance(named: try #require(ProviderName(rawValue: name)))
@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test func identifiersFactsKeepTheirMeaning() throws {
-    // Attack: a provider tells a country in its own place, for a policy that reads the gateway's.
+    // Attack: a provider reports a country under its own name, and the policy reads the gateway's fact.
     #expect(
       try verdict("return f.phone.country == nil and allow or deny \"shadowed\"", [phone: ["country": "IN"]]) == .allow)
   }
@@ -56,11 +56,12 @@ import Testing
     ("f.providers.phone_otp.contry", "unknown fact `f.providers.phone_otp.contry`; did you mean `country`?"),
     ("f.providers.phone_opt.country", "unknown fact `f.providers.phone_opt`; did you mean `phone_otp`?"),
     (
-      "f.providers.totp.digits", "`f.providers.totp.digits`: gateway.lua does not configure `totp`, so it tells nothing"
+      "f.providers.totp.digits",
+      "`f.providers.totp.digits`: gateway.lua does not configure `totp`, so it reports no facts"
     ),
     ("f.phone_otp.contry", "unknown fact `f.phone_otp.contry`; did you mean `country`?"),
     ("f.phone_opt.country", "unknown fact `f.phone_opt`; did you mean `phone_otp`?"),
-    ("f.totp.digits", "`f.totp.digits`: gateway.lua does not configure `totp`, so it tells nothing"),
+    ("f.totp.digits", "`f.totp.digits`: gateway.lua does not configure `totp`, so it reports no facts"),
   ]) func unknownFactsAreRefusedWhereTheyAreRead(_ path: String, _ message: String) throws {
     let policy =
       "return policy \"phone_otp\" {\n  send = function(f)\n    if \(path) then return deny \"no\" end\n    return allow\n  end,\n}"
@@ -93,7 +94,7 @@ import Testing
     #expect(text.contains("---@field phone_otp moongate.Facts.phone_otp"))
   }
 
-  /// The prover cannot know what a provider will tell: such a condition may go either way.
+  /// The prover does not know what a provider will report, so such a condition can have either result.
   @Test func proverTakesThemForUnknown() throws {
     let files: [String: String?] = [
       "flows/login.lua": """
@@ -108,8 +109,8 @@ import Testing
     #expect(try GuaranteeFolder(files).refutations().count == 1)
   }
 
-  /// Attack on the prover: a fact with two paths is taken for true by one and for false by the other, or for false at
-  /// all.
+  /// Attack on the prover: a fact with two paths is assumed to be true for one and false for the other, or always
+  /// false.
   @Test func proverTakesBothPathsForOneFact() throws {
     let login = { (when: String) -> [String: String?] in
       [

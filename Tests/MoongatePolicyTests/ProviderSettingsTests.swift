@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// What an operator says to a provider, held against what its author declared.
+/// An operator's settings of a provider, checked against its declarations.
 @Suite struct ProviderSettingsTests {
   private static let provider = ProviderDescriptor(
     name: "loft", beginFields: [], submitFields: [],
@@ -122,7 +122,7 @@ import Testing
       evaluator.verdict(of: FunctionName("policies/loft.verify"), given: facts) == (expected ? .allow : .deny("no")))
     let evidence = try #require(evaluator.evidence(of: FunctionName("policies/loft.verify"), given: facts))
     #expect(evidence.facts.contains { $0.path.hasPrefix("email.") })
-    // Of somebody else's kind of identifier it is nil.
+    // Nil for another kind of identifier.
     let phone = Facts.test {
       $0.identifier = Identifier(kind: .phone, value: "+1", display: "", attributes: attributes)
     }
@@ -155,13 +155,13 @@ import Testing
     ] {
       #expect(text.contains(line + "\n"), "\(line)")
     }
-    #expect(!text.contains("---@field country"), "nobody declares it")
+    #expect(!text.contains("---@field country"), "no provider declares it")
   }
 
   @Test(arguments: [
     (
       FactField(name: "address", kind: .text, help: ""),
-      "`other` declares the fact `f.email.address`, which is the gateway's own"
+      "`other` declares the fact `f.email.address`, which the gateway defines itself"
     ),
     (
       FactField(name: "distance", kind: .text, help: ""),

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// The parts of reading that have corners of their own: lines, layers, patterns that hide others.
+/// Special cases of reading: lines, layers, and routes that shadow others.
 @Suite struct ReadingTests {
   // MARK: lines
 
@@ -98,7 +98,7 @@ import Testing
     ),
     (
       #"on = "register", per = "ip", max = 1, window = "1m", disable = true"#,
-      "limits.a.disable: a limit on register turns no credential off: remove it, or let it lock"
+      "limits.a.disable: a limit on register cannot disable a credential: remove it or use `lock`"
     ),
     (
       #"on = "regster", per = "ip", max = 1, window = "1m""#,
@@ -136,7 +136,7 @@ import Testing
       ),
       (
         "limits = { flows = { bytes = \"64MB\" } },",
-        "limits.flows.bytes: \"64MB\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\""
+        "limits.flows.bytes: \"64MB\" is not a size; write \"64KiB\", \"64MiB\" or \"1GiB\""
       ),
       (
         "limits = { flows = { bytes = \"1KiB\" } },",
@@ -206,13 +206,13 @@ import Testing
     (
       "{ \"email_code\", skippable = true }, { \"phone_otp\", when = function(f) return true end }",
       [
-        "flows/login.lua:3: steps: every step has `when` or may be skipped: where none is taken, the flow proves nothing"
+        "flows/login.lua:3: steps: every step has `when` or is skippable: if none of them runs, the flow verifies nothing"
       ]
     ),
     (
       "{ \"phone_otp\" }, { \"email_code\" },\n any_of { \"phone_otp\", \"email_code\" }",
       [
-        "flows/login.lua:4: steps[3]: asks again for what steps[1] has proved by then (`email_code` and `phone_otp`): remove it"
+        "flows/login.lua:4: steps[3]: repeats steps[1], which has been passed by then (`email_code` and `phone_otp`): remove it"
       ]
     ),
     ("{ \"phone_otp\", skippable = true }, { \"phone_otp\" }", []),
@@ -224,16 +224,16 @@ import Testing
     #expect(try folder.generation().warnings.map(\.description) == warnings)
   }
 
-  /// What a route asks for must be had in the flow that it leads to.
+  /// The flow of a route must provide what the route requires.
   @Test(
     arguments: [
       (
         "phone_otp", "", nil,
-        "leads whoever has not passed `phone_otp` to the flow `step_up`, and there is no flows/step_up.lua: they would not get in"
+        "sends users who have not passed `phone_otp` to the flow `step_up`, but flows/step_up.lua does not exist: they could never get access"
       ),
       (
         "phone_otp", "", "{ \"email_code\" }",
-        "leads whoever has not passed `phone_otp` to the flow `step_up`, which has no step of it: they would not get in"
+        "sends users who have not passed `phone_otp` to the flow `step_up`, which has no step of it: they could never get access"
       ),
       ("phone_otp", "", "any_of { \"email_code\", \"phone_otp\" }", nil),
       ("phone_otp", "flow = \"step_up\",", "{ \"phone_otp\" }", nil),
@@ -258,16 +258,16 @@ import Testing
     ])
     #expect(
       folder.problems() == [
-        "flows/login.lua:3: steps: every step may be skipped, so the flow would prove nothing: let one be there without `skippable`"
+        "flows/login.lua:3: steps: every step is skippable, so the flow would verify nothing: remove `skippable` from at least one step"
       ])
   }
 
-  /// One slip under `providers` is one line, not one more for each flow.
+  /// A mistake under `providers` is one line, and not repeated for each flow.
   @Test func aMisspelledProviderIsToldOnce() throws {
     let folder = try TestFolder(["gateway.lua": TestFolder.gateway.replacing("phone_otp", with: "phone_opt")])
     #expect(
       folder.problems() == [
-        "gateway.lua:4: providers.phone_opt: this program has no provider `phone_opt`; did you mean `phone_otp`?"
+        "gateway.lua:4: providers.phone_opt: unknown provider `phone_opt`; did you mean `phone_otp`?"
       ])
   }
 

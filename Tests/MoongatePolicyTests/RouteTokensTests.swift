@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// `tokens` of routes, and policies/token.lua: what is read, and what is refused with its line.
+/// Reading `tokens` of routes and policies/token.lua, and their problems.
 @Suite struct RouteTokensTests {
   private static func routes(_ body: String) -> String {
     "return routes {\n{ path = \"/**\", to = \"http://127.0.0.1:3000\",\n\(body) },\n}"
@@ -33,12 +33,12 @@ import Testing
     ),
     (
       "tokens = { personl = true }",
-      "routes.lua:3: routes[1].tokens.personl: unknown field; did you mean `personal`? (true: the tokens that people have made on their account page)"
+      "routes.lua:3: routes[1].tokens.personl: unknown field; did you mean `personal`? (true accepts personal tokens, which users create on their account page)"
     ),
-    ("tokens = { \"CI\" }", "routes.lua:3: routes[1].tokens[1]: \"CI\" is no name of a token; did you mean `ci`?"),
+    ("tokens = { \"CI\" }", "routes.lua:3: routes[1].tokens[1]: \"CI\" is not a valid token name; did you mean `ci`?"),
     (
       "allow = true,\ntokens = true",
-      "routes.lua:4: routes[1].tokens: a route that is open to all (allow = true) asks nothing of anybody: remove one of the two"
+      "routes.lua:4: routes[1].tokens: a route with allow = true is open to all requests: remove one of the two"
     ),
   ]) func mistakes(_ body: String, _ problem: String) throws {
     let told = try TestFolder(["routes.lua": Self.routes(body)]).problems()
@@ -48,14 +48,17 @@ import Testing
   @Test func aRouteThatNoTokenCanPassIsWarnedOf() throws {
     let generation = try TestFolder(["routes.lua": Self.routes("tokens = true, require = { passed = \"phone_otp\" }")])
       .generation()
-    #expect(generation.warnings.contains { $0.message.hasPrefix("no token gets in: none has passed `phone_otp`") })
+    #expect(
+      generation.warnings.contains {
+        $0.message.hasPrefix("no token can be accepted: tokens have not passed `phone_otp`")
+      })
   }
 
   @Test func aTokensHostNeedsNoCookie() throws {
     _ = try TestFolder(["routes.lua": Self.routes("host = \"metrics.example.org\", tokens = true")]).generation()
   }
 
-  /// Attack: administration takes two factors, and its route takes a token, which has none.
+  /// Attack: administration requires two factors, but its route accepts a token, which has none.
   @Test func aGuaranteeOfARouteThatTakesTokensDoesNotHold() throws {
     let guarantee =
       "return guarantees {\n  guarantee \"administration takes a code\" { route = \"/admin/**\", passed = \"phone_otp\" },\n}"
@@ -90,18 +93,18 @@ import Testing
   }
 
   @Test(arguments: [
-    ("message = \"hello\"", "policies/token.lua:2: message: tokens have limits and nothing else: remove it"),
+    ("message = \"hello\"", "policies/token.lua:2: message: policies/token.lua has only limits: remove this field"),
     (
       "limits = { wrong = { on = \"verify\", per = \"global\", max = 5, window = \"1h\", lock = \"1m\" } }",
-      "policies/token.lua:2: limits.wrong.per: wrong tokens count per \"ip\" or \"network\": by anything wider, one stranger would lock every program out"
+      "policies/token.lua:2: limits.wrong.per: wrong tokens are counted per \"ip\" or \"network\": with a wider key, one attacker could lock out every program"
     ),
     (
       "limits = { wrong = { on = \"begin\", per = \"ip\", max = 5, window = \"1h\" } }",
-      "policies/token.lua:2: limits.wrong.on: a wrong token is counted on \"verify\"; nothing is sent, begun or registered by one"
+      "policies/token.lua:2: limits.wrong.on: wrong tokens are counted on \"verify\": a token sends, begins and registers nothing"
     ),
     (
       "limits = { wrong = { on = \"verify\", per = \"ip\", max = vary(1, 5, function(f) return 2 end), window = \"1h\" } }",
-      "policies/token.lua:2: limits.wrong: must have fixed numbers: vary(…) would be asked with each request"
+      "policies/token.lua:2: limits.wrong: must have fixed numbers: vary(…) would run for every request"
     ),
   ]) func mistakesOfThePolicy(_ body: String, _ problem: String) throws {
     let told = try policy(body).problems()

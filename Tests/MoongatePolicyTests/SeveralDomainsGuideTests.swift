@@ -5,12 +5,12 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Documentation/guides/several-domains.md: its configuration loads as it stands there, and does what the guide says.
+/// The configuration in Documentation/guides/several-domains.md loads unchanged and does what the guide says.
 @Suite struct SeveralDomainsGuideTests {
   private static let guide =
     (try? String(contentsOfFile: TestFolder.root + "/Documentation/guides/several-domains.md", encoding: .utf8)) ?? ""
 
-  /// The files of "Two brands on two domains". They stand in a numbered list, three spaces in.
+  /// The files of "Two brands on two domains". They are in a numbered list, indented by three spaces.
   private func recipe() throws -> [String: String] {
     let text = Self.guide.components(separatedBy: "\n").map { $0.hasPrefix("   ") ? String($0.dropFirst(3)) : $0 }
       .joined(separator: "\n")
@@ -35,20 +35,20 @@ import Testing
   /// "It refuses a route that no session can reach, …"
   @Test(arguments: [
     ("routes.lua", "app.example.org", "app.example.net", "no session can reach"),
-    ("gateway.lua", "\"example.org\" }", "\"example.com\" }", "is named twice"),
+    ("gateway.lua", "\"example.org\" }", "\"example.com\" }", "is listed twice"),
     ("gateway.lua", "\"example.org\" }", "\"a.example.com\" }", "is below"),
     ("gateway.lua", "auth.example.com", "auth.example.net", "is under none of them"),
   ]) func whatCheckRefusesIsRefused(_ file: String, _ old: String, _ new: String, _ sentence: String) throws {
     var files = try recipe()
     files[file] = files[file]?.replacingOccurrences(of: old, with: new)
     guard case .failure(let refused) = try load(files) else {
-      Issue.record("it was taken")
+      Issue.record("the folder was accepted")
       return
     }
     #expect(refused.problems.contains { $0.description.contains(sentence) }, "\(refused.problems)")
   }
 
-  /// Each reason of the last table is one that the program gives.
+  /// The program reports every reason in the last table.
   @Test func reasonsAreSaidSo() throws {
     let table = try #require(Self.guide.components(separatedBy: "## When it does not work").last)
     let quoted = table.matches(of: /(?m)^\| `([^`]+)` \|/).map { String($0.1) }
@@ -59,7 +59,7 @@ import Testing
       }.joined()
     for reason in quoted {
       for part in reason.components(separatedBy: "…") {
-        #expect(sources.contains(part.trimmingCharacters(in: .whitespaces)), "nothing says `\(part)`")
+        #expect(sources.contains(part.trimmingCharacters(in: .whitespaces)), "no source contains `\(part)`")
       }
     }
   }

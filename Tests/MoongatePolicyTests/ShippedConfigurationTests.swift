@@ -50,7 +50,7 @@ import Testing
     #expect(hard.lock == [.seconds(3600), .seconds(21_600), .seconds(86_400)].map { .fixed($0) })
   }
 
-  /// Attack: a stranger fills a limit that turns somebody's credential off until an operator comes.
+  /// Attack: an attacker fills a limit that disables another user's credential until an operator re-enables it.
   @Test func noShippedLimitTurnsACredentialOff() throws {
     let policies = Array(try shipped().policies.values) + Array(try TestFolder().generation().policies.values)
     for policy in policies {
@@ -75,7 +75,7 @@ import Testing
       limits("email_code", .send) == ["10 email 24h", "20000 global 1h", "30 ip 1h", "300 network 1h", "4 email 15m"])
   }
 
-  /// The operator's file repeats the defaults, so that there is something to edit: they must not drift apart.
+  /// The operator's files repeat the defaults as a template, and must not differ from them.
   @Test func theOperatorsFileSaysWhatTheDefaultsSay() throws {
     let alone = try TestFolder().generation().policies[ProviderName(test: "phone_otp")]
     let shipped = try shipped().policies[ProviderName(test: "phone_otp")]

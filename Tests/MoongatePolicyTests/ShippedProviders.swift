@@ -9,7 +9,7 @@ import Password
 import PhoneOTP
 import TOTP
 
-/// The providers that the shipped configuration names.
+/// The providers of the shipped configuration.
 enum ShippedProviders {
   static let all: [any Provider] = [PhoneOTP(), EmailCode(), PIN(), Password(), GoogleOAuth(), TOTP(), Passkey()]
 

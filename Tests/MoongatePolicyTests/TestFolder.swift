@@ -5,14 +5,14 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// A provider of which nothing but its descriptor is asked.
+/// A provider that only has a descriptor.
 struct DescribedProvider: WellKnownPublisher {
   let descriptor: ProviderDescriptor
 
   func document(_ name: String, of site: PublicSite) -> String? { nil }
 }
 
-/// A configuration folder that begins as a small valid one.
+/// A configuration folder with a small valid configuration.
 struct TestFolder {
   let scratch: ScratchFolder
 
@@ -37,8 +37,8 @@ struct TestFolder {
     """
 
   /// - Parameters:
-  ///   - files: over the small ones; nil removes one.
-  ///   - programs: files that may be run.
+  /// - files: replace the default files; nil removes one.
+  /// - programs: executable files.
   init(_ files: [String: String?] = [:], programs: [String] = []) throws {
     scratch = try ScratchFolder()
     let all: [String: String?] = [
@@ -89,7 +89,7 @@ struct TestFolder {
   static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().path
 
-  /// What PhoneOTP declares, without the plugin, and an email provider beside it.
+  /// The declarations of PhoneOTP without the plugin, and an email provider.
   static let providers: [ProviderDescriptor] = {
     let text = (try? String(contentsOfFile: root + "/Plugins/PhoneOTP/policy.lua", encoding: .utf8)) ?? ""
     return [
@@ -126,7 +126,7 @@ struct TestFolder {
     ] + ["pin", "password", "google_oauth", "totp"].map(named)
   }()
 
-  /// A provider that these folders name and do not configure.
+  /// A provider that these folders name but do not configure.
   private static func named(_ name: ProviderName) -> ProviderDescriptor {
     ProviderDescriptor(
       name: name, beginFields: [], submitFields: [], settings: [],

@@ -28,8 +28,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("otlp {}", "tracing.url: is missing: the collector, such as \"http://127.0.0.1:4318\""),
-    ("otlp { url = \"127.0.0.1:4318\" }", "tracing.url: \"127.0.0.1:4318\" is no address of a site"),
+    ("otlp {}", "tracing.url: is missing: the URL of the collector, such as \"http://127.0.0.1:4318\""),
+    ("otlp { url = \"127.0.0.1:4318\" }", "tracing.url: \"127.0.0.1:4318\" is not a valid URL"),
     ("otlp { url = \"http://127.0.0.1:4318\", sample = 1.5 }", "tracing.sample: must be a number from 0 to 1"),
     ("otlp { url = \"http://127.0.0.1:4318\", sample = \"1%\" }", "tracing.sample: must be a number from 0 to 1"),
     ("otlp { url = \"http://127.0.0.1:4318\", sampel = 0.1 }", "did you mean `sample`?"),
@@ -37,7 +37,7 @@ import Testing
   ])
   func mistakesAreTold(tracing: String, problem: String) throws {
     guard case .failure(let refused) = try read(tracing) else {
-      Issue.record("it was taken")
+      Issue.record("the folder was accepted")
       return
     }
     #expect(refused.problems.count == 1 && refused.problems[0].description.contains(problem), "\(refused.problems)")

@@ -5,11 +5,11 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Settings that would open the gateway to people who must not get in are refused where they stand.
+/// Settings that would open the gateway to attackers are refused, with their lines.
 @Suite struct UnsafeSettingsTests {
   private static let token = "0123456789abcdef-the-operators-token"
 
-  /// - Parameter lines: from line 2 on.
+  /// - Parameter lines: the text from line 2 on.
   private func read(_ lines: String, publicURL: String = "http://localhost:8080", delivery: String = "outbox()") throws
     -> Result<
       any PolicyGeneration, RefusedConfiguration
@@ -31,7 +31,7 @@ import Testing
 
   // MARK: the admin listener
 
-  /// Attack: whoever reaches the admin listener reads every code and deletes every account.
+  /// Attack: anyone who can reach the admin listener reads every code and deletes every account.
   @Test(arguments: [
     "0.0.0.0:9901", "[::]:9901", "10.0.0.5:9901", "gateway.example.com:9901", "localhost.example.com:9901",
     "a.localhost:9901",
@@ -40,7 +40,7 @@ import Testing
   func anAdminListenerThatOtherMachinesReachNeedsAToken(_ address: String) throws {
     let told = problems(try read("admin = \"\(address)\","))
     #expect(
-      told.count == 1 && told[0].hasPrefix("gateway.lua:2: admin: other machines reach \(address)")
+      told.count == 1 && told[0].hasPrefix("gateway.lua:2: admin: other hosts can reach \(address)")
         && told[0].contains("token = env"), "\(told)")
     #expect(problems(try read("admin = { address = \"\(address)\" },")).count == 1)
     let settings = try read("admin = { address = \"\(address)\", token = env \"TOKEN\" },").get().gateway
@@ -57,24 +57,27 @@ import Testing
     arguments: [
       (
         "token = env \"SHORT\"",
-        "2: admin.token: is too short: at least 16 characters, such as `openssl rand -hex 32` prints"
+        "2: admin.token: is too short: at least 16 characters, for example the output of `openssl rand -hex 32`"
       ),
       (
         "token = env \"SPACED\"",
-        "2: admin.token: must be printable ASCII without spaces, such as `openssl rand -hex 32` prints"
+        "2: admin.token: must be printable ASCII without spaces, for example the output of `openssl rand -hex 32`"
       ),
       (
         "token = env \"LINES\"",
-        "2: admin.token: must be printable ASCII without spaces, such as `openssl rand -hex 32` prints"
+        "2: admin.token: must be printable ASCII without spaces, for example the output of `openssl rand -hex 32`"
       ),
-      ("token = env \"NONE\"", "2: admin.token: the environment has no NONE: set it before the gateway starts"),
+      (
+        "token = env \"NONE\"",
+        "2: admin.token: the environment variable is missing: NONE. Set it before the gateway starts"
+      ),
       (
         "token = \"\(token)\"",
-        "2: admin.token: secrets come from env \"NAME\", file \"path\" or credential \"name\", so that they are not in this file"
+        "2: admin.token: must be a secret: use env \"NAME\", file \"path\" or credential \"name\" instead of the value itself"
       ),
       (
         "tokn = env \"TOKEN\"",
-        "2: admin.tokn: unknown field; did you mean `token`? (what each call must carry as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\")"
+        "2: admin.tokn: unknown field; did you mean `token`? (the token that each call must send as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\")"
       ),
     ]) func aTokenIsASecretOfSomeLength(_ field: String, _ problem: String) throws
   {
@@ -115,7 +118,7 @@ import Testing
 
   // MARK: secrets in files
 
-  /// Attack: any other user of the machine reads the secret.
+  /// Attack: another user of the machine reads the secret.
   @Test(arguments: [0o604, 0o640, 0o644, 0o660, 0o444, 0o602, 0o620, 0o666])
   func aSecretThatOthersMayUseIsRefused(_ mode: Int) throws {
     let folder = try TestFolder([
@@ -163,7 +166,7 @@ import Testing
     }
   }
 
-  /// As the kernel stores it: systemd's credentials are `r--r-----` and readable by the service's user alone.
+  /// In the format of the kernel. systemd's credentials are `r--r-----` and readable only by the service's user.
   private func list(_ entries: [(tag: UInt8, permissions: UInt8, id: UInt32)]) -> [UInt8] {
     [2, 0, 0, 0]
       + entries.flatMap { entry in
@@ -186,16 +189,16 @@ import Testing
       open[index] = (tag, 4, nobody)
       #expect(FilePermissions.isShared(list(open), user: 999), "\(tag)")
     }
-    #expect(FilePermissions.isShared(list(own + [(0x08, 4, 27)]), user: 999), "a group by name")
+    #expect(FilePermissions.isShared(list(own + [(0x08, 4, 27)]), user: 999), "a named group may read it")
     #expect(
       !FilePermissions.isShared(list(own.map { ($0.tag, $0.permissions, $0.id) } + [(0x08, 1, 27)]), user: 999),
-      "whoever may only execute it")
+      "permission to execute does not share it")
     #expect(
       FilePermissions.isShared([], user: 0) && FilePermissions.isShared([3, 0, 0, 0], user: 0)
         && FilePermissions.isShared([2, 0, 0, 0, 1], user: 0))
   }
 
-  // MARK: the rest
+  // MARK: region and hsts
 
   @Test(arguments: [
     ("ZZ", ", such as \"IN\""), ("AA", ", such as \"IN\""), ("EU", ", such as \"IN\""), ("UK", "; did you mean `GB`?"),
@@ -204,7 +207,7 @@ import Testing
   func aRegionThatIsNoCountryIsRefused(_ region: String, _ hint: String) throws {
     #expect(
       problems(try read("region = \"\(region)\",")) == [
-        "gateway.lua:2: region: \"\(region)\" is no country in two capital letters (ISO 3166-1)\(hint)"
+        "gateway.lua:2: region: \"\(region)\" is not a country code of two capital letters (ISO 3166-1)\(hint)"
       ])
   }
 
@@ -218,13 +221,13 @@ import Testing
   func browsersAreToldToKeepToHTTPS(_ line: String, _ seconds: Int?) throws {
     let secure = try read(line, publicURL: "https://localhost:8443").get().gateway
     #expect(secure.strictTransportSecurity == seconds.map { "max-age=\($0)" })
-    #expect(try read(line).get().gateway.strictTransportSecurity == nil, "not of a gateway without https")
+    #expect(try read(line).get().gateway.strictTransportSecurity == nil, "not sent without HTTPS")
   }
 
   @Test(arguments: [
     ("true", "must be a duration, such as \"365d\", or false"),
-    ("31536000", "a bare number is no duration; write \"31536000s\" for seconds or \"31536000m\" for minutes"),
-    ("\"a year\"", "\"a year\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
+    ("31536000", "a bare number is not a duration; write \"31536000s\" for seconds or \"31536000m\" for minutes"),
+    ("\"a year\"", "\"a year\" is not a duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""),
   ])
   func hstsIsADurationOrFalse(_ value: String, _ problem: String) throws {
     #expect(problems(try read("hsts = \(value),")) == ["gateway.lua:2: hsts: \(problem)"])

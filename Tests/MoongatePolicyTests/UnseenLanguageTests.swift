@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Translations of a provider that no page can show.
+/// Translations of a provider into languages that the pages do not have.
 @Suite struct UnseenLanguageTests {
   private func warnings(_ tags: [String], pages: [String: String] = [:], languages: String? = nil) throws -> [String] {
     var phone = try #require(TestFolder.providers.first { $0.name == "phone_otp" })
@@ -30,12 +30,12 @@ import Testing
     #expect(found.count == 1)
     #expect(
       found.first?.contains(
-        "providers.phone_otp: its words are translated to \"hn\", a language that no page is in, so nobody will see them: the pages are in en, hi; "
+        "providers.phone_otp: its words have a translation to \"hn\", which the pages do not have, so it is never shown: the pages are in en, hi; "
           + "pages/hn.words adds one") == true, "\(found)")
     #expect(found.first?.hasPrefix("gateway.lua:") == true)
   }
 
-  /// Which of the languages that there are people see is the operator's to say.
+  /// The operator selects the languages of the pages.
   @Test func theLanguagesOfTheGatewayAreNamed() throws {
     #expect(try warnings(["hi"], languages: #"{ "en" }"#).isEmpty)
     let found = try warnings(["hn"], languages: #"{ "en" }"#)

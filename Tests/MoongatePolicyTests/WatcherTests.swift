@@ -41,7 +41,7 @@ import Testing
     try folder.scratch.write(TestFolder.routes + " ", to: "routes.lua")
     let third = FolderSignature(folder: path)
     #expect(third != second)
-    // The same size and time, another file: editors write a new one and rename it.
+    // Another file with the same size and time: editors write a new file and rename it.
     let modified = try FileManager.default.attributesOfItem(atPath: path + "/routes.lua")[.modificationDate] as? Date
     try folder.scratch.write(TestFolder.routes + "\n", to: "new")
     try FileManager.default.removeItem(atPath: path + "/routes.lua")
@@ -54,7 +54,7 @@ import Testing
     #expect(FolderSignature(folder: path) != third)
   }
 
-  /// The pauses are the test's own: nothing here waits for a clock.
+  /// The test controls the pauses and does not wait for a clock.
   @Test func callsBackOnceForEachChange() async throws {
     let folder = try TestFolder()
     let pauses = Mutex(0)
@@ -98,8 +98,8 @@ import Testing
     let now = try TestFolder(["gateway.lua": changed]).generation().gateway
     #expect(
       now.changesThatNeedRestart(since: started).map(\.description).filter { !$0.contains("key:") } == [
-        "gateway.lua:3: listen: changed; takes effect when the gateway is started again",
-        "gateway.lua:4: store: changed; takes effect when the gateway is started again",
+        "gateway.lua:3: listen: changed; takes effect after a restart of the gateway",
+        "gateway.lua:4: store: changed; takes effect after a restart of the gateway",
       ])
     #expect(started.changesThatNeedRestart(since: started) == [])
   }

@@ -79,11 +79,11 @@ import Testing
     let first = problems.first ?? ""
     #expect(
       first.contains(
-        /^gateway\.lua:\d+: risk_budget: someone who only guesses gets in with a chance of 3\.\d+ % per 30 days/),
+        /^gateway\.lua:\d+: risk_budget: guessing opens an account with a probability of 3\.\d+ % per 30 days/),
       "\(first)")
     #expect(
       first.contains(
-        "phone_otp grants 36000 guesses per 30 days by limits.verify (policies/phone_otp.lua:4), the most of all"),
+        "phone_otp allows 36000 guesses per 30 days by limits.verify (policies/phone_otp.lua:4), the most of all"),
       "\(first)")
   }
 
@@ -128,7 +128,7 @@ import Testing
       return
     }
     let fault = """
-      policies/phone_otp.lua:3: attempt to compare nil with number; look first whether it is there, as in `f.account.exists and f.account.age > 60`, where \
+      policies/phone_otp.lua:3: attempt to compare nil with number; check first that the value is not nil, as in `f.account.exists and f.account.age > 60`, where \
       f.account.age is nil, f.phone.country is "IR"
       """
     #expect(refused.problems.map(\.description) == [fault])

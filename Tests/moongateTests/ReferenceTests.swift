@@ -151,7 +151,7 @@ import Testing
 
   @Test func helpPrintsWhatTheReferenceSays() throws {
     let window = try #require(reference.text(of: "policy.limits.window"))
-    #expect(window.contains("Duration|Vary") && window.contains("the time in which events are counted"))
+    #expect(window.contains("Duration|Vary") && window.contains("time window in which events are counted"))
     #expect(window.hasSuffix("Documentation/reference/policies.md#policylimits"))
     #expect(reference.text(of: "gateway.audit.webhook")?.contains("gateway.audit.webhook.secret") == true)
     #expect(reference.text(of: "fact.phone.country")?.contains("string?") == true)

@@ -1,11 +1,11 @@
-// CLua: Lua for text that nobody trusts, behind a wall of flat values.
+// CLua: runs untrusted Lua text behind an interface of flat values.
 //
-// This target owns every Lua API call of Moongate. With a memory cap almost each of them can raise, and a raise is a
-// longjmp; so all of them run in C under one protected call, and no Swift frame ever lies between the raise and its
-// catch. Swift hands over flat values and gets flat values back. Callbacks into Swift answer with a status and a flat
-// value; C raises, after the Swift frame has returned.
+// This target owns every Lua API call of Moongate. With a memory limit, almost every call can raise, and raising is a
+// longjmp. Therefore, all calls run in C under one protected call, and no Swift frame is ever between an error and its
+// handler. Swift passes and receives flat values. Callbacks into Swift return a status and a flat value; C raises after
+// the Swift frame has returned.
 //
-// It does not know what a policy means: fields, durations in places, limits and flows are MoongatePolicy's.
+// CLua does not know the meaning of policies. MoongatePolicy defines fields, durations, limits and flows.
 #pragma once
 
 #include <stdbool.h>
@@ -22,24 +22,25 @@ typedef struct clua_state clua_state;
 /// How a protected run ended.
 typedef enum {
   CLUA_OK = 0,
-  /// The script raised an error or cannot be parsed; see `clua_message`, `clua_line`.
+  /// The script raised an error or cannot be parsed; see `clua_message` and `clua_line`.
   CLUA_ERROR,
-  /// Killed: no pcall of the script can catch these three.
+  /// Killed. No pcall of the script can catch the following three.
   CLUA_KILLED_STEPS,
   CLUA_KILLED_MEMORY,
   CLUA_KILLED_TIME,
-  /// The machine itself has no memory left.
+  /// The machine has run out of memory.
   CLUA_NO_MEMORY,
 } clua_status;
 
-/// What one run may cost.
+/// The budget of one run.
 typedef struct {
-  /// VM instructions, and the work of library functions in the same coin.
+  /// VM instructions, and the work of library functions in the same unit.
   uint64_t steps;
-  /// Bytes allocated in this run, freed or not: what decides a kill must not depend on when garbage is collected.
+  /// Bytes allocated in this run, whether or not they were freed. A kill must not depend on the timing of garbage
+  /// collection.
   uint64_t bytes;
-  /// The backstop behind the other two; 0: none. Wall clock, confirmed by the thread's own processor time, so that a
-  /// loaded machine does not refuse people.
+  /// A backstop behind the other two; 0: none. Wall-clock time, confirmed by the thread's processor time, so that a
+  /// loaded machine does not refuse users.
   uint64_t nanoseconds;
 } clua_budget;
 
@@ -52,53 +53,54 @@ typedef enum {
   CLUA_STRING,
   CLUA_TABLE,
   CLUA_FUNCTION,
-  /// Made by a constructor or `vary`; `bytes` names it.
+  /// Made by a constructor or `vary`; `bytes` is its name.
   CLUA_TAGGED,
   CLUA_ALLOW,
   /// `bytes` is the reason.
   CLUA_DENY,
   /// `bytes` is the provider.
   CLUA_REQUIRE_ALSO,
-  /// Anything else; `bytes` names its Lua type.
+  /// Any other value; `bytes` is its Lua type.
   CLUA_OTHER,
 } clua_kind;
 
-/// A value that crosses the wall.
+/// A value that is passed between Swift and C.
 typedef struct {
   clua_kind kind;
   bool boolean;
   int64_t integer;
   double number;
-  /// Not terminated. From C: valid until the next call on the state. From Swift: until the callback is called again.
+  /// Not null-terminated. From C: valid until the next call on the state. From Swift: valid until the callback is
+  /// called again.
   const char *bytes;
   size_t length;
 } clua_value;
 
 /// Reads one fact for the running function.
 ///
-/// `key` is NULL for a plain fact. For a set it is the member asked for; with `key` NULL and `index` >= 0 the set's
-/// `index`th member name in sorted order is asked for (as CLUA_STRING; CLUA_NIL at the end).
-/// Returns 0, or another number with the sentence of the error in `*value`.
+/// `key` is NULL for a plain fact. For a set, it is the requested member; with `key` NULL and `index` >= 0, the name of
+/// the set's `index`th member in sorted order is requested (as CLUA_STRING; CLUA_NIL at the end).
+/// Returns 0, or another number with the error message in `*value`.
 typedef int (*clua_fact_reader)(void *context, int32_t slot, const char *key, size_t key_length, int64_t index,
   clua_value *value);
 
-/// The hour (0 to 23) of a moment in a time zone; answers as above.
+/// Computes the hour (0 to 23) of a time in a time zone; returns as above.
 typedef int (*clua_hour_reader)(void *context, int64_t seconds, const char *zone, size_t zone_length,
   clua_value *value);
 
-/// What Swift answers to.
+/// The callbacks of Swift.
 typedef struct {
   void *context;
   clua_fact_reader fact;
   clua_hour_reader hour;
-  /// Nanoseconds for the time budget; NULL: the system's monotonic clock.
+  /// A clock in nanoseconds for the time budget; NULL: the system's monotonic clock.
   uint64_t (*clock)(void *context);
 } clua_callbacks;
 
-/// One value of a loaded tree, in pre-order: a table or tagged value is followed by its `children`.
+/// A value of a loaded tree, in pre-order: a table or tagged value is followed by its `children`.
 typedef struct {
   clua_kind kind;
-  /// The key under which it hangs: CLUA_NIL (the root), CLUA_STRING or CLUA_INTEGER.
+  /// The key of the value: CLUA_NIL (the root), CLUA_STRING or CLUA_INTEGER.
   clua_kind key_kind;
   int64_t key_integer;
   /// Offsets into the tree's text.
@@ -108,81 +110,82 @@ typedef struct {
   int64_t integer;
   double number;
   int32_t children;
-  /// Of a table: the number given to its constructor by `_moongate_at`; else -1.
+  /// For a table: the number that `_moongate_at` recorded for its constructor; otherwise -1.
   int32_t mark;
-  /// Of a function: by what `clua_call` calls it; else -1.
+  /// For a function: its number for `clua_call`; otherwise -1.
   int32_t function;
-  /// Of a function: where it is defined. Of a tagged value: where it was made. Else 0.
+  /// For a function: the line of its definition. For a tagged value: the line where it was made. Otherwise 0.
   int32_t line;
 } clua_node;
 
-/// What a constructor is called with.
+/// The arguments of a constructor.
 typedef enum {
   CLUA_TAKES_TABLE = 0,
   CLUA_TAKES_TEXT,
   CLUA_TAKES_TEXT_OR_TABLE,
   CLUA_TAKES_NOTHING,
   CLUA_TAKES_TABLE_OR_NOTHING,
-  /// A name, and where one is wanted a table behind it: `name "title" { … }`.
+  /// A name, optionally followed by a table: `name "title" { … }`.
   CLUA_TAKES_NAME,
 } clua_form;
 
-/// A word that makes a tagged value. The name is copied.
+/// A global function that makes a tagged value. The name is copied.
 typedef struct {
   const char *name;
   clua_form form;
 } clua_constructor;
 
-/// Makes a state with the sandbox loaded. NULL when there is no memory.
+/// Creates a state with the sandbox loaded. Returns NULL if memory is exhausted.
 clua_state *clua_new(const clua_callbacks *callbacks);
-/// Adds constructors to the globals of every script: a call makes a tagged value of the name. A global that exists
-/// keeps its meaning.
+/// Adds constructors to the globals of every script: calling one makes a tagged value with its name. Existing globals
+/// keep their meaning.
 clua_status clua_constructors_add(clua_state *state, const clua_constructor *list, size_t count);
-/// Frees all of it. NULL is allowed.
+/// Frees the state. NULL is allowed.
 void clua_free(clua_state *state);
 
-/// Runs a chunk of Lua text and keeps the functions of the value that it returns. Tables that those functions hold as
-/// upvalues are frozen and the rest of their upvalues is put back before each call, so that no call can leave anything
-/// for the next. With `marks` two reserved globals are there for text that was instrumented:
-/// `_moongate_at(number, table)` notes the table's number; `_moongate_took(number, value)` notes whether the value was
-/// true, and gives it back. On CLUA_OK the tree is read by the functions below, until the next load.
+/// Runs a chunk of Lua text and keeps the functions of the value that it returns.
+///
+/// Tables in upvalues of those functions are frozen, and their other upvalues are restored before each call, so that no
+/// call can store anything for the next one. With `marks`, two reserved globals are available for instrumented text:
+/// `_moongate_at(number, table)` records the table's number; `_moongate_took(number, value)` records whether the value
+/// was true, and returns it. After CLUA_OK, the functions below read the tree, until the next load.
 clua_status clua_load(clua_state *state, const char *name, const char *source, size_t length, const clua_budget *budget,
   bool marks);
-/// Parses only.
+/// Parses a chunk without running it.
 clua_status clua_parse(clua_state *state, const char *name, const char *source, size_t length,
   const clua_budget *budget);
 const clua_node *clua_tree_nodes(const clua_state *state);
 size_t clua_tree_count(const clua_state *state);
 const char *clua_tree_text(const clua_state *state);
 
-/// What `_moongate_took` saw since the state was made, by its numbers: bit 0 where a value was true, bit 1 where one
-/// was not.
+/// The results of `_moongate_took` since the state was created, by number. Bit 0: a value was true. Bit 1: a value was
+/// not true.
 const uint8_t *clua_sides_taken(const clua_state *state, size_t *count);
 
-/// Makes an empty table of facts; its number, or -1 without memory.
+/// Creates an empty table of facts. Returns its number, or -1 if memory is exhausted.
 int32_t clua_facts_new(clua_state *state);
-/// Adds `group.name` (or `name`) to the facts, read by `slot`; `is_set` makes its members readable by any name.
+/// Adds `group.name` (or `name`) to the facts, read by `slot`. `is_set`: members can be read by any name.
 clua_status clua_facts_add(clua_state *state, int32_t facts, const char *path, int32_t slot, bool is_set);
 
-/// Calls a kept function with the facts (-1: with none).
+/// Calls a kept function with the facts (-1: without facts).
 clua_status clua_call(clua_state *state, int32_t function, int32_t facts, const clua_budget *budget,
   clua_value *result);
 
-/// About the last run that was not CLUA_OK: a sentence without its position.
+/// The message of the last run that was not CLUA_OK, without its position.
 const char *clua_message(const clua_state *state);
-/// And its line; 0 where it is not known.
+/// The line of that message; 0 if it is unknown.
 int32_t clua_line(const clua_state *state);
-/// What the last run cost.
+/// The cost of the last run.
 uint64_t clua_steps_used(const clua_state *state);
 uint64_t clua_bytes_used(const clua_state *state);
-/// Bytes held at present.
+/// The number of bytes held at present.
 uint64_t clua_bytes_held(const clua_state *state);
 
-/// Reads `1h30m`: days, hours, minutes, seconds, milliseconds (`d h m s ms`), each at most once and in this order.
-/// False where the text is not one or is longer than 100 years.
+/// Parses a duration such as `1h30m`: days, hours, minutes, seconds, milliseconds (`d h m s ms`), each at most once and
+/// in this order. Returns false if the text is not a duration or is longer than 100 years.
 bool clua_parse_duration(const char *text, size_t length, int64_t *milliseconds);
-/// How many typing errors (a character too many, missing, wrong, or two swapped) lie between two words; 64 where one is
-/// longer than 63 bytes.
+/// The number of typing errors (a missing, extra or wrong character, or two swapped ones) between two words; 64 if one
+/// is longer than 63 bytes.
 int32_t clua_typing_distance(const char *left, size_t left_length, const char *right, size_t right_length);
 
 #ifdef __cplusplus

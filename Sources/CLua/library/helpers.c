@@ -1,5 +1,5 @@
 #define _GNU_SOURCE // memmem
-// The helpers of policies: text, addresses, durations, hours.
+// The helpers of policies: text, addresses, durations and hours.
 #include <arpa/inet.h>
 #include <stdio.h>
 
@@ -29,7 +29,7 @@ static int contains(lua_State *L) {
   return 1;
 }
 
-// `*` stands for any run of bytes. One place to come back to is enough, so the work is at most length times length.
+// `*` matches any bytes. One position for backtracking is enough, so the work is at most length times length.
 static int glob(lua_State *L) {
   size_t length, pattern_length;
   const char *text = check_text(L, 1, &length), *pattern = check_text(L, 2, &pattern_length);
@@ -54,7 +54,7 @@ static int glob(lua_State *L) {
   return 1;
 }
 
-// 4 or 16 bytes; 0 where the text is no address.
+// 4 or 16 bytes; 0 if the text is not an address.
 static int read_address(const char *text, size_t length, unsigned char *bytes) {
   char copy[64];
   if (length == 0 || length >= sizeof copy || memchr(text, 0, length) != NULL) return 0;
@@ -64,7 +64,7 @@ static int read_address(const char *text, size_t length, unsigned char *bytes) {
   if (inet_pton(AF_INET6, copy, bytes) != 1) return 0;
   static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
   if (memcmp(bytes, mapped, 12) != 0) return 16;
-  memmove(bytes, bytes + 12, 4); // ::ffff:a.b.c.d is a.b.c.d: one client, one address
+  memmove(bytes, bytes + 12, 4); // treats ::ffff:a.b.c.d as a.b.c.d, since it is the same client
   return 4;
 }
 
@@ -85,7 +85,7 @@ static int cidr(lua_State *L) {
     bits = bits * 10 + (*p - '0');
   }
   if (size == 0 || digits == 0 || bits > size * 8) return raise(L,
-    "cidr: `%.60s` is no address block such as 10.0.0.0/8", block);
+    "cidr: `%.60s` is not an address block such as 10.0.0.0/8", block);
   if (read_address(text, address_length, address) != size) return lua_pushboolean(L, 0), 1;
   bool inside = memcmp(network, address, (size_t)bits / 8) == 0;
   if (inside && bits % 8 != 0) {
@@ -141,7 +141,7 @@ bool clua_parse_duration(const char *text, size_t length, int64_t *milliseconds)
   return true;
 }
 
-// Seconds, for arithmetic with f.now and the ages.
+// In seconds, for arithmetic with f.now and ages.
 static int duration(lua_State *L) {
   size_t length;
   int64_t milliseconds;
@@ -149,7 +149,7 @@ static int duration(lua_State *L) {
   const char *text = lua_tolstring(L, 1, &length);
   charge(L, 2);
   if (!clua_parse_duration(text, length, &milliseconds)) return raise(L,
-    "`%.60s` is no duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\"", text);
+    "`%.60s` is not a duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\"", text);
   if (milliseconds % 1000 == 0)
     lua_pushinteger(L, milliseconds / 1000);
   else

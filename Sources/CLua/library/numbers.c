@@ -38,7 +38,7 @@ static int math_fmod(lua_State *L) {
   if (lua_isinteger(L, 1) && lua_isinteger(L, 2)) {
     lua_Integer divisor = lua_tointeger(L, 2);
     if (divisor == 0) return raise(L, "math.fmod: division by zero");
-    lua_pushinteger(L, divisor == -1 ? 0 : lua_tointeger(L, 1) % divisor); // C traps on the least integer by -1
+    lua_pushinteger(L, divisor == -1 ? 0 : lua_tointeger(L, 1) % divisor); // avoids the trap of min / -1
   } else {
     lua_pushnumber(L, fmod(luaL_checknumber(L, 1), luaL_checknumber(L, 2)));
   }

@@ -1,13 +1,13 @@
-// `pairs` in sorted order. Lua's own order follows addresses and a random seed: the same facts could give another
-// decision.
+// `pairs` in sorted order. Lua's own order depends on addresses and a random seed, so the same facts could lead to
+// different decisions.
 //
-// What is left of the seed: `#t` is Lua's own and may be any border of a list with holes. Which one follows from the
-// sizes of the table's two parts, and so from its keys alone, as long as nothing was removed from a table that also has
-// text keys. A list without holes has one border. config/README.md tells operators so.
+// One dependency on internals remains: `#t` is Lua's own and may return any border of a list with holes. The border
+// depends on the sizes of the table's two parts, and therefore only on its keys, as long as nothing was removed from a
+// table that also has text keys. A list without holes has only one border. config/README.md documents this.
 #include "../internal.h"
 
 typedef struct {
-  int rank; // booleans, numbers, strings
+  int rank; // booleans, then numbers, then strings
   bool whole;
   lua_Integer integer;
   lua_Number number;
@@ -44,7 +44,7 @@ static int compare_keys(const void *left_key, const void *right_key) {
     return left->length < right->length ? -1 : left->length > right->length;
   }
   if (left->whole && right->whole) return left->integer < right->integer ? -1 : left->integer > right->integer;
-  // Exact for 64-bit integers beside doubles where long double has 64 bits of mantissa or more.
+  // Exact for 64-bit integers compared with doubles if long double has at least 64 bits of mantissa.
   long double a = left->whole ? (long double)left->integer : (long double)left->number;
   long double b = right->whole ? (long double)right->integer : (long double)right->number;
   return a < b ? -1 : a > b;
@@ -93,11 +93,11 @@ void push_sorted_keys(lua_State *L, int index) {
 
 // MARK: iteration
 
-// What is iterated over (user value 1) and its keys at the start (2). Nothing in it decides what comes next but the
-// control variable, so an iterator that outlives a call cannot carry anything over.
+// The iterated value (user value 1) and its keys at the start (user value 2). Only the control variable decides what
+// comes next, so an iterator that outlives a call cannot carry over any state.
 typedef struct {
   lua_Integer count;
-  lua_Integer hint; // the place last returned: saves the search, changes no answer
+  lua_Integer hint; // the last returned position: saves the search, does not change results
 } pairs_state;
 
 static const char pairs_key = 0;
@@ -138,7 +138,7 @@ static lua_Integer place_after(lua_State *L, pairs_state *state, int keys, int c
 
 static int pairs_step(lua_State *L) {
   lua_settop(L, 2);
-  if (!is_pairs_state(L, 1)) return raise(L, "this iterator goes with the value that pairs returned beside it");
+  if (!is_pairs_state(L, 1)) return raise(L, "this iterator works only with the value that pairs returned with it");
   pairs_state *state = lua_touserdata(L, 1);
   lua_getiuservalue(L, 1, 1); // 3
   lua_getiuservalue(L, 1, 2); // 4
@@ -146,7 +146,7 @@ static int pairs_step(lua_State *L) {
     charge(L, 1);
     lua_rawgeti(L, 4, place);
     lua_pushvalue(L, -1);
-    if (lua_gettable(L, 3) != LUA_TNIL) { // removed meanwhile: passed over
+    if (lua_gettable(L, 3) != LUA_TNIL) { // skip keys that were removed meanwhile
       state->hint = place;
       return 2;
     }

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE // memmem
-// Lua's patterns by a matcher of our own: each step of it, backtracking included, is charged, so that a pattern that
-// would run for years is killed like a loop.
+// Lua patterns with our own matcher. Each step, including backtracking, is charged, so a pattern that would run for
+// years is killed like a loop.
 #include "../internal.h"
 
 #define CAPTURES_MAX 32
@@ -51,7 +51,7 @@ static bool is_of_class(int c, int letter) {
   return in_range(letter, 'A', 'Z') ? !answer : answer;
 }
 
-// Where the single item at p ends.
+// Returns the end of the single item at p.
 static const char *item_end(matcher *m, const char *p) {
   char c = *p++;
   if (c == '%') {
@@ -60,7 +60,7 @@ static const char *item_end(matcher *m, const char *p) {
   }
   if (c != '[') return p;
   if (p < m->pattern_end && *p == '^') p++;
-  do { // the first ] stands for itself
+  do { // the first ] is a literal
     if (p == m->pattern_end) raise(m->L, "malformed pattern (missing ])");
     step(m);
     c = *p++;
@@ -169,7 +169,7 @@ static const char *match_back_reference(matcher *m, const char *s, int digit) {
   return s + length;
 }
 
-// The end of the match of p at s, or NULL.
+// Returns the end of the match of p at s, or NULL.
 static const char *match(matcher *m, const char *s, const char *p) {
   if (m->depth-- == 0) raise(m->L, "pattern too complex");
   const char *result = NULL;
@@ -301,7 +301,7 @@ int pattern_find(lua_State *L, bool find) {
   if (from > (lua_Integer)source_length + 1) return lua_pushnil(L), 1;
   const char *s = source + from - 1;
   if (find && lua_toboolean(L, 4)) {
-    // memmem is linear; each byte is a step all the same.
+    // memmem is linear; nevertheless, each byte is charged as a step.
     charge(L, 1 + (uint64_t)(source + source_length - s) + pattern_length);
     const char *found = pattern_length == 0 ? s : memmem(s, (size_t)(source + source_length - s), pattern,
       pattern_length);

@@ -1,9 +1,10 @@
-// `string`: what Lua's own offers and a policy needs, with every loop charged. Letters are ASCII, whatever the locale.
+// `string`: the functions of Lua's library that policies need, with every loop charged. Letters are ASCII, regardless
+// of the locale.
 #include <stdio.h>
 
 #include "../internal.h"
 
-// The byte position that a Lua position means: negative ones count from the end.
+// The byte position for a Lua position. Negative positions count from the end.
 static lua_Integer position(lua_Integer at, size_t length) {
   if (at >= 0) return at;
   if ((lua_Unsigned)(-(at + 1)) + 1 > length) return 0;
@@ -83,7 +84,8 @@ static int string_reverse(lua_State *L) {
   return 1;
 }
 
-// The count is charged as well as the bytes: Lua's own runs through ("").rep(math.maxinteger) without a byte.
+// The count is charged as well as the bytes. Lua's own function would loop over ("").rep(math.maxinteger) without a
+// byte.
 static int string_rep(lua_State *L) {
   size_t length, separator_length = 0;
   const char *text = check_text(L, 1, &length);
@@ -110,7 +112,7 @@ static int string_rep(lua_State *L) {
 
 // MARK: format
 
-// Reads one conversion after '%' into `spec`; its letter, or 0 where it is none of ours.
+// Parses one conversion after '%' into `spec`. Returns its letter, or 0 if it is not supported.
 static char read_conversion(const char **at, const char *end, char *spec, size_t spec_size) {
   const char *p = *at;
   size_t count = 0;
@@ -173,7 +175,7 @@ static int string_format(lua_State *L) {
           if (value_length >= 100 && strchr(spec, '.') == NULL) {
             buffer_add(&b, value, value_length);
           } else {
-            if (memchr(value, 0, value_length) != NULL) return raise(L, "string.format: the text holds a zero byte");
+            if (memchr(value, 0, value_length) != NULL) return raise(L, "string.format: the text contains a zero byte");
             count = snprintf(text, sizeof text, spec, value);
           }
         }

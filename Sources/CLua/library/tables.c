@@ -113,7 +113,7 @@ static int table_unpack(lua_State *L) {
 
 // MARK: sort
 
-// Whether the value at stack index a belongs before the one at b.
+// Whether the value at stack index a sorts before the one at b.
 static bool is_before(lua_State *L, int a, int b) {
   charge(L, 2);
   if (lua_isnil(L, 2)) {
@@ -129,8 +129,8 @@ static bool is_before(lua_State *L, int a, int b) {
   return answer;
 }
 
-// Merges runs bottom-up between two plain tables of ours: stable, n log n whatever the comparator answers, and a
-// comparator that contradicts itself only gets another order.
+// Merges runs bottom-up between two plain tables. The sort is stable and takes n log n steps, whatever the comparator
+// returns. An inconsistent comparator only leads to another order.
 static int table_sort(lua_State *L) {
   lua_Integer count = length_of(L, 1);
   if (!lua_isnoneornil(L, 2)) luaL_checktype(L, 2, LUA_TFUNCTION);

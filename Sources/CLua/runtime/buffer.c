@@ -1,4 +1,5 @@
-// Strings are built in a userdata on the stack: counted by the budget, and freed by the collector when a raise cuts in.
+// Strings are built in a userdata on the stack. The budget counts it, and the collector frees it when an error is
+// raised.
 #include "../internal.h"
 
 void buffer_begin(buffer *b, lua_State *L) {

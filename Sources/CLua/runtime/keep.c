@@ -1,10 +1,10 @@
-// What a chunk leaves behind: its value as a flat tree, and its functions with everything they hold made harmless.
+// Keeps the results of a chunk: its value as a flat tree, and its functions, whose upvalues are frozen or restored.
 #include "../internal.h"
 
 // MARK: upvalues
 
 typedef struct {
-  int visited; // table: what was seen
+  int visited; // table: visited values
   int list;    // array: function, index, value, …
   lua_Integer count;
 } capture;
@@ -26,7 +26,7 @@ static void capture_function(lua_State *L, capture *c, int function, int depth) 
   function = lua_absindex(L, function);
   if (lua_tocfunction(L, function) == gmatch_step)
     raise(L, "an iterator of gmatch cannot be kept between calls: call gmatch where it is used");
-  if (lua_iscfunction(L, function)) return; // ours, and without a state
+  if (lua_iscfunction(L, function)) return; // a library function without state
   for (int i = 1; lua_getupvalue(L, function, i) != NULL; i++) {
     int value = lua_gettop(L);
     lua_pushvalue(L, function);
@@ -41,7 +41,7 @@ static void capture_function(lua_State *L, capture *c, int function, int depth) 
 }
 
 static void capture_value(lua_State *L, capture *c, int index, int depth) {
-  if (depth > 100) raise(L, "what a function holds on to is nested too deeply");
+  if (depth > 100) raise(L, "the upvalues of a function are nested too deeply");
   luaL_checkstack(L, 12, NULL);
   index = lua_absindex(L, index);
   charge(L, 1);
@@ -51,7 +51,7 @@ static void capture_value(lua_State *L, capture *c, int index, int depth) {
       return;
     case LUA_TTABLE:
       if (!is_new(L, c, index)) return;
-      // a view: what is behind it, unless it is a library (whose own metatable refuses unknown names)
+      // a view: look at the table behind it, unless it is a library (whose metatable refuses unknown names)
       if (lua_getmetatable(L, index)) {
         lua_pop(L, 1);
         lua_pushvalue(L, index);
@@ -76,7 +76,7 @@ static void capture_value(lua_State *L, capture *c, int index, int depth) {
       return;
     case LUA_TUSERDATA: {
       tagged *value = to_tagged(L, index);
-      int values = value != NULL ? value->values : is_pairs_state(L, index) ? 1 : 0; // its keys are out of reach
+      int values = value != NULL ? value->values : is_pairs_state(L, index) ? 1 : 0; // its keys are not accessible
       if (values == 0 || !is_new(L, c, index)) return;
       for (int i = 1; i <= values; i++) {
         lua_getiuservalue(L, index, i);
@@ -103,7 +103,7 @@ void put_back(lua_State *L, kept_function *function) {
   lua_pop(L, 1);
 }
 
-// Keeps the function at `index`; its number.
+// Keeps the function at `index` and returns its number.
 static int32_t keep_function(lua_State *L, clua_state *S, int index) {
   index = lua_absindex(L, index);
   if (S->function_count == S->function_capacity) {
@@ -131,7 +131,7 @@ static int32_t keep_function(lua_State *L, clua_state *S, int index) {
   return S->function_count++;
 }
 
-// MARK: the tree
+// MARK: value tree
 
 static void add_text(lua_State *L, clua_state *S, const char *text, size_t length, size_t *offset) {
   charge(L, 1 + length / 64);
@@ -164,7 +164,7 @@ static size_t add_node(lua_State *L, clua_state *S) {
 
 static size_t add_value(lua_State *L, clua_state *S, int index, int depth);
 
-// Adds the value on top under the key at `key` (0: under its place); pops the value.
+// Adds the value on top to the tree, under the key at `key` (0: under its position); pops the value.
 static void add_child(lua_State *L, clua_state *S, int key, lua_Integer place, int depth) {
   size_t child = add_value(L, S, -1, depth);
   lua_pop(L, 1);
@@ -221,7 +221,7 @@ static size_t add_value(lua_State *L, clua_state *S, int index, int depth) {
         lua_rawgeti(L, keys, i);
         int key = lua_gettop(L);
         lua_pushvalue(L, index);
-        look_through(L, -1); // each time: a function among the values may hold this very table, which then gets frozen
+        look_through(L, -1); // each time: a function among the values may hold this table, which is then frozen
         lua_pushvalue(L, key);
         lua_rawget(L, -2);
         add_child(L, S, key, 0, depth + 1);
@@ -233,7 +233,7 @@ static size_t add_value(lua_State *L, clua_state *S, int index, int depth) {
     }
     case LUA_TFUNCTION:
       if (lua_iscfunction(L, index)) {
-        text = "function of the gateway's own";
+        text = "function of the gateway";
         length = strlen(text);
       } else {
         kind = CLUA_FUNCTION;

@@ -1,4 +1,4 @@
-// From text to a tree.
+// Loads a chunk into a tree.
 #include <stdio.h>
 
 #include "../internal.h"
@@ -15,7 +15,7 @@ static int load_body(lua_State *L) {
   char name[sizeof S->name + 1];
   snprintf(name, sizeof name, "@%s", S->name);
   charge(L, request->length / 8);
-  // "t": text only. Lua does not verify precompiled code, and a forged one takes over the process.
+  // "t": text only. Lua does not verify precompiled code, and forged code can take over the process.
   if (luaL_loadbufferx(L, request->source, request->length, name, "t") != LUA_OK) return lua_error(L);
   if (!request->run) return 0;
   lua_rawgeti(L, LUA_REGISTRYINDEX, request->marks ? S->marked_environment : S->environment);

@@ -1,22 +1,23 @@
-// One run: the allocator that counts, the hook that counts, the kill that nothing catches, the protected call.
+// Protected runs: the counting allocator, the count hook, kills that scripts cannot catch, and the protected call.
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "../internal.h"
 
-// The count hook fires after so many VM instructions. Small, since one instruction may compare two long strings.
+// The count hook fires after this many VM instructions. The number is small because one instruction may compare two
+// long strings.
 #define GRAIN 100
-// One instruction may compare two strings of any length without a word to us. So with long strings about, each
-// instruction costs as much as the comparison of two of the longest could: one step for each of so many bytes.
+// One instruction can compare two strings of any length without calling us. If long strings exist, each instruction is
+// therefore charged like the comparison of the two longest ones: one step per this number of bytes.
 #define BYTES_PER_STEP 512
-// Library work between two looks at the clock.
+// Library steps between two clock readings.
 #define CLOCK_GRAIN 2048
-// Garbage that may lie between calls before all of it is collected.
+// The amount of garbage between calls that triggers a full collection.
 #define GARBAGE_MAX (64 * 1024)
 
 static void *allocate(void *context, void *block, size_t old_size, size_t new_size) {
   clua_state *S = context;
-  size_t kind = block == NULL ? old_size : 0; // Lua tells the kind of a new object in the place of its size
+  size_t kind = block == NULL ? old_size : 0; // Lua passes the kind of a new object instead of its old size
   if (block == NULL) old_size = 0;
   if (new_size == 0) {
     free(block);
@@ -25,11 +26,11 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
   }
   if (new_size > old_size) {
     uint64_t growth = new_size - old_size;
-    // Once killed, nothing more is given: a script that catches "not enough memory" gets nowhere.
+    // After a kill, no more memory is allocated, so a script that catches "not enough memory" cannot continue.
     if (S->killed != CLUA_OK) return NULL;
     if (growth > S->budget.bytes - S->bytes) {
       S->killed = CLUA_KILLED_MEMORY;
-      S->line = line_at_work(S->L); // only looks: Lua has saved its place before it asks for memory
+      S->line = line_at_work(S->L); // read-only: Lua has saved its position before it allocates
       return NULL;
     }
     void *grown = realloc(block, new_size);
@@ -39,7 +40,7 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
     if (kind == LUA_TSTRING && new_size > S->longest) S->longest = new_size;
     return grown;
   }
-  // Lua relies on it that shrinking never fails.
+  // Lua relies on shrinking never to fail.
   void *shrunk = realloc(block, new_size);
   S->held -= old_size - new_size;
   return shrunk != NULL ? shrunk : block;
@@ -55,7 +56,7 @@ static bool is_out_of_time(clua_state *S) {
   if (S->budget.nanoseconds == 0) return false;
   bool own = S->callbacks.clock == NULL;
   uint64_t wall = own ? nanoseconds(CLOCK_MONOTONIC) : S->callbacks.clock(S->callbacks.context);
-  if (!S->clock_started) { // short runs never get here and never pay for a clock
+  if (!S->clock_started) { // short runs never get here and never read the clock
     S->clock_started = true;
     S->wall_started = wall;
     S->cpu_started = own ? nanoseconds(CLOCK_THREAD_CPUTIME_ID) : 0;
@@ -80,7 +81,7 @@ void kill_run(lua_State *L, clua_status why) {
     S->killed = why;
     S->line = line_at_work(L);
   }
-  lua_pushnil(L); // a kill has no message of the script's; nothing is allocated here
+  lua_pushnil(L); // a kill has no message from the script; nothing is allocated here
   lua_error(L);
 }
 
@@ -103,18 +104,19 @@ static void count_hook(lua_State *L, lua_Debug *frame) {
   clua_state *S = state_of(L);
   lua_getinfo(L, "l", frame);
   S->seen_line = frame->currentline;
-  S->since_clock = CLOCK_GRAIN; // each time
+  S->since_clock = CLOCK_GRAIN; // every time
   charge(L, GRAIN * (1 + S->longest / BYTES_PER_STEP));
 }
 
-// Runs where the error is raised, before the stack is unwound: only here its line can still be seen.
+// Runs where the error is raised, before the stack is unwound, because the line is still known there.
 static int note_line(lua_State *L) {
   clua_state *S = state_of(L);
   if (S->killed == CLUA_OK) S->line = line_at_work(L);
   return 1;
 }
 
-// "name:12: text" loses its position, which wins over the line of the innermost frame: `error` may name its caller.
+// The position in "name:12: text" is removed from the text. It wins over the line of the innermost frame, because
+// `error` may name its caller.
 static void keep_message(clua_state *S, const char *text, size_t length) {
   size_t name = strlen(S->name);
   if (length > name + 1 && memcmp(text, S->name, name) == 0 && text[name] == ':') {
@@ -131,7 +133,7 @@ static void keep_message(clua_state *S, const char *text, size_t length) {
   memcpy(S->message, text, length);
   S->message[length] = 0;
   for (size_t i = 0; i < length; i++)
-    if ((unsigned char)S->message[i] < ' ' || S->message[i] == 0x7f) S->message[i] = ' '; // one line in the log
+    if ((unsigned char)S->message[i] < ' ' || S->message[i] == 0x7f) S->message[i] = ' '; // one log line
 }
 
 static void explain_kill(clua_state *S) {
@@ -159,16 +161,16 @@ clua_status run_protected(clua_state *S, lua_CFunction body, void *request, cons
   S->killed = CLUA_OK;
   S->line = S->seen_line = 0;
   S->message[0] = 0;
-  // None of these allocates: light C functions, a light userdata, a stack that always has room for them.
+  // None of these calls allocates: light C functions, a light userdata, and stack space that is always available.
   lua_settop(L, 0);
-  lua_sethook(L, count_hook, LUA_MASKCOUNT, GRAIN); // begins its count anew: the same run costs the same
+  lua_sethook(L, count_hook, LUA_MASKCOUNT, GRAIN); // restarts its count, so that the same run always costs the same
   lua_pushcfunction(L, note_line);
   lua_pushcfunction(L, body);
   lua_pushlightuserdata(L, request);
   int status = lua_pcall(L, 1, 0, 1);
   clua_status answer = CLUA_OK;
   if (S->killed != CLUA_OK) {
-    explain_kill(S); // also when the script ended well: Lua forgives a table of strings that could not grow
+    explain_kill(S); // also after success: Lua ignores that its string table could not grow
     answer = S->killed;
   } else if (status == LUA_ERRMEM) {
     keep_message(S, "out of memory", 13);
@@ -191,7 +193,8 @@ clua_status run_protected(clua_state *S, lua_CFunction body, void *request, cons
 
 static int collect(lua_State *L) {
   clua_state *S = state_of(L);
-  // The table of strings halves once per collection, so one is not enough to come back to where a fresh state is.
+  // Lua halves its string table once per collection, so one collection is not enough to return to the state of a fresh
+  // one.
   for (int round = 0; round < 12; round++) {
     uint64_t before = S->held;
     lua_gc(L, LUA_GCCOLLECT);
@@ -206,13 +209,13 @@ void collect_garbage(clua_state *S) {
   S->clean = true;
 }
 
-// Lua doubles its table of strings and its stack as they fill, but shrinks them by another measure: a state that never
-// ran anything holds less than one that did and came back, and a call at its limit of memory would pay for the
-// difference. Once both have been far larger than what is kept needs, collection brings them to the same size each
-// time.
+// Lua doubles its string table and its stack when they are full, but shrinks them by another rule. A state that never
+// ran anything uses less memory than one that did, so a call near its memory limit would have to pay for the
+// difference. Once both have grown far beyond the needs of the kept values, each collection brings them to the same
+// size.
 static int outgrow(lua_State *L) {
   luaL_checkstack(L, 1000, NULL);
-  uint64_t strings = state_of(L)->held / 8; // at least four for each one held: none takes less than 32 bytes
+  uint64_t strings = state_of(L)->held / 8; // at least four for each string: none takes less than 32 bytes
   lua_createtable(L, (int)strings, 0);
   for (uint64_t number = 1; number <= strings; number++) {
     lua_pushfstring(L, "outgrow %d", (int)number);
@@ -221,7 +224,7 @@ static int outgrow(lua_State *L) {
   return 0;
 }
 
-// Brings the state to where it would be had nothing but loading gone before.
+// Brings the state to where it would be if nothing had run except loading.
 static void settle_state(clua_state *S) {
   if (!S->settled) run_protected(S, outgrow, NULL, NULL);
   S->settled = true;
@@ -235,11 +238,11 @@ int raise(lua_State *L, const char *format, ...) {
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   luaL_where(L, 1);
-  if (lua_tolstring(L, -1, NULL)[0] == 0) { // called by another C function: name the script's line all the same
+  if (lua_tolstring(L, -1, NULL)[0] == 0) { // called by another C function: name the script's line nevertheless
     lua_pop(L, 1);
     lua_pushfstring(L, "%s:%d: ", state_of(L)->name, line_at_work(L));
   }
-  // not lua_pushstring: its cache goes by addresses, so the bytes charged would too
+  // not lua_pushstring: its cache depends on addresses, and so would the charged bytes
   lua_pushlstring(L, text, strlen(text));
   lua_concat(L, 2);
   return lua_error(L);
@@ -250,7 +253,7 @@ int raise_answer(lua_State *L, const clua_value *value, const char *otherwise) {
   return raise(L, "%.*s", (int)(value->length < 400 ? value->length : 400), value->bytes);
 }
 
-// MARK: a state
+// MARK: states
 
 static int open_all(lua_State *L) {
   sandbox_open(L);
@@ -268,7 +271,7 @@ clua_state *clua_new(const clua_callbacks *callbacks) {
     return NULL;
   }
   *(clua_state **)lua_getextraspace(S->L) = S;
-  // Between calls, never inside one: when garbage goes must not decide anything.
+  // Collect only between calls. The timing of a collection inside a call must not affect its result.
   lua_gc(S->L, LUA_GCSTOP);
   strcpy(S->name, "sandbox");
   if (run_protected(S, open_all, NULL, NULL) != CLUA_OK) {
@@ -282,7 +285,7 @@ clua_state *clua_new(const clua_callbacks *callbacks) {
 void clua_free(clua_state *S) {
   if (S == NULL) return;
   S->killed = CLUA_OK;
-  lua_close(S->L); // no finaliser of ours raises: there are none
+  lua_close(S->L); // there are no finalizers that could raise
   free(S->functions);
   free(S->facts);
   free(S->nodes);
@@ -291,7 +294,7 @@ void clua_free(clua_state *S) {
   free(S);
 }
 
-// MARK: a call
+// MARK: calls
 
 typedef struct {
   int32_t function, facts;
@@ -342,7 +345,7 @@ static int call_body(lua_State *L) {
       return 0;
     }
   }
-  // Copied out: the value may be collected once the run is over. A result is short or no result.
+  // Copied, because the value may be collected after the run. A longer result is not valid anyway.
   size_t length;
   const char *text = lua_tolstring(L, -1, &length);
   if (length >= sizeof S->message) length = sizeof S->message - 1;
@@ -355,7 +358,7 @@ static int call_body(lua_State *L) {
 
 clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua_budget *budget, clua_value *result) {
   if (function < 0 || function >= S->function_count || facts >= S->facts_count) {
-    snprintf(S->message, sizeof S->message, "there is no such function");
+    snprintf(S->message, sizeof S->message, "unknown function");
     return CLUA_ERROR;
   }
   call_request request = {function, facts, result};
@@ -363,9 +366,9 @@ clua_status clua_call(clua_state *S, int32_t function, int32_t facts, const clua
   if (S->held > S->baseline + GARBAGE_MAX) collect_garbage(S);
   bool was_settled = S->clean && S->settled;
   clua_status status = run_protected(S, call_body, &request, budget);
-  // Garbage of earlier calls may lend this one interned strings or a grown stack and so save it some bytes. Where that
-  // could decide between life and death, the call is judged again from a settled state: the same everywhere. It is
-  // pure, so a second run changes nothing.
+  // Garbage of earlier calls may provide interned strings or a grown stack, which saves this call some bytes. If that
+  // could decide whether it exceeds its budget, the call is repeated in a settled state, so the result is the same
+  // everywhere. Functions are pure, so a second run changes nothing.
   if (!was_settled && (status == CLUA_KILLED_MEMORY || S->bytes + 2 * GARBAGE_MAX > S->budget.bytes)) {
     settle_state(S);
     status = run_protected(S, call_body, &request, budget);

@@ -1,4 +1,5 @@
-// What a script finds: an allow-list. Globals and libraries are read-only views; a name that is not there is an error.
+// The environment of scripts: an allow-list. Globals and libraries are read-only views, and an unknown name is an
+// error.
 #include <stdio.h>
 
 #include "../internal.h"
@@ -6,7 +7,7 @@
 // MARK: read-only tables
 
 static int refuse_write(lua_State *L) { return raise(L,
-  "this is read-only: a call cannot leave anything for the next one"); }
+  "this is read-only: a call cannot store anything for the next one"); }
 
 static int refuse_global(lua_State *L) {
   size_t length;
@@ -20,7 +21,7 @@ static int length_behind(lua_State *L) {
   return 1;
 }
 
-// The metatable of a view: [1] is the table behind, so that our own library can look through.
+// The metatable of a view. [1] is the table behind it, which our own library can access.
 static void push_view_metatable(lua_State *L, int behind, lua_CFunction write) {
   behind = lua_absindex(L, behind);
   lua_createtable(L, 1, 3);
@@ -67,28 +68,28 @@ void freeze_table(lua_State *L, int index) {
 static const struct {
   const char *name, *instead;
 } left_out[] = {
-  {"os", "a policy has no clock of its own; use f.now"},
-  {"io", "a policy reads no files; secrets come by env and file in gateway.lua"},
-  {"print", "a policy writes nothing; a reason of deny reaches the log"},
-  {"next", "use pairs, which runs in sorted order"},
-  {"require", "each file stands alone"},
-  {"dofile", "each file stands alone"},
-  {"loadfile", "each file stands alone"},
-  {"load", "text cannot become code"},
-  {"coroutine", "a policy returns at once"},
-  {"random", "the same facts give the same decision"},
-  {"randomseed", "the same facts give the same decision"},
+  {"os", "a policy has no clock; use f.now"},
+  {"io", "a policy cannot read files; use env and file in gateway.lua for secrets"},
+  {"print", "a policy has no output; the reason of deny is logged"},
+  {"next", "use pairs, which iterates in sorted order"},
+  {"require", "a file cannot load other files"},
+  {"dofile", "a file cannot load other files"},
+  {"loadfile", "a file cannot load other files"},
+  {"load", "a policy cannot run text as code"},
+  {"coroutine", "a policy cannot pause"},
+  {"random", "a policy must decide the same for the same facts"},
+  {"randomseed", "a policy must decide the same for the same facts"},
   {"_G", "name the global itself"},
-  {"setmetatable", "tables are plain"},
-  {"getmetatable", "tables are plain"},
-  {"rawget", "tables are plain"},
-  {"rawset", "tables are plain"},
-  {"rawequal", "tables are plain"},
+  {"setmetatable", "tables have no metatables"},
+  {"getmetatable", "tables have no metatables"},
+  {"rawget", "tables have no metatables"},
+  {"rawset", "tables have no metatables"},
+  {"rawequal", "tables have no metatables"},
   {"xpcall", "use pcall"},
-  {"debug", "a policy cannot look at the gateway"},
-  {"package", "each file stands alone"},
-  {"collectgarbage", "memory is the gateway's"},
-  {"dump", "code cannot become text"},
+  {"debug", "a policy cannot inspect the gateway"},
+  {"package", "a file cannot load other files"},
+  {"collectgarbage", "the gateway manages memory"},
+  {"dump", "a policy cannot dump code"},
   {NULL, NULL},
 };
 
@@ -178,7 +179,7 @@ static int base_error(lua_State *L) {
   return lua_error(L);
 }
 
-// Catches what a script raises, never what stops it.
+// Catches errors of scripts, but never a kill.
 static int base_pcall(lua_State *L) {
   luaL_checkany(L, 1);
   charge(L, 20);
@@ -284,7 +285,7 @@ static const luaL_Reg base[] = {
 
 // MARK: the environment
 
-// _moongate_at(number, table): notes which constructor in the source made the table.
+// _moongate_at(number, table): records the number of the table's constructor in the source.
 int mark_key;
 
 static int mark_table(lua_State *L) {
@@ -299,10 +300,10 @@ static int mark_table(lua_State *L) {
   return 1;
 }
 
-// More branches than any folder has.
+// An upper bound on the branches of a folder.
 #define SIDES_MAX (1 << 20)
 
-// _moongate_took(number, value): notes which side of a branch the value leads to, and gives it back.
+// _moongate_took(number, value): records which side of a branch the value leads to, and returns the value.
 static int note_side(lua_State *L) {
   clua_state *S = state_of(L);
   lua_Integer number = luaL_checkinteger(L, 1);

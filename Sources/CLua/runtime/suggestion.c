@@ -1,4 +1,4 @@
-// "Did you mean": the nearest known name.
+// Suggestions: the known name that is most similar to a word.
 #include <stdio.h>
 
 #include "../internal.h"
@@ -7,7 +7,7 @@
 
 int32_t clua_typing_distance(const char *left, size_t left_length, const char *right, size_t right_length) {
   if (left_length >= WORD_MAX || right_length >= WORD_MAX) return WORD_MAX;
-  // Optimal string alignment: three rows are enough, since a swap looks two rows back.
+  // Optimal string alignment. Three rows are enough, because a swap looks two rows back.
   int rows[3][WORD_MAX];
   int *before = rows[0], *above = rows[1], *row = rows[2];
   for (size_t j = 0; j <= right_length; j++) above[j] = (int)j;
@@ -41,7 +41,8 @@ void push_suggestion(lua_State *L, int index, const char *word, size_t length) {
     charge(L, 1);
     if (candidate[0] == '_') continue;
     int32_t distance = clua_typing_distance(word, length, candidate, candidate_length);
-    // Among equals the first in the alphabet: the table's own order differs from process to process.
+    // Of equally similar names, takes the first in alphabetical order. The order of the table differs between
+    // processes.
     if (distance < best_distance || (distance == best_distance && (best == NULL || strcmp(candidate, best) < 0)))
       best = candidate, best_distance = distance;
   }
@@ -62,7 +63,7 @@ void push_names(lua_State *L, int index) {
     size_t name_length = 0;
     const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &name_length) : "";
     bool fits = length + name_length + 16 < sizeof text;
-    const char *before = i == 1 ? (count == 1 ? "; there is " : "; there are ") : i == count || !fits ? " and " : ", ";
+    const char *before = i == 1 ? "; available: " : i == count || !fits ? " and " : ", ";
     length += (size_t)snprintf(text + length, sizeof text - length, fits ? "%s`%s`" : "%smore", before, name);
     lua_pop(L, 1);
     charge(L, 1);

@@ -1,5 +1,5 @@
-// The words that a file is made of, which the state is given, `vary`, and the decisions. Each makes an opaque value
-// that no script can change or forge; what it means is decided where the tree is read.
+// The constructors that Swift registers, `vary`, and decisions. Each makes an opaque value that scripts can neither
+// change nor forge. Swift interprets it when it reads the tree.
 #include "../internal.h"
 
 static const char tagged_key = 0;
@@ -12,7 +12,7 @@ tagged *to_tagged(lua_State *L, int index) {
   return same ? lua_touserdata(L, index) : NULL;
 }
 
-// Makes a value of the `values` topmost values; pops them.
+// Makes a value from the topmost `values` values and pops them.
 static int make(lua_State *L, clua_kind kind, const char *name, int values) {
   tagged *value = lua_newuserdatauv(L, sizeof *value, values);
   value->kind = kind;
@@ -88,7 +88,7 @@ static int take_text_or_table(lua_State *L) {
   return construct(L, name, 1);
 }
 
-// A name stands alone (`flow "login"` in a case) or has a table behind it: see take_body.
+// A name may stand alone (`flow "login"` in a case) or be followed by a table; see take_body.
 static int take_title(lua_State *L) {
   const char *name = lua_touserdata(L, lua_upvalueindex(1));
   if (lua_type(L, 1) != LUA_TSTRING) return raise(L, "%s takes a name first, as in %s \"…\" { … }", name, name);
@@ -98,7 +98,7 @@ static int take_title(lua_State *L) {
   return 1;
 }
 
-// `policy "name"` is called with its table. A new value is made: nothing that a script holds ever changes.
+// `policy "name"` is called with its table. This makes a new value: values that a script holds never change.
 static int take_body(lua_State *L) {
   tagged *title = to_tagged(L, 1);
   if (title == NULL || !title->has_title) return raise(L, "this value cannot be called");
@@ -161,7 +161,7 @@ static int add_list(lua_State *L) {
       lua_pushstring(L, added->list[one].name);
       lua_pushvalue(L, -1);
       if (lua_rawget(L, -3) == LUA_TNIL) {
-        // The key keeps the text of the light pointer alive for as long as the environment.
+        // The key keeps the text of the light pointer alive as long as the environment.
         lua_pushlightuserdata(L, (void *)lua_tostring(L, -2));
         lua_pushcclosure(L, forms[added->list[one].form], 1);
         lua_remove(L, -2);

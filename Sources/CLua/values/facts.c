@@ -1,13 +1,13 @@
-// Facts: read-only values that are fetched from Swift one by one, when a script reads them.
+// Facts: read-only values that are fetched from Swift one by one when a script reads them.
 #include <stdio.h>
 
 #include "../internal.h"
 
 static const char facts_key = 0;
 
-// User value 1 of a group: name -> slot (integer) or a deeper group.
+// User value 1 of a group: a table from names to slots (integers) or nested groups.
 typedef struct {
-  int32_t slot; // of a set; -1: a group
+  int32_t slot; // the slot of a set; -1: a group
   char path[64];
 } facts;
 
@@ -19,7 +19,7 @@ bool is_facts(lua_State *L, int index) {
   return same;
 }
 
-// Asks Swift and pushes what it answered. The Swift frame has returned before anything here can raise.
+// Asks Swift for a value and pushes it. The Swift frame has returned before anything here can raise.
 static int push_fact(lua_State *L, int32_t slot, const char *key, size_t key_length, int64_t index) {
   clua_state *S = state_of(L);
   clua_value value;

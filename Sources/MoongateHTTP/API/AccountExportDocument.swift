@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The JSON of an export (http.md, "Flows", for its manner): what is not there is null, times are ISO 8601 in UTC.
+/// The JSON of an account export. Absent values are null, and times are ISO 8601 in UTC.
 extension JSONValue {
   static func export(_ export: AccountExport) -> JSONValue {
     let account = export.account
@@ -45,7 +45,7 @@ extension JSONValue {
     ])
   }
 
-  /// What an event says of its decision, such as the line of a policy, is the operator's.
+  /// An event for its user, without details for operators such as the line of a policy.
   private static func exportedEvent(_ event: AuditEvent) -> JSONValue {
     .members([
       "id": .text(event.id.text), "at": .text(event.at.text), "kind": .text(event.kind.rawValue),

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The fields of a call's body.
+/// The fields of a request body.
 struct CallFields: Sendable {
   private let exchange: Exchange
   private let body: JSONValue
@@ -12,8 +12,8 @@ struct CallFields: Sendable {
     body = try await exchange.object()
   }
 
-  /// The text; nil where the field is missing or null.
-  /// - Throws: 422 with the field where it is anything but text.
+  /// The text; nil if the field is missing or null.
+  /// - Throws: 422 with the field if it is not text.
   func optionalText(_ name: String) throws(Refusal) -> String? {
     switch body[name] {
     case .text(let text): return text
@@ -22,7 +22,7 @@ struct CallFields: Sendable {
     }
   }
 
-  /// - Throws: 422 with the field where it is missing or not text.
+  /// - Throws: 422 with the field if it is missing or not text.
   func text(_ name: String) throws(Refusal) -> String {
     guard let text = try optionalText(name) else {
       throw exchange.refusal(.invalidInput, detail: "\(name) is missing.", field: name)
@@ -30,8 +30,8 @@ struct CallFields: Sendable {
     return text
   }
 
-  /// The texts of a list; empty where the field is missing or null.
-  /// - Throws: 422 with the field where it is anything but a list of texts.
+  /// The texts of a list; empty if the field is missing or null.
+  /// - Throws: 422 with the field if it is not a list of texts.
   func texts(_ name: String) throws(Refusal) -> [String] {
     let wrong = { exchange.refusal(.invalidInput, detail: "\(name) must be a list of strings.", field: name) }
     switch body[name] {
@@ -47,7 +47,7 @@ struct CallFields: Sendable {
     }
   }
 
-  /// All of them, as providers see them: null is as if the field were not there.
+  /// All fields as providers receive them. Null is treated as absent.
   var inputs: [String: InputValue] {
     guard case .object(let members) = body else { return [:] }
     let pairs: [(String, InputValue)] = members.compactMap { member in

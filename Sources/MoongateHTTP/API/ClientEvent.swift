@@ -1,8 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// One event of a page, by the names and parameters of the seeds. The list is closed and every value is of a closed
-/// form, so that nothing a person typed can reach the audit trail by it.
+/// An event that a hosted page reports. The list of events is closed and every value has a fixed form, so that nothing
+/// that a user types can get into the audit trail.
 struct ClientEvent: Sendable, Equatable {
   enum Name: String, Sendable, CaseIterable {
     case screenView = "screen_view"
@@ -20,14 +20,15 @@ struct ClientEvent: Sendable, Equatable {
     case createAccount = "login_create_account_tapped"
   }
 
-  /// What happens to a sign-in by another site: `login_google_started`. The word between is `ProviderPage.eventName`.
+  /// The events of a sign-in with another site, such as `login_google_started`. The word in the middle is
+  /// `ProviderPage.eventName`.
   enum SiteMoment: String, Sendable, CaseIterable {
     case started, success, cancelled
 
     func name(at site: String) -> String { "login_\(site)_\(rawValue)" }
   }
 
-  /// What client events call the sites of a program's providers, or of a registry with instances and other programs.
+  /// The names of other sites in client events, for a program's providers or a registry with instances and programs.
   static func sites(of providers: ProviderRegistry) -> [String] {
     providers.all.compactMap { ProviderPage($0.descriptor.name, providers) }.filter { $0.siteButton != nil }.map(
       \.eventName)
@@ -38,14 +39,14 @@ struct ClientEvent: Sendable, Equatable {
     Name.allCases.map(\.rawValue) + sites.flatMap { site in SiteMoment.allCases.map { $0.name(at: site) } }
   }
 
-  /// What a parameter may be.
+  /// The form of a parameter.
   private enum Form: Sendable {
     case whole(ClosedRange<Int>)
     case flag
     case word([String])
-    /// A refusal's code, or what a browser calls its own failures.
+    /// An error code of the gateway, or the name of a browser error.
     case error
-    /// `+91`.
+    /// Such as `+91`.
     case callingCode
   }
 
@@ -57,12 +58,11 @@ struct ClientEvent: Sendable, Equatable {
     self.parameters = parameters
   }
 
-  /// For `/events`.
+  /// The detail of the event in the audit trail.
   var detail: [String: String] { parameters.merging(["name": name]) { first, _ in first } }
 
-  /// - Parameter sites: the names of other sites that sign people in, as `ProviderPage.eventName` has them.
-  /// - Returns: nil for a name that is not in the list, and for a value that its parameter cannot have. Others are left
-  ///   out.
+  /// - Parameter sites: the names of other sites that sign users in, as in `ProviderPage.eventName`.
+  /// - Returns: nil for an unknown event, or for an invalid value of a parameter. Unknown parameters are dropped.
   init?(_ value: JSONValue, sites: some Sequence<String>) {
     guard case .text(let text)? = value["name"],
       let forms = Name(rawValue: text).map(Self.forms) ?? Self.forms(ofSiteEvent: text, sites)

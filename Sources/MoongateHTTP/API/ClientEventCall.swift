@@ -1,9 +1,9 @@
 import Hummingbird
 import MoongateCore
 
-/// `POST /api/auth/client-events`: what only the browser knows (rows 1.13 and 2.12 of the seeds), for `/events`.
+/// `POST /api/auth/client-events`: events that only the browser knows, for the audit trail.
 struct ClientEventCall: Sendable {
-  /// In one request.
+  /// The maximum number of events in one request.
   static let most = 50
 
   let driver: FlowDriver
@@ -62,7 +62,7 @@ struct ClientEventCall: Sendable {
     return .nothing
   }
 
-  /// Whose events they are: the flow's, where it is this browser's own. The number itself is never told, only its keyed
+  /// The subject of the events: the flow's, if it belongs to this browser. The identifier is recorded only as a keyed
   /// hash.
   private func subject(_ flow: FlowID?, _ exchange: Exchange) async throws(Refusal) -> FlowSubject? {
     guard let flow else { return nil }

@@ -2,36 +2,35 @@ import HTTPTypes
 import Hummingbird
 import MoongateCore
 
-/// Which web pages elsewhere may call `/api/auth` (`cors_origins`; WHATWG Fetch, "CORS protocol").
+/// The web origins that may call `/api/auth` (`cors_origins`; WHATWG Fetch, "CORS protocol").
 ///
 /// Attack: `https://spa.example.com.evil`, `https://evilspa.example.com`, another port, another scheme, or the `null`
-/// of a sandboxed frame. An origin is compared as a whole with those that the operator wrote, and never reflected else.
+/// of a sandboxed frame. The whole origin is compared with those in the configuration, and never reflected otherwise.
 struct CrossOrigin: Sendable {
-  /// What a page's script may send along.
+  /// Headers that scripts may send.
   private static let requestHeaders = "authorization, content-type, moongate-device"
-  /// What it may read besides what every script may.
+  /// Headers that scripts may read in addition to the default ones.
   private static let exposed = "Retry-After, WWW-Authenticate"
-  /// How long a browser may remember the answer to its question, in seconds.
+  /// How long browsers may cache a preflight answer, in seconds.
   private static let memory = "600"
 
-  /// As gateway.lua has them, each in its one spelling.
+  /// The origins of gateway.lua in canonical form.
   let origins: [String]
 
   init(_ gateway: GatewaySettings) { origins = gateway.corsOrigins }
 
-  /// Whether they hold for this path: the API, and neither pages nor what is only for our own origin.
+  /// Whether CORS applies to the path: only to the API, not to pages and own-origin calls.
   static func covers(_ path: Substring) -> Bool { path.hasPrefix("/api/auth/") }
 
-  /// The one origin that the request names, where it is allowed.
+  /// The single Origin of the request, if it is allowed.
   func allowed(_ request: Request) -> String? {
     let named = request.headers[values: .origin]
     guard named.count == 1, origins.contains(named[0]) else { return nil }
     return named[0]
   }
 
-  /// The answer to a browser that asks before it sends (a preflight); nil where the request is none, or from somewhere
-  /// else.
-  /// - Parameter methods: what there is at the address.
+  /// The answer to a preflight request; nil for any other request, or for an origin that is not allowed.
+  /// - Parameter methods: the methods of the endpoint.
   func preflight(_ request: Request, methods: [String]) -> Response? {
     guard request.method == .options, request.headers[.accessControlRequestMethod] != nil, allowed(request) != nil
     else { return nil }
@@ -42,7 +41,7 @@ struct CrossOrigin: Sendable {
     return response
   }
 
-  /// Lets the page read the answer, refusals too. Answers differ by origin, so caches are told.
+  /// Allows the page to read the answer, including refusals. Answers differ by origin, so Vary informs caches.
   func mark(_ response: inout Response, for request: Request) {
     guard !origins.isEmpty else { return }
     response.headers[.vary] = "Origin"

@@ -1,9 +1,9 @@
 import MoongateCore
 import Synchronization
 
-/// How many events an address may report, or requests it may send: so many at once, and so many a second after that.
+/// A token bucket for events or requests from one address.
 ///
-/// Attack: a script that fills the audit trail, so that what it really did is pushed out.
+/// Attack: a script fills the audit trail, so that the record of its real actions is evicted.
 struct EventAllowance: Sendable, Equatable {
   private let most: Double
   private let perSecond: Double
@@ -17,10 +17,10 @@ struct EventAllowance: Sendable, Equatable {
     since = now
   }
 
-  /// Whether it is as good as new.
+  /// Whether the bucket is full.
   func isFull(at now: Timestamp) -> Bool { grown(at: now) >= most }
 
-  /// - Returns: how long to wait where there is no room for so many.
+  /// - Returns: how long to wait if there are not enough tokens.
   mutating func take(_ count: Int, at now: Timestamp) -> Duration? {
     left = grown(at: now)
     since = max(since, now)
@@ -37,7 +37,7 @@ struct EventAllowance: Sendable, Equatable {
   }
 }
 
-/// The allowances of all addresses; bounded, and where there are too many, new addresses wait.
+/// The token buckets of all addresses. Their number is bounded; when it is reached, new addresses have to wait.
 final class EventAllowances: Sendable {
   private static let mostKnown = 20_000
 
@@ -46,14 +46,14 @@ final class EventAllowances: Sendable {
   private let known = Mutex<[[UInt8]: EventAllowance]>([:])
 
   /// - Parameters:
-  ///   - most: so many at once.
-  ///   - perSecond: so many a second after that.
+  /// - most: the capacity of a bucket.
+  /// - perSecond: the refill rate.
   init(most: Double = 200, perSecond: Double = 2) {
     self.most = most
     self.perSecond = perSecond
   }
 
-  /// - Returns: how long to wait where there is no room for so many.
+  /// - Returns: how long to wait if there are not enough tokens.
   func take(_ count: Int, from address: [UInt8], at now: Timestamp) -> Duration? {
     known.withLock { known in
       if known[address] == nil, known.count >= Self.mostKnown {

@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import MoongateCore
 
-/// `/api/auth/flows…` (http.md, "Flows").
+/// `/api/auth/flows…`.
 struct FlowCalls: Sendable {
   let driver: FlowDriver
 
@@ -54,7 +54,7 @@ struct FlowCalls: Sendable {
     ]
   }
 
-  /// The app that takes over what the flow ends in (exact.md, "JSON"); nil where none is named.
+  /// The app that receives the result of the flow; nil if none is named.
   private func app(_ fields: CallFields, _ exchange: Exchange) throws(Refusal) -> AppReturn? {
     let challenge = try fields.optionalText("code_challenge")
     let address = try fields.optionalText("redirect_to")

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The JSON of flows, accounts and sessions (http.md, "Flows"): what is not there is null, times are ISO 8601 in UTC.
+/// The JSON of flows, accounts and sessions. Absent values are null, and times are ISO 8601 in UTC.
 extension JSONValue {
   static func flow(_ view: FlowView) -> JSONValue {
     let device = view.deviceToken.map { [JSONMember(name: "device_token", value: .text($0.reveal()))] } ?? []
@@ -26,7 +26,7 @@ extension JSONValue {
     ])
   }
 
-  /// With its token where the answer is the one that made it.
+  /// Contains the token only in the answer that created the session.
   static func session(_ session: SessionView) -> JSONValue {
     let token = session.token.map { [JSONMember(name: "token", value: .text($0.reveal()))] } ?? []
     return .object(
@@ -61,7 +61,7 @@ extension JSONValue {
     return .object(members.map { JSONMember(name: $0.key, value: $0.value) } + locked + wait + shown + fallbacks)
   }
 
-  /// What the person is to see beside the fields.
+  /// The items to show to the user next to the fields.
   private static func shown(_ shown: Shown) -> JSONValue {
     switch shown {
     case .text(let text): .members(["kind": .text("text"), "text": .text(text)])
@@ -76,7 +76,7 @@ extension JSONValue {
     }
   }
 
-  /// The field by which one of several accounts is chosen; none where there is nothing to choose.
+  /// The field that selects one of several accounts; empty if there is no choice.
   private static func choice(of accounts: [AccountOption]) -> [JSONValue] {
     if accounts.isEmpty { return [] }
     let choices = accounts.map { option -> JSONValue in

@@ -2,23 +2,23 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// Runs flows for whoever asks over HTTP: API, pages and the seeds' own calls all go through it, so that the binding of
-/// a flow to its browser and the setting of cookies are in one place.
+/// Runs flows for HTTP requests. API, pages and the App API all use it, so binding flows to browsers and setting
+/// cookies is in one place.
 struct FlowDriver: Sendable {
   let engine: FlowEngine
   let sessions: SessionDirectory
   let random: any RandomSource
 
-  /// What a request's answer has to say besides the flow.
+  /// The result of a flow operation, with cookies to set.
   struct Driven: Sendable {
     var view: FlowView
-    /// Lines of `Set-Cookie`.
+    /// `Set-Cookie` header values.
     var cookies: [String] = []
-    /// The browser that the flow was bound to in this request.
+    /// The browser that this request has bound the flow to.
     var browser: TokenHash?
   }
 
-  /// Who asks, with their session where there is a live one.
+  /// The client, with its live session, if any.
   func caller(_ exchange: Exchange) async throws(Refusal) -> ClientContext {
     var client = ClientContext(
       decision: exchange.decision, address: exchange.client.address, userAgent: exchange.request.headers[.userAgent],
@@ -29,19 +29,18 @@ struct FlowDriver: Sendable {
     return client
   }
 
-  /// The live session that the request brought.
+  /// The live session of the request.
   func session(_ exchange: Exchange) async throws(Refusal) -> SessionSnapshot? {
     guard let token = exchange.credentials.session else { return nil }
     let found = try await exchange.asking { () async throws(StoreFault) in try await sessions.find(token) }
-    // Attack: a token of one root domain at a host of another.
+    // Attack: a token of one root domain is used at a host of another.
     return found.flatMap { exchange.gateway.accepts($0.session, at: exchange.client.host?.name) ? $0 : nil }
   }
 
-  /// Begins a flow. One that a page begins, or whose creation carries an `Origin`, is the browser's that sent it
-  /// (exact.md, "JSON").
+  /// Begins a flow. If a page begins it, or the request has an `Origin`, the flow is bound to the browser.
   /// - Parameters:
-  ///   - app: the app that takes over what it ends in.
-  ///   - session: whose flow it is, where that is a session that the same request has begun.
+  /// - app: the app that receives the result.
+  /// - session: the session that the flow belongs to, if the same request has created it.
   func create(
     _ name: String, returnTo: String?, app: AppReturn? = nil, in session: SessionSnapshot? = nil, _ exchange: Exchange
   ) async throws(Refusal) -> Driven {
@@ -60,10 +59,10 @@ struct FlowDriver: Sendable {
     return Driven(view: view, cookies: [exchange.cookies.begin(browser)], browser: hash)
   }
 
-  /// Does something with a flow; where that completes one that is bound to the browser, the browser is signed in.
+  /// Performs an operation on a flow. If it completes a flow that is bound to the browser, the browser is signed in.
   /// - Parameters:
-  ///   - created: what made the flow, where that was in the same request: then its cookie is not there yet.
-  ///   - session: as for `create`.
+  /// - created: the result of `create` in the same request, whose cookie the browser does not have yet.
+  /// - session: as for `create`.
   func drive(
     _ exchange: Exchange, as created: Driven? = nil, in session: SessionSnapshot? = nil,
     _ verb: (FlowEngine, ClientContext) async -> Result<FlowView, Refusal>

@@ -3,16 +3,16 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `POST /auth/hook/{provider}`: where a vendor's servers call a provider. No cookies are read or set, and no origin is
-/// asked for: the provider verifies the request.
+/// `POST /auth/hook/{provider}`: receives webhooks of a vendor. Cookies are neither read nor set, and the Origin is not
+/// checked: the provider verifies the request.
 struct HookCall: Sendable {
-  /// In all headers of a request, in bytes, and how many there may be.
+  /// The maximum size of all headers in bytes, and their maximum number.
   private static let longestHeaders = 16_384
   private static let mostHeaders = 100
 
   let driver: FlowDriver
   let clock: any GatewayClock
-  /// Attack: whoever likes calls here without end, and each call is one of the provider. A vendor tries again later.
+  /// Attack: a flood of calls, each of which invokes the provider. Vendors retry later.
   private let perAddress = EventAllowances(most: 100, perSecond: 20)
   private let inTotal = EventAllowances(most: 500, perSecond: 100)
 
@@ -53,8 +53,7 @@ struct HookCall: Sendable {
     }
   }
 
-  /// What the provider is told of the request's head. What browsers and proxies add is not the vendor's: cookies, and
-  /// other addresses of the client.
+  /// The headers that the provider receives. Cookies and the forwarding headers of proxies are removed.
   private func headers(_ exchange: Exchange) throws(Refusal) -> [(name: String, value: String)] {
     let all = exchange.request.headers.map { (name: $0.name.canonicalName, value: $0.value) }
     guard all.count <= Self.mostHeaders,

@@ -9,7 +9,7 @@ struct KeySetCall: Sendable {
     [
       Endpoint(.call, .get, "/.well-known/moongate/jwks.json", servesAllDomains: true) { _ throws(Refusal) in
         var response = Response.plain(.ok, type: "application/jwk-set+json", Array(document().utf8))
-        // The next key is published for ten minutes before it signs: nobody may keep the set for longer.
+        // A new key is published ten minutes before it signs, so caches must not keep the set longer.
         response.headers[.cacheControl] = "public, max-age=300"
         return response
       }

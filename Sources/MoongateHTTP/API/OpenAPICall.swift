@@ -1,14 +1,14 @@
 import Hummingbird
 import MoongateCore
 
-/// `GET /api/auth/openapi.json`: OpenAPI 3.1 of the API, written from the endpoints themselves.
+/// `GET /api/auth/openapi.json`: an OpenAPI 3.1 document of the API that is generated from the endpoints.
 struct OpenAPICall: Sendable {
   private let document: [UInt8]
 
   /// - Parameters:
-  ///   - endpoints: all of the gateway's own; those without a description are none of the API.
-  ///   - regions: the countries that may be named, in two letters.
-  ///   - events: the names of client events.
+  /// - endpoints: all endpoints of the gateway. Those without a description do not belong to the API.
+  /// - regions: the valid country codes.
+  /// - events: the names of client events.
   init(describing endpoints: [Endpoint], regions: [String], events: [String]) {
     let info = OpenAPIDocument(
       title: "Moongate",

@@ -1,22 +1,22 @@
 import Hummingbird
 import MoongateCore
 
-/// An OpenAPI document that is written from endpoints.
+/// An OpenAPI document that is generated from endpoints.
 struct OpenAPIDocument: Sendable {
   let title: String
   let description: String
   let tags: [Operation.Tag]
-  /// The name of the bearer token.
+  /// The name of the bearer token's security scheme.
   let security: String
   /// `components/schemas`.
   let schemas: [(key: String, value: JSONValue)]
-  /// Schemas of a word among several, by name.
+  /// Schemas of enumerated words, by name.
   let lists: KeyValuePairs<String, [String]>
-  /// What each call may be refused with, besides what its description says.
+  /// Refusals of every call, in addition to those in its description.
   var refusals: [RefusalCode] = []
   var everyCallNeedsToken = false
 
-  /// OpenAPI 3.1 of the endpoints that have a description.
+  /// The OpenAPI 3.1 document of the endpoints with a description.
   func document(of endpoints: [Endpoint]) -> JSONValue {
     var paths: [(path: String, operations: [JSONMember])] = []
     for endpoint in endpoints {
@@ -130,7 +130,7 @@ struct OpenAPIDocument: Sendable {
 }
 
 extension Endpoint {
-  /// The path with a name in the place of each `{}`.
+  /// The path with a parameter name for each `{}`.
   fileprivate func path(naming names: [String]) -> String {
     var rest = names[...]
     return path.map { segment in segment == "{}" ? "/{\(rest.popFirst() ?? "")}" : "/\(segment)" }.joined()

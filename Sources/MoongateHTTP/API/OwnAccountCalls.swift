@@ -1,7 +1,7 @@
 import Hummingbird
 import MoongateCore
 
-/// `/api/auth/account…`: what people do with their whole account.
+/// `/api/auth/account…`: exports and deletes the user's own account.
 struct OwnAccountCalls: Sendable {
   let driver: FlowDriver
 
@@ -19,7 +19,7 @@ struct OwnAccountCalls: Sendable {
     ]
   }
 
-  /// Everything that is stored about the person, as a file to keep.
+  /// Everything that is stored about the user, as a file to download.
   func export(_ exchange: Exchange) async throws(Refusal) -> Response {
     let export = try await driver.engine.exportAccount(client: try await driver.caller(exchange)).get()
     var response = Response.json(.export(export))

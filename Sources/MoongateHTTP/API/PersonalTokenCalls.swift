@@ -1,9 +1,9 @@
 import Hummingbird
 import MoongateCore
 
-/// `/api/auth/tokens`: the tokens that people make for programs of their own.
+/// `/api/auth/tokens`: the personal tokens of users for their own programs.
 struct PersonalTokenCalls: Sendable {
-  /// How long a token lives where nothing else is said.
+  /// The default lifetime of a token.
   private static let usual = "90d"
 
   let driver: FlowDriver

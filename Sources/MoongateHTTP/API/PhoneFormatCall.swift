@@ -2,10 +2,10 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `GET /api/auth/phone/format`: how a number looks while it is typed.
+/// `GET /api/auth/phone/format`: formats a phone number while the user types it.
 struct PhoneFormatCall: Sendable {
   let providers: ProviderRegistry
-  /// For their words: `language` in the query says which, as on pages.
+  /// For translations. `language` in the query selects the language, as on pages.
   let pages: PageRenderer
 
   var endpoints: [Endpoint] {
@@ -16,7 +16,7 @@ struct PhoneFormatCall: Sendable {
         guard var input = query["input"] else {
           throw exchange.refusal(.invalidInput, detail: "input is missing.", field: "input")
         }
-        // The `+` of a number means a space in a query; whoever forgot to encode it means the `+`.
+        // In a query, `+` means a space. A leading space is therefore a `+` that was not percent-encoded.
         if input.hasPrefix(" ") { input = "+" + input.dropFirst() }
         let region = query["region"] ?? exchange.gateway.region
         guard formatter.knows(region: region) else {
@@ -34,14 +34,14 @@ struct PhoneFormatCall: Sendable {
     ]
   }
 
-  /// The countries whose numbers are known, in two letters; none where nothing reads phone numbers.
+  /// The country codes whose numbers are known; empty if no provider reads phone numbers.
   static func regions(of providers: ProviderRegistry) -> [String] {
     guard let formatter = providers.formatter(for: .phone) else { return [] }
     let letters = (UInt8(ascii: "A")...UInt8(ascii: "Z")).map { String(UnicodeScalar($0)) }
     return letters.flatMap { first in letters.map { first + $0 } }.filter { formatter.knows(region: $0) }
   }
 
-  /// What the person would be told of it.
+  /// The message that the user would see for this input.
   private func problem(_ input: String, _ region: String) -> String? {
     let typed = ProviderInput(fields: ["phone": .text(input), "region": .text(region)], defaultRegion: region)
     for provider in providers.all where provider.descriptor.identifierKinds.contains(.phone) {

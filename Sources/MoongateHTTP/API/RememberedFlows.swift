@@ -1,14 +1,15 @@
 import MoongateCore
 import Synchronization
 
-/// Which flow a call without an id means: the one that the call before it began in the same session.
+/// Maps calls without a flow id to the flow that an earlier call of the same session began.
 ///
-/// In memory only, and bounded. What is forgotten answers 404 `flow_not_found`, and the app asks for another code.
+/// In memory only, and bounded. A forgotten flow is answered with 404 `flow_not_found`, and the app requests another
+/// code.
 final class RememberedFlows: Sendable {
   enum Key: Hashable, Sendable {
     case verification(session: String)
     case reset(session: String)
-    /// An address that was registered and not proved yet.
+    /// An email address that was registered but is not verified yet.
     case address(String)
   }
 
@@ -35,7 +36,7 @@ final class RememberedFlows: Sendable {
     known.withLock { known in
       if known.count + keys.count > Self.most {
         known = known.filter { now < $0.value.expiresAt }
-        // Still too many: those that end first make room, a tenth at a time.
+        // If there are still too many, the tenth that expires first is removed.
         if known.count + keys.count > Self.most {
           let late = known.values.map(\.expiresAt).sorted()[Self.most / 10]
           known = known.filter { $0.value.expiresAt > late }

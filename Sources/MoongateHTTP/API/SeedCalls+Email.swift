@@ -30,8 +30,7 @@ extension SeedCalls {
       if let text = try fields.optionalText(name) { inputs[name] = .text(text) }
     }
     var driven = try await run(name(of: .register(setting: "password"), exchange), "password", inputs, exchange)
-    // The address is proved by `verify-email`, whenever the person likes: a step for it that may be left out is left
-    // out here.
+    // `verify-email` verifies the address later, so a skippable step for it is skipped here.
     while driven.view.status == .pending {
       let before = driven
       do throws(Refusal) {
@@ -46,8 +45,8 @@ extension SeedCalls {
     }
     if let token = driven.view.session?.token {
       let hash = TokenHash(of: token.reveal().utf8)
-      // The account is made, whether its mail leaves or not; a failure is in the audit trail, and resend-verification
-      // tries again.
+      // The account exists, whether or not the mail was sent. A failure is recorded in the audit trail, and
+      // resend-verification tries again.
       if let session = try await exchange.asking({ () async throws(StoreFault) in try await driver.sessions.find(hash) }
       ) {
         _ = try? await sendVerification(in: session, exchange)
@@ -68,8 +67,8 @@ extension SeedCalls {
     }
   }
 
-  /// The flow whose code the session may enter: its own, or the one in which a code was mailed to the address of its
-  /// account by another session.
+  /// The flow whose code the session may enter: its own flow, or the flow in which another session had a code mailed to
+  /// the account's address.
   private func verification(in own: SessionSnapshot, _ exchange: Exchange) async throws(Refusal) -> RememberedFlows
     .Entry?
   {
@@ -85,9 +84,9 @@ extension SeedCalls {
     return adopted
   }
 
-  /// The same answer for addresses that are unknown or verified already, and nothing is mailed to those (exact.md).
-  /// Without a session the mail goes to whoever registered the address last and has not proved it: their code works in
-  /// their app only.
+  /// Gives the same answer for unknown and verified addresses, to which nothing is mailed. Without a session, the mail
+  /// goes to the account that registered the address last without verifying it. The code works only in the app of that
+  /// session.
   private func resendVerification(_ exchange: Exchange, _ fields: CallFields) async throws(Refusal) -> Response {
     let typed = try fields.text("email")
     let address: String
@@ -110,7 +109,7 @@ extension SeedCalls {
     return .json(sent)
   }
 
-  /// Mails a code to the address that the account claims, by the session's flow where it has one.
+  /// Mails a code to the unverified address of the account, in the session's flow if there is one.
   private func sendVerification(in session: SessionSnapshot, _ exchange: Exchange) async throws(Refusal) {
     let key = RememberedFlows.Key.verification(session: session.session.id)
     if let flow = remembered.find(key, at: clock.now()) {
@@ -120,7 +119,7 @@ extension SeedCalls {
         }
         return
       } catch {
-        // That flow is over: a new one.
+        // That flow has ended, so a new one is begun.
         guard [.flowNotFound, .flowExpired, .stepNotOpen].contains(error.code) else { throw error }
       }
     }
@@ -131,7 +130,7 @@ extension SeedCalls {
 }
 
 extension SessionSnapshot {
-  /// The address that the account claims and nobody has proved.
+  /// The account's unverified email address.
   fileprivate var unverifiedEmail: String? {
     account.identifiers.first { $0.identifier.kind == .email && $0.verifiedAt == nil }?.identifier.value
   }

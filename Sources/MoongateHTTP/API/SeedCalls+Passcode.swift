@@ -2,7 +2,7 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// The passcode's calls: flows of whoever is signed in. Each that passes a step changes the token.
+/// The passcode calls: flows of a signed-in user. Each call that passes a step replaces the token.
 extension SeedCalls {
   private static let current = "current_passcode"
   private static let new = "new_passcode"
@@ -41,7 +41,7 @@ extension SeedCalls {
     }
   }
 
-  /// - Parameter names: what the app calls each of the PIN's fields.
+  /// - Parameter names: the app's names of the PIN's fields.
   private func prove(
     _ operation: FlowPurpose.FactorOperation, _ names: KeyValuePairs<String, String>, _ exchange: Exchange,
     _ fields: CallFields

@@ -3,8 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// The calls of the apps that started the project (http.md, "The seeds' own calls"): thin adapters over the same flows,
-/// with the same limits and refusals, under the names that those apps use.
+/// The App API (v1): adapters over the same flows, with the same limits and refusals, under the names that existing
+/// apps use.
 struct SeedCalls: Sendable {
   let driver: FlowDriver
   let sessions: SessionCalls
@@ -19,7 +19,7 @@ struct SeedCalls: Sendable {
 
   var endpoints: [Endpoint] { phoneEndpoints + emailEndpoints + passcodeEndpoints }
 
-  /// One of them; a slash at the end of the path is let through.
+  /// An endpoint of the App API. It accepts a slash at the end of the path.
   func endpoint(
     _ name: String, _ operation: Operation, servesAllDomains: Bool = false,
     _ handle: @escaping @Sendable (Exchange, CallFields) async throws(Refusal) -> Response
@@ -30,10 +30,10 @@ struct SeedCalls: Sendable {
     }
   }
 
-  // MARK: - What they share
+  // MARK: - Shared
 
-  /// Begins a flow whose first step is judged or sent by the same call.
-  /// - Parameter names: what the app calls a field that we call otherwise: `field` of a refusal is the app's own name.
+  /// Begins a flow whose first step is submitted or sent by the same call.
+  /// - Parameter names: the app's names of fields. Refusals use the app's name in `field`.
   func run(
     _ flow: String, _ provider: String, _ inputs: [String: InputValue], naming names: [String: String] = [:],
     in session: SessionSnapshot? = nil,
@@ -53,12 +53,12 @@ struct SeedCalls: Sendable {
     return driven
   }
 
-  /// The name of the flow for a purpose; where there is none, the usual one, which is then refused.
+  /// The name of the flow for a purpose; without one, the usual name, which is then refused.
   func name(of purpose: FlowPurpose, _ exchange: Exchange) -> String {
     exchange.generation.flow(for: purpose)?.name ?? purpose.usualName ?? ""
   }
 
-  /// The answer to a flow that is complete; 403 with the flow's id where it wants another step (exact.md).
+  /// The answer to a complete flow; 403 with the flow's id if it requires another step.
   func complete(
     _ driven: FlowDriver.Driven, _ exchange: Exchange, _ body: (AccountView, SecretText) -> JSONValue,
     status: HTTPResponse.Status = .ok
@@ -71,7 +71,7 @@ struct SeedCalls: Sendable {
     return response
   }
 
-  /// The flow wants another step.
+  /// The answer to a flow that requires another step.
   func another(_ driven: FlowDriver.Driven, _ exchange: Exchange) -> Response {
     var refusal = exchange.refusal(.stepUpRequired)
     exchange.note(refusal)
@@ -93,7 +93,7 @@ struct SeedCalls: Sendable {
 }
 
 extension Refusal {
-  /// `field` is the name that the client sent (exact.md).
+  /// Replaces `field` by the name that the client sent.
   func renamed(_ names: [String: String]) -> Refusal {
     guard let field, let name = names[field] else { return self }
     var refusal = self

@@ -1,7 +1,7 @@
 import Hummingbird
 import MoongateCore
 
-/// `/api/auth/session` and `/api/auth/sessions`: who is signed in, and where.
+/// `/api/auth/session` and `/api/auth/sessions`: the current session, and all sessions of the account.
 struct SessionCalls: Sendable {
   let driver: FlowDriver
   let ending: SessionEnding
@@ -29,7 +29,7 @@ struct SessionCalls: Sendable {
       },
       Endpoint(.call, .delete, "/api/auth/sessions/{}", .endSession) { exchange throws(Refusal) in
         let own = try await signedIn(exchange).session
-        // Among one's own only: whether there is such a session of somebody else is not told.
+        // Looks only among the user's own sessions, so that it does not reveal whether another user has such a session.
         guard
           let session = try await sessions(of: own.account, exchange).first(where: { $0.id == exchange.parameters[0] })
         else {
@@ -43,7 +43,7 @@ struct SessionCalls: Sendable {
     ]
   }
 
-  /// Ends the session that the request brought.
+  /// Ends the session of the request.
   func signOut(_ exchange: Exchange) async throws(Refusal) -> Response {
     try await end(try await signedIn(exchange).session, exchange)
     var response = Response.nothing
@@ -51,7 +51,7 @@ struct SessionCalls: Sendable {
     return response
   }
 
-  /// Ends all other sessions of the account; `?all=true`: the one of the request too.
+  /// Ends all other sessions of the account; `?all=true` also ends the session of the request.
   private func endOthers(_ exchange: Exchange) async throws(Refusal) -> Response {
     let all = try exchange.query()["all"] ?? "false"
     guard ["true", "false"].contains(all) else {

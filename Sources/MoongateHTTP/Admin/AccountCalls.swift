@@ -9,10 +9,9 @@ package typealias FactorResetting =
   @Sendable (ProviderName, _ account: String, _ by: OperatorIdentity, ClientContext) async throws(StoreFault) ->
   FactorReset
 
-/// `/accounts`: looking people up, locking and unlocking them, ending their sessions, deleting them. What
-/// `moongate account` does too.
+/// `/accounts`: finds, locks, unlocks and deletes accounts, and ends their sessions. `moongate account` does the same.
 struct AccountCalls: Sendable {
-  /// Accounts a page.
+  /// The number of accounts per page.
   private static let most = 1_000
 
   let desk: AccountAdministration
@@ -23,7 +22,7 @@ struct AccountCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      // Everyone by pages, or whoever `name` names: an id, a number, an address.
+      // All accounts by pages, or those that `name` identifies: by id, phone number or email address.
       Endpoint(.call, .get, "/accounts", .accounts) { exchange throws(Refusal) in
         let query = try AdminQuery(exchange, known: ["name", "after"], suggestion: suggestion)
         let accounts = try await exchange.asking { () async throws(StoreFault) in
@@ -102,8 +101,8 @@ struct AccountCalls: Sendable {
     }
   }
 
-  /// The account that the path names: by its id, a number or an address.
-  /// - Throws: 404 where there is none; 400 where there are several.
+  /// The account that the path identifies: by id, phone number or email address.
+  /// - Throws: 404 if there is none; 400 if there are several.
   private func account(_ exchange: Exchange) async throws(Refusal) -> Account {
     guard let name = exchange.parameters[0].removingPercentEncoding else { throw unknown(exchange) }
     let found = try await exchange.asking { () async throws(StoreFault) in
@@ -118,7 +117,7 @@ struct AccountCalls: Sendable {
     return account
   }
 
-  /// The desk, with what it does told to be whose request this is.
+  /// Account administration that records the caller of this request as the actor.
   private func acting(_ exchange: Exchange) -> AccountAdministration { desk.acting(as: entrance.identity(exchange)) }
 
   private func none(_ exchange: Exchange) -> Refusal {

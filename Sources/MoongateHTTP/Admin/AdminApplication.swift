@@ -5,29 +5,31 @@ import MoongateCore
 import MoongateSDK
 import NIOCore
 
-/// The operator's listener: health, policy, locks, events, outbox. Where gateway.lua names tokens it asks for one;
-/// otherwise it asks nobody who they are, and listens on loopback alone.
+/// The admin listener: health, policy, locks, events and outbox.
+///
+/// If gateway.lua defines tokens, calls must carry one. Otherwise, calls are not authenticated, and the listener is
+/// bound to loopback.
 package struct AdminApplication: ListeningApplication {
-  /// Answers the operator's requests.
+  /// Answers the requests of operators.
   package let responder: GatewayResponder
   private let clock: any GatewayClock
   private let eventLoops: any EventLoopGroup
   private let logger: Logger
 
   /// - Parameters:
-  ///   - accounts: what an operator does to people.
-  ///   - tokens: and to the tokens of programs.
-  ///   - address: where it listens; nil: where gateway.lua says.
-  ///   - nodes: the gateways that serve from the store; none while that is not known.
-  ///   - values: the values of a generation, and what they grant.
-  ///   - reload: builds a generation from the folder and switches to it; gives the problems for which it was refused.
-  ///     The gate is passed over where it is told so.
-  ///   - outbox: the messages of the outbox, newest first.
-  ///   - resetFactor: removes a factor of an account.
-  ///   - suggestion: what follows a word that is not known, such as "; did you mean `kind`?".
-  ///   - shadow: what lets a candidate look on.
-  ///   - upgrade: starts the program again in this process's place.
-  ///   - metrics: what other parts have counted.
+  /// - accounts: account administration.
+  /// - tokens: service token administration.
+  /// - address: the listen address; nil: the one in gateway.lua.
+  /// - nodes: the gateways that serve from the store; empty while that is unknown.
+  /// - values: the values of a generation, and the guesses that they allow.
+  /// - reload: builds a generation from the folder and activates it; returns the problems if it is refused. `isForced`
+  ///   skips the gate.
+  /// - outbox: the messages of the outbox, newest first.
+  /// - resetFactor: removes a factor of an account.
+  /// - suggestion: the text after an unknown word, such as "; did you mean `kind`?".
+  /// - shadow: controls the shadow candidate.
+  /// - upgrade: replaces this process by a new one.
+  /// - metrics: metrics of other components.
   package init(
     store: any Store, accounts: AccountAdministration, tokens: ServiceTokens, generations: ActiveGeneration,
     audit: AuditTrail,

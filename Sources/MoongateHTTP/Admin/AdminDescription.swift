@@ -1,17 +1,17 @@
 import Hummingbird
 import MoongateCore
 
-/// `GET /openapi.json` of the admin listener: OpenAPI 3.1 of its calls, written from the endpoints themselves.
+/// `GET /openapi.json` of the admin listener: an OpenAPI 3.1 document that is generated from the endpoints.
 struct AdminDescription: Sendable {
   private let document: [UInt8]
 
-  /// - Parameter endpoints: all of the listener's; those without a description are files of its pages.
+  /// - Parameter endpoints: all endpoints of the listener. Those without a description are pages.
   init(describing endpoints: [Endpoint]) {
     let info = OpenAPIDocument(
       title: "Moongate admin listener",
       description: """
-        For operators and their programs. Where gateway.lua names tokens, every call but /healthz and /readyz carries one of them; \
-        a token with the role read is refused by calls that change something.
+        For operators and their programs. If gateway.lua defines tokens, every call except /healthz and /readyz must carry one; \
+        calls that change something refuse a token with the role read.
         """, tags: Operation.Tag.ofAdmin, security: "token",
       schemas: Array(Components.admin) + Array(Components.export)
         + Components.tokens.filter { $0.key == "PersonalToken" }

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// What an operator is told, as JSON: the same by the admin listener and by the commands.
+/// The JSON documents for operators, shared by the admin listener and the commands.
 package enum OperatorDocument {
   /// `GET /locks`, `moongate locks list --json`.
   package static func locks(_ locks: [NamedLock], at now: Timestamp) -> [UInt8] {
@@ -76,7 +76,7 @@ extension JSONValue {
     ])
   }
 
-  /// An account as its operator sees it.
+  /// An account as operators see it.
   static func operated(_ account: Account) -> JSONValue {
     .members([
       "id": .text(account.id), "first_name": .optional(account.firstName), "last_name": .optional(account.lastName),

@@ -4,19 +4,19 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// Who may talk to the admin listener: programs that have one of its tokens, where gateway.lua names some; otherwise
-/// programs on this machine and its own pages.
+/// Authorizes requests to the admin listener. If gateway.lua defines tokens, a request must carry one. Otherwise, only
+/// programs on this machine and the listener's own pages have access.
 struct AdminGuard: Sendable {
-  /// Those that a load balancer asks, which has no token.
+  /// Paths that need no token, for load balancers.
   private static let open: Set<Substring> = ["/healthz", "/readyz"]
 
   let listen: ListenAddress
-  /// The tokens of the configuration that the listener began with.
+  /// The tokens of the configuration with which the listener was started.
   let startTokens: [AdminToken]
   let failures: AdminTokenFailures
 
-  /// - Throws: 401 `unauthenticated` without a token; 429 `rate_limited` after too many wrong ones; 403 `denied` for
-  ///   what the token's role does not allow; 403 `denied` or `origin_refused` for another site's page.
+  /// - Throws: 401 `unauthenticated` without a token; 429 `rate_limited` after too many wrong ones; 403 `denied` for an
+  ///   action that the token's role does not allow; 403 `denied` or `origin_refused` for pages of other sites.
   func check(_ exchange: Exchange) throws(Refusal) {
     let tokens = tokens(exchange)
     guard let host = exchange.request.head.authority.flatMap({ HostName($0) }), !tokens.isEmpty || isOurs(host) else {
@@ -25,19 +25,19 @@ struct AdminGuard: Sendable {
     let path = (exchange.request.head.path ?? "").prefix { $0 != "?" }
     if !Self.open.contains(path) { try demandToken(tokens, path, exchange) }
     if exchange.isSafe { return }
-    // Programs send no Origin; a browser's must be that of the page that we served.
+    // Programs send no Origin. A browser's Origin must be that of our own page.
     guard exchange.credentials.origins.allSatisfy({ $0 == "http://\(host.authority)" }) else {
       throw exchange.refusal(.originRefused)
     }
   }
 
-  /// Whether the request carries a token, or none is asked for.
+  /// Whether the request carries a token, or none is required.
   func lets(_ exchange: Exchange) -> Bool {
     let tokens = tokens(exchange)
     return tokens.isEmpty ? listen.isLoopback : holder(tokens, exchange) != nil
   }
 
-  /// Who acts by this request.
+  /// The identity of the operator who sent the request.
   func identity(_ exchange: Exchange) -> OperatorIdentity {
     OperatorIdentity(
       name: holder(tokens(exchange), exchange)?.name, tool: "admin listener",
@@ -49,8 +49,8 @@ struct AdminGuard: Sendable {
       if listen.isLoopback { return }
       throw unauthenticated(exchange)
     }
-    // Attack: a program that tries token after token. Beyond a bound its address learns nothing any more, not even that
-    // one was right.
+    // Attack: a program tries one token after another. Beyond a limit, its address learns nothing more, not even
+    // whether a token was right.
     if let wait = failures.wait(exchange.client.address) {
       throw exchange.refusal(.rateLimited, detail: "Too many wrong tokens came from this address.", retryAfter: wait)
     }
@@ -64,8 +64,8 @@ struct AdminGuard: Sendable {
     }
   }
 
-  /// Attack: a dashboard's token, which is in many hands, and reads the code of somebody's sign-in from the outbox, or
-  /// everything about a person.
+  /// Attack: a dashboard's token, which many people have, reads the code of a user's sign-in from the outbox, or all
+  /// data of a person.
   private static func needsAct(_ path: Substring) -> Bool {
     path == "/outbox" || (path.hasPrefix("/accounts/") && path.hasSuffix("/export"))
   }
@@ -79,8 +79,8 @@ struct AdminGuard: Sendable {
   private func holder(_ tokens: [AdminToken], _ exchange: Exchange) -> AdminToken? {
     let values = exchange.request.headers[values: .authorization]
     guard values.count == 1, values[0].lowercased().hasPrefix("bearer ") else { return nil }
-    // Attack: a token that is found byte by byte, by how long the answer takes. Of hashes, neither bytes nor length say
-    // anything; and each of the tokens is compared, whichever it is.
+    // Attack: a token is guessed byte by byte through response times. Hashes reveal neither the bytes nor the length of
+    // a token, and every token is compared.
     let given = Array(SHA256.hash(data: Array(values[0].utf8.dropFirst(7))))
     var found: AdminToken?
     for token in tokens where constantTimeEquals(given, Array(SHA256.hash(data: Array(token.secret.reveal().utf8)))) {
@@ -89,18 +89,18 @@ struct AdminGuard: Sendable {
     return found
   }
 
-  /// The tokens of now.
+  /// The tokens that are currently valid.
   ///
-  /// Attack: a configuration that takes the tokens back, and leaves an open listener that goes on until the next start.
-  /// What other machines reach keeps the tokens that it began with.
+  /// Attack: a configuration without tokens would leave a reachable listener open until the next restart. A listener
+  /// that other hosts can reach therefore keeps its initial tokens.
   private func tokens(_ exchange: Exchange) -> [AdminToken] {
     let now = exchange.gateway.allAdminTokens
     return now.isEmpty && !listen.isLoopback ? startTokens : now
   }
 
-  /// Attack: DNS rebinding. A page of `evil.example` makes its name point at 127.0.0.1 and reads the outbox as its own
-  /// site. So the host that is asked for must be an address, which no one can rebind, `localhost`, or the name that we
-  /// listen on. A page has no token: where one is asked for, every name will do.
+  /// Attack: DNS rebinding. A page of `evil.example` points its name at 127.0.0.1 and reads the outbox as if it were
+  /// its own site. Therefore, the requested host must be an IP address, which cannot be rebound, `localhost`, or the
+  /// listener's own name. If tokens are required, every name is allowed, because such a page has no token.
   private func isOurs(_ host: HostName) -> Bool {
     host.name == "localhost" || host.name == listen.host.lowercased() || host.name.hasPrefix("[")
       || IPAddressText.parse(Array(host.name.utf8)) != nil
@@ -108,7 +108,7 @@ struct AdminGuard: Sendable {
 }
 
 extension Exchange {
-  /// Whether the method changes nothing (RFC 9110 section 9.2.1).
+  /// Whether the method is safe (RFC 9110, section 9.2.1).
   fileprivate var isSafe: Bool {
     switch request.method {
     case .get, .head, .options: true

@@ -1,18 +1,18 @@
 import MoongateCore
 import MoongateSDK
 
-/// The query of a call to the admin listener. Operators type these by hand: what is not understood is refused, and
-/// never ignored.
+/// The query of a call to the admin listener. Operators type queries by hand, so unknown parameters are refused, not
+/// ignored.
 struct AdminQuery: Sendable {
-  /// What follows a name that is none: "; did you mean `kind`?".
+  /// The text after an unknown name, such as "; did you mean `kind`?".
   typealias Suggestion = @Sendable (_ word: String, _ known: [String]) -> String
 
   let fields: FormFields
   private let exchange: Exchange
   private let suggestion: Suggestion
 
-  /// - Parameter known: the parameters that the call has.
-  /// - Throws: 400 where the query has another one.
+  /// - Parameter known: the parameters of the call.
+  /// - Throws: 400 if the query has another parameter.
   init(_ exchange: Exchange, known: [String], suggestion: @escaping Suggestion) throws(Refusal) {
     fields = try exchange.query()
     self.exchange = exchange
@@ -26,7 +26,7 @@ struct AdminQuery: Sendable {
   subscript(name: String) -> String? { fields[name] }
 
   /// A whole number, 1 or more.
-  /// - Parameter most: a greater one counts as this.
+  /// - Parameter most: the maximum; greater numbers are reduced to it.
   func count(_ name: String, usual: Int, most: Int) throws(Refusal) -> Int {
     guard let text = fields[name] else { return usual }
     guard let number = Int(text), number > 0 else {
@@ -35,7 +35,7 @@ struct AdminQuery: Sendable {
     return min(number, most)
   }
 
-  /// A moment, or a length of time before now.
+  /// A time, or a duration before now.
   func since(_ name: String, before now: Timestamp) throws(Refusal) -> Timestamp? {
     guard let text = fields[name] else { return nil }
     guard let moment = Timestamp(since: text, before: now) else {
@@ -44,7 +44,7 @@ struct AdminQuery: Sendable {
     return moment
   }
 
-  /// Kinds of events, with commas between them.
+  /// Kinds of events, separated by commas.
   func kinds(_ name: String) throws(Refusal) -> Set<AuditEvent.Kind>? {
     guard let text = fields[name] else { return nil }
     var kinds: Set<AuditEvent.Kind> = []
@@ -67,14 +67,14 @@ struct AdminQuery: Sendable {
     return DecisionID(text: text)
   }
 
-  /// `1`, where the parameter is there.
+  /// Whether the parameter is `1`. It may be omitted.
   func flag(_ name: String) throws(Refusal) -> Bool {
     guard let text = fields[name] else { return false }
     guard text == "1" else { throw refusal(name, "`\(name)` is 1, or is left out.") }
     return true
   }
 
-  /// A suggestion that is a question ends the sentence.
+  /// Ends the sentence with a full stop, unless the suggestion is a question.
   private static func missing(_ what: String, _ suggestion: String) -> String {
     "There is no \(what)\(suggestion)" + (suggestion.hasSuffix("?") ? "" : ".")
   }

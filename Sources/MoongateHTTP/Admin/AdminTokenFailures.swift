@@ -1,12 +1,12 @@
 import MoongateCore
 import Synchronization
 
-/// Counts wrong tokens of the admin listener, for each client address and minute.
+/// Counts wrong tokens on the admin listener per client address and minute.
 final class AdminTokenFailures: Sendable {
-  /// So many wrong tokens are answered in a minute. Far too few to guess a token, and enough for a monitor whose token
-  /// was changed not to lock out everybody else on its machine.
+  /// The number of wrong tokens per minute that are answered normally. It is far too small for guessing a token, and
+  /// large enough that a monitor with an outdated token does not lock out other programs on its machine.
   static let most = 1_000
-  /// So many addresses are told apart in a minute; beyond them the others count together.
+  /// The maximum number of addresses with separate counters per minute. Further addresses share one counter.
   private static let mostAddresses = 10_000
   private static let window: Duration = .seconds(60)
 
@@ -32,7 +32,7 @@ final class AdminTokenFailures: Sendable {
 
   init(clock: any GatewayClock) { self.clock = clock }
 
-  /// How long nothing is answered to an address; nil: it is answered.
+  /// How long requests of the address are refused; nil if they are answered.
   func wait(_ address: ClientAddress) -> Duration? {
     let now = clock.now()
     return state.withLock { state in
@@ -43,7 +43,7 @@ final class AdminTokenFailures: Sendable {
     }
   }
 
-  /// A wrong token came from the address.
+  /// Records a wrong token from the address.
   func count(_ address: ClientAddress) {
     let now = clock.now()
     state.withLock { state in

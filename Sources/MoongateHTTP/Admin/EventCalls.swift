@@ -5,12 +5,13 @@ import MoongateSDK
 import NIOCore
 import ServiceLifecycle
 
-/// `/events` and `/decisions/{id}`: what was decided, newest first; followed, oldest first, as it happens.
+/// `/events` and `/decisions/{id}`: the audit trail, newest event first. When it is followed, new events come as they
+/// happen, oldest first.
 struct EventCalls: Sendable {
   private static let usual = 1_000
-  /// As many as are kept.
+  /// The size of the audit trail.
   private static let most = AuditQuota.allCases.map(\.most).reduce(0, +)
-  /// How often a follower is told.
+  /// How often a follower receives new events.
   private static let interval: Duration = .milliseconds(250)
 
   let store: any AuditSearch
@@ -53,17 +54,18 @@ struct EventCalls: Sendable {
     }
     if let name = query["identifier"] {
       let traces = desk.traces(named: name, region: exchange.gateway.region)
-      // Both were given: the events of the account that are about this identifier.
+      // With both parameters: the events of the account that concern this identifier.
       filter.people = AuditFilter.People(traces: filter.people.map { $0.traces.intersection(traces) } ?? traces)
     }
     return filter
   }
 
-  /// Server-sent events (WHATWG HTML section 9.2), until the reader goes or we stop.
+  /// Sends server-sent events (WHATWG HTML, section 9.2) until the client disconnects or the gateway stops.
   private func follow(_ filter: AuditFilter) -> Response {
     var response = Response.plain(.ok, type: "text/event-stream", [])
     response.body = ResponseBody { [audit] writer in
-      // Not by the last one alone: a flood moves to the end of the trail when its count is known.
+      // Compares with all recent events, not only the last one: an event that counts a flood moves to the end of the
+      // trail when its count is known.
       var told = Set(try await audit.events(limit: Self.usual).map(\.id))
       try await writer.write(ByteBuffer(string: ": following\n\n"))
       while !Task.isCancelled, !Task.isShuttingDownGracefully {

@@ -4,10 +4,10 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/groups`: listing groups and their members, adding and removing members. What `moongate group` does too, with the
+/// `/groups`: lists groups and their members, and adds and removes members. `moongate group` does the same, with the
 /// same fields.
 struct GroupCalls: Sendable {
-  /// Members a page.
+  /// The number of members per page.
   private static let most = 1_000
 
   let desk: AccountAdministration

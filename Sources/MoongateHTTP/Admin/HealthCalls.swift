@@ -8,12 +8,12 @@ struct HealthCalls: Sendable {
 
   var endpoints: [Endpoint] {
     [
-      // While the process lives.
+      // Succeeds as long as the process is alive.
       Endpoint(.call, .get, "/healthz", .healthz) { _ throws(Refusal) in .json(.members(["status": .text("ok")])) },
       Endpoint(.call, .get, "/readyz", .readyz) { exchange throws(Refusal) in
         var reasons: [String] = []
         do throws(StoreFault) { _ = try await store.latestMoment() } catch {
-          // Whoever asks without the token learns that something is wrong; the fault names hosts and databases.
+          // Without a token, clients only learn that something is wrong, because the fault names hosts and databases.
           reasons.append(
             entrance.lets(exchange) ? "The store does not answer: \(error.description)" : "The store does not answer.")
         }

@@ -3,7 +3,7 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/locks`: those that stand, with whom they are about, and lifting them.
+/// `/locks`: lists the current locks with their accounts or identifiers, and lifts them.
 struct LockCalls: Sendable {
   let desk: AccountAdministration
   let clock: any GatewayClock
@@ -17,7 +17,7 @@ struct LockCalls: Sendable {
         }
         return .json(.list(locks.map { .lock($0, at: clock.now()) }))
       },
-      // A lock's id, or what a person would say: a number, an address, an account's id.
+      // The id of a lock, a phone number, an email address, or the id of an account.
       Endpoint(.call, .delete, "/locks/{}", .clearLock) { exchange throws(Refusal) in
         guard let name = exchange.parameters[0].removingPercentEncoding else { throw none(exchange) }
         let desk = desk.acting(as: entrance.identity(exchange))

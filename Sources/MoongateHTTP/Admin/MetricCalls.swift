@@ -1,12 +1,12 @@
 import Hummingbird
 import MoongateCore
 
-/// `/metrics`, in the text format of Prometheus: which generation serves, what became of candidates, what was refused,
-/// and what the other parts count. A policy that fails shows as refusals with the code `policy_error`.
+/// `/metrics` in the Prometheus text format: the active generation, the results of candidates, refusals, and the
+/// metrics of other components. A failing policy appears as refusals with the code `policy_error`.
 struct MetricCalls: Sendable {
   let generations: ActiveGeneration
   let audit: AuditTrail
-  /// What other parts have counted.
+  /// Metrics of other components.
   let others: @Sendable () async -> [MetricFamily]
 
   var endpoints: [Endpoint] {

@@ -1,17 +1,16 @@
 import MoongateCore
 
-/// Records what operators ask for over the admin listener.
+/// Records actions of operators on the admin listener in the audit trail.
 struct OperatorActs: Sendable {
   let audit: AuditTrail
   let clock: any GatewayClock
   let entrance: AdminGuard
 
-  /// Records what an operator asks for, by the name of the token, or the one that the call gives where none is asked
-  /// for.
+  /// Records an action under the name of the token, or, if no token is required, under the name that the call gives.
   ///
-  /// Attack: whoever holds one token acts in the name of another. The token's own name stands; what the call says
-  /// besides is kept beside it.
-  /// - Returns: the name.
+  /// Attack: the holder of one token acts under another name. The token's own name is always recorded; the name in the
+  /// call is recorded next to it.
+  /// - Returns: the recorded name.
   @discardableResult
   func note(_ kind: AuditEvent.Kind, _ query: AdminQuery, _ detail: [String: String], _ exchange: Exchange) -> String? {
     let holder = entrance.identity(exchange)

@@ -1,7 +1,7 @@
 import Hummingbird
 import MoongateCore
 
-/// One message of the outbox, as the admin listener shows it.
+/// A message of the outbox, as the admin listener shows it.
 package struct OutboxEntry: Sendable {
   package let id: String
   package let at: Timestamp
@@ -23,8 +23,8 @@ package struct OutboxEntry: Sendable {
   }
 }
 
-/// `/outbox`: the messages that a demo or a test would have sent, as JSON and as a page. It is there only where a
-/// provider uses `outbox()`.
+/// `/outbox`: the messages that a demo or a test would have sent, as JSON and as a page. Available only if a provider
+/// uses `outbox()`.
 struct OutboxCalls: Sendable {
   /// Newest first.
   let entries: @Sendable () -> [OutboxEntry]

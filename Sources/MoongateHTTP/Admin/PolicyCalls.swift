@@ -1,16 +1,16 @@
 import Hummingbird
 import MoongateCore
 
-/// `/policy`, `/policy/values` and `/policy/reload`: which generation serves, what it says, and what is wrong with the
-/// one that does not.
+/// `/policy`, `/policy/values` and `/policy/reload`: the active generation, its values, and the problems of a refused
+/// one.
 struct PolicyCalls: Sendable {
   let generations: ActiveGeneration
   /// The gateways that serve from the store.
   let nodes: @Sendable () -> [ServingNode]
-  /// Builds a generation from the folder and switches to it; gives the problems for which it was refused. The gate is
-  /// passed over where it is told so.
+  /// Builds a generation from the folder and activates it; returns the problems if it is refused. `isForced` skips the
+  /// gate.
   let reload: @Sendable (_ isForced: Bool) async -> [ConfigurationProblem]
-  /// The values of the generation, and what they grant.
+  /// The values of a generation, and the guesses that they allow.
   let values: @Sendable (any PolicyGeneration) -> PolicyValues
   let audit: AuditTrail
   let clock: any GatewayClock
@@ -90,7 +90,7 @@ struct PolicyCalls: Sendable {
 }
 
 extension JSONValue {
-  /// Problems of a configuration, as `check --json` has them too; what is about a whole file has no line.
+  /// Problems of a configuration, in the format of `check --json`. A problem of a whole file has no line.
   static func problems(_ problems: [ConfigurationProblem]) -> JSONValue {
     .list(
       problems.map {

@@ -1,9 +1,9 @@
 import MoongateCore
 
-/// Every value of a generation's policies, and how many guesses they grant: what `GET /policy/values` of the admin
-/// listener answers.
+/// The values of a generation's policies, and the guesses that they allow: the answer to `GET /policy/values` of the
+/// admin listener.
 package struct PolicyValues: Sendable {
-  /// The values of one file, under the name by which `moongate policy show` asks for it.
+  /// The values of one file, under its name in `moongate policy show`.
   package struct Listing: Sendable {
     package let name: String
     package let values: [Value]
@@ -16,11 +16,11 @@ package struct PolicyValues: Sendable {
 
   /// One value.
   package struct Value: Sendable {
-    /// `limits.verify.max`.
+    /// Such as `limits.verify.max`.
     package let path: String
-    /// As a file writes it.
+    /// The value in Lua syntax.
     package let value: String
-    /// nil: nobody said it, and it is the default.
+    /// The file that sets the value; nil for a default.
     package let file: String?
     package let line: Int?
 
@@ -32,7 +32,7 @@ package struct PolicyValues: Sendable {
     }
   }
 
-  /// The guesses that one provider grants; nil: no end.
+  /// The guesses that one provider allows; nil: unlimited.
   package struct Budget: Sendable {
     package let provider: String
     package let perDay: Int?
@@ -45,7 +45,7 @@ package struct PolicyValues: Sendable {
     }
   }
 
-  /// The generation's name.
+  /// The id of the generation.
   package let generation: String
   package let listings: [Listing]
   package let budgets: [Budget]

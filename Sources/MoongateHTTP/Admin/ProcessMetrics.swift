@@ -1,13 +1,13 @@
 import Foundation
 import MoongateCore
 
-/// What the system says of this process, by the names that Prometheus's own clients use.
+/// Metrics of the process, with the names that Prometheus clients use.
 enum ProcessMetrics {
   static var families: [MetricFamily] {
-    // Of all threads, in user and system mode. On Linux a second is a million ticks (POSIX).
+    // The processor time of all threads in user and system mode. On Linux, a second has a million ticks (POSIX).
     let ticks = clock()
     let page = Double(sysconf(Int32(_SC_PAGESIZE)))
-    // The sizes in /proc/self/statm are in pages: all that is mapped, then what is in memory.
+    // The sizes in /proc/self/statm are in pages: total mapped memory, then resident memory.
     let sizes =
       (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ").prefix(2).compactMap {
         Double($0)
@@ -29,7 +29,7 @@ enum ProcessMetrics {
     return families
   }
 
-  /// The 22nd field of /proc/self/stat, in ticks since the machine started; its name, in brackets, may hold spaces.
+  /// The 22nd field of /proc/self/stat, in ticks since boot. The process name, in brackets, may contain spaces.
   private static let start: Double? = {
     guard let stat = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8),
       let name = stat.lastIndex(of: ")"),

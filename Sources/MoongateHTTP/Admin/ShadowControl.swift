@@ -1,18 +1,17 @@
 import MoongateCore
 
-/// What the admin listener needs to let a candidate look on.
+/// The operations on the shadow candidate that the admin listener needs.
 package struct ShadowControl: Sendable {
-  /// What it has seen; nil where no candidate looks on.
+  /// What the candidate has seen; nil without a candidate.
   let status: @Sendable () -> PolicyShadow.Status?
   let begin: @Sendable (_ folder: String, _ by: String?) async -> [ConfigurationProblem]
   let promote: @Sendable (_ isForced: Bool) async -> [ConfigurationProblem]
   let end: @Sendable () -> Bool
 
   /// - Parameters:
-  ///   - begin: loads the folder and lets it look on; gives the problems for which it does not.
-  ///   - promote: makes it active; gives the problems for which it is refused. The gate is passed over where it is told
-  ///     so.
-  ///   - end: says whether there was one.
+  /// - begin: loads the folder as the shadow candidate; returns the problems if it is refused.
+  /// - promote: activates the candidate; returns the problems if it is refused. `isForced` skips the gate.
+  /// - end: returns whether there was a candidate.
   package init(
     status: @escaping @Sendable () -> PolicyShadow.Status?,
     begin: @escaping @Sendable (_ folder: String, _ by: String?) async -> [ConfigurationProblem],
@@ -24,18 +23,19 @@ package struct ShadowControl: Sendable {
     self.end = end
   }
 
-  /// Where no candidate can look on.
+  /// For gateways without shadow candidates.
   package static let none = ShadowControl(
     status: { nil },
     begin: { folder, _ in
       [
         ConfigurationProblem(
-          location: SourceLocation(file: folder, line: 0), path: "", message: "this gateway lets no candidate look on")
+          location: SourceLocation(file: folder, line: 0), path: "",
+          message: "this gateway does not support shadow candidates")
       ]
     }, promote: { _ in [] }, end: { false })
 }
 
-/// A shadow as `GET /policy` tells it. It names no person and no request but by the ids of decisions.
+/// The shadow candidate in `GET /policy`. Users and requests appear only as ids of decisions.
 enum ShadowDocument {
   private static let kinds = ["step", "condition", "flow", "request"]
 

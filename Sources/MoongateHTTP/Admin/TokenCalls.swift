@@ -1,7 +1,7 @@
 import Hummingbird
 import MoongateCore
 
-/// `/tokens`: the tokens of programs. What `moongate token` does too, with the same fields.
+/// `/tokens`: manages service tokens. `moongate token` does the same, with the same fields.
 struct TokenCalls: Sendable {
   let tokens: ServiceTokens
   let entrance: AdminGuard

@@ -1,17 +1,17 @@
 import Hummingbird
 import MoongateCore
 
-/// What became of an upgrade.
+/// The outcome of an upgrade.
 package enum UpgradeOutcome: Sendable, Equatable {
-  /// Another process serves in this one's place.
+  /// Another process has taken over.
   case replaced(process: Int32, generation: String)
-  /// This process goes on; a sentence that says why.
+  /// This process continues; the text says why.
   case kept(String)
 }
 
-/// `POST /upgrade`: the program is started again in this process's place.
+/// `POST /upgrade`: replaces this process by a new one.
 package struct UpgradeCalls: Sendable {
-  /// The longest that the new process may take until it serves, in seconds.
+  /// The maximum time for the new process to start serving, in seconds.
   package static let most = 600
 
   /// Starts the program, and waits until it serves or has failed.

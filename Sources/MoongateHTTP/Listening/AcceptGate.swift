@@ -1,8 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// Stops a listener from accepting connections, and lets it continue: the socket stays open, and those who connect
-/// meanwhile wait in it.
+/// Pauses and resumes accepting connections. The socket stays open, and new clients wait in its backlog.
 package final class AcceptGate: Sendable {
   private struct State {
     var channel: (any Channel)?
@@ -16,21 +15,21 @@ package final class AcceptGate: Sendable {
   package init() {}
 
   /// - Parameters:
-  ///   - channel: the listener's.
-  ///   - giveUp: ends the listener, and lets its connections finish.
+  /// - channel: the listener's channel.
+  /// - giveUp: closes the listener and lets its connections finish.
   func attach(_ channel: any Channel, giveUp: @escaping @Sendable () -> Void) {
     state.withLock { ($0.channel, $0.giveUp) = (channel, giveUp) }
   }
 
   var isShut: Bool { state.withLock { $0.isShut } }
 
-  /// Stops accepting. Each connection that was accepted is served.
+  /// Stops accepting. Connections that are already accepted are served.
   package func shut() async {
     let channel = state.withLock { state in
       state.isShut = true
       return state.channel
     }
-    // What waits for a connection now is taken back; later, `AcceptGateHandler` asks for none.
+    // Cancels the pending read. `AcceptGateHandler` then requests no further connections.
     try? await channel?.setOption(ChannelOptions.autoRead, value: false).get()
   }
 
@@ -45,7 +44,7 @@ package final class AcceptGate: Sendable {
     channel.read()
   }
 
-  /// Ends the listener for good: another process accepts on the socket. Connections that are open finish their
+  /// Closes the listener for good, because another process accepts on the socket. Open connections finish their
   /// requests.
   package func giveUp() {
     let giveUp = state.withLock { state in
@@ -55,11 +54,11 @@ package final class AcceptGate: Sendable {
     giveUp?()
   }
 
-  /// Whether the listener ends because another process accepts.
+  /// Whether the listener closes because another process accepts.
   package var isGivenUp: Bool { state.withLock { $0.isGivenUp } }
 }
 
-/// Asks for no connections while the gate is shut.
+/// Requests no connections while the gate is shut.
 final class AcceptGateHandler: ChannelOutboundHandler {
   typealias OutboundIn = Never
 

@@ -8,22 +8,22 @@ import NIOExtras
 import NIOPosix
 import ServiceLifecycle
 
-/// Accepts the connections of one socket and serves them.
+/// Accepts the connections of a socket and serves them.
 ///
-/// Hummingbird's own server binds an address by itself. This one takes a socket, so that systemd or the program before
-/// can hand it over.
+/// Hummingbird's own server binds an address itself. This one takes a socket, which systemd or a previous process can
+/// pass.
 struct ListeningServer<Child: ServerChildChannel>: Service {
   let socket: ListeningSocket
-  /// Serves one connection.
+  /// Serves a connection.
   let child: Child
   let eventLoops: any EventLoopGroup
   let logger: Logger
-  /// Stops and continues accepting; nil: nobody does.
+  /// Pauses and resumes accepting; nil if that is not needed.
   var gate: AcceptGate?
   /// Called once connections are accepted.
   let onListening: @Sendable () async -> Void
 
-  /// Serves until the shutdown, then until the last connection has ended. Cancelled, it ends those that are left.
+  /// Serves until shutdown, then until the last connection has ended. Cancellation closes the remaining connections.
   /// - Throws: `IOError` or `ListeningSocket.Problem` if it cannot accept on the socket.
   func run() async throws {
     let quiescing = ServerQuiescingHelper(group: eventLoops)
@@ -70,8 +70,8 @@ struct ListeningServer<Child: ServerChildChannel>: Service {
 }
 
 extension GatewayResponder {
-  /// What a connection's requests are answered by.
-  /// - Parameter clock: dates the answers.
+  /// The responder of a connection's requests.
+  /// - Parameter clock: provides the Date header of answers.
   func serving(clock: any GatewayClock, logger: Logger) -> HTTPChannelHandler.Responder {
     { request, writer, channel in
       var response = try await respond(
@@ -83,19 +83,19 @@ extension GatewayResponder {
   }
 }
 
-/// What answers the requests of a listener.
+/// An application on a listener.
 package protocol ListeningApplication: Sendable {
-  /// Serves the connections of a socket until the shutdown.
+  /// Serves the connections of a socket until shutdown.
   /// - Parameters:
-  ///   - gate: stops and continues accepting.
-  ///   - onListening: called once connections are accepted.
+  /// - gate: pauses and resumes accepting.
+  /// - onListening: called once connections are accepted.
   /// - Throws: if it cannot accept on the socket.
   func serve(_ socket: ListeningSocket, gate: AcceptGate?, onListening: @escaping @Sendable () async -> Void)
     async throws
 }
 
 extension ServerChildChannel {
-  /// Serves the connections of a socket in this way.
+  /// Serves the connections of a socket with this channel.
   func serve(
     _ socket: ListeningSocket, on eventLoops: any EventLoopGroup, logger: Logger, gate: AcceptGate? = nil,
     onListening: @escaping @Sendable () async -> Void

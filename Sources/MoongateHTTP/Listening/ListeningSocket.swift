@@ -8,27 +8,26 @@ import Synchronization
   import Musl
 #endif
 
-/// A socket that listens for the connections of one listener: opened here, or handed over by the program that started
-/// this one.
+/// A listening socket, opened here or passed by the process that started this one.
 ///
-/// It stays open, and its descriptor known, until the listener shuts down: a program that takes over can be given it.
-/// The server accepts on a duplicate.
+/// It stays open until the listener shuts down, so that it can be passed to a successor process. The server accepts on
+/// a duplicate.
 package final class ListeningSocket: Sendable {
-  /// Why there is no such socket.
+  /// Why the socket could not be opened.
   package struct Problem: Error {
-    /// The `errno` of the call that failed.
+    /// The `errno` of the failed call.
     package let code: CInt
   }
 
-  /// How many connections wait to be accepted.
+  /// The length of the queue of connections that wait to be accepted.
   private static let backlog: CInt = 256
 
-  /// Where it really listens.
+  /// The address on which it actually listens.
   package let address: ListenAddress
   private let descriptor: Mutex<CInt?>
 
-  /// Takes over a socket that is bound and listening.
-  /// - Parameter descriptor: closed with this value.
+  /// Takes ownership of a bound and listening socket.
+  /// - Parameter descriptor: closed together with this value.
   package init(descriptor: CInt, address: ListenAddress) {
     self.address = address
     self.descriptor = Mutex(descriptor)
@@ -55,7 +54,7 @@ package final class ListeningSocket: Sendable {
     return ListeningSocket(descriptor: descriptor, address: address)
   }
 
-  /// Another descriptor of the same socket, which the caller closes: for the server, or for a program that takes over.
+  /// A duplicate descriptor of the socket, for the server or a successor process. The caller must close it.
   /// - Throws: `Problem`, with `EBADF` if the socket is closed.
   package func duplicate() throws(Problem) -> CInt {
     let copy = descriptor.withLock { descriptor -> Result<CInt, Problem> in
@@ -66,7 +65,8 @@ package final class ListeningSocket: Sendable {
     return try copy.get()
   }
 
-  /// Lets go of the socket. Connections are refused from now on, unless another process holds it too, such as systemd.
+  /// Closes the socket. Connections are refused from now on, unless another process, such as systemd, holds the socket
+  /// too.
   package func release() {
     let open = descriptor.withLock { descriptor in
       defer { descriptor = nil }

@@ -1,8 +1,8 @@
 import Hummingbird
 import MoongateCore
 
-/// `/auth/account/export`, `/auth/account/delete` and `/auth/account/sign-out`: the person's data as a file, and the
-/// ends of their account and of all its sessions, each asked for once more before.
+/// `/auth/account/export`, `/auth/account/delete` and `/auth/account/sign-out`: downloads the user's data, deletes the
+/// account, and ends all its sessions. Deleting and signing out need a confirmation.
 struct AccountEndPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -18,7 +18,7 @@ struct AccountEndPage: Sendable {
     let subtitle: String
     let confirm: String
     let action: String
-    /// What the form says it wants, in place of the address.
+    /// The text of the form's button, if it is not the default.
     var wanted: String?
     var stressesSupport = false
   }
@@ -29,7 +29,7 @@ struct AccountEndPage: Sendable {
         do throws(Refusal) {
           return try await calls.export(exchange)
         } catch {
-          // A file is no page to come back to.
+          // A download has no page to return to.
           return try proving(after: error, "/auth/account?done=confirmed", exchange)
         }
       },
@@ -58,7 +58,7 @@ struct AccountEndPage: Sendable {
     ]
   }
 
-  /// Leads whoever has proved nothing lately to where they do, and back.
+  /// Redirects users without a recent proof to the step-up, which returns here.
   private func proving(after refusal: Refusal, _ path: String, _ exchange: Exchange) throws(Refusal) -> Response {
     if refusal.code == .unauthenticated { return signIn(exchange) }
     guard let address = ChangeProof.address(after: refusal, backTo: path) else { throw refusal }

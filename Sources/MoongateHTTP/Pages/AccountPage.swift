@@ -2,7 +2,7 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/account`: who I am, what proves it, where I am signed in, and the ways out.
+/// `/auth/account`: the user's profile, sign-in methods, factors, sessions and tokens.
 struct AccountPage: Sendable {
   let driver: FlowDriver
   let ending: SessionEnding
@@ -11,7 +11,7 @@ struct AccountPage: Sendable {
   struct Link: Decodable {
     let label: String
     let address: String
-    /// For those who cannot see which row it stands in.
+    /// For screen readers: the label together with the row's name.
     let name: String
   }
 
@@ -21,38 +21,38 @@ struct AccountPage: Sendable {
     let badge: String?
     let isGood: Bool
     let links: [Link]
-    /// What the button of the row sends, such as a provider to disconnect.
+    /// The row's button, such as the one that disconnects a provider.
     var button: Button?
-    /// The single things that the provider keeps.
+    /// The items that the provider stores.
     var items: [Item] = []
     var hasItems: Bool = false
   }
 
-  /// One of several things that a provider keeps for the account.
+  /// One of several items that a provider stores for the account, such as a passkey.
   struct Item: Decodable {
     let name: String
     let details: [String]
-    /// When it was added and used last.
+    /// When it was added, and when it was last used.
     let added: String?
     let used: String?
-    /// To the flows that change or remove this very one.
+    /// Links to the flows that change or remove this item.
     let links: [Link]
   }
 
   struct Button: Decodable {
-    /// What is done: `connect` or `disconnect`.
+    /// The action: `connect` or `disconnect`.
     let action: String
     let label: String
     let value: String
-    /// For those who cannot see which row it stands in.
+    /// For screen readers: the label together with the row's name.
     let name: String
   }
 
-  /// The form for the person's names.
+  /// The form for the user's names.
   struct NameForm: Decodable {
     let first: String?
     let last: String?
-    /// Both, as they are shown.
+    /// The full name, as it is shown.
     let shown: String?
     let label: String
     let isOpen: Bool
@@ -74,33 +74,33 @@ struct AccountPage: Sendable {
   struct Model: PageModel {
     static let template = PageTemplate.account
     let notice: String?
-    /// Why what the person wanted was not done.
+    /// Why the requested change was not made.
     let refusal: String?
-    /// The service that the person has come from.
+    /// The service that the user came from.
     let back: String
     let backLabel: String
-    /// The first letter of what the person is called; nil for a number.
+    /// The first letter of the user's name; nil if only a number is known.
     let initial: String?
-    /// What the person is called.
+    /// The user's display name.
     let called: String
     let isUnverified: Bool
     let verify: String
     let name: NameForm
-    /// What signs the person in.
+    /// The user's sign-in methods.
     let rows: [Row]
     /// The factors that protect the account.
     let factors: [Row]
     let hasFactors: Bool
     let language: String
     let places: [Place]
-    /// Whether there are sessions besides this one.
+    /// Whether the account has other sessions.
     let hasOthers: Bool
-    /// What the person has made for programs; nil where no route takes such tokens.
+    /// The user's personal tokens; nil if no route accepts personal tokens.
     let tokens: Tokens?
     var stressesSupport = false
   }
 
-  /// What a page that leads back here may say was done.
+  /// The values of `done=`, with which other pages return here.
   private static let done: Set<String> = [
     "add_email", "ended", "ended_elsewhere", "confirmed", "renamed", "disconnected", "gone", "token_revoked",
   ]
@@ -135,7 +135,7 @@ struct AccountPage: Sendable {
         let all = try await exchange.asking { () async throws(StoreFault) in
           try await driver.sessions.sessions(of: own.account)
         }
-        // Among one's own only.
+        // Only among the user's own sessions.
         for session in all where session.id == form["session"] {
           try await exchange.asking { () async throws(StoreFault) in
             try await ending.end(session, by: exchange.client.address)
@@ -148,7 +148,7 @@ struct AccountPage: Sendable {
     ]
   }
 
-  /// Another name.
+  /// Changes the user's name.
   private func rename(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     let client = try await driver.caller(exchange)
     let (first, last) = (form["first_name"] ?? "", form["last_name"])
@@ -165,15 +165,15 @@ struct AccountPage: Sendable {
     return response
   }
 
-  /// What was typed in place of a name.
+  /// A name that was refused.
   private struct Misnamed {
     let first: String
     let last: String?
     let refusal: Refusal
   }
 
-  /// Sends the person to a site whose identity is added to the account. Whoever has proved nothing lately is led to
-  /// where they do, and back.
+  /// Redirects to a site whose identity is added to the account. Users without a recent proof are first redirected to
+  /// the step-up, which returns here.
   private func connect(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let site = form["provider"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:)),
       let flow = exchange.generation.flow(connecting: site.name)?.name
@@ -201,7 +201,7 @@ struct AccountPage: Sendable {
       ? site.siteFailed(words) : words.sentence(of: refusal)
   }
 
-  /// What a person is told who comes back from a site that was not connected; nil for a text that is none of ours.
+  /// The message for a user who returns from a site that was not connected; nil for an unknown value.
   private func refused(_ query: FormFields, _ words: Words, _ exchange: Exchange) -> String? {
     guard let name = query["refused"],
       let site = query["by"].flatMap(ProviderName.init(rawValue:)).flatMap(exchange.page(of:))
@@ -210,7 +210,8 @@ struct AccountPage: Sendable {
     return site.sentence(ofRefused: name, words)
   }
 
-  /// Removes the identities at a site. Whoever has proved nothing lately is led to where they do, and back.
+  /// Removes the identities at a site. Users without a recent proof are first redirected to the step-up, which returns
+  /// here.
   private func disconnect(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let provider = form["provider"].flatMap(ProviderName.init(rawValue:)) else {
       throw exchange.refusal(.badRequest)
@@ -245,7 +246,7 @@ struct AccountPage: Sendable {
     let verifying = exchange.generation.flow(for: .verify(.email))?.name
     let name = [account.firstName, account.lastName].compactMap { $0 }.joined(separator: " ")
     let called = name.isEmpty ? account.identifiers.lazy.compactMap(\.identifier.shown).first ?? "" : name
-    // Without them the page is still of use.
+    // The page works without them.
     let holdings = (try? await driver.engine.holdings(client: try await driver.caller(exchange)).get()) ?? [:]
     let factors = factorRows(account, holdings, words, exchange)
     let model = Model(
@@ -276,7 +277,7 @@ struct AccountPage: Sendable {
       firstIsInvalid: misnamed?.refusal.field == "first_name", lastIsInvalid: misnamed?.refusal.field == "last_name")
   }
 
-  /// What a flow has done whose page leads back here; nil for a name that tells nothing.
+  /// The message about a completed flow that returns here; nil for an unknown flow.
   private func whatWasDone(by flow: String, _ words: Words, _ exchange: Exchange) -> String? {
     let said: String
     var endsOthers = true
@@ -296,7 +297,7 @@ struct AccountPage: Sendable {
       endsOthers = operation != .set
       let word =
         switch operation {
-        // Of several things a reset removes the one that was lost.
+        // If there are several items, a reset removes the lost one.
         case .reset where page.keepsSeveral: "done_disable"
         case .set, .reset: "done_set"
         case .disable: "done_disable"
@@ -312,17 +313,17 @@ struct AccountPage: Sendable {
     exchange.generation.flows[flow]?.steps.first?.choices.contains { exchange.generation.policies[$0] != nil } ?? false
   }
 
-  /// A page that comes back here.
-  /// - Parameter done: what was done then, by its name.
+  /// A link to a page that returns here.
+  /// - Parameter done: the value of `done=` on return.
   private static func way(_ path: String, _ flow: String, done: String? = nil) -> String {
     FormFields.address(path, ["flow": flow, "return_to": "/auth/account?done=\(done ?? flow)"])
   }
 
-  /// What signs the person in: number, address, password, other sites.
+  /// The user's sign-in methods: phone number, email address, password and other sites.
   private func signInRows(_ account: Account, _ words: Words, _ exchange: Exchange) -> [Row] {
     let link = { (label: String, purpose: FlowPurpose, about: String) -> Link? in
       guard let flow = exchange.generation.flow(for: purpose)?.name, offers(flow, exchange) else { return nil }
-      // The first address takes no other one's place.
+      // The first address does not replace another one.
       let done = label == "add" && purpose == .change(.email) ? "add_email" : nil
       return Link(
         label: words[label], address: Self.way(path(of: flow, exchange), flow, done: done),
@@ -352,7 +353,7 @@ struct AccountPage: Sendable {
       }
   }
 
-  /// A password: it is chosen anew by a code to the address beside it, as where it was forgotten.
+  /// The row of a password. It is changed in the same way as a forgotten one: with a code to the email address.
   private func passwordRow(_ page: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row? {
     let isSet = account.credentials.contains(page.name)
     guard let email = account.identifier(.email), isSet || email.verifiedAt != nil else { return nil }
@@ -371,8 +372,8 @@ struct AccountPage: Sendable {
       links: [link].compactMap(\.self))
   }
 
-  /// An identity at another site. It can be added where there is a flow for it, and taken off while something else
-  /// signs the person in.
+  /// The row of an identity at another site. It can be added if there is a flow for it, and removed if the account has
+  /// another sign-in method.
   private func siteRow(_ site: ProviderPage, _ account: Account, _ words: Words, _ exchange: Exchange) -> Row {
     let title = site.shortName(words)
     let held = account.identifiers.first { site.proves($0.identifier, among: exchange.providers) }
@@ -387,14 +388,14 @@ struct AccountPage: Sendable {
       })
   }
 
-  /// The factors that protect the account.
+  /// The rows of the factors that protect the account.
   private func factorRows(
     _ account: Account, _ holdings: [ProviderName: [HeldItem]], _ words: Words, _ exchange: Exchange
   ) -> [Row] {
     exchange.factors.sorted { ($0.pad == nil ? 1 : 0) < ($1.pad == nil ? 1 : 0) }.map { page in
       let items = (holdings[page.name] ?? []).map { item($0, page, words, exchange) }
-      // Where each item leads to its own change and removal, the row does not repeat those links. "I no longer have it"
-      // on their pages leads to the reset.
+      // If each item has links to change and remove it, the row does not repeat them. "I no longer have it" on their
+      // pages leads to the reset.
       let areLinked = !items.isEmpty && items.allSatisfy { !$0.links.isEmpty }
       var row = row(page, account, areLinked: areLinked, words, exchange)
       row.items = items
@@ -407,7 +408,7 @@ struct AccountPage: Sendable {
     let own = words.speaking(page.descriptor.words)
     let links = [(FlowPurpose.FactorOperation.change, "change_item"), (.disable, "remove_item")].compactMap {
       operation, label -> Link? in
-      // The item is named where the provider's step begins, so that has to be where the flow begins.
+      // The item is passed to the beginning of the provider's step, which must therefore be the beginning of the flow.
       guard page.descriptor.beginFields.contains(HeldItem.field),
         let flow = exchange.generation.flow(for: .factor(page.name, operation)),
         flow.steps.first?.choices == [page.name], offers(flow.name, exchange)
@@ -427,8 +428,8 @@ struct AccountPage: Sendable {
     exchange.offered(first: flow).lazy.compactMap(\.ownPath).first ?? ProviderPage.stepPath
   }
 
-  /// What a provider keeps for the account, with links to the flows that there are for it.
-  /// - Parameter areLinked: whether each thing that the provider keeps has links of its own.
+  /// The row of a provider's factor, with links to its flows.
+  /// - Parameter areLinked: whether each item of the provider has its own links.
   private func row(_ page: ProviderPage, _ account: Account, areLinked: Bool, _ words: Words, _ exchange: Exchange)
     -> Row
   {
@@ -465,7 +466,7 @@ struct AccountPage: Sendable {
   }
 }
 
-/// What a browser calls itself, short enough for its owner to recognise it by.
+/// A short name for a browser, from its User-Agent, by which its owner can recognise it.
 struct DeviceName {
   let browser: String?
   let system: String?
@@ -486,7 +487,7 @@ struct DeviceName {
     system = Self.systems.first { text.contains($0.key) }?.value
   }
 
-  /// Whether it is carried about, rather than put on a desk.
+  /// Whether it is a mobile device.
   var isPhone: Bool { system.map { ["iPhone", "iPad", "Android"].contains($0) } ?? false }
 
   func text(_ words: Words) -> String {

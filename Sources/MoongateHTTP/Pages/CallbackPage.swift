@@ -3,15 +3,15 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/callback/{provider}`: where another site sends a person back to, with a `state` of ours and what the provider
-/// is to judge.
+/// `/auth/callback/{provider}`: the redirect URI for other sites. The request has a `state` of the gateway and the
+/// parameters for the provider.
 ///
-/// A site may have the browser post it (OAuth 2.0 Form Post Response Mode). Such a post crosses sites and brings no
-/// cookies of ours, so what it says is kept, and the browser is sent to the same address by GET, with its cookies and a
-/// handle: the code of the other site is in no address.
+/// A site may use the Form Post Response Mode of OAuth 2.0. Such a cross-site POST has no cookies, so its parameters
+/// are stored, and the browser is redirected to the same path by GET, with its cookies and a handle. The other site's
+/// code therefore never appears in a URL.
 ///
-/// Attacks: the link of somebody else's sign-in (works only in the browser that began it), an answer given twice, an
-/// open redirect (nothing in the address says where to go on to).
+/// Attacks: the link of another user's sign-in (works only in the browser that began it), a repeated answer, an open
+/// redirect (no parameter contains the target).
 struct CallbackPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -21,7 +21,7 @@ struct CallbackPage: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, "/auth/callback/{}") { exchange throws(Refusal) in
-        // A look ahead (HEAD) must not spend the code.
+        // A HEAD request must not use up the code.
         guard exchange.request.method == .get else { throw exchange.refusal(.methodNotAllowed) }
         let (name, fields) = try provider(exchange)
         let query = try exchange.query()
@@ -45,10 +45,10 @@ struct CallbackPage: Sendable {
     ]
   }
 
-  /// The parameter by which a browser comes for what was posted.
+  /// The parameter with the handle of posted parameters.
   private static let handle = "returned"
 
-  /// The provider that is called back, and what it takes. Whatever else a site adds is not looked at.
+  /// The provider of the callback, and its parameters. Other parameters are ignored.
   private func provider(_ exchange: Exchange) throws(Refusal) -> (ProviderName, [InputField]) {
     guard let name = ProviderName(rawValue: exchange.parameters[0]), exchange.generation.policies[name] != nil,
       exchange.providers[name] is any FullProvider, let fields = exchange.providers.descriptor(name)?.callbackFields,
@@ -78,9 +78,9 @@ struct CallbackPage: Sendable {
     } catch {
       exchange.note(error)
       if error.code == .oauthCancelled { record(.cancelled, before, of: provider, exchange) }
-      // The state is spent with the answer that came with it. What was proved before in this flow is not lost.
+      // The state is used up by its answer. Earlier proofs in this flow remain valid.
       if !before.isUnderWay { _ = await driver.engine.delete(id, client: caller) }
-      // The person began in the app, and is not left on a page of ours.
+      // A user who began in the app is sent back to the app.
       if let app = called.app { return .seeOther(app.address(refused: NextPage.told(error.code))) }
       let kept = before.isUnderWay ? id : nil
       return .seeOther(
@@ -88,8 +88,8 @@ struct CallbackPage: Sendable {
     }
   }
 
-  /// Records what became of a sign-in by another site. The browser goes on to the service, so no script of ours could
-  /// send it.
+  /// Records the result of a sign-in with another site. The browser continues to the service, so no script of the
+  /// gateway could send it.
   private func record(
     _ moment: ClientEvent.SiteMoment, _ view: FlowView, of provider: ProviderName, _ exchange: Exchange
   ) {
@@ -105,7 +105,7 @@ struct CallbackPage: Sendable {
 }
 
 extension FormFields {
-  /// Those of the fields that have a value.
+  /// The fields that have a value.
   fileprivate func values(of fields: [InputField]) -> [String: InputValue] {
     Dictionary(fields.compactMap { field in self[field.name].map { (field.name, .text($0)) } }) { first, _ in first }
   }

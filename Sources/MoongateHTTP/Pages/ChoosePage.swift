@@ -2,7 +2,7 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/choose?id=…`: several accounts claim the address that was just proved, and the person chooses theirs.
+/// `/auth/choose?id=…`: several accounts claim the email address that was just verified, and the user selects one.
 struct ChoosePage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -13,7 +13,7 @@ struct ChoosePage: Sendable {
     let value: String
     let created: String
     let used: String
-    /// For those who cannot see which one it is.
+    /// For screen readers.
     let label: String
   }
 

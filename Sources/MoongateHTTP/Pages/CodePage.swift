@@ -3,14 +3,14 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// The page of a code provider: boxes for the code that was sent, such as `/auth/verify?id=…` (seeds.md, S1 and 4.2).
-/// The id is worth nothing without the cookie of the browser that began the flow.
+/// The page of a code provider, with boxes for the code that was sent, such as `/auth/verify?id=…`. The id is useless
+/// without the cookie of the browser that began the flow.
 struct CodePage: Sendable {
   let page: ProviderPage
   let driver: FlowDriver
   let pages: PageRenderer
   let clock: any GatewayClock
-  /// What the address shows without an id.
+  /// Shown for the address without an id.
   let contact: ContactPage
 
   private var path: String { page.ownPath ?? ProviderPage.stepPath }
@@ -44,7 +44,7 @@ struct CodePage: Sendable {
         let resent = try await driver.drive(exchange) { engine, client in await engine.resend(id, client: client) }
         return exchange.leadOn(to: FormFields.address(path, ["id": id.secret.reveal(), "sent": "1"]), resent.cookies)
       case "instead":
-        // Another provider of the step's `fallback`, to the same number or address.
+        // Another provider of the step's `fallback`, for the same phone number or email address.
         let driven = try await driver.drive(exchange) { engine, client in
           await engine.begin(id, provider: form["provider"] ?? "", fields: [:], client: client)
         }
@@ -60,13 +60,13 @@ struct CodePage: Sendable {
       let next = await PageFlow(driver: driver).onward(driven, exchange)
       return exchange.leadOn(to: exchange.address(of: next.view), next.cookies)
     } catch {
-      // The flow has ended while a lock ran: the same number goes on in a new one.
+      // The flow has ended during a lock, so a new one is begun for the same number.
       if action == "resend", [.flowNotFound, .flowExpired].contains(error.code), let again = await anew(form, exchange)
       {
         return again
       }
-      // What goes on after a refusal is the flow as it stands now; where there is none any more, the refusal says so
-      // itself.
+      // After a refusal, the page shows the current state of the flow. If the flow no longer exists, the refusal itself
+      // is shown.
       guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)) else {
         throw error
       }
@@ -74,7 +74,7 @@ struct CodePage: Sendable {
     }
   }
 
-  /// A code for the same person in a new flow; nil where that cannot be.
+  /// Sends a code to the same identifier in a new flow; nil if that is not possible.
   private func anew(_ form: FormFields, _ exchange: Exchange) async -> Response? {
     guard let name = form["flow"], let to = form["to"], exchange.generation.flows[name] != nil else { return nil }
     let outcome = await PageFlow(driver: driver).begin(
@@ -90,7 +90,8 @@ struct CodePage: Sendable {
     -> Response
   {
     if view.status == .complete {
-      // A second submit of the right code, or the page of an earlier sign-in: it was a success, so it leads on.
+      // The right code was submitted twice, or this is the page of an earlier sign-in. The sign-in succeeded, so it
+      // continues.
       if try await driver.session(exchange) != nil { return exchange.leadOn(to: view.next ?? "/") }
       let words = pages.words(exchange)
       return pages.page(completed(view, words), title: words["verified_page"], kind: "done", exchange)
@@ -122,8 +123,7 @@ struct CodePage: Sendable {
     let now = clock.now()
     let locked = step.lockedUntil.flatMap { now < $0 ? $0 - now : nil }
     let isExpired = step.expiresAt.map { now >= $0 } ?? false
-    // An expired code may be replaced at once, the timer notwithstanding: where there is a wait then, too many were
-    // sent.
+    // An expired code can be replaced at once. A remaining wait then means that too many codes were sent.
     let wait = step.resendAt.flatMap { now < $0 ? $0 - now : nil }
     let field = step.fields.first { $0.name == "code" }
     let length = field?.length ?? 6
@@ -132,7 +132,7 @@ struct CodePage: Sendable {
     let unit = isDigits ? "digits" : "characters"
     let edit = edit(view, isEmail: isEmail, id: id, exchange)
     let changing = Self.changing(view, isEmail: isEmail, exchange)
-    // A registration by password starts again with its whole form.
+    // A registration with a password starts again with its whole form.
     let isFormDue = view.purpose.registersFactor && view.isUnderWay
     let isSigningIn = !view.purpose.needsSession
     var model = CodeModel(
@@ -175,19 +175,18 @@ struct CodePage: Sendable {
     return model
   }
 
-  /// The name of the page's heading: what the code is for.
+  /// The name of the page's heading, by the purpose of the code.
   private func heading(_ view: FlowView, isEmail: Bool) -> String {
     switch view.purpose {
     case .factor(_, .recover): "reset_code_title"
-    // A provider whose code does not come by mail has a heading of its own.
+    // A provider whose codes are not mailed has its own heading.
     case .signIn where isEmail && !view.isUnderWay && page.descriptor.words?.page["verify_email"] == nil:
       "sign_in_code_title"
     default: isEmail ? "verify_email" : "verify_phone"
     }
   }
 
-  /// The flow that replaces an address which the account only claims, such as a mistyped one; nil in every flow but one
-  /// that verifies it.
+  /// The flow that replaces an unverified address, such as a mistyped one; nil in all flows except its verification.
   private static func changing(_ view: FlowView, isEmail: Bool, _ exchange: Exchange) -> String? {
     guard case .verify(let kind) = view.purpose, let flow = exchange.generation.flow(for: .change(kind))?.name,
       !exchange.offered(first: flow).isEmpty
@@ -195,7 +194,7 @@ struct CodePage: Sendable {
     return flow
   }
 
-  /// Where the flow's number or address is changed; nil where it is the account's own.
+  /// Where the identifier of the flow can be changed; nil if it belongs to the account.
   private func edit(_ view: FlowView, isEmail: Bool, id: String, _ exchange: Exchange) -> String? {
     switch view.purpose {
     case .verify:
@@ -211,13 +210,13 @@ struct CodePage: Sendable {
     }
   }
 
-  /// The page's words, and in their place those that the provider brings.
+  /// The words of the page, overridden by those of the provider.
   private func words(_ exchange: Exchange) -> Words { pages.words(exchange).speaking(page.descriptor.words) }
 
   private func sentence(_ refusal: Refusal, _ words: Words, _ exchange: Exchange) -> String {
     switch refusal.code {
     case .invalidCode: return words.sentenceWithTries(of: refusal)
-    // The countdown below says how long.
+    // The countdown below shows the time.
     case .resendTooSoon: return words.translated(refusal.code.sentence)
     case .sendLimit, .rateLimited:
       return refusal.retryAfter.map { words.text("too_many_in", ["wait": words.wait($0)]) }
@@ -238,9 +237,9 @@ struct CodePage: Sendable {
   }
 }
 
-/// What `code.mustache` shows.
+/// The model of `code.mustache`.
 struct CodeModel: PageModel {
-  /// Another provider that can send a code to the same number or address.
+  /// Another provider that can send a code to the same identifier.
   struct Fallback: Decodable {
     let provider: String
     let label: String
@@ -250,20 +249,20 @@ struct CodeModel: PageModel {
   let heading: String
   let isEmail: Bool
   let length: Int
-  /// One for each character.
+  /// One element for each character.
   let boxes: [Bool]
   let isDigits: Bool
   let label: String
   let sentLine: String
   let sentTo: String
-  /// Where the number or address is changed.
+  /// The address at which the identifier can be changed.
   let edit: String?
   let editLabel: String
   let editTitle: String
   let editAction: String?
   let editField: String
   let editWay: String
-  /// The flow of the sheet that changes the number or address.
+  /// The flow of the dialog that changes the identifier.
   let editFlow: String
   let back: String
   let other: String
@@ -273,11 +272,11 @@ struct CodeModel: PageModel {
   let returnTo: String?
   let region: String
   let callingCode: String
-  /// Whether the number can go on in a new flow.
+  /// Whether a new flow can be begun for the same identifier.
   let canStartAnew: Bool
   var notice: String?
   var problem: String?
-  /// The refusal's, for scripts.
+  /// The error code, for scripts.
   var code: String?
   var isInvalid = false
   /// `open`, `wrong`, `expired` or `locked`.
@@ -291,7 +290,7 @@ struct CodeModel: PageModel {
   let lock: Countdown?
   /// In milliseconds.
   let expiresIn: Int64?
-  /// The other providers that can send a code; none outside of a `fallback`.
+  /// The other providers of a `fallback` that can send a code.
   let fallbacks: [Fallback]
   let canSkip: Bool
   let help: String

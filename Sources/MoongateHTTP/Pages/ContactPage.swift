@@ -3,8 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// What the page of a code provider shows to someone who is signed in, before a code is sent: a new number or address
-/// of their own, or the one that they have and are to prove.
+/// The page of a code provider for a signed-in user, before a code is sent. It asks for a new phone number or email
+/// address, or offers to verify the existing one.
 struct ContactPage: Sendable {
   let provider: ProviderPage
   let driver: FlowDriver
@@ -14,7 +14,7 @@ struct ContactPage: Sendable {
     static let template = PageTemplate.contact
     let heading: String
     let subtitle: String
-    /// The account's own; nil where a new one is asked for.
+    /// The account's own identifier; nil if a new one is requested.
     let sentTo: String?
     let asksPhone: Bool
     let asksEmail: Bool
@@ -62,7 +62,7 @@ struct ContactPage: Sendable {
     return response
   }
 
-  /// A flow of the account whose step could not be begun.
+  /// Shows a flow of the account whose step could not be begun.
   func show(_ view: FlowView, _ refusal: Refusal?, _ exchange: Exchange) async throws(Refusal) -> Response {
     let account = try await driver.session(exchange)?.account
     return page(flow: view.flow, id: view.id, returnTo: view.returnTo, account, typed: nil, refusal, exchange)
@@ -108,7 +108,7 @@ struct ContactPage: Sendable {
     }
   }
 
-  /// Whether the flow is for a number or address that the account does not have yet.
+  /// Whether the flow asks for an identifier that the account does not have yet.
   private func asks(_ purpose: FlowPurpose, _ account: Account?) -> Bool {
     switch purpose {
     case .change, .join: true
@@ -123,7 +123,7 @@ struct ContactPage: Sendable {
     _ exchange: Exchange
   ) -> Response {
     let words = pages.words(exchange).speaking(provider.descriptor.words)
-    // Who has no address is given one by another flow.
+    // An account without an address needs the flow that adds one.
     let isMissing = exchange.generation.purpose(of: asked) == .verify(kind) && account?.identifier(kind) == nil
     let flow = (isMissing ? exchange.generation.flow(for: .change(kind))?.name : nil) ?? asked
     let purpose = exchange.generation.purpose(of: flow)
@@ -147,7 +147,7 @@ struct ContactPage: Sendable {
     case .busy, .storeUnavailable, .policyError: problem = words["failed_to_send"]
     default: break
     }
-    // What a service behind the gateway requires, it leads to from its own page: the person reads who asks for it.
+    // If a service behind the gateway requires the step, the page names the service.
     let isAsked = returnTo.map { !$0.hasPrefix("/auth/") } ?? false
     let reason = exchange.reason(for: purpose, returnTo: returnTo, words)
     let subtitle =
@@ -165,7 +165,7 @@ struct ContactPage: Sendable {
       confirms: ChangeProof.address(
         after: refusal, backTo: FormFields.address(path, ["flow": asked, "return_to": returnTo])),
       stressesSupport: false)
-    // A flow that was begun by this very request has a page of its own only once a code was sent.
+    // A flow that this request has begun has its own page only after a code was sent.
     let isBegun = exchange.request.method == .get || (exchange.request.head.path ?? "").contains("?")
     let address = isBegun ? nil : FormFields.address(path, ["flow": asked, "return_to": returnTo])
     return pages.page(

@@ -1,12 +1,12 @@
 import MoongateCore
 
-/// What a person has typed on the way in, and what is to be said of it.
+/// The input and messages of the sign-in and registration pages.
 struct EntranceForm {
   var way: EntrancePage.SignInMethod
-  /// A flow of the operator's own.
+  /// A flow of the operator, which a route or link names.
   var flow: String?
   var returnTo: String?
-  /// The flow that is gone on with.
+  /// The id of the flow that continues.
   var id: String?
   var phone: String?
   var region: String?
@@ -14,31 +14,31 @@ struct EntranceForm {
   var firstName: String?
   var lastName: String?
   var problem: String?
-  /// Whether what is said of it went as the person wanted.
+  /// Whether the message is neutral, such as after a cancelled sign-in.
   var isCalm = false
-  /// The refusal that a person has come back with from another site.
+  /// The refusal with which a user has returned from another site.
   var refused: String?
-  /// The name of the provider whose site has refused, if the address says it.
+  /// The provider whose site has refused, if the address names it.
   var refusedBy: String?
-  /// The refusal's, for scripts.
+  /// The error code, for scripts.
   var code: String?
-  /// The field that is meant.
+  /// The invalid field.
   var invalid: String?
-  /// Until it may be tried again.
+  /// The time until the next attempt.
   var wait: Countdown?
-  /// Whether it is another code that is waited for.
+  /// Whether the wait is for another code.
   var waitsForCode = false
-  /// The way to the other page is what the person needs.
+  /// Whether to highlight the link to the other page.
   var offersOther = false
   var stressesSupport = false
-  /// Whether the account's own password is chosen anew, by somebody who is signed in.
+  /// Whether a signed-in user chooses a new password for the account.
   var isSignedIn = false
-  /// The first page that this browser sees of us.
+  /// Whether this is the browser's first visit.
   var isArrival = false
 
   /// - Parameters:
-  ///   - name: what the address says of it.
-  ///   - site: the provider that the address names.
+  /// - name: the refusal's name in the address.
+  /// - site: the provider in the address.
   mutating func told(_ sentence: String?, by name: String?, of site: String?) {
     problem = sentence
     isCalm = name == RefusalCode.oauthCancelled.name
@@ -46,25 +46,24 @@ struct EntranceForm {
     refusedBy = sentence == nil ? nil : site
   }
 
-  /// The country that a number without its code is of, as a form or an address names it; nil for what is no two
-  /// letters.
+  /// The country of a number without a country code, from a form or an address; nil if it does not have two letters.
   static func region(_ text: String?) -> String? {
     text.flatMap { $0.wholeMatch(of: /[A-Za-z]{2}/) == nil ? nil : $0.uppercased() }
   }
 }
 
-/// A ceremony on the page for signing in: a button, and what the browser offers in the field for an identifier.
+/// A WebAuthn ceremony on the sign-in page: a button, and the browser's suggestions in the identifier field.
 struct EntranceCeremony: Decodable {
   let flow: String
   let provider: String
   let label: String
   let returnTo: String?
-  /// What is said, as on the page of its step.
+  /// Messages, as on the page of its step.
   let cancelled: String
   let failed: String
 }
 
-/// What `login.mustache` shows.
+/// The model of `login.mustache`.
 struct EntranceModel: PageModel {
   static let template = PageTemplate.login
   struct Link: Decodable {
@@ -103,14 +102,14 @@ struct EntranceModel: PageModel {
   /// The other sites that are offered.
   let sites: [SiteButton]
   let hasSites: Bool
-  /// The ceremonies that tell whose account it is.
+  /// The ceremonies that identify the account.
   let ceremonies: [EntranceCeremony]
   let ways: [Link]
-  /// Other ways, to which scripts take along what was typed.
+  /// Links to other sign-in methods, to which scripts carry over the input.
   let forms: [Link]
-  /// Where a forgotten password is chosen anew; nil where that is not offered.
+  /// The link to the password reset; nil if it is not offered.
   let forgotten: String?
-  /// The way to the other page, where that is what the person needs.
+  /// The link to the other page, if the user needs it.
   let offer: Link?
   let other: Link?
   let isArrival: Bool

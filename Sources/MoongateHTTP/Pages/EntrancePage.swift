@@ -3,8 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/login` and `/auth/register` (seeds.md, S2 and 4.8): who is it, by number, by email, or by another site. Which
-/// providers stand behind these ways, their `entrance` says.
+/// `/auth/login` and `/auth/register`: sign-in and registration by phone number, email address or another site. The
+/// `entrance` of a provider's descriptor decides how the page offers it.
 struct EntrancePage: Sendable {
   enum Kind: Sendable {
     case login, register
@@ -12,14 +12,14 @@ struct EntrancePage: Sendable {
     var path: String { self == .login ? "/auth/login" : "/auth/register" }
   }
 
-  /// How a person says who they are.
+  /// A sign-in method on these pages.
   enum SignInMethod: String, Sendable, CaseIterable {
     case phone
-    /// With a password.
+    /// Email address and password.
     case email
-    /// A code to the address.
+    /// A code to the email address.
     case code
-    /// Also a code, for a new password.
+    /// A code for a password reset.
     case reset
   }
 
@@ -57,7 +57,7 @@ struct EntrancePage: Sendable {
         {
           return answer
         }
-        // A password is chosen anew from the account page: the code goes to the account's own address.
+        // A signed-in user resets the password from the account page. The code goes to the account's own address.
         if kind == .login, query["with"] == SignInMethod.reset.rawValue, isOffered(.reset, flow, exchange) {
           var form = EntranceForm(way: .reset, flow: nil, returnTo: returnTo)
           form.email = session.account.identifier(.email)?.identifier.display
@@ -78,7 +78,7 @@ struct EntrancePage: Sendable {
       form.told(refused(query, exchange), by: query["refused"], of: query["by"])
       return greeting(page(form, exchange), exchange)
     }
-    // Edit: the same flow, another number. A flow that is dead leaves an empty form.
+    // "Edit": the same flow with another identifier. If the flow has ended, the form is empty.
     let id = FlowID(text: text)
     guard case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
       view.status == .pending
@@ -98,7 +98,7 @@ struct EntrancePage: Sendable {
       flow: own, returnTo: returnTo)
     form.id = text
     form.region = EntranceForm.region(query["region"])
-    // After a lock the person comes here to type another number or address.
+    // After a lock, the user enters another identifier here.
     if view.step?.lockedUntil == nil {
       if isEmail { form.email = view.step?.sentTo } else { form.phone = view.step?.sentTo ?? query["phone"] }
     }
@@ -107,8 +107,8 @@ struct EntrancePage: Sendable {
     return page(form, exchange)
   }
 
-  /// With the cookie by which the browser is known again. The splash is shown to a browser without it, and a form that
-  /// comes back without it is sent by a browser that keeps no cookies. Clients that are no browser get none.
+  /// Adds the cookie that identifies the browser. Browsers without the cookie see the splash screen. A form that
+  /// returns without it comes from a browser that stores no cookies. Clients that are not browsers receive none.
   private func greeting(_ page: Response, _ exchange: Exchange) -> Response {
     guard exchange.credentials.browser == nil, exchange.request.isNavigation || exchange.isScripted else { return page }
     var response = page
@@ -116,7 +116,7 @@ struct EntrancePage: Sendable {
     return response
   }
 
-  /// The sentence of what a person comes back from another site with.
+  /// The message with which a user returns from another site.
   private func refused(_ query: FormFields, _ exchange: Exchange) -> String? {
     guard let name = query["refused"] else { return nil }
     let words = pages.words(exchange)
@@ -125,10 +125,10 @@ struct EntrancePage: Sendable {
     return words.translated(code.sentence)
   }
 
-  /// Whether none of the ways into a flow is one that this page offers itself.
+  /// Whether the page has no form for any provider of the flow, only links.
   private func hasOnlyLinks(_ own: String?, _ exchange: Exchange) -> Bool {
     let links = links(own, exchange)
-    // Without a flow of the operator's own this page knows more ways than the flow has.
+    // Without a named flow, the page also offers methods of other flows.
     let isUsed =
       own == nil
       ? [SignInMethod.phone, .email, .code].contains { isOffered($0, nil, exchange) }
@@ -139,8 +139,8 @@ struct EntrancePage: Sendable {
 
   var defaultFlow: String { NextPage.usualFlow(of: kind.path) }
 
-  /// A flow of the operator's own to sign in by, as a route names it; nil for what is none, and for the flow that the
-  /// page begins where nothing names one.
+  /// A sign-in flow of the operator that is named in the address; nil for an invalid name and for the page's default
+  /// flow.
   func ownFlow(_ name: String?, _ exchange: Exchange) -> String? {
     guard let name, name != defaultFlow, let flow = exchange.generation.flows[name], flow.purpose.letsIn else {
       return nil
@@ -148,7 +148,7 @@ struct EntrancePage: Sendable {
     return name
   }
 
-  /// The provider that stands behind a way, and the flow that it begins; nil where there is none.
+  /// The provider and the flow of a sign-in method; nil if it is not available.
   func entry(_ way: SignInMethod, _ own: String?, _ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
     let flow = own ?? defaultFlow
     switch way {
@@ -167,7 +167,8 @@ struct EntrancePage: Sendable {
     }
   }
 
-  /// A password beside an address, in the flow that is for it alone, or else in one that offers it among others.
+  /// The provider and flow of sign-in with email address and password: the flow for it alone, or else one that offers
+  /// it among others.
   private func passwordEntry(_ exchange: Exchange) -> (provider: ProviderPage, flow: String)? {
     let flows = exchange.generation.flows.values.filter { flow in
       if kind == .register { return flow.purpose.registersFactor }
@@ -178,7 +179,7 @@ struct EntrancePage: Sendable {
       let able = exchange.offered(first: flow.name).filter { $0.isOnEntrance && $0.passwordField != nil }
       if let provider = field(.email, able) { found.append((provider, flow.name)) }
     }
-    // Of several, the one with the usual name.
+    // Of several flows, the one with the usual name.
     let usual = found.first { provider, flow in
       kind == .register
         ? flow == FlowPurpose.register(setting: provider.name).usualName : flow == "login_\(provider.name)"
@@ -186,12 +187,12 @@ struct EntrancePage: Sendable {
     return usual ?? found.first
   }
 
-  /// The provider that takes the field for identifiers of a kind.
+  /// The provider of the field for a kind of identifier.
   private func field(_ kind: IdentifierKind, _ pages: [ProviderPage]) -> ProviderPage? {
     ProviderPage.taking(kind, of: pages)
   }
 
-  /// The other sites that have a button, those of the highest priority first.
+  /// The other sites with a button, by descending priority.
   private func sites(_ own: String?, _ exchange: Exchange) -> [ProviderPage] {
     exchange.offered(first: own ?? defaultFlow).filter { $0.isOnEntrance && $0.siteButton != nil }.enumerated().sorted {
       ($1.element.buttonPriority, $0.offset) < ($0.element.buttonPriority, $1.offset)
@@ -208,7 +209,7 @@ struct EntrancePage: Sendable {
     return ![SignInMethod.phone, .code].contains { entry($0, own, exchange)?.provider.name == page.name }
   }
 
-  /// Whether people sign in by its ceremony, with nothing typed.
+  /// Whether users sign in with its ceremony without typing anything.
   private func isCeremony(_ page: ProviderPage) -> Bool {
     kind == .login && page.ceremonyButton != nil && page.descriptor.role.contains(.findsAccount)
   }
@@ -228,8 +229,8 @@ struct EntrancePage: Sendable {
     entry(way, own, exchange) != nil && (kind == .login || way == .phone || way == .email)
   }
 
-  /// The requested way if the page offers it. Otherwise the first way of the operator's flow, or the first way of all
-  /// if the flow has none.
+  /// The requested method, if the page offers it. Otherwise, the first method of the operator's flow, or the first of
+  /// all.
   private func way(_ asked: String?, _ own: String?, _ exchange: Exchange) -> SignInMethod {
     if let way = asked.flatMap(SignInMethod.init(rawValue:)), isOffered(way, own, exchange) { return way }
     if kind == .login, own == nil, let last = RememberedSignInMethod.find(in: exchange), isOffered(last, own, exchange)
@@ -270,13 +271,13 @@ struct EntrancePage: Sendable {
       form.told(refused(query, exchange), by: query["refused"], of: query["by"])
       return page(form, exchange)
     }
-    // Another way in, with the address that was typed already: in the form's body, never in an address, which histories
-    // and logs keep.
+    // Switches to another method and keeps the typed address. It is in the form's body, not in a URL, which browsers
+    // and logs store.
     if let asked = try exchange.query()["with"].flatMap(SignInMethod.init(rawValue:)), isOffered(asked, own, exchange) {
       form.way = asked
       return page(form, exchange)
     }
-    // A code is not sent to somebody who could not enter it: the flow would be another browser's.
+    // Without cookies, the user could not enter the code, because the flow would belong to another browser.
     if exchange.credentials.browser == nil, exchange.isScripted || exchange.request.isNavigation {
       form.problem = pages.words(exchange)["cookies_needed"]
       return greeting(page(form, exchange, status: .forbidden), exchange)
@@ -301,7 +302,7 @@ struct EntrancePage: Sendable {
       let kept = kind == .login && own == nil && site == nil ? RememberedSignInMethod.keep(way, exchange) : nil
       return pages.lead(on: begun.view, outcome.cookies + [kept].compactMap(\.self), exchange)
     case .failure(let refusal):
-      // The living code page of this number, rather than a refusal to send what was sent already.
+      // Shows the current code page of this number instead of refusing to send another code.
       if refusal.code == .resendTooSoon, let id = outcome.id,
         case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange)),
         view.step?.sentTo != nil
@@ -318,8 +319,8 @@ struct EntrancePage: Sendable {
     }
   }
 
-  /// The sentences of this page (seeds.md, S2), where they are not the refusal's own.
-  /// - Parameter site: the other site that was to sign the person in; nil if a code or a password was.
+  /// Sets the messages of this page where they differ from those of the refusal.
+  /// - Parameter site: the other site of the sign-in; nil for a code or a password.
   private func explain(_ refusal: Refusal, of site: ProviderPage?, in form: inout EntranceForm, _ exchange: Exchange) {
     let words = pages.words(exchange)
     form.problem = words.sentence(of: refusal)
@@ -367,9 +368,9 @@ struct EntrancePage: Sendable {
       default: (name + "_title", name + "_subtitle")
       }
     let phone = form.phone.map { String($0.prefix(64)) }
-    // Without its country a number is somebody else's in ours, who would be sent the code.
+    // A number without its country could belong to another person in the default country, who would receive the code.
     let (typed, country): (String?, String?) = form.way == .phone && phone != nil ? (phone, form.region) : (nil, nil)
-    // The first way needs no name, unless another one is remembered.
+    // The default method needs no parameter, unless another one is remembered.
     let isLastOther = RememberedSignInMethod.find(in: exchange) != nil
     let parameter = { (way: SignInMethod?, path: String) -> String? in
       way == nil || way == .phone
@@ -455,7 +456,7 @@ struct EntrancePage: Sendable {
 }
 
 extension FlowDefinition {
-  /// How many providers its first step offers.
+  /// The number of providers that its first step offers.
   fileprivate var firstChoices: Int { steps.first?.choices.count ?? 0 }
 }
 
@@ -463,7 +464,7 @@ extension FlowDefinition {
 struct SiteButton: Decodable {
   let provider: String
   let label: String
-  /// SVG, of a provider that is part of the program.
+  /// SVG, only for built-in providers.
   let icon: String?
 
   init(_ page: ProviderPage, _ words: Words) {

@@ -1,8 +1,8 @@
 import Hummingbird
 import MoongateCore
 
-/// `/auth/error?code=…`: what one of our codes means, for programs that send people here; `?decision=…`: what was
-/// decided and could not be shown where it was.
+/// `/auth/error?code=…`: explains an error code, for programs that redirect users here; `?decision=…`: shows a refusal
+/// that could not be shown where it happened.
 struct ErrorPage: Sendable {
   let pages: PageRenderer
   let audit: AuditTrail
@@ -13,7 +13,7 @@ struct ErrorPage: Sendable {
         if let decision = try await told(try exchange.query()["decision"]) {
           return pages.page(for: decision, to: exchange.request, exchange.generation)
         }
-        // From the closed set of codes: the text of a link is never shown.
+        // Only known codes are accepted. Text from a link is never shown.
         let name = try exchange.query()["code"]
         throw exchange.refusal(
           RefusalCode(reserved: name ?? "") ?? .badRequest, detail: name == nil ? "Something went wrong." : nil)
@@ -21,7 +21,7 @@ struct ErrorPage: Sendable {
     ]
   }
 
-  /// A refusal whose sentence was kept for this page; nothing else of a decision is shown here.
+  /// A refusal whose message was stored for this page. Nothing else of a decision is shown here.
   private func told(_ id: String?) async throws(Refusal) -> Refusal? {
     guard let id, id.hasPrefix("dc_"), let event = try? await audit.event(DecisionID(text: id)),
       let sentence = event.detail["told"],

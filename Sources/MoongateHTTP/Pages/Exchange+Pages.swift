@@ -3,25 +3,24 @@ import Hummingbird
 import MoongateCore
 
 extension Exchange {
-  /// Whether one of our own scripts sent the form. It is told where to go on to as JSON, and shows it before it goes
-  /// there.
+  /// Whether a script of the hosted pages sent the form. It receives the next address as JSON.
   var isScripted: Bool { pageAbilities.contains("script") }
 
-  /// Whether the script that sent the form has found the browser's credential API.
+  /// Whether the script found the browser's Web Authentication API.
   var canRunCeremonies: Bool { pageAbilities.contains("ceremony") }
 
-  /// What our own script says of itself. A page of another site cannot set the header without asking us first (CORS).
+  /// The abilities that the script reports. Pages of other sites cannot set this header without a preflight (CORS).
   private var pageAbilities: [Substring] {
     guard let name = HTTPField.Name("Moongate-Page"), let said = request.headers[name] else { return [] }
     return said.split { $0 == "," || $0 == " " }
   }
 
-  /// Whether a form was sent to be shown in another language, with what was typed in it, and for nothing else.
+  /// Whether the form was sent only to show the page in another language, with the typed input.
   var isSwitch: Bool {
     get throws(Refusal) { request.method == .post ? try query()["language"] != nil : false }
   }
 
-  /// On to another page, by 303 or as a script understands it.
+  /// Continues on another page, by 303 or as JSON for scripts.
   func leadOn(to address: String, _ cookies: [String] = []) -> Response {
     var response = isScripted ? Response.json(.members(["next": .text(address)])) : .seeOther(address)
     response.setCookies(cookies)
@@ -30,7 +29,7 @@ extension Exchange {
 }
 
 extension Duration {
-  /// `mm:ss`, from an hour on `h:mm:ss`; rounded up.
+  /// `mm:ss`, or `h:mm:ss` from one hour on; rounded up.
   var clockText: String {
     let seconds = max(0, Int((wholeMilliseconds + 999) / 1000))
     let two = { (number: Int) in number < 10 ? "0\(number)" : "\(number)" }
@@ -39,8 +38,8 @@ extension Duration {
   }
 }
 
-/// A time that a page counts down: what it shows at first, and from how many milliseconds a script goes on. Remaining
-/// time, not a moment: the reader's clock may be wrong.
+/// A countdown: its initial text, and the remaining milliseconds for scripts. Remaining time instead of a time of day,
+/// because the user's clock may be wrong.
 struct Countdown: Decodable {
   let text: String
   let milliseconds: Int64
@@ -52,6 +51,6 @@ struct Countdown: Decodable {
 }
 
 extension Request {
-  /// Whether a browser says that it opens a page (Fetch Metadata, `Sec-Fetch-Mode`).
+  /// Whether the browser opens a page (Fetch Metadata, `Sec-Fetch-Mode`).
   var isNavigation: Bool { HTTPField.Name("Sec-Fetch-Mode").map { headers[$0] } == "navigate" }
 }

@@ -4,18 +4,19 @@ import MoongateCore
 import MoongateProxy
 import MoongateSDK
 
-/// `/auth/handoff`: takes a sign-in over to a further root domain (`domains` in gateway.lua), by redirects alone.
+/// `/auth/handoff`: extends a sign-in to a further root domain (`domains` in gateway.lua), using only redirects.
 ///
 /// ```
-/// https://app.example.org/auth/handoff?return_to=/x                      begin: gives the browser a nonce
-///   https://auth.example.com/auth/handoff?return_to=…&challenge=…        issue: after a sign-in where nobody is signed in
-///     https://app.example.org/auth/handoff?code=…                        redeem: gives the browser a token of its own for example.org
+/// https://app.example.org/auth/handoff?return_to=/x                 begin: gives the browser a nonce
+///   https://auth.example.com/auth/handoff?return_to=…&challenge=…   issue: after a sign-in, if necessary
+///     https://app.example.org/auth/handoff?code=…                   redeem: gives the browser a token for example.org
 ///       https://app.example.org/x
 /// ```
 ///
-/// Attacks: login CSRF, where a victim's browser is given an attacker's code (it lacks the attacker's nonce, and
-/// `__Host-` keeps neighbours from planting one); an open redirect (a code goes to hosts of routes alone, and where it
-/// leads is sealed in it); a code that leaks (it is good once, for 30 s, in one browser and at one origin).
+/// Attacks: login CSRF, where a victim's browser receives an attacker's code (it lacks the attacker's nonce, and
+/// `__Host-` prevents neighbouring subdomains from setting one); an open redirect (codes are issued only for hosts of
+/// routes, and the target is sealed in the code); a leaked code (it is valid once, for 30 s, in one browser and at one
+/// origin).
 struct HandoffPage: Sendable {
   static let path = "/auth/handoff"
   private static let cookiesMissing =
@@ -26,7 +27,7 @@ struct HandoffPage: Sendable {
   var endpoints: [Endpoint] {
     [
       Endpoint(.page, .get, Self.path, servesAllDomains: true) { exchange throws(Refusal) in
-        // A look ahead (HEAD) must not spend the code.
+        // A HEAD request must not use up the code.
         guard exchange.request.method == .get else { throw exchange.refusal(.methodNotAllowed) }
         let query = try exchange.query()
         guard let domain = exchange.gateway.furtherDomain(of: exchange.client.host?.name) else {
@@ -39,8 +40,8 @@ struct HandoffPage: Sendable {
     ]
   }
 
-  /// The origin that the request came in at.
-  /// - Throws: where no code could be for it.
+  /// The origin of the request.
+  /// - Throws: if no code can be issued for it.
   private func origin(_ exchange: Exchange) throws(Refusal) -> String {
     guard let host = exchange.client.host?.name, exchange.generation.routes.routes.contains(where: { $0.host == host })
     else {
@@ -59,7 +60,7 @@ struct HandoffPage: Sendable {
 
   // MARK: the further domain
 
-  /// Gives the browser a nonce, unless it has one: several tabs that are opened at once share it.
+  /// Gives the browser a nonce, unless it has one. Several tabs that open at once share it.
   private func begin(at origin: String, _ query: FormFields, _ exchange: Exchange) -> Response {
     let nonce = exchange.credentials.browser ?? SecretText(Base64URL.encode(driver.random.bytes(32)))
     let asked = exchange.targets.accept(query["return_to"]).flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/"
@@ -120,7 +121,7 @@ struct HandoffPage: Sendable {
     return leave(to: FormFields.address(origin + Self.path, ["code": code.reveal()]), [])
   }
 
-  /// The origin and the path that may be led to: an absolute address at a host of a route, of a further domain.
+  /// The origin and path of the target: an absolute URL at a host of a route on a further domain.
   private func destination(_ text: String?, _ exchange: Exchange) -> (origin: String, target: String)? {
     guard let text = exchange.targets.accept(text), !text.hasPrefix("/"), let separator = text.firstRange(of: "://")
     else { return nil }
@@ -134,8 +135,8 @@ struct HandoffPage: Sendable {
     return (origin, rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...])
   }
 
-  /// To the sign-in page, and back here. Attack on a person's patience: a browser that keeps no cookies would be asked
-  /// to sign in without end; that it comes back without a session is told.
+  /// Redirects to the sign-in page, which returns here. Attack on a user's patience: a browser without cookies would be
+  /// asked to sign in again and again. If it returns without a session, an error is shown.
   private func signIn(
     before query: FormFields, _ challenge: String, _ origin: String, _ target: String, _ exchange: Exchange
   ) throws(Refusal) -> Response {
@@ -147,13 +148,13 @@ struct HandoffPage: Sendable {
       FormFields.address(Self.path, ["return_to": origin + target, "challenge": challenge, "signed_in": "true"])
     }
     let whole = back(target)
-    // An address that is too long would be ignored after the sign-in: the site's first page is better than the wrong
+    // A URL that is too long would be ignored after the sign-in. The first page of the site is better than the wrong
     // site.
     let returnTo = whole.utf8.count <= RedirectTargets.longest ? whole : back("/")
     return leave(to: FormFields.address("/auth/login", ["flow": query["flow"], "return_to": returnTo]), [])
   }
 
-  /// A redirect that runs nothing and is framed by nobody.
+  /// A redirect whose page cannot run scripts and cannot be framed.
   private func leave(to address: String, _ cookies: [String]) -> Response {
     var response = Response.seeOther(address)
     response.headers.set("Content-Security-Policy", to: "default-src 'none'; base-uri 'none'; frame-ancestors 'none'")

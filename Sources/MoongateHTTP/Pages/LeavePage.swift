@@ -1,9 +1,9 @@
 import Hummingbird
 import MoongateCore
 
-/// The page between ours and another site's. A form's redirects are held to our Content-Security-Policy, in which that
-/// site, and whatever it redirects to in turn, does not stand; a page that leads on by itself is held to nothing, and
-/// works without script.
+/// The page between the gateway and another site. Redirects of a form are subject to the Content-Security-Policy, which
+/// does not list the other site and its own redirects. A page that redirects by itself is not restricted, and works
+/// without scripts.
 struct LeavePage: PageModel {
   static let template = PageTemplate.leave
   let heading: String
@@ -12,7 +12,7 @@ struct LeavePage: PageModel {
 }
 
 extension PageRenderer {
-  /// Leads a person on: to the page that the flow waits on, or to the other site that its step is judged at.
+  /// Continues on the page of the flow's next step, or on the other site that verifies it.
   func lead(on view: FlowView, _ cookies: [String], _ exchange: Exchange) -> Response {
     guard let address = view.step?.redirectTo, view.status == .pending else {
       return exchange.leadOn(to: exchange.address(of: view), cookies)
@@ -24,7 +24,7 @@ extension PageRenderer {
     return response
   }
 
-  /// - Parameter address: of the other site, as its provider made it.
+  /// - Parameter address: the URL of the other site, from its provider.
   private func leave(to address: String, site: String, _ exchange: Exchange) -> Response {
     let words = words(exchange)
     return page(

@@ -1,7 +1,7 @@
 import Hummingbird
 import MoongateCore
 
-/// `/auth/logout`: a form that posts to itself, so that no link or picture of another site signs anyone out.
+/// `/auth/logout`: a form that posts to itself, so that a link or image of another site cannot sign users out.
 struct LogoutPage: Sendable {
   let driver: FlowDriver
   let ending: SessionEnding
@@ -29,16 +29,18 @@ struct LogoutPage: Sendable {
             try await ending.end(session, by: exchange.client.address)
           }
         }
-        // Twice is as good as once: whatever cookies are there go.
+        // Signing out twice succeeds. All remaining cookies are removed.
         return Self.leave(to: returnTo ?? "/auth/login", exchange)
       },
     ]
   }
 
-  /// Away from this device: the cookies of the session go, and with them all that pages of this origin have kept here,
-  /// those of the services behind the gateway among them. What a service stores in a browser (drafts, caches, offline
-  /// copies) belongs to who was signed in; whoever sits down next must not find it, and only here is it known that this
-  /// person has left. Not "cookies": those of every subdomain would go, and the device's own token.
+  /// Signs this device out: removes the session cookies and everything that pages of this origin have stored, including
+  /// services behind the gateway.
+  ///
+  /// Data that a service stores in a browser (drafts, caches, offline copies) belongs to the user who was signed in,
+  /// and the next user of the device must not find it. Only the gateway knows that the user has signed out. "cookies"
+  /// is not cleared, because that would remove the cookies of every subdomain and the device token.
   static func leave(to address: String, _ exchange: Exchange) -> Response {
     var response = exchange.leadOn(to: address, exchange.cookies.signOut())
     response.headers.set("Clear-Site-Data", to: "\"storage\"")

@@ -2,22 +2,22 @@ import HTTPTypes
 import Hummingbird
 import MoongateCore
 
-/// A page that says one thing and offers ways on.
+/// A page with one message and links.
 struct MessagePage: PageModel {
   static let template = PageTemplate.message
   struct Link: Decodable {
     let address: String
     let label: String
-    /// The class: `button` or `link`.
+    /// The CSS class: `button` or `link`.
     var style = "button"
   }
 
   let heading: String
   let sentence: String
-  /// Who is signed in, masked.
+  /// The signed-in account, masked.
   var signedInAs: String?
   let links: [Link]
-  /// The line with the decision's id, for support.
+  /// The line with the decision id, for support.
   var reference: String?
   var stressesSupport = false
 }
@@ -27,8 +27,7 @@ extension PageRenderer {
   func page(for refusal: Refusal, to request: Request, _ generation: any PolicyGeneration) -> Response {
     let words = words(request, set(of: generation))
     let path = request.head.path ?? ""
-    // Where a form was sent to, or another site leads to, nothing would be shown again: the refusal has an address of
-    // its own.
+    // After a POST or a callback, the address cannot be opened again, so the page uses the address of the error page.
     let isShownAgain = [.get, .head].contains(request.method) && !path.hasPrefix("/auth/callback/")
     let code = RefusalCode(reserved: refusal.code.name) ?? .denied
     var response = page(
@@ -40,10 +39,11 @@ extension PageRenderer {
     return response
   }
 
-  /// The same as text, for the proxy, which writes its own head: it may be shown on any host, so its links name ours.
+  /// The page as text, for the proxy, which writes its own headers. It may be shown on any host, so its links are
+  /// absolute.
   /// - Parameters:
-  ///   - visitor: who is signed in, where the refusal is about that.
-  ///   - languages: the request's `Accept-Language`.
+  /// - visitor: the signed-in user, if the refusal concerns them.
+  /// - languages: the request's `Accept-Language`.
   package func html(
     for refusal: Refusal, to visitor: RefusedVisitor? = nil, languages: String?, generation: any PolicyGeneration
   ) -> String {
@@ -55,7 +55,7 @@ extension PageRenderer {
     return html(message, title: { $0.translated(refusal.code.title) }, in: words, generation: generation)
   }
 
-  /// Says who is signed in, so that the person sees whether that is the account they meant, and offers another one.
+  /// Shows which account is signed in, and offers to use another one.
   private func message(for refusal: Refusal, to visitor: RefusedVisitor, _ words: Words, base: String) -> MessagePage {
     MessagePage(
       heading: words.translated(refusal.code.title), sentence: words.sentence(of: refusal),
@@ -68,7 +68,7 @@ extension PageRenderer {
       ], reference: words.text("reference", ["id": refusal.decision.text]), stressesSupport: true)
   }
 
-  /// - Parameter isHere: whether the page's address is where it happened.
+  /// - Parameter isHere: whether the page has the address where the refusal happened.
   private func message(for refusal: Refusal, _ words: Words, base: String = "", isHere: Bool = true) -> MessagePage {
     let links: [MessagePage.Link] =
       switch refusal.code {

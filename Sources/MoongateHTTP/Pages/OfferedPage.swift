@@ -1,30 +1,30 @@
 import MoongateCore
 import MoongateSDK
 
-/// Leads a person who has just signed in by the page on which they may set up what `accounts.lua` offers (`offer`), and
-/// may skip it.
+/// After a sign-in, redirects to a page on which the user can set up a factor that accounts.lua offers (`offer`), or
+/// skip it.
 ///
-/// The page is the one of the flow that sets the factor up, with a link past it. `offer=1` in its address shows that
-/// link and does nothing else, so whoever makes such an address up gains nothing.
+/// It is the page of the flow that sets the factor up, with an additional link. `offer=1` in the address only shows
+/// that link, so a forged address has no other effect.
 enum OfferedPage {
   private static let mark = "offer"
 
-  /// - Parameter next: where the person was going.
-  /// - Returns: nil where the person is on the way to a page of ours, which asks for something by itself.
+  /// - Parameter next: the original target.
+  /// - Returns: nil if the target is a page of the gateway, which has its own purpose.
   fileprivate static func address(of offered: OfferedFactor, next: String, _ exchange: Exchange) -> String? {
     let path = exchange.page(of: offered.provider)?.ownPath ?? ProviderPage.stepPath
     return FormFields.address(path, ["flow": offered.flow, "return_to": next, mark: "1"])
   }
 
-  /// Whether an address is one of our own pages.
+  /// Whether an address is a page of the gateway.
   fileprivate static func isOurs(_ address: String, _ exchange: Exchange) -> Bool {
     address.hasPrefix("/auth/") || address.hasPrefix("\(exchange.gateway.publicURL)/auth/")
   }
 
-  /// Whether the request is about a page that is offered.
+  /// Whether the request is for an offered page.
   fileprivate static func isNamed(by exchange: Exchange) -> Bool { (try? exchange.query()[mark]) == "1" }
 
-  /// The address of the same page, offered.
+  /// The address of the same page as an offer.
   fileprivate static func marked(_ address: String) -> String {
     address + (address.contains("?") ? "&" : "?") + mark + "=1"
   }
@@ -34,11 +34,11 @@ extension Exchange {
   /// Whether the page is shown as an offer, which can be skipped.
   var isOffer: Bool { OfferedPage.isNamed(by: self) }
 
-  /// The address of a page of the flow that is offered, if this one is.
+  /// The address of another page of the flow, as an offer if this page is one.
   func keepingOffer(_ address: String) -> String { isOffer ? OfferedPage.marked(address) : address }
 
-  /// Where "Skip for now" leads; nil where the page is no offer.
-  /// - Parameter returnTo: judged already.
+  /// The target of "Skip for now"; nil if the page is not an offer.
+  /// - Parameter returnTo: already validated.
   func skipping(_ purpose: FlowPurpose, _ flow: String, to returnTo: String?) -> String? {
     guard isOffer, purpose.setProvider != nil else { return nil }
     return returnTo ?? generation.flows[flow]?.next.returning ?? "/"
@@ -46,11 +46,10 @@ extension Exchange {
 }
 
 extension FlowDriver {
-  /// Where a sign-in leads that has just completed in the person's own browser: to what is offered first, if something
-  /// is.
+  /// The address after a sign-in in the user's own browser: the page of an offered factor, or the original target.
   ///
-  /// A ceremony is offered only to a browser that has said that it can run one. Without scripts, and after a sign-in at
-  /// another site, nobody knows.
+  /// A ceremony is offered only to a browser that has reported that it supports it. Without scripts, and after a
+  /// sign-in with another site, this is unknown.
   func next(after view: FlowView, client: ClientContext, _ exchange: Exchange) async -> String? {
     guard exchange.kind == .page, let next = view.next, !OfferedPage.isOurs(next, exchange) else { return view.next }
     let canRunCeremonies = exchange.canRunCeremonies

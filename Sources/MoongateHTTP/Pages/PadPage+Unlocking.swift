@@ -2,7 +2,7 @@ import HTTPTypes
 import MoongateCore
 import MoongateSDK
 
-// Locks and unlocking on the page of a PIN.
+// Locks and unlocking on the PIN page.
 
 extension PadPage {
   /// The refusal of the next attempt while a lock is active, so that the page shows it before anything is typed; nil
@@ -19,8 +19,8 @@ extension PadPage {
     return refusal
   }
 
-  /// Verifies a PIN that the person has just chosen, by the flow that unlocks it, if they now go on to a route that
-  /// requires it. The route would ask again at once. Everywhere else, choosing a PIN is not passing it.
+  /// Verifies a PIN that the user has just set, with the unlock flow, if the user continues to a route that requires
+  /// it. The route would ask for it again at once. Everywhere else, setting a PIN does not count as passing it.
   /// - Returns: the cookies of the session that has passed the PIN; nil if it was not verified, so that a page that
   ///   requires it asks for it.
   func unlock(with chosen: InputValue?, after driven: FlowDriver.Driven, _ exchange: Exchange) async -> [String]? {
@@ -45,8 +45,7 @@ extension PadPage {
 }
 
 extension Account {
-  /// A masked number or address, enough for the owner to recognise the account: what is verified first. nil where it
-  /// has none.
+  /// A masked identifier by which the owner can recognise the account, preferably a verified one; nil if it has none.
   var hint: String? {
     let own = identifiers.sorted { ($0.verifiedAt == nil ? 1 : 0) < ($1.verifiedAt == nil ? 1 : 0) }
     return (own.filter { $0.identifier.kind != .federated } + own).lazy.compactMap(\.identifier.hint).first
@@ -54,7 +53,7 @@ extension Account {
 }
 
 extension Exchange {
-  /// Whether the route of a path, or of an address of ours, requires a provider's factor.
+  /// Whether the route of a path, or of a URL of the gateway, requires a provider's factor.
   func requires(_ provider: ProviderName, at target: String) -> Bool {
     var host = gateway.publicURL.host
     var path = target[...]
@@ -75,9 +74,10 @@ extension Exchange {
     return false
   }
 
-  /// Why the service asks for a step, so that the person knows who wants it; nil where the person came by themselves.
+  /// Why a service requires the step; nil if no service requires it.
   ///
-  /// Names the service as the configuration does, and nothing of the address: a link must not put words on the page.
+  /// It uses the service's name from the configuration and nothing from the address, so that a link cannot put text on
+  /// the page.
   func reason(for purpose: FlowPurpose, returnTo: String?, _ words: Words) -> String? {
     let service: KeyValuePairs = ["service": gateway.brand.name ?? gateway.service]
     if let made = purpose.setProvider {
@@ -88,8 +88,8 @@ extension Exchange {
     return purpose.isProofAlone && purpose.needsSession ? words.text("asks_again", service) : nil
   }
 
-  /// Where a person goes on to in the end: a factor that has to be set up leads to the page that proves it, and that
-  /// page to the service.
+  /// The final target of the user. Setting up a required factor leads to the page that verifies it, and that page leads
+  /// to the service.
   private static func target(behind returnTo: String?) -> String? {
     var target = returnTo
     for _ in 0..<3 {

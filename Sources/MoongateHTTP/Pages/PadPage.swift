@@ -3,8 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// The page of a provider that shows a pad for digits, such as `/auth/pin` (seeds.md, S3): the lock page, and choosing,
-/// changing, forgetting and turning off a passcode. The flow's purpose says which.
+/// The page of a provider with a PIN pad, such as `/auth/pin`: unlocking, and setting, changing, resetting and
+/// disabling a passcode. The flow's purpose decides which.
 struct PadPage: Sendable {
   let page: ProviderPage
   let driver: FlowDriver
@@ -13,18 +13,18 @@ struct PadPage: Sendable {
 
   var provider: ProviderName { page.name }
   private var path: String { page.ownPath ?? ProviderPage.stepPath }
-  /// The names of the fields of the secret that there is, and of one that is chosen.
+  /// The field names of the current and the new secret.
   var current: String { page.pad?.current ?? "" }
   private var new: String { page.pad?.new ?? "" }
 
-  /// What is asked for, by the names of the form's fields.
+  /// The input that the page asks for.
   enum Task: Sendable {
     case create, change, unlock, disable
     /// The code, the new passcode and its repetition.
     case reset
-    /// The same, when the code was right and the passcode was not taken.
+    /// The new passcode after the code was accepted and the first choice was refused.
     case resetAfterCode
-    /// Before a code was sent: what can be done.
+    /// Before a code was sent.
     case forgotten
   }
 
@@ -52,7 +52,7 @@ struct PadPage: Sendable {
     let flow = definition.name
     let purpose = definition.purpose
     let hasPIN = own.account.credentials.contains(provider)
-    // Who has none is led to make one, and comes back.
+    // Users without a factor are redirected to set one up, and return afterwards.
     let making = exchange.generation.flow(for: .factor(provider, .set))
     if !hasPIN, purpose.setProvider != provider, let making {
       return exchange.leadOn(to: FormFields.address(path, ["flow": making.name, "return_to": returnTo]))
@@ -62,7 +62,7 @@ struct PadPage: Sendable {
       return try await page(.forgotten, flow: flow, view: nil, returnTo: returnTo, nil, exchange)
     }
     guard definition.steps.first?.choices.contains(provider) ?? false else {
-      // A flow of the operator's that asks for something else first.
+      // The flow begins with another step.
       return exchange.leadOn(to: FormFields.address("/auth/login", ["flow": flow, "return_to": returnTo]))
     }
     var refusal = try await driver.refusal(ofChange: flow, exchange)
@@ -82,7 +82,7 @@ struct PadPage: Sendable {
     }
   }
 
-  /// What a flow that is under way waits for; nil where that is nothing of this page.
+  /// The task of a flow under way; nil if its current step belongs to another page.
   private func task(of view: FlowView) -> Task? {
     if view.purpose.resetProvider == provider {
       if view.due == provider { return .resetAfterCode }
@@ -92,12 +92,12 @@ struct PadPage: Sendable {
     return view.isEnrolling ? .create : self.task(of: view.purpose)
   }
 
-  /// Where the person comes back to who does not use the ceremony: it does not begin by itself again.
+  /// The address for users who do not use the ceremony: the page does not start it automatically again.
   static func address(_ path: String, byHand flow: String, returnTo: String?) -> String {
     FormFields.address(path, ["flow": flow, "return_to": returnTo, "by": "hand"])
   }
 
-  /// A ceremony that the flow takes in place of the digits, where the account has one.
+  /// A ceremony that the flow accepts instead of the digits, if the account has one.
   private func instead(_ flow: String, isAutomatic: Bool, _ words: Words, _ exchange: Exchange) async throws(Refusal)
     -> Instead?
   {
@@ -140,7 +140,7 @@ struct PadPage: Sendable {
     var inputs: [String: InputValue] = [:]
     for name in [current, new, "code"] { if let text = sent[name] { inputs[name] = .text(text) } }
     if sent["check"] != nil {
-      // The current passcode alone, at its own step: proved as it is to unlock, and counted as there.
+      // The step for the current passcode alone. It is verified and counted like unlocking.
       let unlocking = exchange.generation.flow(for: .factor(provider, .unlock))?.name ?? flow
       let outcome = await steps.begin(
         unlocking, nil, provider.rawValue, [current: .text(sent[current] ?? "")], returnTo: nil, exchange)
@@ -171,12 +171,12 @@ struct PadPage: Sendable {
       let cookies =
         unlocked.map { fresh in outcome.cookies.filter { !driven.cookies.contains($0) } + fresh } ?? outcome.cookies
       return exchange.leadOn(to: exchange.address(of: driven.view), cookies)
-    // Nothing of a flow that is made anew at each try has to be kept.
+    // A flow that is begun anew for each attempt does not have to be kept.
     case .failure(let refusal): return try await refused(refusal, sent, flow, id, returnTo, outcome.cookies, exchange)
     }
   }
 
-  /// Sends the code of a reset: to the verified email, else to the phone.
+  /// Sends the code of a reset: to the verified email address, or else to the phone.
   private func sendReset(_ sent: FormFields, _ flow: String, _ returnTo: String?, _ exchange: Exchange)
     async throws(Refusal) -> Response
   {
@@ -189,14 +189,14 @@ struct PadPage: Sendable {
     }
   }
 
-  /// The provider that sends the code of a reset: by mail where the account has a verified address that is not too new,
-  /// else the first that can.
+  /// The provider that sends the code of a reset: by mail if the account has a verified address that is not too new, or
+  /// else the first that can send one.
   private func sender(_ exchange: Exchange) async throws(Refusal) -> ProviderPage? {
     guard let reset = exchange.generation.flow(for: .factor(provider, .reset)) else { return nil }
     let offered = try? await driver.engine.offers(reset.name, client: try await driver.caller(exchange)).get()
     let senders = { (names: [ProviderName]) in names.compactMap(exchange.page(of:)).filter(\.sendsCodes) }
     let open = senders(offered ?? [])
-    // Where nothing is open, the engine says why it refuses.
+    // If no provider is available, the engine's refusal explains why.
     return open.first(where: \.isEmail) ?? open.first ?? senders(reset.steps.first?.choices ?? []).first { !$0.isEmail }
       ?? senders(reset.steps.first?.choices ?? []).first
   }
@@ -226,7 +226,7 @@ struct PadPage: Sendable {
     let name: String
     let label: String
     let autocomplete: String
-    /// Digits of a code may be seen; those of a passcode not.
+    /// The digits of a code may be visible; those of a passcode must not.
     let isSecret: Bool
     let length: Int
   }
@@ -242,9 +242,9 @@ struct PadPage: Sendable {
   struct Model: PageModel {
     static let template = PageTemplate.pin
     let heading: String
-    /// Why the passcode is asked for; nil if nobody but the person wants it.
+    /// Why the passcode is required; nil if no service requires it.
     let reason: String?
-    /// Whose passcode it is: a masked number or address, for who shares the device.
+    /// The masked identifier of the account, for users who share the device.
     let whose: String?
     let isLock: Bool
     let isForgotten: Bool
@@ -259,7 +259,7 @@ struct PadPage: Sendable {
     let returnTo: String?
     let back: String
     let forgot: String
-    /// Where the page is found again.
+    /// The address of this page.
     let here: String
     let sentTo: String?
     let state: String
@@ -270,17 +270,17 @@ struct PadPage: Sendable {
     let waitLabel: String
     /// The time until another code can be sent; nil if one can be sent now.
     let resend: Countdown?
-    /// What its end does, for scripts.
+    /// The action on completion, for scripts.
     let then: String
     let confirms: String?
     let checks: Bool
-    /// The fields of the secret that there is, and of a new one, for scripts.
+    /// The field names of the current and the new secret, for scripts.
     let current: String
     let new: String
     let resetFlow: String?
-    /// What the person may use in place of the digits.
+    /// An alternative to the digits.
     let instead: Instead?
-    /// Where "Skip for now" leads, of what is offered.
+    /// The target of "Skip for now", if the page is an offer.
     let skip: String?
     let isOff: Bool
     let stressesSupport: Bool
@@ -342,14 +342,14 @@ struct PadPage: Sendable {
     let model = Model(
       heading: page.descriptor.title.map(words.translated) ?? words[heading],
       reason: exchange.reason(for: exchange.generation.purpose(of: flow), returnTo: returnTo, words),
-      // Attack: somebody signs in at a browser in which another person's session lives: the passcode is not that
-      // person's.
+      // Attack: a user signs in at a browser in which another user's session is active. The passcode must not be shown
+      // as that user's.
       whose: task == .unlock && exchange.generation.purpose(of: flow).needsSession ? account?.hint : nil,
       isLock: task == .unlock,
       isForgotten: task == .forgotten,
       forgotMessage: words[byEmail ? "forgot_message" : "forgot_message_phone"],
       forgotButton: words[byEmail ? "send_reset_email" : "send_reset_code"],
-      // Who is not signed in yet has no session to reset a passcode in.
+      // A user without a session cannot reset a passcode.
       canForget: isSignedIn && task != .create && reset != nil && task != .reset && task != .resetAfterCode,
       fields: fields,
       button: words[button], action: skip == nil ? path : exchange.keepingOffer(path), id: id, flow: flow,

@@ -2,21 +2,20 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// What pages do with flows beyond single verbs: a dead flow is replaced, and a step for which nothing is to be typed
-/// is begun.
+/// Flow operations of pages: an ended flow is replaced by a new one, and a step without input is begun automatically.
 struct PageFlow: Sendable {
   let driver: FlowDriver
 
-  /// What came of a step.
+  /// The result of a step.
   struct Outcome: Sendable {
     let result: Result<FlowDriver.Driven, Refusal>
-    /// The flow; nil where there is none.
+    /// The flow; nil if there is none.
     let id: FlowID?
-    /// Lines of `Set-Cookie`, whatever came of it.
+    /// `Set-Cookie` header values, for success and failure.
     let cookies: [String]
   }
 
-  /// Begins a step of a provider: of the flow that is named where it lives, else of a new one.
+  /// Begins a step of a provider, in the named flow if it is still active, or else in a new one.
   func begin(
     _ name: String, _ known: FlowID?, _ provider: String, _ inputs: [String: InputValue], returnTo: String?,
     _ exchange: Exchange
@@ -34,12 +33,12 @@ struct PageFlow: Sendable {
     }
   }
 
-  /// Gives what was typed to the flow's own step of the provider, begun already or not.
+  /// Submits the input to the provider's step, whether or not it has been begun.
   func prove(_ id: FlowID, _ provider: String, _ inputs: [String: InputValue], _ exchange: Exchange) async -> Outcome {
     let result: Result<FlowDriver.Driven, Refusal>
     do throws(Refusal) {
       let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
-      // What another site has judged once it judges anew, on another way there.
+      // A step at another site is begun again, which creates a new redirect.
       if let step = view.step, step.provider.rawValue == provider, step.redirectTo == nil {
         let driven = try await driver.drive(exchange) { engine, client in
           await engine.submit(id, fields: inputs, client: client)
@@ -69,8 +68,7 @@ struct PageFlow: Sendable {
     }
   }
 
-  /// Begins the steps that are due and for which nothing has to be chosen or typed: a code to the account's own
-  /// address, a passcode.
+  /// Begins the steps that are due and need no choice or input, such as sending a code to the account's own address.
   func onward(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven {
     if let registered = await registering(driven, exchange) { return registered }
     var driven = driven
@@ -81,7 +79,7 @@ struct PageFlow: Sendable {
           await engine.begin(before.view.id, provider: provider.rawValue, fields: [:], client: client)
         }
       } catch {
-        // Its page asks for what is missing, or says why it cannot be.
+        // The step's page asks for the missing input, or explains the refusal.
         return before
       }
       driven.cookies = before.cookies + driven.cookies
@@ -95,13 +93,12 @@ struct PageFlow: Sendable {
 // MARK: - Registering
 
 extension PageFlow {
-  /// Makes the account of a registration that lacks nothing but a code which may be left out, and sends that code in
-  /// the new session.
+  /// Completes a registration in which only a skippable code is missing, and sends that code in the new session.
   ///
-  /// Whoever leaves the page of the code, by Back or for good, has an account and is signed in to it. The address stays
-  /// unverified, and opens nothing by itself, until the code is entered: as after "Skip for now".
-  /// - Returns: nil where the flow demands the code, where no flow verifies the address later, and where an app takes
-  ///   over what the flow ends in.
+  /// A user who leaves the code page has an account and is signed in. The address stays unverified, and cannot be used
+  /// to sign in, until the code is entered, as after "Skip for now".
+  /// - Returns: nil if the flow requires the code, if no flow verifies the address later, or if an app receives the
+  ///   result.
   private func registering(_ driven: FlowDriver.Driven, _ exchange: Exchange) async -> FlowDriver.Driven? {
     let view = driven.view
     guard view.purpose.registersFactor, view.status == .pending, view.isUnderWay, view.step == nil, !view.isForApp,
@@ -128,9 +125,9 @@ extension PageFlow {
     }
   }
 
-  /// Mails a code to the address that the new account claims.
-  /// - Returns: the flow, also where its code could not be sent: its page says so and offers to send another. nil where
-  ///   there is no such flow.
+  /// Mails a code to the unverified address of the new account.
+  /// - Returns: the flow, even if its code could not be sent: its page shows the error and offers to send another code.
+  ///   Nil if there is no such flow.
   private func verification(
     by provider: ProviderName, in flow: String, as token: SecretText, returnTo: String?, _ exchange: Exchange
   ) async -> FlowDriver.Driven? {
@@ -157,7 +154,7 @@ extension PageFlow {
 }
 
 extension Result where Success == FlowDriver.Driven, Failure == Refusal {
-  /// Whether the flow cannot be gone on with, so that a new one is due.
+  /// Whether the flow has ended, so that a new one is needed.
   fileprivate var isOfDeadFlow: Bool {
     guard case .failure(let refusal) = self else { return false }
     return [.flowNotFound, .flowExpired, .stepNotOpen].contains(refusal.code)
@@ -169,31 +166,31 @@ extension Result where Success == FlowDriver.Driven, Failure == Refusal {
   }
 }
 
-/// Where a flow goes on.
+/// Decides which page a flow continues on.
 enum NextPage {
-  /// The refusals that a page may be asked to show: from this list, never the text of a link.
+  /// The refusals that a page may be asked to show. Text from a link is never shown.
   static let shown: [RefusalCode] = [
     .oauthCancelled, .oauthFailed, .alreadyRegistered, .accountNotFound, .disabled, .denied, .tooManyAttempts,
     .rateLimited,
   ]
 
-  /// Where a page that is left without having done anything leads back to: nothing was done there, and a page of ours
-  /// that wants it done first would lead here again.
+  /// The target for a user who leaves a page without doing anything. Pages of the gateway are not a target, because
+  /// they would redirect here again.
   static func back(_ returnTo: String?) -> String {
     guard let returnTo, !returnTo.hasPrefix("/auth/") else { return "/auth/account" }
     return returnTo
   }
 
-  /// What is told of a refusal.
+  /// The refusal that is shown for a code.
   static func told(_ code: RefusalCode) -> RefusalCode { shown.contains(code) ? code : .oauthFailed }
 
-  /// The name of what is told of a refusal: also one that the provider has declared.
+  /// The name of the refusal that is shown, which a provider may have declared.
   fileprivate static func nameTold(_ code: RefusalCode) -> String {
     if case .provider(let outcome) = code { return outcome.reason.rawValue }
     return told(code).name
   }
 
-  /// The flow that a page for signing in or registering begins where nothing names another.
+  /// The default flow of the sign-in or registration page.
   static func usualFlow(of page: String) -> String { page == "/auth/register" ? "register" : "login" }
 
   /// The page on which the flow begins.
@@ -207,12 +204,12 @@ enum NextPage {
 }
 
 extension Exchange {
-  /// The page of what is due in a flow.
+  /// The page of the flow's next step.
   func address(of view: FlowView) -> String {
     if view.status == .complete { return view.next ?? "/" }
     let id = view.id.secret.reveal()
     if ChoosePage.isDue(in: view) { return ChoosePage.address(of: view) }
-    // One page shows every step that waits, whatever its provider's other steps look like.
+    // All waiting steps have the same page, whatever other pages their providers have.
     if view.step?.retryAfter != nil { return FormFields.address(ProviderPage.stepPath, ["id": id]) }
     let due = view.due.flatMap { ProviderPage($0, providers) }
     guard let due else {
@@ -222,19 +219,19 @@ extension Exchange {
     guard let path = due.ownPath else { return FormFields.address(NextPage.page(of: view), ["id": id]) }
     guard due.sendsCodes else { return FormFields.address(path, ["id": id]) }
     if let step = view.step, step.sentTo != nil, step.fields.contains(where: { $0.name == "code" }) {
-      // A pad takes the code of its reset together with the new digits.
+      // The PIN pad asks for the code of its reset together with the new digits.
       let reset = view.purpose.resetProvider.flatMap { ProviderPage($0, providers) }
       return FormFields.address(reset?.pad == nil ? path : reset?.ownPath ?? path, ["id": id])
     }
-    // Where a flow begins that lets people in, the page for that asks for the number or address; or, of a provider that
-    // it does not offer, the page of all steps.
+    // At the beginning of a sign-in flow, the sign-in page asks for the identifier; for a provider that it does not
+    // offer, the step page does.
     if view.isUnderWay || !view.purpose.letsIn { return FormFields.address(path, ["id": id]) }
     if case .field? = due.descriptor.entrance { return FormFields.address(NextPage.page(of: view), ["id": id]) }
     return FormFields.address(ProviderPage.stepPath, ["id": id])
   }
 
-  /// Whether a choice that is left to the person is made on `/auth/step`. Where a flow begins, its own page offers the
-  /// ways in.
+  /// Whether the user chooses a provider on `/auth/step`. At the beginning of a flow, the flow's own page offers the
+  /// choice.
   private func choosesOnStepPage(_ view: FlowView) -> Bool {
     guard view.choices.count > 1 else { return false }
     if view.isUnderWay || view.choices.allSatisfy({ ProviderPage($0, providers)?.isOnStepPage ?? true }) { return true }
@@ -242,8 +239,8 @@ extension Exchange {
     return view.purpose.needsSession && !isPadReset
   }
 
-  /// The page on which the flow begins, with the sentence of a refusal. Who proves once more that it is them is signed
-  /// in as before, and comes back to where that was asked for.
+  /// The page on which the flow begins, with the message of a refusal. In a step-up, the user stays signed in and
+  /// returns to where it was required.
   func address(
     ofRefused code: RefusalCode, of view: FlowView, by provider: ProviderName, id: FlowID?, returnTo: String?
   ) -> String {
@@ -258,10 +255,10 @@ extension Exchange {
       return ProviderPage.stepAddress(view.flow, with: provider, returnTo: returnTo, refused: NextPage.nameTold(code))
     }
     let told = NextPage.nameTold(code)
-    // Its sentence names the site, or is the site's own.
+    // The message names the site, or is the site's own.
     let isOfSite = RefusalCode(reserved: told) == nil || told == RefusalCode.oauthFailed.name
     let site = isOfSite && refusingSite(nil)?.name != provider ? provider.rawValue : nil
-    // A flow that begins where people sign in by default needs no name there.
+    // The default flow of a page does not have to be named.
     let page = view.purpose.needsSession ? "/auth/login" : NextPage.page(of: view)
     let flow =
       view.purpose.needsSession || id == nil && view.purpose.letsIn && NextPage.usualFlow(of: page) != view.flow

@@ -3,8 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// What `/auth/login` asks of people whom it knows: a new password after the code of a reset, or, for a step-up, their
-/// own password or another site's word.
+/// The parts of `/auth/login` for known users: a new password after the code of a reset, and step-ups with a password
+/// or another site.
 struct PasswordForm: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -17,7 +17,7 @@ struct PasswordForm: Sendable {
     let button: String
     let autocomplete: String
     let asksPassword: Bool
-    /// The provider that asks for it.
+    /// The provider that asks for the password.
     let provider: String?
     let sites: [SiteButton]
     let hasSites: Bool
@@ -25,15 +25,15 @@ struct PasswordForm: Sendable {
     let id: String?
     let flow: String?
     let returnTo: String?
-    /// Where who does not want to leads back to; nil where the flow has begun already.
+    /// The target for users who cancel; nil if the flow has already begun.
     let back: String?
     let problem: String?
-    /// Until it may be tried again.
+    /// The time until the next attempt.
     let wait: Countdown?
     let stressesSupport: Bool
   }
 
-  /// Whether a password is what a flow waits for, and its owner is known.
+  /// Whether a flow of a known user waits for a password.
   func isDue(in view: FlowView, _ exchange: Exchange) -> Bool {
     guard let due = due(in: view, exchange) else { return false }
     return due.isOnEntrance && due.passwordField != nil && (view.isUnderWay || view.purpose.needsSession)
@@ -49,25 +49,25 @@ struct PasswordForm: Sendable {
       nil, exchange)
   }
 
-  /// What this page can ask an account for.
+  /// The proofs that this page can ask for.
   private struct ProofMethods {
     var password: ProviderPage?
     var sites: [ProviderPage] = []
   }
 
-  /// The page of a step-up by password or another site, where the flow is one; nil for a flow to sign in by.
-  /// - Throws: 403 where the account has none of what the flow asks for here (exact.md, "Policies and tools").
+  /// The page of a step-up with a password or another site; nil for a sign-in flow.
+  /// - Throws: 403 if the account has none of the flow's providers on this page.
   func stepUp(_ name: String, _ account: Account, _ returnTo: String?, problem: String?, _ exchange: Exchange)
     throws(Refusal) -> Response?
   {
     guard let flow = exchange.generation.flows[name], flow.purpose.needsSession else { return nil }
-    // A site is connected by the button there.
+    // The button on the account page connects a site.
     if flow.purpose.connectsSite { return exchange.leadOn(to: "/auth/account") }
     let ways = ways(flow, account, exchange)
     if ways.password != nil || !ways.sites.isEmpty {
       return page(ways, id: nil, flow: name, returnTo: returnTo, problem, nil, exchange)
     }
-    // A flow of the operator's that asks for a code first.
+    // The operator's flow begins with a code.
     for page in exchange.offered(first: name) where flow.purpose != .stepUp && page.sendsCodes {
       guard let path = page.ownPath, let kind = page.kind, account.identifier(kind)?.verifiedAt != nil else { continue }
       return exchange.leadOn(to: FormFields.address(path, ["flow": name, "return_to": returnTo]))
@@ -83,7 +83,7 @@ struct PasswordForm: Sendable {
       sites: isElsewhere ? offered.filter { $0.siteButton != nil } : [])
   }
 
-  /// Begins the step of a step-up that another site judges.
+  /// Begins a step-up with another site.
   func leave(for site: ProviderPage, _ flow: String, returnTo: String?, _ exchange: Exchange) async throws(Refusal)
     -> Response
   {

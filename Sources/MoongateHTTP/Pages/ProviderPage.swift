@@ -2,17 +2,17 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// What the pages know of a provider: how its steps are shown, where, and in which words. It is all that its descriptor
-/// says; no page knows a provider by name.
+/// How pages present a provider: where its steps are shown and with which words. Everything comes from its descriptor;
+/// no page knows a provider by name.
 struct ProviderPage {
   let name: ProviderName
   let descriptor: ProviderDescriptor
-  /// Whether the core makes and judges its codes.
+  /// Whether the core generates and verifies its codes.
   let sendsCodes: Bool
   let presentation: Presentation
-  /// The path of its own page, for boxes and pads; nil for every other presentation.
+  /// The path of its own page, for code boxes and PIN pads; nil for other presentations.
   let ownPath: String?
-  /// Whether its steps are shown on the page for signing in.
+  /// Whether its steps are shown on the sign-in page.
   let isOnEntrance: Bool
 
   /// - Returns: nil for a provider that this program does not have.
@@ -28,40 +28,40 @@ struct ProviderPage {
     isOnEntrance = providers.isOnEntrance(name)
   }
 
-  // MARK: - Where
+  // MARK: - Paths
 
-  /// The page of all providers without one of their own.
+  /// The page of all providers without their own page.
   static let stepPath = ProviderRegistry.allSteps
 
   /// Whether its steps are shown on `/auth/step`.
   var isOnStepPage: Bool { ownPath == nil && !isOnEntrance }
 
-  /// The one field that it asks for, where that is a password.
+  /// Its password field, if that is its only field.
   var passwordField: String? { descriptor.passwordField }
 
-  /// The pad's digits and the names of its fields.
+  /// The number of digits of its PIN pad and the names of its fields.
   var pad: (count: Int, current: String, new: String)? { descriptor.pad }
 
-  /// What the button says that leads to its site.
+  /// The label of the button that leads to its site.
   var siteButton: String? {
     if case .externalSite(let button) = presentation { button } else { nil }
   }
 
-  /// What client events call its site: the provider's name up to its first `_`, such as `google`.
+  /// The name of its site in client events: the provider's name up to the first `_`, such as `google`.
   var eventName: String { String(name.rawValue.prefix { $0 != "_" }) }
 
-  /// What the button says that starts its ceremony.
+  /// The label of the button that starts its ceremony.
   var ceremonyButton: String? {
     if case .ceremony(let button) = presentation { button } else { nil }
   }
 
-  /// Whether an account may have several of its factor, so that another one can be added.
+  /// Whether an account may have several of its factors, so that another one can be added.
   var keepsSeveral: Bool { descriptor.role.contains(.keepsSeveral) }
 
-  /// The priority of its button on the page for signing in.
+  /// The priority of its button on the sign-in page.
   var buttonPriority: Int { if case .button(_, _, let priority)? = descriptor.entrance { priority } else { 0 } }
 
-  /// The provider that takes the field for identifiers of a kind: of those with the highest priority the first.
+  /// The provider of the field for a kind of identifier: the first with the highest priority.
   static func taking(_ kind: IdentifierKind, of pages: [ProviderPage]) -> ProviderPage? {
     let able = pages.compactMap { page -> (page: ProviderPage, priority: Int)? in
       if case .field(kind, let priority)? = page.descriptor.entrance { (page, priority) } else { nil }
@@ -73,8 +73,8 @@ struct ProviderPage {
 
   /// The page of its step in a flow that is not begun yet.
   /// - Parameters:
-  ///   - refused: the name of what a person comes back with from the provider's site.
-  ///   - item: the one of several things that the flow is about (`HeldItem.field`).
+  /// - refused: the name of the refusal from the provider's site.
+  /// - item: the item that the flow concerns (`HeldItem.field`).
   static func stepAddress(
     _ flow: String, with provider: ProviderName?, returnTo: String?, refused: String? = nil, about item: String? = nil
   ) -> String {
@@ -83,12 +83,12 @@ struct ProviderPage {
       ["flow": flow, "with": provider?.rawValue, HeldItem.field.name: item, "return_to": returnTo, "refused": refused])
   }
 
-  // MARK: - For whom
+  // MARK: - Identifiers
 
-  /// The kind of identifier that it reads first.
+  /// The first kind of identifier that it reads.
   var kind: IdentifierKind? { descriptor.identifierKinds.first }
 
-  /// Whether its codes go to email addresses, which the pages say.
+  /// Whether its codes go to email addresses.
   var isEmail: Bool { kind == .email }
 
   /// The field that a code provider reads the identifier from.
@@ -96,41 +96,42 @@ struct ProviderPage {
     descriptor.beginFields.first { $0.kind == .phone || $0.kind == .email }?.name ?? (isEmail ? "email" : "phone")
   }
 
-  /// Whether an identity elsewhere is one of this provider. Those of instances and of programs begin with their names.
+  /// Whether a federated identity belongs to this provider. Identities of instances and programs begin with their
+  /// names.
   func proves(_ identity: Identifier, among providers: ProviderRegistry) -> Bool {
     providers.proves(identity, by: name)
   }
 
-  // MARK: - In which words
+  // MARK: - Words
 
-  /// What people read as its name.
+  /// Its title for users.
   func title(_ words: Words) -> String {
     words.speaking(descriptor.words).translated(descriptor.words?.title ?? Self.spoken(name.rawValue))
   }
 
-  /// What people call it where it is one of several.
+  /// Its short name in a choice.
   func shortName(_ words: Words) -> String {
     words.text(ofChoice: name) ?? descriptor.words?.name.map(words.speaking(descriptor.words).translated)
       ?? title(words)
   }
 
-  /// What people read at the link by which it is offered; nil where it declares none.
+  /// The label of the link that offers it; nil if it declares none.
   func linkLabel(_ words: Words) -> String? {
     if case .link(let label)? = descriptor.entrance { words.speaking(descriptor.words).translated(label) } else { nil }
   }
 
-  /// What people read at one of its fields.
+  /// The label of one of its fields.
   func label(_ field: String, _ words: Words) -> String? {
     descriptor.words?.labels[field].map(words.speaking(descriptor.words).translated)
   }
 
-  /// What people read at the link to one of its flows.
+  /// The label of the link to one of its flows.
   func link(to purpose: StepPurpose, _ words: Words) -> String? {
     descriptor.words?.links[purpose].map(words.speaking(descriptor.words).translated)
   }
 
-  /// The sentence of what a person comes back with from its site: one of ours, or one that it has declared; never the
-  /// text of a link.
+  /// The message for a refusal from its site: a known one, or one that it has declared. Text from a link is never
+  /// shown.
   func sentence(ofRefused name: String, _ words: Words) -> String? {
     guard let code = RefusalCode(reserved: name) else {
       let outcome = RefusalReason(rawValue: name).flatMap(descriptor.outcome)
@@ -140,8 +141,8 @@ struct ProviderPage {
     return NextPage.shown.contains(code) ? words.translated(code.sentence) : nil
   }
 
-  /// What people read if its site could not sign them in. The provider's own sentence may name its usual site, which is
-  /// not the site of an instance or of an entry with a title.
+  /// The message if its site could not sign the user in. The provider's own message may name its usual site, which
+  /// differs for an instance or an entry with a title.
   func siteFailed(_ words: Words) -> String {
     if isOnEntrance, descriptor.instanceOf == nil, descriptor.title == nil,
       let outcome = descriptor.outcome(.oauthFailed)
@@ -151,7 +152,7 @@ struct ProviderPage {
     return words.text("site_failed", ["site": shortName(words)])
   }
 
-  /// `recovery_code` as people write it.
+  /// A name such as `recovery_code` in words.
   static func spoken(_ name: String) -> String {
     let text = name.replacing("_", with: " ")
     return text.prefix(1).uppercased() + text.dropFirst()
@@ -159,8 +160,8 @@ struct ProviderPage {
 }
 
 extension Words {
-  /// What the person is told where a code could not be delivered: the reason that the provider has declared, in its
-  /// words, else this word of the page.
+  /// The message if a code could not be delivered: the reason that the provider has declared, or else a word of the
+  /// page.
   func undelivered(_ refusal: Refusal, otherwise name: String, _ exchange: Exchange) -> String {
     guard let reason = refusal.deliveryReason, let provider = refusal.provider.flatMap(exchange.page(of:)) else {
       return self[name]
@@ -170,33 +171,32 @@ extension Words {
 }
 
 extension Exchange {
-  /// What the pages know of a provider; nil for one that is not configured, or that this program does not have.
+  /// How pages present a provider; nil for one that is not configured or that this program does not have.
   func page(of provider: ProviderName) -> ProviderPage? {
     generation.policies[provider] == nil ? nil : ProviderPage(provider, providers)
   }
 
-  /// Those of a flow's first step that can be used now, in the flow's order.
+  /// The usable providers of a flow's first step, in the flow's order.
   func offered(first flow: String) -> [ProviderPage] {
     guard let first = generation.flows[flow]?.steps.first else { return [] }
     let able = first.choices.compactMap(page(of:))
     return first.isFallback ? Array(able.prefix(1)) : able
   }
 
-  /// All that can be used now, in the order of the program's list.
+  /// All usable providers, in the order of the program's list.
   var pages: [ProviderPage] { providers.all.compactMap { page(of: $0.descriptor.name) } }
 
-  /// The other site that an address tells a refusal of: the one that it names, otherwise the first with a button on the
-  /// page for signing in.
+  /// The other site of a refusal in an address: the named one, or else the first with a button on the sign-in page.
   func refusingSite(_ name: String?) -> ProviderPage? {
     let sites = pages.filter { $0.isOnEntrance && $0.siteButton != nil }
     guard let name else { return sites.first }
     return sites.first { $0.name.rawValue == name }
   }
 
-  /// The code by which a country is called; empty where nothing knows it.
+  /// The calling code of a country; empty if it is unknown.
   func callingCode(_ region: String) -> String { providers.formatter(for: .phone)?.callingCode(region: region) ?? "" }
 
-  /// Those that keep a factor for accounts and have a flow that sets it.
+  /// The providers that store a factor of accounts and have a flow that sets it up.
   var factors: [ProviderPage] {
     pages.filter { $0.descriptor.role.contains(.keepsFactor) && generation.flow(for: .factor($0.name, .set)) != nil }
   }

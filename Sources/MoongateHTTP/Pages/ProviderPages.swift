@@ -2,8 +2,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// The pages of providers that show boxes for a code or a pad for digits: `/auth/PAGE` of those that declare a page,
-/// `/auth/step/NAME` of all others.
+/// The pages of providers with code boxes or a PIN pad: `/auth/PAGE` for providers that declare a page,
+/// `/auth/step/NAME` for all others.
 struct ProviderPages: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -30,7 +30,7 @@ struct ProviderPages: Sendable {
     }
   }
 
-  /// The provider whose page it is.
+  /// The provider of the page.
   private func page(at path: String, _ exchange: Exchange) throws(Refusal) -> ProviderPage {
     let address = path.replacing("{}", with: exchange.parameters[0])
     let found = exchange.providers.all.lazy.compactMap { ProviderPage($0.descriptor.name, exchange.providers) }.first {

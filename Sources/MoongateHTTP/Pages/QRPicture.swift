@@ -1,19 +1,19 @@
 import CQRCode
 
-/// A text as a QR code, drawn as an inline SVG: nothing is fetched, and no style is in it that the
-/// Content-Security-Policy would refuse.
+/// A text as a QR code in inline SVG. It loads nothing and contains no styles that the Content-Security-Policy would
+/// refuse.
 struct QRPicture {
-  /// The element.
+  /// The SVG element.
   let svg: String
 
-  /// - Parameter label: what it is, for those who do not see it; no markup.
-  /// - Returns: nil where the text is empty or longer than a camera reads from a screen (1,024 bytes).
+  /// - Parameter label: the description for screen readers, without markup.
+  /// - Returns: nil if the text is empty or longer than a camera can read from a screen (1,024 bytes).
   init?(of text: String, label: String) {
     var modules = [UInt8](repeating: 0, count: Int(CQR_MOST_MODULES))
     let width = Int(cqr_encode(text, text.utf8.count, &modules))
     guard width > 0 else { return nil }
-    // Four light modules all around belong to the symbol (ISO/IEC 18004 section 6.3.8): without them many cameras find
-    // nothing.
+    // The symbol needs a margin of four light modules (ISO/IEC 18004, section 6.3.8). Many cameras cannot read it
+    // otherwise.
     let margin = 4
     var path = ""
     for row in 0..<width {
@@ -29,7 +29,7 @@ struct QRPicture {
       }
     }
     let size = width + 2 * margin
-    // Dark on light whatever the page's colours are: a code the other way round is read by few.
+    // Always dark on light, because few cameras read inverted codes.
     svg =
       "<svg class=\"qr\" role=\"img\" aria-label=\"\(label.attributeEscaped)\" viewBox=\"0 0 \(size) \(size)\" shape-rendering=\"crispEdges\">"
       + "<path fill=\"#ffffff\" d=\"M0 0h\(size)v\(size)h-\(size)z\"/><path fill=\"#000000\" d=\"\(path)\"/></svg>"
@@ -37,7 +37,7 @@ struct QRPicture {
 }
 
 extension String {
-  /// For a value in double quotes.
+  /// Escaped for a value in double quotes.
   fileprivate var attributeEscaped: String {
     replacing("&", with: "&amp;").replacing("\"", with: "&quot;").replacing("<", with: "&lt;").replacing(
       ">", with: "&gt;")

@@ -1,14 +1,14 @@
 import Hummingbird
 import MoongateCore
 
-/// How the person signed in here the last time, so that the page begins with it. It names a way and nobody, and opens
-/// nothing: whoever planted it has chosen the form that is shown first.
+/// Remembers the last sign-in method in a cookie, so that the page begins with it. It contains only the method, so a
+/// forged cookie can only change which form is shown first.
 enum RememberedSignInMethod {
   static let cookie = "moongate-way"
-  /// A year.
+  /// A year in seconds.
   private static let memory = 31_536_000
 
-  /// The way; nil where it is the first one anyway, or none is kept.
+  /// The remembered method; nil if it is the default or none is remembered.
   static func find(in exchange: Exchange) -> EntrancePage.SignInMethod? {
     [EntrancePage.SignInMethod.email, .code].first { way in
       exchange.request.headers[values: .cookie].contains { line in
@@ -17,7 +17,7 @@ enum RememberedSignInMethod {
     }
   }
 
-  /// The line of `Set-Cookie` that keeps it, or that forgets another; nil where nothing changes.
+  /// The `Set-Cookie` value that stores or clears the method; nil if nothing changes.
   static func keep(_ way: EntrancePage.SignInMethod, _ exchange: Exchange) -> String? {
     let known = find(in: exchange)
     let kept = way == .email || way == .code ? way : nil

@@ -1,42 +1,42 @@
 import MoongateCore
 import MoongateSDK
 
-/// What a page of `/auth/step` is about.
+/// The state of a page of `/auth/step`.
 struct StepForm {
-  /// Before the names of a provider's fields, so that none of them is one of ours.
+  /// The prefix of provider fields in the form, so that they cannot collide with the page's own fields.
   static let prefix = "field."
 
   let flow: String
   let flowPurpose: FlowPurpose
   let returnTo: String?
-  /// nil: one of the choices is to be taken.
+  /// Nil: the user selects one of the choices.
   var provider: ProviderName?
   var choices: [ProviderName]
-  /// The flow, where it is begun.
+  /// The flow, if it is begun.
   var id: String?
-  /// The step, where it is open.
+  /// The step, if it is open.
   var step: StepView?
-  /// Whether the step sets up what accounts.lua requires of the account.
+  /// Whether the step sets up a factor that accounts.lua requires.
   var isEnrolling = false
-  /// Whether nothing was proved before it in this flow.
+  /// Whether no other step was passed before it in this flow.
   var isFirst = true
-  /// Whether the step authorises a change: only what does so is offered.
+  /// Whether the step authorizes a change. Only providers that can do so are offered.
   var isForChange = false
-  /// The name of words.
+  /// The name of the text.
   var notice: String?
-  /// What a person comes back with from the provider's site, by its name.
+  /// The name of the refusal from the provider's site.
   var refused: String?
-  /// The page of digits that pass the same step: where the person goes on who does not use the ceremony.
+  /// The PIN page that passes the same step, for users who do not use the ceremony.
   var pad: (label: String, address: String)?
-  /// Where the person goes on who has lost what the step asks for; nil where nothing else is taken in its place.
+  /// The page for users who have lost the factor; nil if there is no alternative.
   var lost: String?
-  /// Why the step is asked for; nil if nobody but the person wants it.
+  /// Why the step is required; nil if no service requires it.
   var reason: String?
-  /// Where the person goes who skips what is offered; nil where it is no offer.
+  /// The target for users who skip the offer; nil if it is not an offer.
   var skip: String?
-  /// The one of several things that the step is about; nil where none was chosen.
+  /// The item that the step concerns; nil if none was selected.
   var item: HeldItem?
-  /// What was typed already.
+  /// Input that was typed before.
   var typed: FormFields = .empty
 
   init(flow: String, purpose: FlowPurpose, returnTo: String?, provider: ProviderName?, choices: [ProviderName]) {
@@ -47,11 +47,11 @@ struct StepForm {
     self.choices = choices
   }
 
-  /// What a step of the provider is to do.
+  /// The purpose of the provider's step.
   func purpose(of provider: ProviderName) -> StepPurpose { isEnrolling ? .set : flowPurpose.step(of: provider) }
 }
 
-/// What `step.mustache` shows.
+/// The model of `step.mustache`.
 struct StepModel: PageModel {
   static let template = PageTemplate.step
   struct Field: Decodable {
@@ -66,31 +66,31 @@ struct StepModel: PageModel {
     let isInvalid: Bool
     let isFocused: Bool
     let isOff: Bool
-    /// What was typed already, of what anybody may read over a shoulder.
+    /// Input that was typed before, except secrets.
     let value: String?
-    /// What may be chosen, where that is what is asked for.
+    /// The options of a choice.
     let options: [Option]
     let isChoice: Bool
-    /// One for each digit of a code whose length is known.
+    /// One element for each digit of a code with known length.
     let boxes: [Bool]
     let hasBoxes: Bool
   }
 
-  /// What a field may be.
+  /// An option of a field.
   struct Option: Decodable {
-    /// The field's name in the form.
+    /// The name of the field in the form.
     let group: String
     let value: String
     let text: String
-    /// Whether it is chosen already, because there is no other.
+    /// Whether it is preselected because it is the only one.
     let isOnly: Bool
   }
 
-  /// Where a person is who sets up something that is shown to them: what is shown, then what they type.
+  /// The numbered stages of a setup: what is shown, then what the user types.
   struct Stage: Decodable {
     let shown: String
     let shownLabel: String
-    /// nil where nothing is typed.
+    /// Nil if nothing is typed.
     var typed: String?
     var typedLabel: String?
   }
@@ -100,12 +100,12 @@ struct StepModel: PageModel {
     let label: String
   }
 
-  /// One of them is set.
+  /// Exactly one of these is set.
   struct Part: Decodable {
     var text: String?
     var secret: String?
     var picture: String?
-    /// Where the picture leads, for who reads it on the very device that has the app.
+    /// The link of the picture, for users whose authenticator app is on the same device.
     var app: String?
     var list: List?
   }
@@ -114,16 +114,16 @@ struct StepModel: PageModel {
     let items: [String]
   }
 
-  /// A call of the browser's credential API, for scripts.
+  /// A call of the Web Authentication API, for scripts.
   struct Ceremony: Decodable {
-    /// The form's field that takes the answer, and the options as JSON; nil before the step is begun.
+    /// The form field for the answer, and the options as JSON; nil before the step is begun.
     let field: String?
     let call: String?
     let options: String?
     /// Whether the page starts it on arrival.
     let isAutomatic: Bool
-    /// What is said when the person cancels or takes too long, when the device has a credential of the account already,
-    /// when the call fails, and where the browser cannot do it.
+    /// The messages if the user cancels or takes too long, if the device already has a credential of the account, if
+    /// the call fails, and if the browser does not support it.
     let cancelled: String
     let known: String
     let failed: String
@@ -137,10 +137,10 @@ struct StepModel: PageModel {
   let sentTo: String?
   let parts: [Part]
   let stage: Stage?
-  /// Whether a list is shown that the person has to keep.
+  /// Whether the page shows a list that the user has to save.
   let isList: Bool
   let fields: [Field]
-  /// What may be left out; behind its label.
+  /// Optional fields, collapsed behind their labels.
   let more: [Field]
   let ceremony: Ceremony?
   let isCeremony: Bool
@@ -153,33 +153,33 @@ struct StepModel: PageModel {
   let button: String
   let notice: String?
   let problem: String?
-  /// Whether it went as the person wanted.
+  /// Whether the message is neutral, such as after cancelling.
   let isCalm: Bool
   let code: String?
   let state: String
   let wait: Countdown?
-  /// Where the page is found again.
+  /// The address of this page.
   let here: String
   let confirms: String?
   let isOff: Bool
   let canResend: Bool
   let countdown: Countdown?
   let canSkip: Bool
-  /// Where "Skip for now" leads, of what is offered.
+  /// The target of "Skip for now", if the page is an offer.
   let skip: String?
-  /// What the step is about: its id and what its owner calls it.
+  /// The id and name of the item that the step concerns.
   let item: Choice?
-  /// Another way to pass the step.
+  /// Another provider that passes the step.
   let instead: Choice?
-  /// Where the person goes on who has lost what the step asks for.
+  /// The page for users who have lost the factor.
   let lost: String?
   let stressesSupport: Bool
 }
 
 extension StepModel {
   /// - Parameters:
-  ///   - provider: the form's; nil where a choice is to be made.
-  ///   - choices: what is offered then.
+  /// - provider: the provider of the form; nil if a choice has to be made.
+  /// - choices: the offered choices.
   init(
     _ form: StepForm, _ refusal: Refusal?, _ provider: ProviderPage?,
     choices offered: [(name: ProviderName, page: ProviderPage?)], _ words: Words,
@@ -200,16 +200,15 @@ extension StepModel {
     isList = parts.contains { $0.list != nil }
     let purpose = provider.map { form.purpose(of: $0.name) } ?? .prove
     stage = purpose == .set ? Self.stage(of: parts, words) : nil
-    // Before something is set up, changed or turned off there is nothing yet to be told of what to type.
+    // Before a setup, change or removal has begun, there is no instruction yet.
     let isTold = parts.contains { $0.text != nil } || (purpose != .prove && step == nil)
-    // A provider that verifies by itself reads an address and sends nothing to it.
+    // A provider that verifies by itself reads an address but sends nothing to it.
     sentTo = provider?.sendsCodes ?? false ? step?.sentTo : nil
     let length = step?.fields.first { $0.name == "code" }?.length
     sentLine =
       sentTo == nil
       ? nil : words.text(step?.fields.first?.kind == .text ? "sent_characters" : "sent_digits", length: length ?? 6)
-    // Of what a provider says in favour of its factor people read before they set it up, whether they were offered it
-    // or chose it.
+    // Users see the provider's recommendation before they set up the factor, whether it was offered or selected.
     let recommends =
       purpose == .set && !form.flowPurpose.isReset && provider?.descriptor.words?.page["offer_help"] != nil
     instruction =
@@ -231,7 +230,7 @@ extension StepModel {
         isInvalid: invalid == field.name,
         isFocused: index == 0, isOff: isOff, value: form.typed[StepForm.prefix + field.name], words)
     }
-    // A form that asks for one of several shows the first of them; the others are behind their labels.
+    // A form that needs one of several fields shows the first; the others are collapsed behind their labels.
     fields = all.enumerated().filter { $0.offset == 0 || $0.element.isRequired }.map(\.element)
     more = all.enumerated().filter { $0.offset > 0 && !$0.element.isRequired }.map(\.element)
     choices = offered.map {
@@ -264,7 +263,7 @@ extension StepModel {
     stressesSupport = isOff
   }
 
-  /// Where a page leads back to on which nothing was done. Not to what wants this done first.
+  /// The target for users who leave the page without doing anything, except pages that require the step.
   static func back(_ form: StepForm) -> String {
     switch form.flowPurpose {
     case .factor: "/auth/account"
@@ -273,21 +272,21 @@ extension StepModel {
     }
   }
 
-  /// What is to be typed. Before a step is begun: what beginning it takes; where that is nothing, what a person will
-  /// have to prove, as far as the provider has words for it.
+  /// The fields to show. Before a step is begun, these are its begin fields; if there are none, the submit fields for
+  /// which the provider has labels.
   private static func asked(_ form: StepForm, _ provider: ProviderPage?) -> [InputField] {
     if let step = form.step { return step.fields }
     guard let provider else { return [] }
-    // Whose step it is, is known: a code goes to what they hold.
+    // The account is known, so the code goes to its own identifier.
     if provider.sendsCodes, !form.isFirst || form.flowPurpose.needsSession { return [] }
     let begin = provider.descriptor.beginFields.filter { $0.kind != .region && $0 != HeldItem.field }
     if !begin.isEmpty || provider.sendsCodes { return begin }
-    // What follows a ceremony is asked for after it.
+    // Fields after a ceremony are shown after it.
     guard form.purpose(of: provider.name) == .prove, provider.ceremonyButton == nil else { return [] }
     return provider.descriptor.submitFields.filter { provider.descriptor.words?.labels[$0.name] != nil }
   }
 
-  /// A picture to scan comes first, then the code that proves it; a list to keep is the end.
+  /// A picture to scan comes first, then the code; a list to save comes last.
   private static func stage(of parts: [Part], _ words: Words) -> Stage? {
     if parts.contains(where: { $0.list != nil }) { return Stage(shown: "3", shownLabel: words["stage_keep"]) }
     guard parts.contains(where: { $0.picture != nil }) else { return nil }
@@ -296,8 +295,7 @@ extension StepModel {
 }
 
 extension StepModel.Ceremony {
-  /// - Returns: nil where nothing of the kind is due: the provider's pages show none, or this round asks for something
-  ///   else.
+  /// - Returns: nil if no ceremony is due: the provider has none, or this round asks for something else.
   fileprivate init?(
     of provider: ProviderPage, _ form: StepForm, _ purpose: StepPurpose, isRefused: Bool, _ words: Words
   ) {
@@ -305,7 +303,7 @@ extension StepModel.Ceremony {
     var due: (call: CeremonyCall, options: String)?
     for case .ceremony(let call, let options) in form.step?.shown ?? [] { due = (call, options) }
     if form.step != nil, due == nil { return nil }
-    // Before something is made, changed or removed, the person says that they want it.
+    // Creating, changing or removing a credential starts only when the user confirms it.
     let isAutomatic = !isRefused && form.refused == nil && (form.step != nil || purpose == .prove)
     self.init(
       field: form.step?.fields.first { $0.kind == .json }.map { StepForm.prefix + $0.name }, call: due?.call.rawValue,
@@ -317,7 +315,7 @@ extension StepModel.Ceremony {
 }
 
 extension StepModel.Field {
-  /// - Parameter isNew: whether a secret is made rather than proved.
+  /// - Parameter isNew: whether a new secret is set.
   fileprivate init(
     _ field: InputField, label: String, isNew: Bool, isInvalid: Bool, isFocused: Bool, isOff: Bool, value: String?,
     _ words: Words
@@ -330,7 +328,7 @@ extension StepModel.Field {
       case .email: ("email", "email", "email", 254)
       case .password: ("password", "text", isNew ? "new-password" : "current-password", 256)
       case .region: ("text", "text", "country", 2)
-      // The page's script fills it in.
+      // Filled in by the page's script.
       case .json: ("hidden", "none", "off", 0)
       case .choice: ("radio", "none", "off", 0)
       }
@@ -352,7 +350,7 @@ extension StepModel.Field {
 }
 
 extension StepModel.Part {
-  /// A picture comes with its text, for who has no second device to scan it with.
+  /// A picture also has its text, for users without a second device to scan it.
   static func parts(of shown: Shown, _ words: Words) -> [Self] {
     switch shown {
     case .text(let text): [Self(text: words.translated(text))]
@@ -364,14 +362,14 @@ extension StepModel.Part {
         Self(secret: text)
       ]
     case .list(let items): [Self(list: StepModel.List(items: items))]
-    // For the page's script.
+    // Handled by the page's script.
     case .ceremony: []
     }
   }
 }
 
 extension StepPurpose {
-  /// The name of the words by which people are led to it.
+  /// The name of the text for links to it.
   var label: String {
     switch self {
     case .prove: "continue"

@@ -3,9 +3,8 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/step`: a step of any provider without a page of its own, in the words and fields that it brings; and, where a
-/// flow leaves a choice, the ways that there are. `?id=` is a flow under way, `?flow=` one that is begun here (`with=`
-/// names the provider).
+/// `/auth/step`: a step of a provider without its own page, with the provider's words and fields; and the choice
+/// between providers. `?id=` names a flow under way, `?flow=` one that is begun here, with the provider in `with=`.
 struct StepPage: Sendable {
   let driver: FlowDriver
   let pages: PageRenderer
@@ -33,7 +32,7 @@ struct StepPage: Sendable {
   private func show(_ query: FormFields, typed: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let text = query["id"] else { return try await enter(query, typed, exchange) }
     let view = try await driver.engine.view(FlowID(text: text), client: try await driver.caller(exchange)).get()
-    // Without scripts the page comes back by itself. A look ahead (HEAD) polls nothing.
+    // Without scripts, the page reloads by itself. A HEAD request does not poll.
     if exchange.request.method == .get, let step = view.step, step.retryAfter == .zero, step.lockedUntil == nil {
       return try await poll(view, step, exchange)
     }
@@ -41,7 +40,7 @@ struct StepPage: Sendable {
       view, notice: query["sent"] == nil ? nil : "code_sent", refused: query["refused"], typed, nil, exchange)
   }
 
-  /// A flow that is not begun yet: straight to what it asks for, where that is one thing.
+  /// Shows a flow that is not begun yet. If there is only one provider, its form is shown at once.
   private func enter(_ query: FormFields, _ typed: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     let name = query["flow"] ?? "step_up"
     guard let flow = exchange.generation.flows[name] else { throw exchange.refusal(.notFound) }
@@ -66,7 +65,7 @@ struct StepPage: Sendable {
     }
     let asked = query["with"].flatMap(ProviderName.init(rawValue:))
     let chosen = asked.flatMap { choices.contains($0) ? $0 : nil } ?? (choices.count == 1 ? choices[0] : nil)
-    // Who has none of what is asked for is led to make one, and comes back.
+    // Users without the factor are redirected to set one up, and return afterwards.
     if let wanted = asked ?? chosen, let account, purpose.step(of: wanted) == .prove,
       !account.credentials.contains(wanted),
       flow.steps.first?.choices.contains(wanted) ?? false, exchange.page(of: wanted)?.isOnStepPage ?? false,
@@ -85,7 +84,7 @@ struct StepPage: Sendable {
     form.isForChange = isForChange
     form.typed = typed
     if let item = query[HeldItem.field.name], let chosen, [.change, .disable].contains(purpose.step(of: chosen)) {
-      // Somebody has removed it meanwhile: in another tab, or elsewhere.
+      // The item was removed meanwhile, in another tab or elsewhere.
       guard let held = try await held(item, of: chosen, exchange) else {
         return exchange.leadOn(to: "/auth/account?done=gone")
       }
@@ -94,30 +93,30 @@ struct StepPage: Sendable {
     return page(form, nil, exchange)
   }
 
-  /// One of the things that a provider keeps for the account of the session; nil where it is not there.
+  /// An item that a provider stores for the session's account; nil if it does not exist.
   private func held(_ item: String, of provider: ProviderName, _ exchange: Exchange) async throws(Refusal) -> HeldItem?
   {
     let holdings = try await driver.engine.holdings(client: try await driver.caller(exchange)).get()
     return holdings[provider]?.first { $0.id == item }
   }
 
-  /// The page on which the provider's step of the flow begins, where that is not this one.
+  /// The page on which the provider's step of the flow begins; nil if it is this page.
   private func ownPage(of page: ProviderPage, in flow: FlowDefinition, _ exchange: Exchange) -> String? {
     if page.isOnEntrance { return "/auth/login" }
     guard page.sendsCodes, !flow.needsSession(by: exchange.providers) else { return page.ownPath }
-    // Whom a code is for is asked for on the page for signing in, where its field is this provider's, or else here.
+    // The sign-in page asks for the identifier if this provider has its field there; otherwise, this page does.
     guard case .field(let kind, _)? = page.descriptor.entrance else { return nil }
     let takesField =
       ProviderPage.taking(kind, of: exchange.offered(first: flow.name).filter(\.sendsCodes))?.name == page.name
     return takesField ? NextPage.page(of: flow.purpose, flow.name) : nil
   }
 
-  /// Whether what the flow waits for is shown here.
+  /// Whether the next step of the flow is shown here.
   private func shows(_ view: FlowView, _ exchange: Exchange) -> Bool {
     view.status == .pending && exchange.address(of: view).hasPrefix(Self.path + "?")
   }
 
-  /// - Parameter chosen: of several that may be begun, the one whose form is shown.
+  /// - Parameter chosen: the provider whose form is shown, of several that can be begun.
   private func show(
     _ view: FlowView, notice: String?, refused: String? = nil, as chosen: ProviderName? = nil, _ typed: FormFields,
     _ refusal: Refusal?,
@@ -140,12 +139,12 @@ struct StepPage: Sendable {
 
   // MARK: waiting
 
-  /// Asks a step that waits whether the decision has come.
+  /// Polls a waiting step.
   private func poll(_ view: FlowView, _ step: StepView, _ exchange: Exchange) async throws(Refusal) -> Response {
     let outcome = await PageFlow(driver: driver).prove(view.id, step.provider.rawValue, [:], exchange)
     do throws(Refusal) {
       let driven = try outcome.result.get()
-      // Still the same page: a script reads from it when to ask again, and who has no scripts sees it come back.
+      // Shows the same page again. A script reads the next polling time from it; without scripts, the page reloads.
       guard driven.view.step?.retryAfter != nil, exchange.isScripted || exchange.request.method == .get else {
         return lead(driven, outcome.cookies, exchange)
       }
@@ -160,7 +159,7 @@ struct StepPage: Sendable {
 
   // MARK: sending
 
-  /// What a form is about.
+  /// The flow that a form belongs to.
   private struct FlowState {
     var id: FlowID?
     let flow: String
@@ -173,7 +172,7 @@ struct StepPage: Sendable {
     guard let id = sent["id"].map(FlowID.init(text:)) else { return try await begin(sent, exchange) }
     let view = try await driver.engine.view(id, client: try await driver.caller(exchange)).get()
     let named = sent["with"].flatMap(ProviderName.init(rawValue:))
-    // Of a step that waits the person may take another way.
+    // While a step waits, the user may switch to another provider.
     let other = named.flatMap { view.step?.alternatives.contains($0) ?? false ? $0 : nil }
     if let step = view.step, step.retryAfter != nil, other == nil, sent["action"] != "skip" {
       return try await poll(view, step, exchange)
@@ -201,7 +200,7 @@ struct StepPage: Sendable {
     }
   }
 
-  /// Begins a flow; what was typed already is judged with it.
+  /// Begins a flow, and submits the input that was typed.
   private func begin(_ sent: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let flow = sent["flow"], let definition = exchange.generation.flows[flow] else {
       throw exchange.refusal(.flowNotFound)
@@ -218,7 +217,7 @@ struct StepPage: Sendable {
     state.id = begun.id
     do throws(Refusal) {
       let driven = try begun.result.get()
-      // What may be left out has not been judged by `begin`: the same is submitted now.
+      // `begin` does not check optional fields, so the same input is submitted now.
       if !inputs.isEmpty, let step = driven.view.step, step.provider == provider, step.redirectTo == nil,
         step.sentTo == nil, !step.fields.isEmpty,
         step.fields.allSatisfy({ !$0.isRequired }), Set(inputs.keys).isSubset(of: step.fields.map(\.name))
@@ -237,8 +236,8 @@ struct StepPage: Sendable {
     }
   }
 
-  /// What was typed into the provider's fields. Their names in the form have a prefix, so that none can be taken for
-  /// one of ours.
+  /// The input in the provider's fields. Their names have a prefix in the form, so that they cannot collide with the
+  /// page's own fields.
   private func inputs(_ sent: FormFields, _ provider: ProviderName, _ step: StepView?, _ exchange: Exchange) -> [String:
     InputValue]
   {
@@ -251,7 +250,7 @@ struct StepPage: Sendable {
     }
   }
 
-  /// On to what is due: another site, or a page.
+  /// Continues with the next step: another site, or a page.
   private func lead(_ driven: FlowDriver.Driven, _ cookies: [String], _ exchange: Exchange) -> Response {
     guard exchange.isOffer, driven.view.status == .pending, driven.view.step?.redirectTo == nil else {
       return pages.lead(on: driven.view, cookies, exchange)
@@ -276,8 +275,8 @@ struct StepPage: Sendable {
     if let id = state.id,
       case .success(let view) = await driver.engine.view(id, client: try await driver.caller(exchange))
     {
-      // What a rival has completed meanwhile, or goes on elsewhere, has no form here to say it on. A step that has
-      // waited, and was refused, may be begun again where it was.
+      // Another request has completed the flow meanwhile, or it continues elsewhere, so there is no form for the
+      // message. A waiting step that was refused may be begun again here.
       let again = state.provider.flatMap {
         view.choices.contains($0) && exchange.page(of: $0)?.isOnStepPage ?? false ? $0 : nil
       }
@@ -296,15 +295,15 @@ struct StepPage: Sendable {
     return response
   }
 
-  /// Where a person goes on who has lost the factor that a session's flow asks for: to the flow that resets it. That
-  /// flow proves something else that the account holds; the link opens nothing by itself.
+  /// The page for users who have lost the factor of a session's flow: the flow that resets it. That flow requires
+  /// another proof; the link itself opens nothing.
   private func lost(_ page: ProviderPage, _ form: StepForm, _ exchange: Exchange) -> String? {
     let purpose = form.flowPurpose
     switch purpose {
     case .factor(page.name, .change), .factor(page.name, .disable): break
     default: guard purpose.isProofAlone, purpose.needsSession, form.purpose(of: page.name) == .prove else { return nil }
     }
-    // What is asked for once it was proved, such as a name, is asked of nobody who has lost it.
+    // Fields after a successful proof, such as a name, do not offer this link.
     let isProved = page.ceremonyButton != nil && form.step?.fields.contains { $0.kind == .json } == false
     guard !isProved, let reset = exchange.generation.flow(for: .factor(page.name, .reset))?.name,
       !exchange.offered(first: reset).isEmpty
@@ -322,7 +321,7 @@ struct StepPage: Sendable {
     form.reason = exchange.reason(for: form.flowPurpose, returnTo: form.returnTo, words)
     form.skip = exchange.skipping(form.flowPurpose, form.flow, to: form.returnTo)
     form.lost = provider.flatMap { lost($0, form, exchange) }
-    // Whoever does not use the ceremony enters the digits that the account has.
+    // Users who do not use the ceremony enter the PIN of the account.
     if provider?.ceremonyButton != nil, form.isFirst, form.flowPurpose.needsSession,
       let pad = form.step?.alternatives.compactMap(exchange.page(of:)).first(where: { $0.pad != nil }),
       let path = pad.ownPath

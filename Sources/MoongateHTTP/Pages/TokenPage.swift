@@ -2,10 +2,10 @@ import Hummingbird
 import MoongateCore
 import MoongateSDK
 
-/// `/auth/account/tokens`: a person makes a token for a program of theirs, and sees it once.
+/// `/auth/account/tokens`: the user creates a personal token, which is shown once.
 struct TokenPage: Sendable {
   static let path = "/auth/account/tokens"
-  /// How long a token may live, in days; the middle one is chosen already.
+  /// The available lifetimes in days, and the default.
   private static let days = [7, 30, 90, 365]
   private static let usual = 90
 
@@ -18,7 +18,7 @@ struct TokenPage: Sendable {
     let isChosen: Bool
   }
 
-  /// What is asked for.
+  /// The form for a new token.
   struct Form: Decodable {
     let name: String?
     let options: [Option]
@@ -29,9 +29,9 @@ struct TokenPage: Sendable {
   struct Model: PageModel {
     static let template = PageTemplate.token
     let form: Form?
-    /// The token itself: shown here and nowhere else.
+    /// The token itself, which is shown only here.
     let secret: String?
-    /// What a program may do with it.
+    /// The routes that accept the token.
     let routes: [String]
     var stressesSupport = false
   }
@@ -63,7 +63,7 @@ struct TokenPage: Sendable {
     ]
   }
 
-  /// Leads whoever has to sign in, or to prove something, to where they do, and back.
+  /// Redirects users who have to sign in, or need a recent proof, and back here.
   private func leadOn(after refusal: Refusal, _ exchange: Exchange) throws(Refusal) -> Response {
     if refusal.code == .unauthenticated {
       return exchange.leadOn(to: FormFields.address("/auth/login", ["return_to": Self.path]))
@@ -92,7 +92,7 @@ struct TokenPage: Sendable {
       exchange)
   }
 
-  /// The routes that take such tokens, as people know them.
+  /// The routes that accept personal tokens, for display.
   static func routes(_ exchange: Exchange) -> [String] {
     var seen: Set<String> = []
     return exchange.generation.personalTokenRoutes.map { ($0.host ?? "") + $0.path.text }.filter {
@@ -102,7 +102,7 @@ struct TokenPage: Sendable {
 }
 
 extension AccountPage {
-  /// One of the tokens that the person has made.
+  /// A personal token of the user.
   struct Token: Decodable {
     let id: String
     let name: String
@@ -110,22 +110,22 @@ extension AccountPage {
     let isOver: Bool
     let used: String?
     let from: String?
-    /// For those who cannot see which row its button stands in.
+    /// For screen readers: the label of the row's button.
     let label: String
   }
 
   struct Tokens: Decodable {
     let items: [Token]
     let hasItems: Bool
-    /// The routes that take them.
+    /// The routes that accept them.
     let routes: [String]
     let hasRoutes: Bool
   }
 
-  /// The tokens of the account; nil where no route takes any and there are none.
+  /// The tokens of the account; nil if no route accepts any and there are none.
   func tokens(_ words: Words, _ exchange: Exchange) async -> Tokens? {
     let routes = TokenPage.routes(exchange)
-    // Without them the page is still of use.
+    // The page works without them.
     guard let caller = try? await driver.caller(exchange) else { return nil }
     let all = (try? await driver.engine.personalTokens(client: caller).get()) ?? []
     guard !routes.isEmpty || !all.isEmpty else { return nil }
@@ -139,13 +139,13 @@ extension AccountPage {
     return Tokens(items: items, hasItems: !items.isEmpty, routes: routes, hasRoutes: !routes.isEmpty)
   }
 
-  /// Ends a token of the person's.
+  /// Revokes a token of the user.
   func revokeToken(_ form: FormFields, _ exchange: Exchange) async throws(Refusal) -> Response {
     guard let id = form["token"] else { throw exchange.refusal(.badRequest) }
     switch await driver.engine.revokeToken(id, client: try await driver.caller(exchange)) {
     case .success: return exchange.leadOn(to: "/auth/account?done=token_revoked")
     case .failure(let refusal):
-      // Removed in another tab: then it is gone all the same.
+      // It was already revoked in another tab.
       guard refusal.code == .notFound else { throw refusal }
       return exchange.leadOn(to: "/auth/account?done=gone")
     }

@@ -1,8 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// What `wait.mustache` shows: a step that waits for a decision that the person makes elsewhere. The page polls by its
-/// script, and without scripts comes back by itself.
+/// The model of `wait.mustache`: a step that waits for an approval on another device. A script polls; without scripts,
+/// the page reloads by itself.
 struct WaitModel: PageModel {
   static let template = PageTemplate.wait
 
@@ -10,19 +10,19 @@ struct WaitModel: PageModel {
   let instruction: String?
   let parts: [StepModel.Part]
   let id: String
-  /// Where the page is found again.
+  /// The address of this page.
   let here: String
   let back: String
-  /// Until the next poll.
+  /// The time until the next poll.
   let milliseconds: Int64
   let seconds: Int
-  /// Other providers that the step can be passed with.
+  /// Other providers that pass the step.
   let others: [StepModel.Choice]
   let canSkip: Bool
 
   /// - Parameters:
-  ///   - wait: until the next poll.
-  ///   - others: the other choices of the step, where nothing has to be typed to begin them.
+  /// - wait: the time until the next poll.
+  /// - others: the other choices of the step that need no input to begin.
   init(
     _ form: StepForm, _ step: StepView, wait: Duration, _ provider: ProviderPage?, others: [ProviderPage],
     _ words: Words, here: String

@@ -4,16 +4,16 @@ import MoongateCore
 import NIOCore
 
 extension Response {
-  /// An answer of the API: JSON, kept by nobody.
+  /// An answer of the API: JSON that must not be cached.
   static func json(_ value: JSONValue, status: HTTPResponse.Status = .ok) -> Response {
     plain(status, type: "application/json", value.bytes + [UInt8(ascii: "\n")])
   }
 
-  /// 204.
+  /// 204 No Content.
   static var nothing: Response { Response(status: .noContent, headers: careful) }
 
-  /// A refusal as problem+json (RFC 9457), with the headers that go with it.
-  /// - Parameter more: members of the document besides those of every refusal.
+  /// A refusal as problem+json (RFC 9457), with its headers.
+  /// - Parameter more: additional members of the document.
   static func problem(_ refusal: Refusal, _ more: KeyValuePairs<String, String> = [:]) -> Response {
     var response = plain(refusal.code.httpStatus, type: Refusal.mediaType, refusal.document(with: more))
     response.addRefusalHeaders(refusal)
@@ -27,14 +27,14 @@ extension Response {
     return Response(status: status, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
   }
 
-  /// 303: go there by GET (RFC 9110 section 15.4.4).
+  /// 303 See Other: the client continues with GET (RFC 9110, section 15.4.4).
   static func seeOther(_ target: String) -> Response {
     var headers = careful
     headers[.location] = target
     return Response(status: .seeOther, headers: headers)
   }
 
-  /// `Retry-After`, the challenge of a 401, and the end of the connection where the request's body was not read.
+  /// Adds `Retry-After`, the challenge of a 401, and `Connection: close` if the request body was not read.
   mutating func addRefusalHeaders(_ refusal: Refusal) {
     if let seconds = refusal.retryAfterSeconds { headers[.retryAfter] = String(seconds) }
     switch refusal.code {
@@ -44,12 +44,12 @@ extension Response {
     }
   }
 
-  /// Adds lines of `Set-Cookie`.
+  /// Adds `Set-Cookie` headers.
   mutating func setCookies(_ lines: [String]) {
     for line in lines { headers.append(HTTPField(name: .setCookie, value: line)) }
   }
 
-  /// No cache may keep it, no browser guess its type, no other site learn where the reader came from.
+  /// Headers against caching, content sniffing and referrers.
   private static var careful: HTTPFields {
     var headers: HTTPFields = [.cacheControl: "no-store", .xContentTypeOptions: "nosniff"]
     headers.set("Referrer-Policy", to: "no-referrer")
@@ -58,7 +58,7 @@ extension Response {
 }
 
 extension RefusalCode {
-  /// The status with the phrase that goes with it (RFC 9110 section 15).
+  /// The status with its reason phrase (RFC 9110, section 15).
   var httpStatus: HTTPResponse.Status {
     let known: [HTTPResponse.Status] = [
       .badRequest, .unauthorized, .forbidden, .notFound, .methodNotAllowed, .requestTimeout, .conflict, .gone,
@@ -73,7 +73,7 @@ extension RefusalCode {
 }
 
 extension HTTPFields {
-  /// Sets a field that HTTPTypes has no constant for. A name that is no token sets nothing.
+  /// Sets a field that HTTPTypes has no constant for. An invalid name sets nothing.
   mutating func set(_ name: String, to value: String) {
     if let name = HTTPField.Name(name) { self[name] = value }
   }

@@ -3,11 +3,11 @@ import HTTPTypes
 import MoongateCore
 import NIOCore
 
-/// Reads the bodies of requests to the gateway itself: all of it, bounded in length and time.
+/// Reads whole request bodies, with limits on size and time.
 package struct BodyReader: Sendable {
   /// In bytes.
   package let longest: Int
-  /// From the first byte to the last. Attack: a thousand clients that send a byte a minute.
+  /// The time from the first byte to the last. Attack: a thousand clients that send one byte per minute.
   package let patience: Duration
 
   package init(longest: Int = 64 * 1024, patience: Duration = .seconds(10)) {
@@ -17,7 +17,7 @@ package struct BodyReader: Sendable {
 
   private enum Reading: Sendable { case whole([UInt8]), tooLong, tooSlow, broken }
 
-  /// - Throws: 413, 408, or 400 where it ends too early.
+  /// - Throws: 413, 408, or 400 if the body ends too early.
   func read(_ exchange: Exchange) async throws(Refusal) -> [UInt8] {
     if let announced = exchange.request.headers[.contentLength].flatMap(Int.init), announced > longest {
       throw exchange.refusal(.tooLarge)
@@ -54,7 +54,7 @@ package struct BodyReader: Sendable {
 
 extension Exchange {
   /// The body as a JSON object.
-  /// - Throws: 415 for another Content-Type, 408, 413, and 400 where it is not JSON or not an object.
+  /// - Throws: 415 for another Content-Type, 408, 413, and 400 if it is not a JSON object.
   func object() async throws(Refusal) -> JSONValue {
     guard isMedia("application/json") else { throw refusal(.notJSON) }
     let bytes = try await reader.read(self)
@@ -68,8 +68,8 @@ extension Exchange {
     return value
   }
 
-  /// The body as the fields of a form.
-  /// - Throws: 415 for another Content-Type, 408, 413, and 400 where it can be read in more than one way.
+  /// The body as form fields.
+  /// - Throws: 415 for another Content-Type, 408, 413, and 400 if it is ambiguous.
   func form() async throws(Refusal) -> FormFields {
     guard isMedia("application/x-www-form-urlencoded") else {
       throw refusal(.notJSON, detail: "The form was sent in a way that is not read here.")
@@ -78,7 +78,7 @@ extension Exchange {
     return fields
   }
 
-  /// Whether the body says that it is of this type, in UTF-8 and not compressed (RFC 9110 section 8.3.1).
+  /// Whether the body has this media type, in UTF-8 and without compression (RFC 9110, section 8.3.1).
   private func isMedia(_ type: String) -> Bool {
     let values = request.headers[values: .contentType]
     guard values.count == 1, request.headers[.contentEncoding] == nil else { return false }

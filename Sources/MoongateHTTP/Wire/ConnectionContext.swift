@@ -3,9 +3,9 @@ import Logging
 import MoongateCore
 import NIOCore
 
-/// What is known of a request before it is looked at: whom the connection is with.
+/// The context of a request: its connection.
 package struct ConnectionContext: InitializableFromSource, Sendable {
-  /// The peer's address; nil where the connection is gone already, and in tests without one.
+  /// The peer's address; nil if the connection is already closed, and in tests without one.
   let peer: ClientAddress?
   let logger: Logger
 
@@ -16,7 +16,7 @@ package struct ConnectionContext: InitializableFromSource, Sendable {
 }
 
 extension ClientAddress {
-  /// The address of a socket; nil for one that is no internet address.
+  /// The address of a socket; nil if it is not an IP address.
   init?(socket: SocketAddress) {
     guard let address = socket.ipAddress.flatMap({ IPAddressText.parse(Array($0.utf8)) }) else { return nil }
     self = address

@@ -2,18 +2,16 @@ import HTTPTypes
 import MoongateCore
 import MoongateProxy
 
-/// What a request brings along to say who it is from (http.md, "Sessions and cookies").
+/// The credentials of a request.
 struct Credentials: Sendable {
-  /// The hash of the session's token, by cookie or `Authorization: Bearer`; nil where there is none, or nothing that
-  /// could be one.
+  /// The hash of the session token, from the cookie or `Authorization: Bearer`; nil without a valid token.
   let session: TokenHash?
-  /// The value of the one `moongate-flow` cookie, where it has the form of one.
+  /// The value of the single `moongate-flow` cookie, if it has a valid form.
   private(set) var browser: SecretText?
-  /// What the device carries from sign-ins before, by cookie or the header `Moongate-Device`: any text; the core tells
-  /// whether it is ours.
+  /// The device token, from the cookie or the header `Moongate-Device`. It can be any text; the core verifies it.
   let device: SecretText?
-  /// Whether a cookie of ours is there, under any of its names and of any shape: then the browser sent the request, and
-  /// maybe not because its owner asked for it.
+  /// Whether the request has a cookie of the gateway, under any of its names and in any form. The request then comes
+  /// from a browser, possibly without the user's intent.
   let holdsCookie: Bool
   /// The values of `Origin`.
   let origins: [String]
@@ -21,10 +19,11 @@ struct Credentials: Sendable {
   /// The hash of `browser`.
   var browserHash: TokenHash? { browser.map { TokenHash(of: $0.reveal().utf8) } }
 
-  /// Cookie and Bearer that differ: nobody can say which of the two was meant.
+  /// Cookie and Bearer name different sessions, so the intended one is ambiguous.
   struct Contradiction: Error {}
 
-  /// A browser that opens a page of a flow without the cookie: a native app has sent it there. It is known from now on.
+  /// Assigns a browser id to a browser that opens a page of a flow without the cookie, because a native app has sent it
+  /// there.
   mutating func begin(_ browser: SecretText) { self.browser = browser }
 
   init(_ headers: HTTPFields, gateway: GatewaySettings) throws(Contradiction) {

@@ -2,31 +2,30 @@ import HTTPTypes
 import Hummingbird
 import MoongateCore
 
-/// One of the gateway's own addresses.
+/// An endpoint of the gateway.
 struct Endpoint: Sendable {
-  /// How its refusals look and what is asked of who posts there.
+  /// The format of refusals and the required Origin.
   enum Kind: Sendable {
-    /// JSON; unsafe methods need our Origin when a cookie of ours comes with them.
+    /// JSON. Unsafe methods need the gateway's Origin if the request has a cookie of the gateway.
     case call
-    /// HTML; its forms need our Origin always: without a cookie, another site could still sign a person in as somebody
-    /// else.
+    /// HTML. Forms always need the gateway's Origin: even without a cookie, another site could sign a user in to a
+    /// foreign account.
     case page
-    /// Sent by another site or its servers: it brings no Origin of ours, so the cookies and tokens that come along are
-    /// not read.
+    /// A request from another site or its servers, which has a foreign Origin. Cookies and tokens in it are ignored.
     case inbound
-    /// The same for everyone: nobody is asked who they are.
+    /// Static content, served without authentication.
     case asset
   }
 
   let kind: Kind
   let method: HTTPRequest.Method
-  /// Segments; `{}` stands for any one of them, which is not empty.
+  /// The path segments. `{}` matches any segment that is not empty.
   let path: [Substring]
-  /// Whether a slash at the end of the path is let through (http.md, "The seeds' own calls").
+  /// Whether a slash at the end of the path is accepted.
   let toleratesSlash: Bool
-  /// Whether hosts of further root domains (`domains`) answer it themselves. The others are `public_url`'s alone.
+  /// Whether hosts of further root domains (`domains`) serve it. Other endpoints are served only at `public_url`.
   let servesAllDomains: Bool
-  /// What `openapi.json` tells of it; nil where it is none of the API.
+  /// The description for `openapi.json`; nil if the endpoint does not belong to the API.
   let operation: Operation?
   let handle: @Sendable (Exchange) async throws(Refusal) -> Response
 
@@ -45,13 +44,14 @@ struct Endpoint: Sendable {
   }
 }
 
-/// All of the gateway's own addresses. Paths are compared byte for byte: one that is spelled otherwise is not there.
+/// All endpoints of the gateway. Paths are compared byte by byte, without normalization.
 ///
-/// Not Hummingbird's router: to that, `/auth//login/` is `/auth/login`, and a wrong method is a path that is not there.
+/// Hummingbird's router is not used, because it treats `/auth//login/` as `/auth/login`, and answers a wrong method
+/// like an unknown path.
 struct EndpointTable: Sendable {
   enum Match: Sendable {
     case found(Endpoint, parameters: [String])
-    /// There is something, but not by this method: what is allowed, for `Allow` (RFC 9110 section 10.2.1).
+    /// The path exists, but not for this method: the allowed methods for `Allow` (RFC 9110, section 10.2.1).
     case wrongMethod(allowed: [String])
     case nothing
   }
@@ -60,14 +60,14 @@ struct EndpointTable: Sendable {
 
   init(_ endpoints: [Endpoint]) { self.endpoints = Dictionary(grouping: endpoints, by: \.path.count) }
 
-  /// Calls of the API that `openapi.json` does not tell of: there are none, as a test holds.
+  /// Calls of the API without a description for `openapi.json`. A test asserts that there are none.
   var undescribed: [String] {
     endpoints.values.flatMap { $0 }.filter { $0.operation == nil && $0.path.starts(with: ["api", "auth"]) }.map {
       "\($0.method.rawValue) /\($0.path.joined(separator: "/"))"
     }
   }
 
-  /// - Parameter path: as received, without its query. HEAD goes with GET.
+  /// - Parameter path: the path as received, without the query. HEAD is handled like GET.
   func find(_ method: HTTPRequest.Method, _ path: Substring) -> Match {
     guard path.utf8.first == UInt8(ascii: "/") else { return .nothing }
     var segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
@@ -77,7 +77,7 @@ struct EndpointTable: Sendable {
       candidates = (endpoints[segments.count] ?? []).filter { $0.toleratesSlash && $0.matches(segments) }
     }
     guard !candidates.isEmpty else { return .nothing }
-    // An address that is spelled out goes before one with a place for any name.
+    // An exact path has priority over one with a parameter.
     let exact = candidates.filter { $0.path == segments }
     if !exact.isEmpty { candidates = exact }
     if let endpoint = candidates.first(where: { $0.method == method || ($0.method == .get && method == .head) }) {

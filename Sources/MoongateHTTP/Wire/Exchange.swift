@@ -3,37 +3,37 @@ import Hummingbird
 import Logging
 import MoongateCore
 
-/// One request, with what was found out about it before its handler runs. It lives as long as the request.
+/// A request with everything that is determined before its handler runs. It lives as long as the request.
 struct Exchange: Sendable {
   let request: Request
-  /// Whether a page asks or the API.
+  /// The kind of endpoint that the request is for.
   let kind: Endpoint.Kind
-  /// What stood in the place of each `{}`.
+  /// The path parameters, one for each `{}`.
   let parameters: [String]
   /// The generation that serves this request to its end.
   let generation: any PolicyGeneration
   let client: ForwardedClient
   let credentials: Credentials
-  /// Names this request's decision.
+  /// The id of the decision for this request.
   let decision: DecisionID
   let recorder: RefusalRecorder
-  /// How long a body may take, and how long it may be.
+  /// Reads the body within limits on size and time.
   let reader: BodyReader
-  /// The providers of this program.
+  /// The providers of the program.
   let builtIn: ProviderRegistry
 
-  /// The providers of this program, and those that the generation brought with it.
+  /// The providers of the generation, or else of the program.
   var providers: ProviderRegistry { generation.registry ?? builtIn }
 
   var gateway: GatewaySettings { generation.gateway }
 
-  /// Where `return_to` may lead.
+  /// The allowed targets of `return_to`.
   var targets: RedirectTargets {
     RedirectTargets(publicURL: gateway.publicURL, redirectHosts: gateway.redirectHosts, routes: generation.routes)
   }
 
   /// The fields of the query.
-  /// - Throws: 400 where they can be read in more than one way.
+  /// - Throws: 400 if it is ambiguous.
   func query() throws(Refusal) -> FormFields {
     let target = (request.head.path ?? "").utf8
     guard let mark = target.firstIndex(of: UInt8(ascii: "?")) else { return .empty }
@@ -41,13 +41,13 @@ struct Exchange: Sendable {
     return fields
   }
 
-  /// The gateway's cookies on the root domain that the request is for.
+  /// The gateway's cookies for the root domain of the request.
   var cookies: GatewayCookies { GatewayCookies(gateway, at: client.host?.name) }
 
-  /// A refusal of this request, to be thrown: it is found under its decision id from now on.
+  /// Creates and records a refusal of this request, which can then be found by its decision id.
   /// - Parameters:
-  ///   - detail: for the person, in place of the code's sentence.
-  ///   - fault, reason: for the operator; a fault is logged as an error too.
+  /// - detail: a sentence for the user, instead of that of the code.
+  /// - fault, reason: for the operator. A fault is also logged as an error.
   func refusal(
     _ code: RefusalCode, detail: String? = nil, field: String? = nil, retryAfter: Duration? = nil, fault: String? = nil,
     reason: String? = nil
@@ -57,11 +57,11 @@ struct Exchange: Sendable {
       fault: fault, reason: reason)
   }
 
-  /// One line for the operator about a refusal that the handler answers by itself.
+  /// Logs a refusal that the handler answers itself.
   func note(_ refusal: Refusal) { recorder.note(refusal, method: request.method.rawValue) }
 
-  /// Asks the store.
-  /// - Throws: 503 where it does not answer.
+  /// Accesses the store.
+  /// - Throws: 503 if the store is unavailable.
   func asking<Answer>(_ body: () async throws(StoreFault) -> Answer) async throws(Refusal) -> Answer {
     do {
       return try await body()
@@ -71,19 +71,19 @@ struct Exchange: Sendable {
   }
 }
 
-/// Writes refusals to the audit trail and the log: those that the flow engine has not written already.
+/// Writes refusals to the audit trail and the log, except those that the flow engine has already written.
 struct RefusalRecorder: Sendable {
   let audit: AuditTrail
   let clock: any GatewayClock
   let logger: Logger
 
-  /// One line for the operator: never a query, a code, a token or an identifier.
+  /// Logs a refusal in one line, without query, codes, tokens and identifiers.
   func note(_ refusal: Refusal, method: String) {
     logger.debug(
       "refused", metadata: ["decision": "\(refusal.decision)", "code": "\(refusal.code.name)", "method": "\(method)"])
   }
 
-  /// - Parameter fault, reason: for the operator; never shown to a client.
+  /// - Parameter fault, reason: for the operator. They are never sent to a client.
   func record(_ refusal: Refusal, from address: ClientAddress, fault: String?, reason: String? = nil) -> Refusal {
     var detail: [String: String] = [:]
     if let reason { detail["reason"] = reason }

@@ -1,17 +1,17 @@
 import MoongateCore
 import MoongateSDK
 
-/// The fields of a form or of a query (`application/x-www-form-urlencoded`, WHATWG URL section 5.1), read strictly.
+/// The fields of a form or query (`application/x-www-form-urlencoded`, WHATWG URL, section 5.1), parsed strictly.
 struct FormFields: Sendable, Equatable {
   private let values: [String: String]
 
-  /// None.
+  /// No fields.
   static let empty = FormFields(values: [:])
 
   private init(values: [String: String]) { self.values = values }
 
-  /// - Returns: nil where it cannot be read in one way only: a field that is there twice, `%` without two hexadecimal
-  ///   digits, bytes that are not UTF-8, control bytes.
+  /// - Returns: nil if the text is ambiguous or invalid: duplicate fields, `%` without two hexadecimal digits, invalid
+  ///   UTF-8, or control characters.
   init?(_ text: some Collection<UInt8>) {
     var values: [String: String] = [:]
     for pair in text.split(separator: UInt8(ascii: "&")) {
@@ -24,7 +24,7 @@ struct FormFields: Sendable, Equatable {
     self.values = values
   }
 
-  /// The field's value; nil where it is not there or empty.
+  /// The value of a field; nil if it is absent or empty.
   subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
   /// The names of all fields, sorted.
@@ -48,7 +48,7 @@ struct FormFields: Sendable, Equatable {
 
   private static func hex(_ byte: UInt8) -> UInt8? { Character(Unicode.Scalar(byte)).hexDigitValue.map { UInt8($0) } }
 
-  /// An address with a query of the fields that have a value.
+  /// A URL with a query of the fields that have a value.
   static func address(_ path: String, _ fields: KeyValuePairs<String, String?>) -> String {
     let query = fields.compactMap { name, value in value.map { "\(name)=\(PercentEncoding.encode($0))" } }
     return query.isEmpty ? path : "\(path)?\(query.joined(separator: "&"))"

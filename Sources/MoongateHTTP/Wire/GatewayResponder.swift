@@ -4,8 +4,8 @@ import MoongateCore
 import MoongateSDK
 import Tracing
 
-/// Answers requests to the gateway's own addresses: finds the endpoint, finds out who asks, and turns refusals into
-/// answers.
+/// Answers requests to the gateway's own endpoints: finds the endpoint, reads the credentials, and converts refusals
+/// into answers.
 package struct GatewayResponder: HTTPResponder {
   let table: EndpointTable
   let generations: ActiveGeneration
@@ -15,7 +15,7 @@ package struct GatewayResponder: HTTPResponder {
   let pages: PageRenderer
   var providers = ProviderRegistry.none
   var mounts: [Mount] = []
-  /// What is asked of a request before its endpoint sees it.
+  /// Checks a request before it reaches its endpoint.
   let guarded: @Sendable (Exchange, Endpoint.Kind) throws(Refusal) -> Void
 
   /// `EndpointTable.undescribed`.
@@ -29,7 +29,8 @@ package struct GatewayResponder: HTTPResponder {
   }
 
   private func answer(_ request: Request, _ context: ConnectionContext) async throws -> Response {
-    // Whichever of the pool's threads this is: a flood of sign-ins leaves the processor to those who pass through.
+    // Applies to whichever thread of the pool runs this. A flood of sign-ins must not take processor time from
+    // authenticated requests.
     ThreadPriority.answering.take()
     let path = (request.head.path ?? "").prefix { $0 != "?" }
     if let mount = mounts.first(where: { $0.holds(path) }) { return await mount.respond(request) }
@@ -57,7 +58,7 @@ package struct GatewayResponder: HTTPResponder {
         kind = endpoint.kind
         var credentials: Credentials
         do throws(Credentials.Contradiction) {
-          // Attack: a form of another site that acts with the cookies of whoever looks at it.
+          // Attack: a form of another site acts with the cookies of the user who views it.
           credentials = try Credentials(kind == .inbound ? [:] : request.headers, gateway: generation.gateway)
         } catch {
           throw recorder.record(
@@ -90,7 +91,7 @@ package struct GatewayResponder: HTTPResponder {
     return request.method == .head ? response.createHeadResponse() : response
   }
 
-  /// One line for the operator, and the refusal as the client can read it.
+  /// Logs the refusal and converts it into an answer that the client can read.
   private func answer(_ refusal: Refusal, as kind: Endpoint.Kind, to request: Request, generation: any PolicyGeneration)
     -> Response
   {
@@ -104,15 +105,14 @@ private struct HeaderExtractor: Extractor {
 }
 
 extension Request {
-  /// Whether the address names a flow: a page of one, or where another site sends a person back to. A look ahead (HEAD)
-  /// opens nothing.
+  /// Whether the request opens a flow: a page of one, or the return from another site. HEAD requests open nothing.
   fileprivate var opensFlow: Bool {
     guard method == .get, let target = head.path, let mark = target.firstIndex(of: "?") else { return false }
     let fields = target[target.index(after: mark)...].split(separator: "&")
     return fields.contains { $0.hasPrefix("id=") || $0.hasPrefix("state=") }
   }
 
-  /// Whether a browser asks: its `Accept` names `text/html` (http.md).
+  /// Whether the client is a browser, whose `Accept` contains `text/html`.
   var wantsHTML: Bool {
     headers[values: .accept].contains { value in
       value.split(separator: ",").contains { item in
@@ -134,11 +134,11 @@ extension ForwardedClient {
 }
 
 extension Exchange {
-  /// What hosts of a further root domain answer at the addresses that are `public_url`'s alone: pages are opened there;
-  /// anything else is not here.
+  /// The answer of hosts of a further root domain to paths that are served only at `public_url`: pages are redirected
+  /// there; everything else is refused.
   ///
-  /// Attack: a token of one root domain that changes the account, or begins a step-up of its own. Only the sign-in's
-  /// own token does.
+  /// Attack: a token of one root domain changes the account, or begins its own step-up. Only the token of the sign-in
+  /// itself may do that.
   fileprivate func leadHome() throws(Refusal) -> Response {
     let home = gateway.publicURL.description
     guard kind == .page, [.get, .head].contains(request.method) else {
@@ -147,7 +147,7 @@ extension Exchange {
     return .seeOther(home + (request.head.path ?? "/"))
   }
 
-  /// Attack: another site's form or script that acts with the cookies of whoever looks at it (security.md 18).
+  /// Attack: a form or script of another site acts with the cookies of the user who views it.
   /// - Throws: 403 `origin_refused`.
   func checkOrigin(for kind: Endpoint.Kind) throws(Refusal) {
     switch request.method {

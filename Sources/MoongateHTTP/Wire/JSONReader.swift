@@ -1,9 +1,9 @@
-/// Reads a JSON text strictly (RFC 8259), so that no two readers of one body can see two different things in it.
+/// Parses JSON strictly (RFC 8259), so that different parsers cannot interpret the same body differently.
 ///
-/// Attack: `{"code":"1","code":"2"}` is one thing to a filter and another to the program behind it; a deep nest of
-/// brackets exhausts the stack; half a surrogate pair or a NUL becomes something else on its way through the system.
+/// Attack: `{"code":"1","code":"2"}` means one thing to a filter and another to the program behind it; deeply nested
+/// brackets exhaust the stack; half of a surrogate pair or a NUL changes on its way through the system.
 struct JSONReader {
-  /// A body of ours has two levels.
+  /// Valid request bodies have two levels.
   private static let deepest = 32
 
   private let bytes: [UInt8]
@@ -11,7 +11,7 @@ struct JSONReader {
 
   private init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-  /// - Throws: `JSONFault` with a sentence for whoever writes the client.
+  /// - Throws: `JSONFault` with a message for the client's developer.
   static func read(_ bytes: [UInt8]) throws(JSONFault) -> JSONValue {
     guard String(validating: bytes, as: UTF8.self) != nil else { throw JSONFault(reason: "The request is not UTF-8.") }
     var reader = JSONReader(bytes)
@@ -35,7 +35,7 @@ struct JSONReader {
     return true
   }
 
-  /// - Parameter allowsNUL: of a password, in which every character is one like any other.
+  /// - Parameter allowsNUL: whether NUL is allowed, as in passwords.
   private mutating func value(depth: Int, allowsNUL: Bool = false) throws(JSONFault) -> JSONValue {
     guard depth < Self.deepest else { throw JSONFault(reason: "The request is nested too deeply.") }
     skipSpace()
@@ -161,7 +161,7 @@ struct JSONReader {
   }
 }
 
-/// A body that is not the JSON that it has to be.
+/// The body is not valid JSON.
 struct JSONFault: Error, Sendable, Equatable {
   /// A sentence.
   let reason: String

@@ -27,7 +27,7 @@ enum JSONValue: Sendable, Equatable {
     return members.first { $0.name == name }?.value
   }
 
-  /// UTF-8, without white space.
+  /// Compact UTF-8 text.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     write(to: &bytes)
@@ -74,7 +74,7 @@ enum JSONValue: Sendable, Equatable {
   }
 }
 
-/// One name and value of an object.
+/// A member of an object.
 struct JSONMember: Sendable, Equatable {
   let name: String
   let value: JSONValue

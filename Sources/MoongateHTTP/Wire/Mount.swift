@@ -1,9 +1,9 @@
 import Hummingbird
 
-/// A site of others that is served below a path of ours, as the demo's mock of Google is: it answers for itself, and
-/// none of our cookies, sessions or guards are its own.
+/// Another site that is served below a path of the gateway, such as the demo's mock of Google. It answers its requests
+/// itself, without the gateway's cookies, sessions and checks.
 package struct Mount: Sendable {
-  /// `/mock-google`, without a slash at its end.
+  /// The path without a slash at its end, such as `/mock-google`.
   package let path: String
   let respond: @Sendable (Request) async -> Response
 
@@ -12,6 +12,6 @@ package struct Mount: Sendable {
     self.respond = respond
   }
 
-  /// - Parameter target: a request's path, as received.
+  /// - Parameter target: the path of a request, as received.
   func holds(_ target: Substring) -> Bool { target == path || target.hasPrefix(path + "/") }
 }

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 extension PolicyCase.Kind: CustomStringConvertible {
-  /// As it is written in a file.
+  /// The act in Lua syntax.
   package var description: String {
     switch self {
     case .flow(let name): "flow \"\(name)\""
@@ -35,7 +35,7 @@ extension PolicyCase.Kind: CustomStringConvertible {
 }
 
 extension PolicyCase.ClientSetup {
-  /// What is said of it.
+  /// The fields that are set.
   fileprivate var said: [String] {
     [("ip", address?.description), ("user_agent", userAgent), ("device", device)].compactMap { name, value in
       value.map { "\(name) = \"\($0)\"" }
@@ -45,7 +45,7 @@ extension PolicyCase.ClientSetup {
 }
 
 extension PolicyCase.AccountSetup {
-  /// What differs from an account of which nothing is said.
+  /// The fields that differ from the defaults.
   fileprivate var said: [String] {
     if !exists { return ["exists = false"] }
     let all: [(String, String?)] = [
@@ -69,7 +69,7 @@ extension PolicyCase.AccountSetup {
 }
 
 extension PolicyCase.Expectation {
-  /// What is expected, as a file writes it.
+  /// The expected fields in Lua syntax.
   var fields: [(name: String, value: String)] {
     let all: [(String, String?)] = [
       ("status", status.map(\.description)), ("code", code.map { "\"\($0)\"" }),

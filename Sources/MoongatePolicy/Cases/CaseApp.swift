@@ -3,15 +3,16 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// The authenticator app of the person in a case: it takes the key that a step shows as `otpauth://…`, and knows the
-/// code of every moment (RFC 6238), so that `right()` has something to enter.
+/// A simulated authenticator app (RFC 6238).
+///
+/// It takes the key that a step shows as `otpauth://…`, and provides the codes that `right()` enters.
 struct CaseApp: Sendable {
   private let key: SymmetricKey
   private let digits: Int
-  /// Milliseconds of one code.
+  /// In milliseconds.
   private let period: Int64
 
-  /// - Returns: nil where nothing that is shown is such a key.
+  /// - Returns: nil if no such key is shown.
   init?(_ shown: [Shown]) {
     let addresses = shown.compactMap {
       if case .qr(let text) = $0, text.hasPrefix("otpauth://totp/") { URLComponents(string: text) } else { nil }
@@ -27,18 +28,18 @@ struct CaseApp: Sendable {
     self.period = period * 1_000
   }
 
-  /// What it shows at a moment.
+  /// The code at a time.
   func code(at moment: Timestamp) -> String {
     let counter = withUnsafeBytes(of: UInt64(max(0, moment.milliseconds / period)).bigEndian) { Array($0) }
     let mac = Array(HMAC<Insecure.SHA1>.authenticationCode(for: counter, using: key))
-    // RFC 4226 section 5.3.
+    // RFC 4226, section 5.3.
     let offset = Int(mac[mac.count - 1] & 0x0f)
     let number = mac[offset..<offset + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7fff_ffff
     let text = String(number)
     return String((String(repeating: "0", count: digits) + text).suffix(digits))
   }
 
-  /// RFC 4648 section 6, without its padding.
+  /// Decodes Base32 (RFC 4648, section 6) without padding.
   private static func bytes(_ text: String) -> [UInt8]? {
     var (bits, count, bytes) = (0, 0, [UInt8]())
     for letter in text.utf8 where letter != UInt8(ascii: "=") {
@@ -59,7 +60,7 @@ struct CaseApp: Sendable {
 }
 
 extension CaseRun {
-  /// The step that is open or due, where an authenticator app answers it: a provider that judges codes of its own.
+  /// The provider of the current step, if an authenticator app answers it: a provider that verifies codes itself.
   func appStep() async throws -> (any FullProvider)? {
     guard let full = await dueProvider() as? any FullProvider,
       !full.descriptor.submitFields.contains(where: \.isRequired),
@@ -68,8 +69,8 @@ extension CaseRun {
     return full
   }
 
-  /// Opens the step of an app, so that it can be answered, or shows its key.
-  /// - Returns: whether it is open.
+  /// Begins the step of an app, which may show its key.
+  /// - Returns: whether the step is open.
   mutating func openAppStep(_ provider: any FullProvider) async -> Bool {
     guard let flow else { return false }
     if await view()?.step != nil { return true }
@@ -80,12 +81,12 @@ extension CaseRun {
     return false
   }
 
-  /// Enters what the app shows, and says that what is shown after that was seen.
+  /// Enters the code of the app, and confirms what is shown afterwards.
   mutating func rightByApp(_ provider: any FullProvider, _ act: PolicyCase.Act) async throws -> String {
     guard await openAppStep(provider), let flow else { return told }
     let name = provider.descriptor.name
     guard let app else {
-      throw fail(act, "there is no authenticator app in this case: it is set up by flow \"\(name)_set\", right()")
+      throw fail(act, "this case has no authenticator app: set it up with flow \"\(name)_set\", right()")
     }
     take(await gateway.submit(flow.id, fields: ["code": .text(app.code(at: gateway.clock.now()))], by: client))
     if case .view(let view)? = answer, let step = view.step, step.provider == name, step.fields.isEmpty,

@@ -2,11 +2,10 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-// What stands around a person's acts in a case: the time, a device that has signed in before, a program's token, and
-// what is guaranteed.
+// The circumstances of a case: the clock, a known device, a service token, and guarantees.
 
 extension PolicyCase.Kind {
-  /// Whether a case can fail by it.
+  /// Whether a case can fail at this act.
   var isDemand: Bool {
     switch self {
     case .expect, .guarantee: true
@@ -16,20 +15,21 @@ extension PolicyCase.Kind {
 }
 
 extension CaseReader {
-  /// `clock "2026-12-24T23:30+05:30"`.
+  /// Reads `clock "2026-12-24T23:30+05:30"`.
   func clock(_ node: LuaNode) -> PolicyCase.Kind? {
     guard let text = Field.text(node, "clock", problems) else { return nil }
     guard let moment = Self.moment(text) else {
       problems.add(
         node.location, "clock",
-        "\"\(text)\" is no moment: write date, time and the offset from UTC, as in \"2026-12-24T23:30+05:30\" or \"2026-12-24T18:00Z\""
+        "\"\(text)\" is not a valid time: write date, time and the offset from UTC, as in \"2026-12-24T23:30+05:30\" or \"2026-12-24T18:00Z\""
       )
       return nil
     }
     return .clock(moment, asWritten: text)
   }
 
-  /// RFC 3339 date and time, seconds optional; nil for anything else, such as a day that the month does not have.
+  /// Parses a date and time of RFC 3339, with optional seconds; nil for an invalid one, such as a day that the month
+  /// does not have.
   static func moment(_ text: String) -> Timestamp? {
     let form = /([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?(Z|[+-][0-9]{2}:[0-9]{2})/
     guard let match = text.wholeMatch(of: form), let hour = Int(match.2), hour < 24, let minute = Int(match.3),
@@ -47,7 +47,7 @@ extension CaseReader {
     return Timestamp(milliseconds: seconds * 1000)
   }
 
-  /// `token "ci"`, or `token { name = "ci", groups = { "ops" } }`.
+  /// Reads `token "ci"`, or `token { name = "ci", groups = { "ops" } }`.
   func token(_ node: LuaNode) -> PolicyCase.TokenSetup? {
     guard case .table = node.value else {
       return Field.text(node, "token", problems).map { PolicyCase.TokenSetup(name: $0, groups: []) }
@@ -62,7 +62,7 @@ extension CaseReader {
     return PolicyCase.TokenSetup(name: name, groups: named.sorted())
   }
 
-  /// `guarantee "nobody pays without a fresh code"`.
+  /// Reads `guarantee "payments need a fresh code"`.
   func guarantee(_ node: LuaNode) -> PolicyCase.Kind? {
     guard let statement = Field.text(node, "guarantee", problems) else { return nil }
     if let statements, !statements.contains(statement) {
@@ -76,41 +76,41 @@ extension CaseReader {
 }
 
 extension CaseRun {
-  /// Sets the clock: to any moment before the case does something, and from then on only forward.
+  /// Sets the clock. Before the first act, any time is possible; afterwards, it can only advance.
   mutating func setClock(_ moment: Timestamp, _ act: PolicyCase.Act) throws -> String {
     let now = gateway.clock.now()
     if answer == nil, account == nil {
-      // Nothing has happened yet: the case begins at this moment.
+      // Nothing has happened yet, so the case begins at this time.
       start = moment
       gateway.clock.set(moment)
       return ""
     }
     guard moment >= now else {
-      throw fail(act, "it is \(now.text) already in this case, and its clock goes only forward")
+      throw fail(act, "it is already \(now.text) in this case, and the clock can only advance")
     }
     gateway.clock.set(moment)
     return moment > now ? (moment - now).asWritten : ""
   }
 
-  /// What a device carries that has signed in to the account of the case before.
-  /// - Throws: where the case has no account.
+  /// Gives the client the token of a device that has signed in to the case's account.
+  /// - Throws: if the case has no account.
   mutating func carryKnownDevice(_ act: PolicyCase.Act) throws {
     guard knowsDevice, knownDevice == nil else { return }
     guard let account else {
       throw fail(
-        act, "client { known = true } needs an account that the device has signed in to: say account { … } before this")
+        act, "client { known = true } needs an account that the device has signed in to: add account { … } before it")
     }
     let passed = providers.all.map(\.descriptor.name).filter { generation.policies[$0] != nil }
     knownDevice = try gateway.deviceToken(for: account, passed: passed)
   }
 
-  /// - Returns: what came of it, in words.
+  /// - Returns: the outcome in words.
   func check(_ statement: String, _ act: PolicyCase.Act) throws -> String {
     guard let guarantee = generation.guarantees.first(where: { $0.statement == statement }) else {
       throw fail(act, "guarantees.lua has no statement \"\(statement)\"")
     }
     guard let signedIn else {
-      throw fail(act, "nobody is signed in here, so there is no session to judge: complete a flow first")
+      throw fail(act, "no user is signed in here, so there is no session to check: complete a flow first")
     }
     let now = gateway.clock.now()
     let passed = signedIn.session.passed
@@ -131,7 +131,7 @@ extension CaseRun {
 }
 
 extension PolicyCase.TokenSetup {
-  /// As a file writes it.
+  /// The token in Lua syntax.
   var asWritten: String {
     if groups.isEmpty { return "token \"\(name)\"" }
     return "token { name = \"\(name)\", groups = { \(groups.map { "\"\($0.rawValue)\"" }.joined(separator: ", ")) } }"

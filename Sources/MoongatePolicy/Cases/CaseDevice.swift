@@ -3,8 +3,9 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// The device of the person in a case, for steps that call the credential API (Web Authentication, Level 3): it keeps
-/// one credential on the curve P-256, and answers what a step shows as a browser would.
+/// A simulated device for steps that call the Web Authentication API (Level 3).
+///
+/// It has one credential on the curve P-256 and answers like a browser.
 struct CaseDevice: Sendable {
   private struct Options: Decodable {
     struct Party: Decodable { let id: String }
@@ -30,13 +31,12 @@ struct CaseDevice: Sendable {
 
   private let key = P256.Signing.PrivateKey()
   private let id = Array(SHA256.hash(data: Data("the credential of a case".utf8)))
-  /// Whose it is, once it was registered.
+  /// The user handle of the credential, once it is registered.
   private var handle: String?
 
   /// The answer to `create` or `get` as JSON.
-  /// - Parameter isRight: whether the signature of `get` is the key's, or the challenge of `create` the one that was
-  ///   asked for.
-  /// - Returns: nil for options that are none.
+  /// - Parameter isRight: whether to sign `get` correctly, or to return the requested challenge of `create`.
+  /// - Returns: nil for invalid options.
   mutating func answer(_ call: CeremonyCall, _ text: String, origin: String, isRight: Bool) -> String? {
     guard let options = try? JSONDecoder().decode(Options.self, from: Data(text.utf8)),
       let site = options.rp?.id ?? options.rpId
@@ -50,7 +50,7 @@ struct CaseDevice: Sendable {
     switch call {
     case .create:
       handle = options.user?.id
-      // Present, verified, a credential follows; the count is 0.
+      // Flags: user present, user verified, attested credential data. The signature counter is 0.
       data += [0x45, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 16) + [0, UInt8(id.count)] + id + coseKey
       response["attestationObject"] = Base64URL.encode(Self.attestation(data))
     case .get:
@@ -67,17 +67,17 @@ struct CaseDevice: Sendable {
     }
   }
 
-  /// Another signature of the same form: never the same one, whatever its last byte is.
+  /// A different signature of the same form.
   static func spoiled(_ signature: Data) -> Data { signature.dropLast() + signature.suffix(1).map { $0 ^ 1 } }
 
-  /// COSE_Key (RFC 9053 section 7.1.1): an EC2 key of ES256.
+  /// The key as COSE_Key (RFC 9053, section 7.1.1): an EC2 key for ES256.
   private var coseKey: [UInt8] {
     let point = Array(key.publicKey.rawRepresentation)
     return [0xa5, 0x01, 0x02, 0x03, 0x26, 0x20, 0x01, 0x21, 0x58, 0x20] + point[..<32] + [0x22, 0x58, 0x20]
       + point[32...]
   }
 
-  /// An attestation object of the format `none`.
+  /// An attestation object with the format `none`.
   private static func attestation(_ data: [UInt8]) -> [UInt8] {
     let text = { (text: String) in [0x60 | UInt8(text.utf8.count)] + Array(text.utf8) }
     return [0xa3] + text("fmt") + text("none") + text("attStmt") + [0xa0] + text("authData") + [
@@ -87,7 +87,7 @@ struct CaseDevice: Sendable {
 }
 
 extension CaseRun {
-  /// The step that is open or due, where a device answers it.
+  /// The provider of the current step, if a device answers it.
   func ceremonyStep() async throws -> (any FullProvider)? {
     guard let full = await dueProvider() as? any FullProvider,
       full.descriptor.submitFields.contains(where: { $0.kind == .json })
@@ -95,7 +95,7 @@ extension CaseRun {
     return full
   }
 
-  /// Uses the device, and leaves out what may be left out after it, such as a name.
+  /// Answers with the device, and skips an optional step after it, such as a name.
   mutating func answerByDevice(_ provider: any FullProvider, isRight: Bool) async -> String {
     guard await openAppStep(provider), let flow, let step = await view()?.step,
       let field = step.fields.first(where: { $0.kind == .json })

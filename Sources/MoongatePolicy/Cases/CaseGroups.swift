@@ -1,10 +1,10 @@
 import MoongateCore
 import MoongateSDK
 
-// `group "ops"`: what an operator does by `moongate group add`, in a case.
+// `group "ops"` in a case does the same as `moongate group add`.
 
 extension CaseReader {
-  /// `group "ops"`, `group { "ops", "billing" }`, or `group { ops = true, billing = false }`.
+  /// Reads `group "ops"`, `group { "ops", "billing" }`, or `group { ops = true, billing = false }`.
   func memberships(_ node: LuaNode) -> [GroupName: Bool]? {
     var found: [GroupName: Bool] = [:]
     guard case .table = node.value else {
@@ -28,7 +28,7 @@ extension CaseReader {
     return found
   }
 
-  /// A group of which a case can make the account a member.
+  /// A group whose members are stored.
   private func stored(_ text: String, at location: SourceLocation, _ path: String) -> GroupName? {
     let defined = groups.map { Set($0.keys) }
     guard let name = EntitlementReader(problems: problems).known(text, at: location, path, defined: defined) else {
@@ -46,13 +46,14 @@ extension CaseReader {
 }
 
 extension CaseRun {
-  /// - Returns: what came of it, in words.
+  /// - Returns: the outcome in words.
   mutating func setGroups(_ groups: [GroupName: Bool], _ act: PolicyCase.Act) async throws -> String {
     try await makeAccount(act)
     try await lookAtSession()
     guard let id = account ?? client.session?.account.id else {
       throw fail(
-        act, "there is no account yet: say phone \"…\" or email \"…\" and account { … } before it, or complete a flow")
+        act,
+        "the case has no account yet: add phone \"…\" or email \"…\" and account { … } before it, or complete a flow")
     }
     let changes = groups.sorted { $0.key < $1.key }.map { Change.setGroupMembership(account: id, $0.key, $0.value) }
     _ = try await gateway.store.apply(changes, at: gateway.clock.now())
@@ -61,7 +62,7 @@ extension CaseRun {
 }
 
 extension [GroupName: Bool] {
-  /// As a file writes it.
+  /// The groups in Lua syntax.
   var asWritten: String {
     if count == 1, let only = first, only.value { return "group \"\(only.key)\"" }
     let entries = sorted { $0.key < $1.key }.map { name, isMember in

@@ -1,20 +1,20 @@
 import MoongateCore
 
-/// What came of one case.
+/// The result of one case.
 package struct CaseOutcome: Sendable {
-  /// One act as it went.
+  /// An act with its outcome.
   package struct Line: Sendable {
-    /// Virtual time since the case began.
+    /// Virtual time since the beginning of the case.
     package let at: Duration
-    /// As it is written in the file.
+    /// The act in Lua syntax.
     package let act: String
     package let outcome: String
     package let location: SourceLocation
   }
 
-  /// Something that was expected, and was otherwise.
+  /// An expectation that was not met.
   package struct Difference: Sendable, Equatable {
-    /// As `expect` spells it.
+    /// The name in `expect`.
     package let field: String
     package let expected: String
     package let actual: String
@@ -23,24 +23,24 @@ package struct CaseOutcome: Sendable {
   /// Why a case failed.
   package struct Failure: Sendable {
     package let location: SourceLocation
-    /// What could not be done; nil where an expectation was not met.
+    /// The act that was not possible; nil if an expectation was not met.
     package let sentence: String?
     package let differences: [Difference]
-    /// The policy's own failure that is behind it, with its file and line.
+    /// The failure of a policy function that caused it, with its file and line.
     package var cause: String?
 
-    /// The same failure, and what is behind it.
+    /// The same failure with its cause.
     func because(_ cause: String?) -> Self {
       var failure = self
       failure.cause = cause
       return failure
     }
 
-    /// In one sentence, as a problem of a generation says it.
+    /// The failure in one sentence, for a problem.
     package var summary: String {
       let words =
         sentence
-        ?? differences.map { "\($0.field) should be \($0.expected) and is \($0.actual)" }.joined(separator: "; ")
+        ?? differences.map { "\($0.field) should be \($0.expected), but is \($0.actual)" }.joined(separator: "; ")
       return cause.map { "\($0); so \(words)" } ?? words
     }
   }
@@ -48,12 +48,12 @@ package struct CaseOutcome: Sendable {
   package let name: String
   package let location: SourceLocation
   package let trace: [Line]
-  /// nil: it holds.
+  /// Nil if the case passes.
   package let failure: Failure?
 
   package var holds: Bool { failure == nil }
 
-  /// As a problem of the generation that wanted to be judged by it.
+  /// The failure as a problem of the generation.
   package var problem: ConfigurationProblem? {
     failure.map {
       ConfigurationProblem(location: $0.location, path: "", message: "case \"\(name)\" fails: \($0.summary)")
@@ -61,19 +61,19 @@ package struct CaseOutcome: Sendable {
   }
 }
 
-/// What came of all cases.
+/// The results of all cases.
 package struct CaseReport: Sendable {
   package let outcomes: [CaseOutcome]
-  /// The case before which time ran out; it and those after it were not run.
+  /// The first case that was not run because time ran out; nil if all were run.
   package let unreached: PolicyCase?
   package let coverage: Coverage
-  /// What the cases met that the operator should know: results of `vary` outside of its bounds.
+  /// Warnings from running the cases: results of `vary` outside their bounds.
   package let warnings: [ConfigurationProblem]
 
   package var failures: [CaseOutcome] { outcomes.filter { !$0.holds } }
   package var holds: Bool { failures.isEmpty && unreached == nil }
 
-  /// The cases that fail because a function fails, by that failure, in the order in which the failures were met.
+  /// The failing cases that have the same failing function as their cause, in the order of their first occurrence.
   var causes: [(cause: String, failures: [CaseOutcome])] {
     var order: [String] = []
     var byCause: [String: [CaseOutcome]] = [:]
@@ -85,15 +85,15 @@ package struct CaseReport: Sendable {
     return order.map { ($0, byCause[$0] ?? []) }
   }
 
-  /// Every reason against the generation. A function that fails is one reason, however many cases meet it.
+  /// All problems of the generation. A failing function is one problem, however many cases it affects.
   package func problems(after limit: Duration) -> [ConfigurationProblem] {
     var problems = causes.map { cause, failures in
       let (location, message) = SourceLocation.leading(cause) ?? (failures[0].location, cause)
-      let count = failures.count == 1 ? "case" : "\(failures.count) cases fail by it, the first is"
+      let count = failures.count == 1 ? "case" : "\(failures.count) cases fail because of it, the first is"
       return ConfigurationProblem(
         location: location, path: "",
         message:
-          "\(message); \(count) \"\(failures[0].name)\"\(failures.count == 1 ? " fails by it" : "") (\(failures[0].location))"
+          "\(message); \(count) \"\(failures[0].name)\"\(failures.count == 1 ? " fails because of it" : "") (\(failures[0].location))"
       )
     }
     problems += failures.filter { $0.failure?.cause == nil }.compactMap(\.problem)
@@ -109,8 +109,8 @@ package struct CaseReport: Sendable {
 }
 
 extension SourceLocation {
-  /// The place that a sentence such as `policies/phone_otp.lua:4: boom` begins with, and the rest of it.
-  /// - Returns: nil where it begins with none.
+  /// The location at the beginning of a message such as `policies/phone_otp.lua:4: boom`, and the rest of the message.
+  /// - Returns: nil if the message does not begin with a location.
   static func leading(_ text: String) -> (location: SourceLocation, message: String)? {
     guard let match = text.prefixMatch(of: #/([^:\n]+):([0-9]{1,9}): /#), let line = Int(match.2) else { return nil }
     return (SourceLocation(file: String(match.1), line: line), String(text[match.range.upperBound...]))

@@ -1,24 +1,23 @@
 import MoongateCore
 import MoongateSDK
 
-/// tests/NAME.lua.
+/// Reads tests/NAME.lua.
 struct CaseReader {
   let flows: [String]
-  /// Flows that are known and not there, since gateway.lua does not configure their providers.
+  /// Flows that are left out because gateway.lua does not configure their providers.
   var absent: Set<String> = []
-  /// The provider that the cases come with: they may name flows that are not there, and are then left out. nil for an
-  /// operator's.
+  /// The provider that ships the cases; nil for an operator's cases. Shipped cases for missing flows are left out.
   var origin: ProviderName?
-  /// Where requests go that name no host; nil while gateway.lua could not be read.
+  /// The host of requests without `host`; nil if gateway.lua could not be read.
   let host: String?
-  /// Those of accounts.lua; nil while it could not be read.
+  /// The groups of accounts.lua; nil if it could not be read.
   var groups: [GroupName: GroupDefinition]? = [:]
-  /// The statements of guarantees.lua; nil while it could not be read.
+  /// The statements of guarantees.lua; nil if it could not be read.
   var statements: [String]? = []
   let providers: ProviderCatalog
   let problems: Problems
 
-  /// The words of a case with an example of each, for the sentence about anything else.
+  /// The acts of a case with an example of each, for messages.
   private static let words = [
     "flow \"login\"", "phone \"+91…\"", "email \"…\"", "account { … }", "group \"…\"", "client { … }", "provider \"…\"",
     "undeliverable \"…\"",
@@ -28,7 +27,7 @@ struct CaseReader {
     "enter { … }", "skip()", "request { … }", "expect { … }", "wait \"15m\"",
   ]
 
-  /// What holds no fields, only a list.
+  /// A table without fields.
   private static let list = TableShape(name: "List", summary: "", entries: [])
 
   /// - Parameter node: the table of `tests { … }`.
@@ -46,14 +45,15 @@ struct CaseReader {
       else { continue }
       if let twin = cases.first(where: { $0.name == plain }) {
         problems.add(
-          item.location, "", "case \"\(plain)\" is there already, at line \(twin.location.line): give each its own name"
+          item.location, "",
+          "case \"\(plain)\" already exists at line \(twin.location.line): give each case its own name"
         )
       }
       let before = problems.all.count
       let acts = acts(arguments[1])
       if problems.all.count == before, !acts.contains(where: { $0.kind.isDemand }) {
         problems.add(
-          item.location, "", "case \"\(plain)\" expects nothing, so it could never fail: end it with expect { … }")
+          item.location, "", "case \"\(plain)\" has no expectation, so it could never fail: end it with expect { … }")
       }
       cases.append(PolicyCase(name: plain, location: item.location, acts: acts, origin: origin))
     }
@@ -63,24 +63,24 @@ struct CaseReader {
   private func acts(_ node: LuaNode) -> [PolicyCase.Act] {
     guard let reader = TableReader(node, Self.list, path: "", problems: problems, allowsItems: true) else { return [] }
     if reader.items.isEmpty {
-      problems.add(node.location, "", "a case does something; there are \(Self.words.joined(separator: ", "))")
+      problems.add(node.location, "", "a case must be a list of acts; available: \(Self.words.joined(separator: ", "))")
     }
     var hasFlow = false
     var hasAnswer = false
     return reader.items.compactMap { item in
-      // What follows a flow that there is not is no mistake of its own.
+      // Errors that follow from a missing flow are not reported again.
       if case .tagged("flow", _) = item.value { (hasFlow, hasAnswer) = (true, true) }
       guard let kind = kind(item) else { return nil }
       switch kind {
       case .request, .guarantee: hasAnswer = true
       case .send, .resend, .wrong, .right, .enter, .skip:
         guard hasFlow else {
-          problems.add(item.location, "", "comes before any flow: begin with flow \"login\"")
+          problems.add(item.location, "", "must follow a flow: begin with flow \"login\"")
           hasFlow = true
           return nil
         }
       case .expect where !hasAnswer:
-        problems.add(item.location, "expect", "there is no answer yet: it stands behind what it judges")
+        problems.add(item.location, "expect", "there is no answer yet: put it after the act that it checks")
         return nil
       default: break
       }
@@ -91,7 +91,7 @@ struct CaseReader {
   private func kind(_ node: LuaNode) -> PolicyCase.Kind? {
     guard case .tagged(let word, let arguments) = node.value else {
       let got = if case .other = node.value { "a word without its (), text or table" } else { node.value.described }
-      problems.add(node.location, "", "\(got) is nothing to do; there are \(Self.words.joined(separator: ", "))")
+      problems.add(node.location, "", "\(got) is not an act; available: \(Self.words.joined(separator: ", "))")
       return nil
     }
     let argument = arguments.first.map { LuaNode(value: $0.value, location: node.location) }
@@ -118,7 +118,7 @@ struct CaseReader {
     case ("wait", let argument?): return wait(argument).map { .wait($0) }
     default:
       problems.add(
-        node.location, "", "`\(word)` does not belong in a case; there are \(Self.words.joined(separator: ", "))")
+        node.location, "", "`\(word)` is not an act of a case; available: \(Self.words.joined(separator: ", "))")
       return nil
     }
   }
@@ -136,7 +136,7 @@ struct CaseReader {
     guard let text = Field.text(node, path, problems) else { return nil }
     if let name = providers.known(text) { return name }
     problems.add(
-      node.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
+      node.location, path, "unknown provider \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
     return nil
   }
 
@@ -174,7 +174,7 @@ struct CaseReader {
       client.address = IPAddressText.parse(Array(text.utf8))
       if client.address == nil {
         problems.add(
-          field.location, "client.ip", "\"\(text)\" is no address, such as \"203.0.113.7\" or \"2001:db8::1\"")
+          field.location, "client.ip", "\"\(text)\" is not an IP address, such as \"203.0.113.7\" or \"2001:db8::1\"")
       }
     }
     client.userAgent = reader.text("user_agent")
@@ -183,7 +183,7 @@ struct CaseReader {
     if let known = client.isKnown, client.device != nil {
       problems.add(
         reader.said("known")?.location ?? node.location, "client.known",
-        "`known = \(known)` and `device` cannot both be meant: a device with a name is known once it has signed in")
+        "`known = \(known)` and `device` cannot be combined: a device with a name is known once it has signed in")
     }
     return client
   }
@@ -201,7 +201,7 @@ struct CaseReader {
     let untilLocked = reader.flag("until_locked") ?? false
     let times = reader.whole("times", in: 1...10_000)
     if untilLocked, times != nil {
-      problems.add(node.location, "wrong", "`until_locked` and `times` cannot both be meant")
+      problems.add(node.location, "wrong", "`until_locked` and `times` cannot be combined")
     }
     return untilLocked ? .untilLocked : .times(times ?? 1)
   }
@@ -224,7 +224,9 @@ struct CaseReader {
 
   private func expectation(_ node: LuaNode) -> PolicyCase.Expectation? {
     guard let reader = TableReader(node, .caseExpect, path: "expect", problems: problems) else { return nil }
-    if reader.names.isEmpty { problems.add(node.location, "expect", "expects nothing; as in expect { status = 429 }") }
+    if reader.names.isEmpty {
+      problems.add(node.location, "expect", "is empty; write, for example, expect { status = 429 }")
+    }
     var expected = PolicyCase.Expectation()
     if let field = reader.take("status") {
       switch field.value {
@@ -235,7 +237,7 @@ struct CaseReader {
         let names = ["pending", "complete", "failed", "refused"]
         problems.add(
           field.location, "expect.status",
-          "\"\(text)\" is no status\(Suggestion.phrase(for: text, among: names)), and numbers such as 429")
+          "\"\(text)\" is not a status\(Suggestion.phrase(for: text, among: names)), or a number such as 429")
       default: expected.status = Field.whole(field, "expect.status", problems, in: 200...599).map { .http($0) }
       }
     }

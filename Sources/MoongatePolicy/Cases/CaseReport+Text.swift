@@ -1,11 +1,10 @@
 import MoongateCore
 
 extension CaseReport {
-  /// For a person, in lines of at most 80 columns where words allow it: the cases that fail, and how many hold.
+  /// The report as text, at most 80 columns wide if possible: the failing cases, and the number of passing ones.
   /// - Parameters:
-  ///   - colour: whether the reader is a terminal that shows it.
-  ///   - isVerbose: whether every case is told with its file, and act by act also where several fail because one
-  ///     function fails.
+  /// - colour: whether to use terminal colours.
+  /// - isVerbose: whether to list every case with its file, and all acts of cases that fail for the same reason.
   package func text(colour: Bool, isVerbose: Bool = false) -> String {
     let paint = TerminalStyle(isOn: colour)
     var lines: [String] = []
@@ -27,19 +26,19 @@ extension CaseReport {
     let count = outcomes.count
     let failed = failures.count + (unreached == nil ? 0 : 1)
     if count == 0, unreached == nil {
-      lines.append("No cases: there is nothing in tests/.")
+      lines.append("No cases: tests/ is empty.")
     } else if failed == 0 {
-      lines.append(count == 1 ? "The one case holds." : "All \(count) cases hold.")
+      lines.append(count == 1 ? "The only case passes." : "All \(count) cases pass.")
     } else {
       lines.append("\(failed) of \(count + (unreached == nil ? 0 : 1)) cases \(failed == 1 ? "fails" : "fail").")
     }
     return lines.joined(separator: "\n")
   }
 
-  /// Several cases that fail because one function fails: the function first.
+  /// Cases that fail because of the same function, with the function's failure first.
   private static func lines(of failures: [CaseOutcome], because cause: String, _ paint: TerminalStyle) -> [String] {
     let head = Columns.wrapped(cause, indent: 2, width: Columns.width)
-    let count = failures.count == 1 ? "1 case fails by it:" : "\(failures.count) cases fail by it:"
+    let count = failures.count == 1 ? "1 case fails because of it:" : "\(failures.count) cases fail because of it:"
     let place = failures.map { "\($0.location)".count }.max() ?? 0
     return ["\(paint.red("✗")) \(paint.bold(String(head[0].dropFirst(2))))"] + head.dropFirst().map(paint.bold) + [
       "  \(count)"

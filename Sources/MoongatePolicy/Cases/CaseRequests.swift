@@ -1,17 +1,17 @@
 import MoongateCore
 import MoongateSDK
 
-// `request { … }`: a page behind the gateway, judged by routes.lua as the data path judges it.
+// `request { … }`: a page behind the gateway. routes.lua decides about it as in production.
 
 extension TableShape {
   static let caseRequest = TableShape(
     name: "CaseRequest",
-    summary: "A request for a page behind the gateway, signed in as by the flow that was completed last.",
+    summary: "A request for a page behind the gateway, with the session of the last completed flow.",
     entries: [
-      .optional("method", "string", "in capitals", .text("GET")),
-      .optional("host", "string", "a host, such as \"wallet.example.com\"; public_url's where it is left out"),
-      .required("path", "string", "what is asked for, such as \"/pay/1\""),
-      .optional("query", "string", "what stands behind ?", .text("")),
+      .optional("method", "string", "the method in upper case", .text("GET")),
+      .optional("host", "string", "the host, such as \"wallet.example.com\"; by default that of public_url"),
+      .required("path", "string", "the path, such as \"/pay/1\""),
+      .optional("query", "string", "the query string, without the ?", .text("")),
     ])
 }
 
@@ -25,18 +25,18 @@ extension CaseReader {
     if let field = reader.take("host"), let text = Field.text(field, "request.host", problems) {
       host = HostName(text)?.name
       if host == nil {
-        problems.add(field.location, "request.host", "\"\(text)\" is no host, such as \"wallet.example.com\"")
+        problems.add(field.location, "request.host", "\"\(text)\" is not a host, such as \"wallet.example.com\"")
       }
     }
     if let method, method.wholeMatch(of: /[A-Z][A-Z\-]{0,31}/) == nil {
       problems.add(
         reader.said("method")?.location ?? node.location, "request.method",
-        "\"\(method)\" is no method in capitals, such as \"GET\"")
+        "\"\(method)\" is not a method in upper case, such as \"GET\"")
     }
     if let path, !path.hasPrefix("/") || path.contains("?") {
       problems.add(
         reader.said("path")?.location ?? node.location, "request.path",
-        "\"\(path)\" is no path: it begins with /, and what stands behind ? is `query`")
+        "\"\(path)\" is not a path: it must begin with /, and the query string goes in `query`")
     }
     guard let method, let path, let query else { return nil }
     return RequestFacts(method: method, host: host ?? "", path: path, query: query)
@@ -44,7 +44,7 @@ extension CaseReader {
 }
 
 extension CaseRun {
-  /// - Returns: what came of it, in words.
+  /// - Returns: the outcome in words.
   mutating func ask(_ request: RequestFacts) async throws -> String {
     switch try await gateway.request(request, session: session, token: token.map { ($0.name, $0.groups) }, by: client) {
     case .success(let route): answer = .passed(route)
@@ -55,7 +55,7 @@ extension CaseRun {
 }
 
 extension RequestFacts {
-  /// As a file writes it.
+  /// The request in Lua syntax.
   var asWritten: String {
     let fields = [("method", method == "GET" ? "" : method), ("host", host), ("path", path), ("query", query)]
     return "request { \(fields.filter { !$0.1.isEmpty }.map { "\($0.0) = \"\($0.1)\"" }.joined(separator: ", ")) }"
@@ -63,6 +63,6 @@ extension RequestFacts {
 }
 
 extension Upstream {
-  /// As routes.lua writes it.
+  /// The upstream in Lua syntax.
   var asWritten: String { "\(isSecure ? "https" : "http")://\(host):\(port)" }
 }

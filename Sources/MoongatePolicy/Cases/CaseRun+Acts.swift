@@ -2,13 +2,13 @@ import MoongateCore
 import MoongateSDK
 
 extension CaseRun {
-  /// More tries than any policy lets through without a lock.
+  /// More attempts than any policy allows without a lock.
   private static let mostTries = 20_000
-  /// More waits than any policy makes one wait for one code.
+  /// More waits than any policy requires for one code.
   private static let mostWaits = 1_000
 
-  /// Does what a word says.
-  /// - Returns: what came of it, in words.
+  /// Performs an act.
+  /// - Returns: the outcome in words.
   mutating func perform(_ act: PolicyCase.Act) async throws -> String {
     switch act.kind {
     case .identifier(let kind, let text):
@@ -60,14 +60,14 @@ extension CaseRun {
         guard let secret = secrets[name] else {
           let isShort = [padProvider, passwordProvider].contains(name)
           let said = isShort ? "\(step.field) = \"…\"" : "factors = { \(name) = \"…\" }"
-          throw fail(act, "the account has no \(step.field): say account { \(said) }")
+          throw fail(act, "the account has no \(step.field): add account { \(said) }")
         }
         await give([step.field: secret], to: step.provider)
         return told
       }
       if let provider = try await appStep() { return try await rightByApp(provider, act) }
       guard let code = await openStepCode() ?? lastCode else {
-        throw fail(act, "no code has been sent to \(recipient), so there is none to enter")
+        throw fail(act, "no code has been sent to \(recipient)")
       }
       await submit(code)
       return told
@@ -105,10 +105,10 @@ extension CaseRun {
     return able.first { generation.policies[$0.descriptor.name] != nil } ?? able.first
   }
 
-  /// What was typed, in its one spelling.
+  /// The typed identifier in canonical form.
   private func identifier(_ kind: IdentifierKind, _ typed: String) -> Identifier? {
     guard let provider = provider(for: kind) else {
-      // An account may hold an address or a number although nothing here sends to it.
+      // An account may have an identifier for which no provider is configured.
       let isWhole = kind == .email ? typed.contains("@") : typed.wholeMatch(of: /\+[0-9]{6,15}/) != nil
       return isWhole ? Identifier(kind: kind, value: typed.lowercased(), display: typed) : nil
     }
@@ -141,11 +141,13 @@ extension CaseRun {
     var typed = identifiers
     if let phone = setup.phone { typed[.phone] = phone }
     if let email = setup.email { typed[.email] = email }
-    guard !typed.isEmpty else { throw fail(act, "an account needs a name: say phone \"…\" or email \"…\" before it") }
+    guard !typed.isEmpty else {
+      throw fail(act, "an account needs an identifier: add phone \"…\" or email \"…\" before it")
+    }
     let now = gateway.clock.now()
     let held = try typed.sorted { $0.key.rawValue < $1.key.rawValue }.map { kind, text in
       guard let identifier = identifier(kind, text) else {
-        throw fail(act, "\"\(text)\" is no \(kind.rawValue) that an account can hold")
+        throw fail(act, "\"\(text)\" is not a valid \(kind.rawValue)")
       }
       let isVerified = kind == .phone ? setup.isPhoneVerified : setup.isEmailVerified
       return HeldIdentifier(identifier: identifier, verifiedAt: isVerified ? now - setup.age : nil)
@@ -164,7 +166,7 @@ extension CaseRun {
           account: account.id, provider, sealed: try gateway.record(of: secret, for: provider, account: account.id)))
     }
     guard case .applied = try await gateway.store.apply(changes, at: now) else {
-      throw fail(act, "there is an account with this name in this case already")
+      throw fail(act, "this case already has an account with this identifier")
     }
     self.account = account.id
     session = nil
@@ -176,7 +178,7 @@ extension CaseRun {
   private mutating func begin() async throws {
     guard let flow else { return }
     let view = await view()
-    // A case cannot go to another site, and to be told that it is busy would help nobody.
+    // A case cannot use a federated provider. Its error code `busy` would not explain that.
     let isElsewhere = { [providers] (name: ProviderName) in
       providers[name]?.descriptor.identifierKinds.contains(.federated) ?? false
     }
@@ -202,7 +204,7 @@ extension CaseRun {
       if let wait = refusal.retryAfter {
         gateway.clock.advance(by: .seconds(wait.retryAfterSeconds))
       } else if [.flowExpired, .flowNotFound].contains(refusal.code), let flow {
-        // The wait was longer than a flow lives: who waits for so long begins anew.
+        // The wait was longer than the lifetime of the flow, so a new flow is begun.
         try await begin(flow.name)
         if case .refusal? = answer { break }
         try await begin()
@@ -213,14 +215,14 @@ extension CaseRun {
     }
     let waited = gateway.clock.now() - before
     if untilSent, gateway.mailbox.count == messages, case .refusal(let refusal)? = answer {
-      throw fail(act, "no code went out, however long one waits: \(refusal.code.status) \(refusal.code.name)")
+      throw fail(act, "no code can be sent, however long the case waits: \(refusal.code.status) \(refusal.code.name)")
     }
     return waited > .zero ? "\(told), after \(waited.asWritten)" : told
   }
 
   private var recipient: String { current.flatMap { identifiers[$0] } ?? "anyone" }
 
-  /// The code that the open step sent: to someone whom the case named, or else to what the account holds.
+  /// The code that the open step sent to the identifier in the case, or else to one of the account.
   private func openStepCode() async -> String? {
     guard let name = await view()?.step?.provider, let descriptor = providers[name]?.descriptor else { return nil }
     let kinds = [current].compactMap(\.self) + IdentifierKind.allCases.filter { $0 != current }
@@ -232,7 +234,8 @@ extension CaseRun {
   }
 
   private var lastCode: String? {
-    // Where none went to whom was named last, one may have gone to another of the account's.
+    // If no code was sent to the identifier that was named last, uses one that was sent to another identifier of the
+    // account.
     let kinds = [current].compactMap(\.self) + IdentifierKind.allCases.filter { $0 != current }
     return kinds.lazy.compactMap { [self] kind in identifiers[kind].flatMap { identifier(kind, $0) } }
       .compactMap { [self] in gateway.mailbox.latest(to: $0.value)?.code }.first
@@ -243,10 +246,10 @@ extension CaseRun {
     take(await gateway.submit(flow.id, fields: ["code": .text(code)], by: client))
   }
 
-  /// A code of the right form that is not the one that was sent.
+  /// A wrong code in the right format.
   private func wrongCode() async -> String {
     let name = await view()?.step?.provider
-    // An authenticator app's code is its provider's own: no policy says what it looks like.
+    // The codes of an authenticator app are defined by its provider, not by a policy.
     let said = name.flatMap { generation.policies[$0]?.code }.flatMap { $0 == .none ? nil : $0 }
     let rule = said ?? CodeRule(length: 6, alphabet: .digits, lifetime: .zero)
     let characters = rule.alphabet.characters
@@ -260,7 +263,7 @@ extension CaseRun {
   private mutating func wrong(_ tries: PolicyCase.WrongAttempts, _ act: PolicyCase.Act) async throws -> String {
     if let waiting = await waitingStep() {
       guard tries == .times(1) else {
-        throw fail(act, "a step that waits can be refused once: begin it again to refuse it again")
+        throw fail(act, "a waiting step can be denied only once: begin it again to deny it again")
       }
       return try await decide(false, at: waiting, act)
     }
@@ -287,11 +290,11 @@ extension CaseRun {
           return "\(told), after \(made) wrong one\(made == 1 ? "" : "s")"
         }
         guard refusal.code.isWrongAnswer(to: asked) else {
-          throw fail(act, "no lock after \(made) tries, but \(refusal.code.status) \(refusal.code.name)")
+          throw fail(act, "no lock after \(made) attempts, but \(refusal.code.status) \(refusal.code.name)")
         }
       }
     }
-    if tries == .untilLocked { throw fail(act, "\(made) wrong tries and no lock: no limit on verify stops them") }
+    if tries == .untilLocked { throw fail(act, "no lock after \(made) wrong attempts: no limit on verify applies") }
     return told
   }
 
@@ -308,18 +311,18 @@ extension CaseRun {
       } else {
         until = await view()?.step?.lockedUntil
       }
-      if until == nil { throw fail(act, "no lock stands that would ever end") }
+      if until == nil { throw fail(act, "no lock applies") }
     case .untilResend: until = await view()?.step?.resendAt
     case .untilExpired:
       until = await view()?.step?.expiresAt
-      if until == nil { throw fail(act, "no code is open that could expire") }
+      if until == nil { throw fail(act, "there is no open code") }
     }
     guard let until, until > now else { return "" }
     gateway.clock.set(until)
     return (until - now).asWritten
   }
 
-  // MARK: words
+  // MARK: summaries
 
   /// The last answer in a few words.
   var told: String {

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 extension CaseRun {
-  /// What is otherwise than expected.
+  /// The expectations that are not met.
   func differences(from expected: PolicyCase.Expectation) async throws -> [CaseOutcome.Difference] {
     var refusal: Refusal?
     var view: FlowView?
@@ -13,7 +13,7 @@ extension CaseRun {
     case .passed: passed = true
     case nil: break
     }
-    // What a refusal does not tell is asked of the flow, as a page would.
+    // Values that a refusal does not contain are read from the flow, as a page would do.
     let due = refusal?.deliveryReason == nil ? refusal?.provider : nil
     let asksTheFlow = !passed && due == nil
     if asksTheFlow,
@@ -49,7 +49,7 @@ extension CaseRun {
       actual[field] == value
         ? nil : CaseOutcome.Difference(field: field, expected: value, actual: actual[field] ?? "nothing")
     }
-    // A status alone says little: the code says why.
+    // The error code explains an unexpected status.
     if let refusal, expected.code == nil, let index = differences.firstIndex(where: { $0.field == "status" }) {
       differences[index] = CaseOutcome.Difference(
         field: "status", expected: differences[index].expected, actual: "\(refusal.code.status) \(refusal.code.name)")

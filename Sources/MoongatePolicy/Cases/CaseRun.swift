@@ -1,17 +1,17 @@
 import MoongateCore
 import MoongateSDK
 
-/// One case as it is played. Its words are in `CaseRun+Acts.swift`, what it judges by in `CaseRun+Expecting.swift`.
+/// A running case. Its acts are in `CaseRun+Acts.swift`, its expectations in `CaseRun+Expecting.swift`.
 struct CaseRun {
-  /// What the gateway answered last.
+  /// The last answer of the gateway.
   enum Answer {
     case view(FlowView)
     case refusal(Refusal)
-    /// A request that goes on to its service.
+    /// A request that is forwarded to its upstream.
     case passed(Route)
   }
 
-  /// Why a case ends before its last word.
+  /// Why a case ends early.
   enum Stop: Error {
     case failure(CaseOutcome.Failure)
     case outOfTime
@@ -21,43 +21,43 @@ struct CaseRun {
   let gateway: VirtualGateway
   let providers: ProviderRegistry
   let end: ContinuousClock.Instant?
-  /// When the case began.
+  /// The time at which the case began.
   var start: Timestamp
   var address = ClientAddress(bytes: [203, 0, 113, 1]) ?? .unspecified
   var userAgent: String?
-  /// The name of the device that requests come from; nil: one that is new each time.
+  /// The name of the current device; nil: each request comes from a new one.
   var device: String?
-  /// What each device carries since it has signed in (`DeviceToken`).
+  /// The device tokens by device, from their sign-ins.
   private var deviceTokens: [String: SecretText] = [:]
-  /// Whether requests come from a device that has signed in to the account before, and what it carries.
+  /// Whether requests come from a device that has signed in to the account before, and its token.
   var knowsDevice = false
   var knownDevice: SecretText?
-  /// The service token of the program that requests come from; nil: a person asks.
+  /// The service token of the requests; nil for requests of a user.
   var token: PolicyCase.TokenSetup?
   /// As typed.
   var identifiers: [IdentifierKind: String] = [:]
-  /// The kind that was named last.
+  /// The kind of the last named identifier.
   var current: IdentifierKind?
   var chosen: ProviderName?
-  /// The account of the case, once it is made.
+  /// The id of the case's account; nil until it is created.
   var account: String?
-  /// What the account's secrets are, by the provider that asks for them.
+  /// The account's secrets, by provider.
   var secrets: [ProviderName: String] = [:]
-  /// Their authenticator app, once a step has shown its key.
+  /// The user's authenticator app, once a step has shown its key.
   var app: CaseApp?
-  /// Their device, for steps that call the credential API.
+  /// The user's device, for steps that call the Web Authentication API.
   var credentialDevice = CaseDevice()
-  /// An account that is made before the next request: by then it is known whom it belongs to.
+  /// An account that is created before the next request, when all its identifiers are known.
   var pending: (setup: PolicyCase.AccountSetup, location: SourceLocation)?
   var flow: (id: FlowID, name: String)?
   var answer: Answer?
-  /// Of the flow that was completed last, or made for one that is an account's own.
+  /// The session of the last completed flow, or one that was created for a flow that needs a session.
   var session: TokenHash?
   private(set) var signedIn: SessionSnapshot?
   private var trace: [CaseOutcome.Line] = []
-  /// The failure of a function that was met last, and that no expectation was about.
+  /// The last failure of a function that no expectation has covered.
   private var unexpectedFault: String?
-  /// Whether an expectation was about the failure that is the last answer.
+  /// Whether an expectation covered the failure in the last answer.
   private var isFaultExpected = false
 
   init(_ one: PolicyCase, gateway: VirtualGateway, providers: ProviderRegistry, end: ContinuousClock.Instant?) {
@@ -70,7 +70,7 @@ struct CaseRun {
 
   var generation: any PolicyGeneration { gateway.generations.current }
 
-  /// - Returns: nil where there was no time to come to its end.
+  /// - Returns: nil if time ran out.
   mutating func play() async throws -> CaseOutcome? {
     for act in one.acts {
       let at = gateway.clock.now() - start
@@ -94,7 +94,7 @@ struct CaseRun {
     CaseOutcome(name: one.name, location: one.location, trace: trace, failure: failure)
   }
 
-  /// What a policy that failed has to say for itself, behind the words of its refusal.
+  /// The message of a failing policy, after the words of the refusal.
   private mutating func faultWords(in act: PolicyCase.Act) async throws -> String {
     switch act.kind {
     case .flow, .send, .resend, .wrong, .right, .enter, .skip, .request:
@@ -106,13 +106,13 @@ struct CaseRun {
     }
   }
 
-  /// Where and why a policy failed, where that is the last answer.
+  /// The message of a failing policy, if it caused the last answer.
   private func fault() async throws -> String? {
     guard case .refusal(let refusal)? = answer, refusal.code == .policyError else { return nil }
     return try await gateway.audit.event(refusal.decision)?.detail["fault"] ?? refusal.detail
   }
 
-  /// Between two requests: none of them is cut short.
+  /// Checks the time between two requests. A request is never interrupted.
   func checkTime() throws { if let end, ContinuousClock.now >= end { throw Stop.outOfTime } }
 
   func fail(_ act: PolicyCase.Act, _ sentence: String) -> Stop {
@@ -137,7 +137,7 @@ struct CaseRun {
     }
   }
 
-  /// The session as the store has it now: it may have ended or changed.
+  /// Reads the current session from the store. It may have ended or changed.
   mutating func lookAtSession() async throws {
     signedIn = nil
     guard let session, let found = try await gateway.store.session(session), found.isLive(at: gateway.clock.now())
@@ -145,7 +145,7 @@ struct CaseRun {
     signedIn = found
   }
 
-  /// Signs the case's account in, where nobody is: for flows that begin with a session.
+  /// Signs the case's account in, unless a user is signed in. Used for flows that need a session.
   mutating func signIn() async throws {
     try await lookAtSession()
     guard signedIn == nil, let account else { return }
@@ -153,10 +153,10 @@ struct CaseRun {
     try await lookAtSession()
   }
 
-  /// The flow as it stands now; nil where there is none any more.
+  /// The current state of the flow; nil if it no longer exists.
   func view() async -> FlowView? {
     guard let flow else { return nil }
-    // Nobody in the case asks for it.
+    // The case itself does not request this.
     return await CoverageRecord.unwatched { try? await gateway.view(flow.id, by: client).get() }
   }
 }

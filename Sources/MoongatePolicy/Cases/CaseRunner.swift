@@ -1,13 +1,13 @@
 import MoongateCore
 import MoongateSDK
 
-/// Runs cases on the real engine, each from an empty store, on a virtual clock.
+/// Runs cases on the real engine, each with an empty store and a virtual clock.
 package struct CaseRunner: Sendable {
   private let generation: any PolicyGeneration
   private let providers: ProviderRegistry
   private let makeStore: @Sendable () throws -> any Store
 
-  /// - Parameter makeStore: gives an empty store of a case's own at each call.
+  /// - Parameter makeStore: returns a new empty store for exclusive use.
   package init(
     _ generation: any PolicyGeneration, providers: ProviderRegistry,
     makeStore: @escaping @Sendable () throws -> any Store
@@ -18,9 +18,9 @@ package struct CaseRunner: Sendable {
   }
 
   /// - Parameters:
-  ///   - patience: how long all of them may take in real time; nil: as long as they take.
-  ///   - watchesBranches: whether it is noted which way functions go: each is then called twice.
-  /// - Throws: where a store cannot be made or does not answer: that says nothing about the cases.
+  /// - patience: the limit on real time for all cases; nil: unlimited.
+  /// - watchesBranches: whether to record branches. Each function is then called twice.
+  /// - Throws: if a store cannot be created or fails. This says nothing about the cases.
   package func run(_ cases: [PolicyCase], patience: Duration? = nil, watchesBranches: Bool = false) async throws
     -> CaseReport
   {

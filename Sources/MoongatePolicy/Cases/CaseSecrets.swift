@@ -1,14 +1,15 @@
 import MoongateCore
 import MoongateSDK
 
-// PINs, passwords and whatever else a step asks for: `enter { … }`, and what `right()` and `wrong()` are where no code
-// was sent.
+// PINs, passwords and other input: `enter { … }`, and `right()` and `wrong()` if no code was sent.
 
 extension CaseReader {
-  /// The fields of `enter { … }`: each provider has its own.
+  /// The fields of `enter { … }`. Each provider has its own fields.
   func entered(_ node: LuaNode) -> [String: String]? {
     guard let reader = TableReader(node, nil, path: "enter", problems: problems) else { return nil }
-    if reader.names.isEmpty { problems.add(node.location, "enter", "enters nothing; as in enter { pin = \"739154\" }") }
+    if reader.names.isEmpty {
+      problems.add(node.location, "enter", "is empty; write, for example, enter { pin = \"739154\" }")
+    }
     var fields: [String: String] = [:]
     for name in reader.names { fields[name] = reader.text(name) }
     return fields
@@ -18,13 +19,13 @@ extension CaseReader {
 /// A step that asks for a secret.
 struct SecretStep {
   let provider: any FullProvider
-  /// The first field that it asks for: `pin`, `password`.
+  /// The first required field, such as `pin` or `password`.
   let field: String
   let kind: InputField.Kind
 }
 
 extension CaseRun {
-  /// The step that is open or due, where its provider judges a secret by itself.
+  /// The current step, if its provider verifies a secret itself.
   func secretStep() async throws -> SecretStep? {
     guard let full = await dueProvider() as? any FullProvider,
       let field = full.descriptor.submitFields.first(where: \.isRequired)
@@ -34,7 +35,7 @@ extension CaseRun {
     return SecretStep(provider: full, field: field.name, kind: field.kind)
   }
 
-  /// The provider that the case comes with, then those that gateway.lua configures, then all others.
+  /// The provider that ships the case, then those that gateway.lua configures, then all others.
   private var ordered: [any Provider] {
     let rank = { [generation, one] (name: ProviderName) in
       name == one.origin ? 0 : generation.policies[name] != nil ? 1 : 2
@@ -45,15 +46,15 @@ extension CaseRun {
     .map(\.element)
   }
 
-  /// The provider that `pin` of an account in a case is of: the first that shows a pad.
+  /// The provider of `pin` in an account of a case: the first with a PIN pad.
   var padProvider: ProviderName? { ordered.first { $0.descriptor.showsPad }?.descriptor.name }
 
-  /// The provider that `password` of an account in a case is of: the first that asks for a password alone.
+  /// The provider of `password` in an account of a case: the first that only asks for a password.
   var passwordProvider: ProviderName? {
     ordered.first { $0.descriptor.hashesSecrets && $0.descriptor.passwordField != nil }?.descriptor.name
   }
 
-  /// Whose step is open or due: of several the one that was chosen.
+  /// The provider of the current step. If the step has a choice, the selected one.
   func dueProvider() async -> (any Provider)? {
     let view = await view()
     let due = view?.step.map { [$0.provider] } ?? view?.choices ?? []
@@ -61,7 +62,7 @@ extension CaseRun {
     return name.flatMap { providers[$0] }
   }
 
-  /// A secret of the right form that is not the account's.
+  /// A wrong secret in the right format.
   func wrongSecret(_ step: SecretStep) -> String {
     guard let own = secrets[step.provider.descriptor.name] else {
       return step.kind == .digits ? "739155" : "not the right one"
@@ -81,7 +82,7 @@ extension CaseRun {
       } ?? choices.first
     let asking = (view?.step?.provider ?? name).flatMap { providers[$0] }
     await give(typed, to: asking)
-    // What was set is what is right from now on.
+    // From now on, the new secret is the right one.
     if case .view(let view)? = answer, view.status == .complete {
       if let descriptor = asking?.descriptor, let field = descriptor.pad?.new ?? descriptor.passwordField,
         let chosen = typed[field]
@@ -92,7 +93,7 @@ extension CaseRun {
     return told
   }
 
-  /// Submits to the open step, or begins the one that is due, with who it is and these fields.
+  /// Submits the fields to the open step, or begins the next step with them and the identifiers.
   mutating func give(_ typed: [String: String], to provider: (any Provider)?) async {
     guard let flow else { return }
     let entered = typed.mapValues { InputValue.text($0) }

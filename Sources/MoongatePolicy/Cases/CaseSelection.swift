@@ -1,14 +1,14 @@
 import MoongateCore
 import MoongateSDK
 
-/// Which cases can be played with the providers that gateway.lua configures.
+/// Selects the cases that can run with the providers that gateway.lua configures.
 struct CaseSelection {
   let catalog: ProviderCatalog
-  /// Flows that are known and not there: of the folder, left out for want of a provider, and those that come with
-  /// providers that are not configured.
+  /// Flows that are left out: flows of the folder whose provider is not configured, and flows of providers that are not
+  /// configured.
   let absentFlows: Set<String>
   private let flows: [String: FlowDefinition]
-  /// The kinds of identifier that codes go to.
+  /// The kinds of identifier that can receive codes.
   private let reachable: Set<IdentifierKind>
 
   init(
@@ -26,7 +26,7 @@ struct CaseSelection {
     absentFlows = Set(known).subtracting(flows.keys)
   }
 
-  /// Of an operator's cases those that can be played; each of the others is told as a warning.
+  /// The operator's cases that can run. Each of the others causes a warning.
   func playable(_ cases: [PolicyCase], _ problems: Problems) -> [PolicyCase] {
     cases.filter { one in
       guard let missing = missing(for: one) else { return true }
@@ -35,27 +35,26 @@ struct CaseSelection {
     }
   }
 
-  /// Whether a case that comes with a provider can be played: all its flows come with the same provider, and a code of
-  /// it can arrive.
+  /// Whether a shipped case can run: the same provider ships all its flows, and its codes can be delivered.
   func plays(_ one: PolicyCase, comingWith descriptor: ProviderDescriptor) -> Bool {
     let sources = Set(descriptor.flows.map(\.file))
     return one.flows.allSatisfy { name in flows[name].map { sources.contains($0.location.file) } ?? false }
       && !lacksSender(one)
   }
 
-  /// What an operator's case needs that is not configured, as a sentence; nil where nothing is missing.
+  /// The configuration that an operator's case lacks, as a sentence; nil if nothing is missing.
   private func missing(for one: PolicyCase) -> String? {
     if let flow = one.flows.filter(absentFlows.contains).min() {
-      return "there is no flow `\(flow)`, since it is switched off or its provider is not configured"
+      return "the flow `\(flow)` is disabled or its provider is not configured"
     }
     if let provider = one.providers.filter({ !catalog.isConfigured($0) }).min(by: { $0.rawValue < $1.rawValue }) {
       return "gateway.lua does not configure `\(provider)`"
     }
-    if one.holdings.pad, !isAnyConfigured(\.showsPad) { return "gateway.lua configures no provider of a PIN" }
+    if one.holdings.pad, !isAnyConfigured(\.showsPad) { return "gateway.lua does not configure a PIN provider" }
     if one.holdings.password, !isAnyConfigured({ $0.hashesSecrets && $0.passwordField != nil }) {
-      return "gateway.lua configures no provider of a password"
+      return "gateway.lua does not configure a password provider"
     }
-    if lacksSender(one) { return "gateway.lua configures no provider that sends codes to whom it names" }
+    if lacksSender(one) { return "gateway.lua does not configure a provider that sends codes to its identifier" }
     return nil
   }
 

@@ -1,8 +1,8 @@
 import MoongateCore
 
 extension Coverage {
-  /// For a person, 80 columns.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
+  /// The coverage as text, 80 columns wide.
+  /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
     let paint = TerminalStyle(isOn: colour)
     var lines: [String] = []
@@ -43,11 +43,11 @@ extension Coverage {
     return lines.joined(separator: "\n")
   }
 
-  /// Those of which a side is missing.
+  /// The branches with a side that was not taken.
   private func branchLines(_ paint: TerminalStyle) -> [String] {
     guard !branches.isEmpty else { return [] }
     let missed = branches.filter { $0.sides.taken < $0.sides.all }
-    guard !missed.isEmpty else { return ["", "  Every branch went every way: \(branches.count) of them."] }
+    guard !missed.isEmpty else { return ["", "  All \(branches.count) branches were taken both ways."] }
     let places = missed.map { "\($0.file):\($0.line)" }
     let place = places.map(\.count).max() ?? 0
     let code = max(12, min(missed.map(\.code.count).max() ?? 0, 54 - place))

@@ -2,39 +2,39 @@ import MoongateCore
 import MoongateSDK
 import Synchronization
 
-/// What of a generation's policies the cases have touched: what they do not touch, no case holds.
+/// The parts of a generation's policies that the cases exercise.
 package struct Coverage: Sendable, Encodable {
-  /// One limit.
+  /// The coverage of a limit.
   package struct LimitLine: Sendable, Encodable {
     package let provider: String
     package let limit: String
     package let file: String
     package let line: Int
-    /// Whether a send or try was ever charged against it.
+    /// Whether a message or attempt was ever counted by it.
     package let charged: Bool
-    /// Whether it ever refused one, or began a lock.
+    /// Whether it ever refused a request or began a lock.
     package let refused: Bool
   }
 
-  /// One function.
+  /// The coverage of a function.
   package struct FunctionLine: Sendable, Encodable {
     package let function: String
     package let file: String
     package let line: Int
     package let calls: Int
-    /// What it answered, each once, sorted: `allow`, `deny "reason"`, `true`, `5`, `policy_error`.
+    /// The distinct results, sorted: `allow`, `deny "reason"`, `true`, `5`, `policy_error`.
     package let answers: [String]
   }
 
-  /// One place in a function from where it can go one way or another.
+  /// The coverage of a branch in a function.
   package struct BranchLine: Sendable, Encodable {
     package let file: String
     package let line: Int
     /// The condition, operand or loop as it is written.
     package let code: String
-    /// Whether the condition was ever true, or the loop's body ever entered.
+    /// Whether the condition was ever true, or the body of the loop ever entered.
     package let taken: Bool
-    /// Whether the condition was ever not true; nil of a loop.
+    /// Whether the condition was ever false; nil for a loop.
     package let notTaken: Bool?
 
     enum CodingKeys: String, CodingKey {
@@ -42,17 +42,17 @@ package struct Coverage: Sendable, Encodable {
       case notTaken = "not_taken"
     }
 
-    /// How many of its sides were taken, and how many it has.
+    /// The number of sides that were taken, and of all sides.
     var sides: (taken: Int, all: Int) { ((taken ? 1 : 0) + (notTaken ?? false ? 1 : 0), notTaken == nil ? 1 : 2) }
   }
 
   package let limits: [LimitLine]
   package let functions: [FunctionLine]
-  /// Of all functions, by file and line; empty where branches were not watched.
+  /// The branches of all functions, by file and line; empty if they were not recorded.
   package let branches: [BranchLine]
 }
 
-/// Collects what is touched while cases run.
+/// Records coverage while cases run.
 final class CoverageRecord: Sendable {
   private struct Key: Hashable {
     let provider: ProviderName
@@ -75,17 +75,17 @@ final class CoverageRecord: Sendable {
     var clamped: [FunctionName: LuaEvaluator.Clamped] = [:]
   }
 
-  /// Whether a case is only looked into by who runs it.
+  /// Whether the current work was not requested by a case.
   @TaskLocal private static var isUnwatched = false
 
-  /// Does something that no case asked for.
+  /// Runs code that a case did not request, without recording coverage.
   static func unwatched<Result>(_ body: () async throws -> Result) async rethrows -> Result {
     try await $isUnwatched.withValue(true) { try await body() }
   }
 
   var isWatching: Bool { !Self.isUnwatched }
 
-  /// nil where branches are not watched.
+  /// Nil if branches are not recorded.
   let branches: BranchIndex?
 
   init(branches: BranchIndex? = nil) { self.branches = branches }
@@ -109,7 +109,7 @@ final class CoverageRecord: Sendable {
     state.withLock { state in if state.clamped[result.function] == nil { state.clamped[result.function] = result } }
   }
 
-  /// Results of `vary` outside of its bounds, each function once.
+  /// Results of `vary` outside their bounds, each function once.
   var warnings: [ConfigurationProblem] { state.withLock { $0.clamped.values.map(\.warning) } }
 
   func took(_ sides: [UInt8]) {

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// A generation whose functions are watched as they are called. They answer as they always do.
+/// A generation that records the calls of its functions. Their results are unchanged.
 struct ObservedGeneration: PolicyGeneration {
   let observed: any PolicyGeneration
   let record: CoverageRecord
@@ -80,7 +80,7 @@ private final class ObservedEvaluator: PolicyEvaluator {
     }
   }
 
-  /// - Parameter function: nil where nothing is asked.
+  /// - Parameter function: nil if no function is called.
   private func noting<Value>(
     _ function: FunctionName?, _ facts: Facts, _ told: (Value) -> String, _ body: () throws(PolicyFault) -> Value
   ) throws(PolicyFault) -> Value {

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// A store whose ledger is watched: which limits are charged, and which refuse.
+/// A store that records which limits are charged and which refuse.
 struct ObservedStore: Store {
   let observed: any Store
   let record: CoverageRecord
@@ -22,7 +22,7 @@ struct ObservedStore: Store {
     return result
   }
 
-  // MARK: what is only passed on
+  // MARK: forwarded calls
 
   func latestMoment() async throws(StoreFault) -> Timestamp { try await observed.latestMoment() }
   func prune(at now: Timestamp) async throws(StoreFault) -> Bool { try await observed.prune(at: now) }

@@ -1,21 +1,21 @@
 import MoongateCore
 import MoongateSDK
 
-/// One case of tests/NAME.lua: what a person does, in order, and what is expected on the way.
+/// A case of tests/NAME.lua: the acts of a user in order, and the expected answers.
 package struct PolicyCase: Sendable {
   package let name: String
   package let location: SourceLocation
-  /// In the order in which they are written.
+  /// In the order of the file.
   package let acts: [Act]
-  /// The provider that it comes with; nil for an operator's.
+  /// The provider that ships the case; nil for an operator's case.
   package let origin: ProviderName?
 
-  /// The flows that it begins.
+  /// The flows that the case begins.
   package var flows: Set<String> { Set(acts.compactMap { if case .flow(let name) = $0.kind { name } else { nil } }) }
 
-  /// Whether a code is asked for when nobody to whom one can go was named before. Where nobody is named at all it goes
-  /// to what the account holds.
-  /// - Parameter kinds: the kinds of identifier that codes go to.
+  /// Whether the case requests a code after naming only identifiers that cannot receive codes. Without any identifier,
+  /// the code goes to one of the account.
+  /// - Parameter kinds: the kinds of identifier that can receive codes.
   func asksCodeForNobody(among kinds: Set<IdentifierKind>) -> Bool {
     var named: Set<IdentifierKind> = []
     for act in acts {
@@ -28,7 +28,7 @@ package struct PolicyCase: Sendable {
     return false
   }
 
-  /// The providers that it names.
+  /// The providers that the case names.
   var providers: Set<ProviderName> {
     Set(
       acts.flatMap { act -> [ProviderName] in
@@ -41,117 +41,116 @@ package struct PolicyCase: Sendable {
       })
   }
 
-  /// What its accounts have that `account` has words of its own for.
+  /// Whether its accounts have a PIN or a password, which `account` sets by fields of their own.
   var holdings: (pad: Bool, password: Bool) {
     let setups = acts.compactMap { if case .account(let setup) = $0.kind { setup } else { nil } }
     return (setups.contains { $0.hasPIN || $0.pin != nil }, setups.contains { $0.password != nil })
   }
 
-  /// One word of a case, where it stands.
+  /// An act of a case with its location.
   package struct Act: Sendable {
     package let kind: Kind
     package let location: SourceLocation
   }
 
   package enum Kind: Sendable, Equatable {
-    /// `flow "login"`: begins a flow of this name; whoever was named so far stays named.
+    /// `flow "login"`: begins a flow. The identifiers stay the same.
     case flow(String)
-    /// `phone "+91…"` and `email "…"`: who it is, as they type it. The last one named is whom the next code goes to.
+    /// `phone "+91…"` and `email "…"`: an identifier as the user types it. The next code goes to the last one.
     case identifier(IdentifierKind, String)
-    /// `account { … }`: whether there is an account that holds all identifiers named so far.
+    /// `account { … }`: describes the account with all identifiers named so far.
     case account(AccountSetup)
-    /// `group "ops"`: the account is added to stored groups, or with false removed from them.
+    /// `group "ops"`: adds the account to stored groups, or removes it with false.
     case groups([GroupName: Bool])
-    /// `clock "…"`: sets the clock to this moment.
+    /// `clock "…"`: sets the clock.
     case clock(Timestamp, asWritten: String)
-    /// `token "ci"`: requests come from a program with this service token, from here on.
+    /// `token "ci"`: the following requests carry this service token.
     case token(TokenSetup)
-    /// `guarantee "…"`: the session as it stands satisfies this statement of guarantees.lua.
+    /// `guarantee "…"`: the current session must satisfy this statement of guarantees.lua.
     case guarantee(String)
-    /// `client { … }`: where requests come from, from here on.
+    /// `client { … }`: sets the client of the following requests.
     case client(ClientSetup)
-    /// `provider "pin"`: which of a step's choices to take.
+    /// `provider "pin"`: selects one of the providers that a step offers.
     case provider(ProviderName)
-    /// `undeliverable "phone_otp"`: no message of the provider arrives, from here on, for the first reason that it
-    /// declares.
+    /// `undeliverable "phone_otp"`: messages of the provider cannot be delivered from here on, for the first reason
+    /// that it declares.
     case undeliverable(ProviderName)
-    /// Begins the step: a code goes out. With `untilSent` it waits, as long as limits and timers say, until one does.
+    /// Begins the step, which sends a code. `untilSent`: waits until limits and timers allow the message.
     case send(untilSent: Bool)
-    /// Asks for another code in the same step; as above.
+    /// Requests another code in the same step. `untilSent`: as above.
     case resend(untilSent: Bool)
-    /// Enters a code that is not the one that was sent, or a secret that is not the account's.
+    /// Enters a wrong code or secret.
     case wrong(WrongAttempts)
-    /// Enters the code that was sent last, or the account's secret where the step asks for one; approves where the step
-    /// waits.
+    /// Enters the last code or the account's secret; approves a waiting step.
     case right
-    /// `enter { pin = "…" }`: gives these fields to the step that is open, or begins the one that is due with them.
+    /// `enter { pin = "…" }`: submits these fields to the open step, or begins the next step with them.
     case enter([String: String])
     case skip
-    /// Asks for a page behind the gateway, signed in as by the flow that was completed last.
+    /// Requests a page behind the gateway, with the session of the last completed flow.
     case request(RequestFacts)
     case expect(Expectation)
     case wait(Wait)
   }
 
-  /// How many wrong codes.
+  /// The number of wrong codes to enter.
   package enum WrongAttempts: Sendable, Equatable {
     case times(Int)
-    /// Until the answer is a lock, or that the identifier is turned off, whatever the policy's numbers are.
+    /// Until the answer is a lock, or the credential is disabled.
     case untilLocked
   }
 
   /// How long to wait.
   package enum Wait: Sendable, Equatable {
     case duration(Duration)
-    /// As long as the last refusal said.
+    /// As long as the last refusal requires.
     case untilUnlocked
-    /// Until another code may be asked for.
+    /// Until another code can be requested.
     case untilResend
-    /// Until the code that was sent last is dead.
+    /// Until the last code expires.
     case untilExpired
   }
 
-  /// An account as a case wants it.
+  /// The account of a case.
   package struct AccountSetup: Sendable, Equatable {
     package var exists = true
-    /// Since it was made, and since it was last here.
+    /// The time since it was created, and since it was last used.
     package var age: Duration = .zero
     package var idle: Duration = .zero
-    /// Held beside the identifiers that the case names.
+    /// Additional identifiers.
     package var phone: String?
     package var email: String?
     package var isPhoneVerified = true
     package var isEmailVerified = true
     package var hasPIN = false
-    /// What they are; `hasPIN` alone is some PIN.
+    /// The value of the PIN. `hasPIN` alone means any PIN.
     package var pin: String?
     package var password: String?
-    /// What it has at other providers: the secret, by the provider.
+    /// Secrets at other providers, by provider.
     package var factors: [ProviderName: String] = [:]
-    /// By an operator.
+    /// Whether an operator locked it.
     package var isLocked = false
   }
 
-  /// A client as a case wants it; nil: as it was.
+  /// The client of requests; nil fields stay the same.
   package struct ClientSetup: Sendable, Equatable {
     package var address: ClientAddress?
     package var userAgent: String?
-    /// The case's name for the device.
+    /// The name of the device in the case.
     package var device: String?
     /// Whether the device has signed in to the account before.
     package var isKnown: Bool?
   }
 
-  /// The service token that requests carry.
+  /// The service token of requests.
   package struct TokenSetup: Sendable, Equatable {
     package let name: String
     package let groups: [GroupName]
   }
 
-  /// What the answer before it must be; nil: anything.
+  /// The expected answer to the previous act; nil fields may have any value.
   package struct Expectation: Sendable, Equatable {
     package enum Status: Sendable, Equatable {
-      /// An HTTP status; 200 is any answer that is no refusal.
+      /// An HTTP status; 200 stands for any answer that is not a refusal.
       case http(Int)
       case flow(FlowRecord.Status)
       /// Any refusal.
@@ -164,13 +163,13 @@ package struct PolicyCase: Sendable {
     package var attemptsLeft: Int?
     package var resendsLeft: Int?
     package var field: String?
-    /// How many messages went out in this case so far.
+    /// The number of messages sent in this case so far.
     package var messages: Int?
-    /// The step that is open, or one that may be begun.
+    /// The open step, or one that can be begun.
     package var step: ProviderName?
-    /// Whether a lock stands, or the identifier is turned off.
+    /// Whether a lock applies or the credential is disabled.
     package var isLocked: Bool?
-    /// Whether the open step waits for a decision that is made elsewhere.
+    /// Whether the open step waits for an approval on another device.
     package var isWaiting: Bool?
     package var next: String?
   }

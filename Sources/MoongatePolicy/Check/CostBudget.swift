@@ -1,18 +1,19 @@
 import MoongateCore
 import MoongateSDK
 
-/// What a policy lets attackers cost the operator who have any number of addresses, numbers and devices.
+/// The most messages and accounts that a policy allows an attacker to cause, who has any number of addresses, phone
+/// numbers and devices.
 ///
-/// Only limits per identifier bound what one person is sent, and only limits per provider and global ones bound all of
-/// it together: limits per address, network, prefix or country bound an attacker who has few of these. Ceilings on
-/// messages and begins do not count trusted devices, which is no cost of an attacker's: each of them has passed for the
-/// account that it has a code sent to.
+/// Only limits per identifier bound the messages to one user, and only global limits and limits per provider bound the
+/// total. Limits per address, network, prefix or country only bound an attacker who has few of them. Ceilings on
+/// messages and begins do not count trusted devices. An attacker has none: a trusted device has signed in to the
+/// account that receives the code.
 package struct CostBudget: Sendable, Equatable, Encodable {
   package let provider: String
-  /// The most messages to one person in any 24 hours: those that strangers cause, and as many again by the person's own
-  /// devices. nil: unbounded, or the provider sends none.
+  /// The most messages to one user in any 24 hours: those that attackers cause, and as many again by the user's own
+  /// devices. Nil: unbounded, or the provider sends no codes.
   package let messagesToOnePerDay: Int?
-  /// The most messages in any hour that new devices cause; nil as above.
+  /// The most messages in any hour that new devices cause. Nil: unbounded, or the provider sends no codes.
   package let messagesPerHour: Int?
   /// The most accounts in any hour; nil: unbounded.
   package let accountsPerHour: Int?
@@ -41,7 +42,7 @@ package struct CostBudget: Sendable, Equatable, Encodable {
         guard limit.action == action, limit.counts == .all, bounds(limit.key), let window = limit.window?.lowest else {
           return nil
         }
-        // A window begins anywhere: so many of them touch the span.
+        // A window can begin at any time, so this many windows overlap the span.
         let windows = (span.wholeMilliseconds + window.wholeMilliseconds - 1) / max(1, window.wholeMilliseconds)
         let (product, overflow) = limit.max.highest.multipliedReportingOverflow(by: Int(windows))
         return overflow ? nil : product
@@ -55,7 +56,8 @@ package struct CostBudget: Sendable, Equatable, Encodable {
     accountsPerHour = most(.register, in: .seconds(3600), isShared)
   }
 
-  /// A small table for a person, 80 columns: what is granted, and what nothing bounds.
+  /// A table for terminals, 80 columns wide.
+  /// - Parameter colour: whether to use terminal colours.
   package static func table(_ costs: [CostBudget], colour: Bool) -> String {
     guard !costs.isEmpty else { return "" }
     let paint = TerminalStyle(isOn: colour)
@@ -63,14 +65,16 @@ package struct CostBudget: Sendable, Equatable, Encodable {
     var lines = [
       paint.dim("\(Columns.pad("cost budget", to: name))   to one a day   messages an hour   accounts an hour")
     ]
-    func number(_ count: Int?, _ isThere: Bool = true) -> String { isThere ? count.map(String.init) ?? "no end" : "-" }
+    func number(_ count: Int?, _ isThere: Bool = true) -> String {
+      isThere ? count.map(String.init) ?? "unlimited" : "-"
+    }
     for cost in costs {
       lines.append(
         Columns.pad(cost.provider, to: name) + Columns.right(number(cost.messagesToOnePerDay, cost.sendsCodes), to: 15)
           + Columns.right(number(cost.messagesPerHour, cost.sendsCodes), to: 19)
           + Columns.right(number(cost.accountsPerHour), to: 19))
     }
-    lines.append(paint.dim("of attackers with any number of addresses; limits per address bound those with few"))
+    lines.append(paint.dim("for attackers with any number of addresses; limits per address bound those with few"))
     return lines.joined(separator: "\n")
   }
 }

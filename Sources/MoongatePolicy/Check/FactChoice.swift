@@ -1,11 +1,11 @@
 import MoongateCore
 import MoongateSDK
 
-/// What a function's facts are varied by in a sweep.
+/// A fact or group of facts that a sweep varies.
 enum FactDimension: Hashable, Comparable {
-  /// Which flow it is called in.
+  /// The flow in which the function is called.
   case flow
-  /// `f.identifier` and what it is of.
+  /// `f.identifier` and the facts of its kind.
   case identifier
   case accountExists, accountPIN, accountEmail, accountEmailVerified, accountPhoneVerified, accountAge
   case factor(String)
@@ -15,13 +15,14 @@ enum FactDimension: Hashable, Comparable {
   case method, path, query
   case sessionEmail, sessionPhone, sessionAge, sessionAAL
   case group(String)
-  /// A fact that a provider declares, by its path.
+  /// A declared fact, by its path.
   case declared(String)
   /// The counters of the policy's limits.
   case limits
 }
 
-/// One combination: which of its values each fact has. A fact that is not named has its first.
+/// A combination of facts: the index of the value of each dimension. Dimensions that are not set have their first
+/// value.
 struct FactChoice: Hashable {
   private var values: [FactDimension: Int] = [:]
 
@@ -34,11 +35,11 @@ struct FactChoice: Hashable {
   }
 }
 
-/// The texts and numbers of a file, which are what its functions compare facts with.
+/// The texts and numbers in a file. Its functions compare facts with them.
 struct FileLiterals {
   private(set) var texts: [String] = []
   private(set) var numbers: [Int64] = []
-  /// How many of each are tried.
+  /// The maximum number of texts, and of numbers, to try.
   private static let most = 16
 
   init(_ source: [UInt8]) {
@@ -47,7 +48,7 @@ struct FileLiterals {
       switch token.kind {
       case .string(let text) where text.utf8.count <= 40 && !texts.contains(text) && texts.count < Self.most:
         texts.append(text)
-      // `{ IN = true }`.
+      // A key such as `IN` in `{ IN = true }`.
       case .name(let name)
       where name.utf8.count == 2 && name == name.uppercased() && !texts.contains(name) && texts.count < Self.most:
         texts.append(name)

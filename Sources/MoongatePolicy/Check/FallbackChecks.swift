@@ -1,8 +1,10 @@
 import MoongateCore
 import MoongateSDK
 
-/// What the providers of a `fallback` must have in common: a person types the code of any of them into the same boxes,
-/// and must not learn from what follows whether somebody has an account.
+/// Checks the providers of a `fallback`.
+///
+/// A user enters the code of any of them into the same input, so their codes must have the same format. The answers
+/// must not reveal whether an account exists.
 struct FallbackChecks {
   let flows: [String: FlowDefinition]
   let policies: [ProviderName: ProviderPolicy]
@@ -19,13 +21,13 @@ struct FallbackChecks {
   }
 
   private func check(_ step: StepRule, _ path: String, at location: SourceLocation) {
-    // A policy that could not be read is told of already.
+    // A policy that could not be read is already reported.
     let members = step.choices.compactMap { policies[$0] }
     guard members.count == step.choices.count, let first = members.first else { return }
     if let full = members.first(where: { $0.code == .none }) {
       problems.add(
         location, path,
-        "`\(full.provider)` sends no codes, so nothing can stand in for it: fallback takes code providers only")
+        "`\(full.provider)` sends no codes: fallback takes only code providers")
       return
     }
     for other in members.dropFirst() {
@@ -33,21 +35,22 @@ struct FallbackChecks {
         problems.add(
           location, path,
           "`\(first.provider)` sends to \(described(first.provider)) and `\(other.provider)` to \(described(other.provider)): "
-            + "a fallback reaches the same person at the same place. Use any_of { … } for a choice")
+            + "all providers of a fallback must reach the same user at the same identifier. Use any_of { … } for a choice"
+        )
         continue
       }
       if other.code.length != first.code.length || other.code.alphabet != first.code.alphabet {
         problems.add(
           location, path,
-          "codes of `\(first.provider)` are \(described(first.code)) and codes of `\(other.provider)` are \(described(other.code)), and people type "
-            + "both into the same boxes: give both policies the same code.length and code.alphabet")
+          "codes of `\(first.provider)` are \(described(first.code)) and codes of `\(other.provider)` are \(described(other.code)), and users enter "
+            + "both into the same input: give both policies the same code.length and code.alphabet")
       }
-      // Attack: one provider conceals who has an account, and what becomes of its fallback tells it.
+      // Attack: one provider conceals whether an account exists, and its fallback reveals it.
       if other.unknownAccount != first.unknownAccount {
         problems.add(
           location, path,
           "`\(first.provider)` has unknown_account = \"\(first.unknownAccount.rawValue)\" and `\(other.provider)` \"\(other.unknownAccount.rawValue)\": "
-            + "give both policies the same, or the fallback tells who has an account")
+            + "give both policies the same value, or the fallback reveals whether an account exists")
       }
     }
   }

@@ -1,11 +1,11 @@
 import MoongateCore
 import MoongateSDK
 
-/// What can be told of a flow without running it.
+/// Static checks of a flow's steps.
 enum FlowAnalysis {
   /// - Parameters:
-  ///   - purpose: the flow's. One that begins with a session may prove nothing more: it is "Skip for now".
-  ///   - node: the list that the steps were read from, one item each.
+  /// - purpose: the purpose of the flow. A flow that begins with a session may have only skippable steps.
+  /// - node: the list that the steps were read from, with one item each.
   static func check(_ purpose: FlowPurpose, _ steps: [StepRule], of node: LuaNode, _ problems: Problems) {
     guard !steps.isEmpty else { return }
     if purpose.needsSession {
@@ -15,15 +15,16 @@ enum FlowAnalysis {
     if steps.allSatisfy(\.isSkippable) {
       problems.add(
         node.location, "steps",
-        "every step may be skipped, so the flow would prove nothing: let one be there without `skippable`")
+        "every step is skippable, so the flow would verify nothing: remove `skippable` from at least one step")
     } else if steps.allSatisfy({ $0.isSkippable || $0.when != nil }) {
       problems.warn(
-        node.location, "steps", "every step has `when` or may be skipped: where none is taken, the flow proves nothing")
+        node.location, "steps", "every step has `when` or is skippable: if none of them runs, the flow verifies nothing"
+      )
     }
     warnOfRepeats(steps, of: node, problems)
   }
 
-  /// A step that offers nothing but what must have been passed before it comes.
+  /// Warns of a step whose choices must all have been passed by earlier steps.
   private static func warnOfRepeats(_ steps: [StepRule], of node: LuaNode, _ problems: Problems) {
     guard case .table(let table) = node.value else { return }
     var proved: [ProviderName: Int] = [:]
@@ -32,7 +33,7 @@ enum FlowAnalysis {
         let location = index < table.items.count ? table.items[index].location : node.location
         problems.warn(
           location, "steps[\(index + 1)]",
-          "asks again for what steps[\(first)] has proved by then (\(Suggestion.list(step.choices.map(\.rawValue)))): remove it"
+          "repeats steps[\(first)], which has been passed by then (\(Suggestion.list(step.choices.map(\.rawValue)))): remove it"
         )
       }
       if let only = step.choices.first, step.choices.count == 1, !step.isSkippable, step.when == nil,

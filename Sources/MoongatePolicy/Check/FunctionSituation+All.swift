@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 extension FunctionSituation {
-  /// The situation of every function of a generation.
+  /// The situations of all functions of a generation.
   static func all(of generation: Generation, _ providers: ProviderRegistry) -> [FunctionName: Self] {
     var questions: [FunctionName: Question] = [:]
     for policy in generation.policies.values { questions.merge(Self.questions(of: policy)) { first, _ in first } }
@@ -13,7 +13,7 @@ extension FunctionSituation {
       let question: Question
       switch entry.audience {
       case .policy:
-        // A policy of a provider that is not configured is never asked.
+        // A policy of an unconfigured provider is never called.
         guard let asked = questions[name] else { continue }
         question = asked
       case .route: question = .verdict(nil)
@@ -27,7 +27,7 @@ extension FunctionSituation {
     placePolicies(in: &situations, generation, providers)
     placeSteps(in: &situations, generation, providers)
     for name in situations.keys where name.path.hasPrefix("accounts.") {
-      // Whoever is asked about there has an account.
+      // These functions are only called for existing accounts.
       situations[name]?.exists = [true]
       let isEntitlement = situations[name]?.audience == .entitlement
       situations[name]?.kinds = isEntitlement ? [.phone, .email, nil] : [.phone, .email]
@@ -51,7 +51,7 @@ extension FunctionSituation {
     return questions
   }
 
-  /// Functions of policies are called in the flows that have a step of the provider.
+  /// Policy functions are called in the flows that have a step of the provider.
   private static func placePolicies(
     in situations: inout [FunctionName: Self], _ generation: Generation, _ providers: ProviderRegistry
   ) {
@@ -63,13 +63,13 @@ extension FunctionSituation {
         situations[name]?.provider = provider
         situations[name]?.flows = flows
         situations[name]?.kinds = kinds.isEmpty ? [nil] : kinds.map { $0 }
-        // A secret is of an account, and where it has none there is nothing to judge.
+        // A secret belongs to an account; without an account, the policy is not called.
         situations[name]?.exists = kinds.isEmpty ? [true] : [true, false]
       }
     }
   }
 
-  /// `when` of a step is called with what the steps before it have proved.
+  /// `when` of a step is called with the facts that the preceding steps establish.
   private static func placeSteps(
     in situations: inout [FunctionName: Self], _ generation: Generation, _ providers: ProviderRegistry
   ) {

@@ -1,9 +1,9 @@
 import MoongateCore
 import MoongateSDK
 
-/// Where a function is called, and with what facts it can be.
+/// The context in which a function is called, and the facts that are possible there.
 struct FunctionSituation {
-  /// What is asked of the function.
+  /// The kind of result that the function returns.
   enum Question {
     case verdict(LimitAction?)
     case condition
@@ -16,19 +16,19 @@ struct FunctionSituation {
   let audience: FunctionTable.Audience
   let generation: Generation
   let literals: FileLiterals
-  /// Flows that it is called in.
+  /// The flows in which it is called.
   var flows: [String] = []
   var provider: ProviderName?
-  /// The kinds of identifier that it may be called with; nil: without one.
+  /// The kinds of identifier that it may be called with; nil stands for no identifier.
   var kinds: [IdentifierKind?] = [nil]
-  /// Whether it may be called without, or with, an account.
+  /// Whether it may be called without an account, with one, or both.
   var exists: [Bool] = [false, true]
   /// The route that it decides about.
   var route: Route?
 
   // MARK: dimensions
 
-  /// How many values a dimension has.
+  /// The number of values of a dimension.
   func count(_ dimension: FactDimension) -> Int {
     switch dimension {
     case .flow: max(1, flows.count)
@@ -48,7 +48,7 @@ struct FunctionSituation {
     }
   }
 
-  /// What the reads of one call can be varied by, in an order that does not change.
+  /// The dimensions that affect the facts that a call has read, in a stable order.
   func dimensions(_ reads: FactReads) -> [FactDimension] {
     var found: Set<FactDimension> = []
     for slot in reads.slots { found.formUnion(dimensions(slot, reads)) }
@@ -94,8 +94,8 @@ struct FunctionSituation {
     }
   }
 
-  /// Whether what the call read is not known well enough for its failure to mean something: claims are whatever their
-  /// functions say.
+  /// Whether the call read facts whose possible values are unknown, so that a failure proves nothing. Claims can have
+  /// any value that their functions return.
   func isUncertain(_ reads: FactReads) -> Bool { reads.slots.contains(.sessionClaims) }
 
   private func isProvider(_ name: String) -> Bool {
@@ -122,7 +122,7 @@ struct FunctionSituation {
     .compactMap(\.self) + named
   }
 
-  /// What a declared fact may be.
+  /// The values of a declared fact to try.
   private func values(_ fact: DeclaredFact) -> [String] {
     switch fact.kind {
     case .flag: ["true", "false"]
@@ -131,7 +131,7 @@ struct FunctionSituation {
     }
   }
 
-  /// The facts of a combination; nil of one that cannot be.
+  /// The facts of a combination; nil for a combination that is impossible.
   func facts(_ choice: FactChoice) -> Facts? {
     let now = Timestamp(milliseconds: 1_767_225_600_000 + Int64(choice[.now]) * 3_600_000)
     var facts = Facts(
@@ -146,7 +146,7 @@ struct FunctionSituation {
       facts.account = account(choice)
       facts.session = session(choice, at: now)
       facts.identifiers = kinds[choice[.identifier]].map { [identifier($0, choice)] } ?? []
-      // What is verified is there.
+      // Only an identifier that exists can be verified.
       let kind = kinds[choice[.identifier]]
       facts.account.isEmailVerified = facts.account.isEmailVerified && kind == .email
       facts.account.isPhoneVerified = facts.account.isPhoneVerified && kind == .phone
@@ -198,7 +198,7 @@ struct FunctionSituation {
     return Identifier(kind: kind, value: value, display: value, attributes: attributes)
   }
 
-  /// What providers have told in the flow, where their steps were passed.
+  /// The facts that providers have reported in the flow.
   private func told(_ choice: FactChoice) -> [ProviderName: [String: String]] {
     var told: [ProviderName: [String: String]] = [:]
     for fact in generation.declaredFacts {
@@ -208,14 +208,14 @@ struct FunctionSituation {
   }
 
   private func value(_ fact: DeclaredFact, _ choice: FactChoice) -> String {
-    // Two paths of one fact have one value: whichever of them was varied.
+    // The two paths of a fact have the same value, whichever of them was varied.
     let paths = [fact.path] + generation.declaredFacts.filter { $0.longPath == fact.path }.map(\.path)
     let values = values(fact)
     return values[paths.map { choice[.declared($0)] }.first { $0 > 0 } ?? 0]
   }
 
   private func limits(_ choice: FactChoice, at now: Timestamp) -> [LimitFacts] {
-    // The functions of `vary` settle the limits, so there are none yet.
+    // The functions of `vary` determine the limits, so no limits exist yet when they run.
     guard case .verdict = question, case .policy = audience, let provider, let policy = generation.policies[provider]
     else { return [] }
     return policy.limits.map { limit in
@@ -245,7 +245,8 @@ struct FunctionSituation {
 
   // MARK: the call
 
-  /// - Returns: why the function failed; nil where it answered.
+  /// Calls the function.
+  /// - Returns: why the function failed; nil if it returned a valid result.
   func call(_ evaluator: LuaEvaluator, _ name: FunctionName, _ facts: Facts) -> PolicyFault? {
     do throws(PolicyFault) {
       switch question {

@@ -1,45 +1,44 @@
 import MoongateCore
 import MoongateSDK
 
-/// Runs each function over the facts that it reads, so that one that fails in a branch that no case takes is found
-/// before a person takes it.
+/// Calls each function with many combinations of facts, to find failures in branches that no test case covers.
 ///
-/// Only facts that can be are tried: an account that does not exist has no age, and a policy of phone numbers is asked
-/// about phone numbers. Texts and numbers are those that stand in the function's file. What a function reads decides
-/// which facts are varied, first one at a time, then together.
+/// Only possible facts are tried: an account that does not exist has no age, and a policy for phone numbers receives
+/// only phone numbers. Texts and numbers are taken from the function's file. The facts that a function reads are
+/// varied, first one at a time, then together.
 package struct FunctionSweep {
   /// A function that fails.
   package struct Fault: Sendable {
     package let location: SourceLocation
-    /// What Lua, or the gateway, says of it.
+    /// The error message of Lua or of the gateway.
     package let fault: String
-    /// The facts by which it fails, as a file writes them.
+    /// The facts with which it fails, in Lua syntax.
     package let facts: String
 
-    /// For the operator.
+    /// The fault as a problem for the operator.
     package var problem: ConfigurationProblem {
       ConfigurationProblem(location: location, path: "", message: facts.isEmpty ? fault : "\(fault), where \(facts)")
     }
   }
 
-  /// How many combinations of facts are tried for each function.
+  /// The maximum number of combinations to try for each function.
   private static let mostRuns = 1_500
 
-  /// How long all of them may take: a reload waits for it.
+  /// The time limit for all functions together, because a reload waits for the sweep.
   private static let patience: Duration = .seconds(10)
 
   private let generation: Generation
   private let situations: [FunctionName: FunctionSituation]
 
-  /// - Parameter providers: those of the program.
-  /// - Returns: nil of a generation that was not read from files.
+  /// - Parameter providers: the providers of the program.
+  /// - Returns: nil for a generation that was not read from files.
   package init?(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
     guard let generation = generation as? Generation else { return nil }
     self.generation = generation
     situations = FunctionSituation.all(of: generation, generation.registry ?? providers)
   }
 
-  /// Every failure once, by file and line, and results of `vary` outside of their bounds.
+  /// Runs the sweep. Returns each failure once, by file and line, and results of `vary` outside their bounds.
   package func run() -> (faults: [Fault], warnings: [ConfigurationProblem]) {
     guard !situations.isEmpty, let evaluator = try? LuaEvaluator(generation) else { return ([], []) }
     evaluator.noteSetReads()
@@ -80,7 +79,7 @@ package struct FunctionSweep {
         found(
           Fault(location: location, fault: fault.message, facts: Self.told(evaluator.evidence(of: name, given: facts))))
       }
-      // Attack on the loader: functions that run until they are stopped, with each of a thousand combinations of facts.
+      // Attack on the loader: functions that use up their budget, called with each of a thousand combinations of facts.
       if let fault, [.steps, .memory, .time].contains(fault.kind) { return }
       for dimension in situation.dimensions(reads) {
         for value in 0..<situation.count(dimension) where value != choice[dimension] {
@@ -91,7 +90,7 @@ package struct FunctionSweep {
     }
   }
 
-  /// The first few facts, as a function reads them.
+  /// The first few facts as text.
   private static func told(_ evidence: PolicyEvidence?) -> String {
     (evidence?.facts ?? []).prefix(4).map { fact in
       let isText =

@@ -3,10 +3,12 @@ import MoongateCore
 import MoongateSDK
 
 extension GuessBudget {
-  /// A small table for a person, 80 columns: what each provider grants, and how much of what is accepted that is.
+  /// A table for terminals, 80 columns wide: the guesses that each provider allows, and their share of the accepted
+  /// risk.
   /// - Parameters:
-  ///   - accepted: `risk_budget`, where there is one.
-  ///   - alone: the providers whose chances add up, since each opens an account alone.
+  /// - accepted: `risk_budget`, if it is set.
+  /// - alone: the providers that open an account alone. Their probabilities add up.
+  /// - colour: whether to use terminal colours.
   package static func table(_ budgets: [GuessBudget], accepted: Double?, alone: Set<ProviderName>, colour: Bool)
     -> String
   {
@@ -26,20 +28,20 @@ extension GuessBudget {
       guard let share = budget.commonShare30Days else { continue }
       lines.append(
         paint.dim(
-          "\(budget.provider): if people chose evenly; the guesses cover \(percent(share)) of the \(grouped(common)) commonest"
+          "\(budget.provider): if chosen uniformly; guesses cover \(percent(share)) of the \(grouped(common)) most common"
         ))
     }
     if let accepted {
       let sum = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
       let bar = Bar.text(sum / accepted)
       lines.append(
-        "\(sum > accepted ? paint.red(bar) : paint.green(bar))  \(percent(sum)) of the \(percent(accepted)) that you accept"
+        "\(sum > accepted ? paint.red(bar) : paint.green(bar))  \(percent(sum)) of the accepted \(percent(accepted))"
       )
     }
     return lines.joined(separator: "\n")
   }
 
-  /// `0.0447 %`.
+  /// A percentage such as `0.0447 %`.
   package static func percent(_ probability: Double) -> String {
     if probability >= 1 { return "100 %" }
     return "\(String(format: "%.3g", probability * 100)) %"

@@ -2,41 +2,41 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// How many guesses a policy gives to an attacker who knows the identifier and has any number of addresses, devices and
-/// flows, and how likely they are to be right.
+/// The number of guesses that a policy allows an attacker who knows the identifier and has any number of addresses,
+/// devices and flows, and the probability that one of them is right.
 ///
-/// What bounds such an attacker is what counts by the person, or by all: limits per address, network, device, flow or
-/// challenge bound nothing alone, and consecutive failures are reset by the owner's own success. Where a number varies,
-/// its worse end is taken. Of several limits each is a bound, so the smallest holds.
+/// Only limits per user and global limits bound such an attacker. Limits per address, network, device, flow or
+/// challenge do not, and the owner's own success resets consecutive failures. A varying number counts with its worst
+/// value. The smallest bound of all limits applies.
 package struct GuessBudget: Sendable, Equatable {
   package let provider: ProviderName
   /// The most guesses in any half-open 24 hours; nil: unbounded.
   package let perDay: Int?
   /// The most guesses in any half-open 30 days; nil: unbounded.
   package let per30Days: Int?
-  /// That one of the guesses of 30 days is right; nil where the secret's space is not known (a password).
+  /// The probability that a guess within 30 days is right; nil if the number of possible secrets is unknown
+  /// (passwords).
   package let probability30Days: Double?
-  /// Where people choose the secret themselves and its space is known: which part of the 1,000 most common ones the
-  /// guesses of 30 days cover. The probability assumes that people choose evenly, and they do not.
+  /// For secrets that users choose from a known set: the share of the 1,000 most common secrets that the guesses of 30
+  /// days cover. The probability assumes that all secrets are equally likely, which is not true for chosen ones.
   package let commonShare30Days: Double?
-  /// The limit that lets so many through in 30 days: the strictest of those that bound an attacker with means. nil:
-  /// none does.
+  /// The limit that determines `per30Days`: the strictest of those that bound such an attacker; nil if none does.
   package let limit: Binding?
 
-  /// A limit by name, and where it stands.
+  /// A limit with its name and location.
   package struct Binding: Sendable, Equatable {
     package let name: String
     package let location: SourceLocation
   }
 
-  /// How many of the secrets that people choose are looked at as the most common ones.
+  /// The number of most common secrets to compare with.
   package static let common = 1_000
 
   private static let day: Duration = .seconds(86_400)
 
   /// - Parameters:
-  ///   - space: how many secrets there are, each equally likely; nil where that is not known.
-  ///   - isChosen: whether people choose it, and do not do so evenly.
+  /// - space: the number of equally likely secrets; nil if it is unknown.
+  /// - isChosen: whether users choose the secret, so that some secrets are more likely.
   package init(_ policy: ProviderPolicy, space: Double?, isChosen: Bool = false) {
     provider = policy.provider
     let bounds = policy.limits.filter { $0.action == .verify }.compactMap { limit in
@@ -55,13 +55,13 @@ package struct GuessBudget: Sendable, Equatable {
     commonShare30Days = isChosen && space != nil ? min(1, Double(per30Days ?? .max) / Double(Self.common)) : nil
   }
 
-  /// For a provider whose secret people choose.
-  /// - Parameter descriptor: says how many they may choose from.
+  /// The budget of a provider whose secrets users choose.
+  /// - Parameter descriptor: declares the number of possible secrets.
   package init(chosenBy policy: ProviderPolicy, _ descriptor: ProviderDescriptor) {
     self.init(policy, space: descriptor.secretSpace.map(Double.init), isChosen: true)
   }
 
-  /// For any provider, by what it declares.
+  /// The budget of any provider, by its declarations.
   package init(of provider: any Provider, _ policy: ProviderPolicy) {
     let descriptor = provider.descriptor
     if provider is any CodeProvider {
@@ -71,13 +71,13 @@ package struct GuessBudget: Sendable, Equatable {
     } else if descriptor.identifierKinds.contains(.federated) {
       self.init(nothingToGuessOf: policy.provider)
     } else {
-      // Codes that nobody chose, such as an authenticator app's; where it is not said how many there are, their chance
-      // is not known.
+      // Generated codes, such as those of an authenticator app. Without a declared number of codes, the probability is
+      // unknown.
       self.init(policy, space: descriptor.secretSpace.map(Double.init))
     }
   }
 
-  /// For a provider that is proved by a signature made elsewhere: it has no secret here.
+  /// The budget of a provider without secrets in this gateway, which verifies a signature that is made elsewhere.
   package init(nothingToGuessOf provider: ProviderName) {
     self.provider = provider
     perDay = 0
@@ -87,15 +87,15 @@ package struct GuessBudget: Sendable, Equatable {
     limit = nil
   }
 
-  /// For a provider whose secret is a code of the policy.
+  /// The budget of a provider whose secret is a code of the policy.
   package init(codesOf policy: ProviderPolicy) {
     self.init(policy, space: pow(Double(policy.code.alphabet.characters.count), Double(policy.code.length)))
   }
 }
 
 extension GuessBudget {
-  /// That of each provider of a generation.
-  /// - Parameter providers: those of the program.
+  /// The budgets of all providers of a generation.
+  /// - Parameter providers: the providers of the program.
   package static func all(of generation: any PolicyGeneration, providers: ProviderRegistry) -> [GuessBudget] {
     (generation.registry ?? providers).all.compactMap { provider in
       generation.policies[provider.descriptor.name].map { GuessBudget(of: provider, $0) }
@@ -103,21 +103,21 @@ extension GuessBudget {
   }
 }
 
-/// What one limit lets through, over all strategies.
+/// The guesses that one limit allows, over all strategies.
 ///
-/// After each lock the attacker may either go on at once, to the next and longer lock, or make one guess less than
-/// would lock and wait until the window has passed: then those guesses have fallen out and the escalation begins anew.
-/// The best mixture is found by working backwards over the time that is left; it does not step through locks, so that
-/// short ones cost no more than long ones.
+/// After each lock, an attacker can either continue, until the next and longer lock, or make one guess less than the
+/// limit and wait for the window to pass. The counter is then empty, and the escalation of locks begins again. The best
+/// combination is found by dynamic programming over the remaining time. It does not step through single locks, so short
+/// locks cost no more computation than long ones.
 struct GuessBound: Sendable {
   fileprivate let max: Int
-  /// Milliseconds.
+  /// In milliseconds.
   fileprivate let window: Int64
-  /// Milliseconds; empty: no lock.
+  /// In milliseconds; empty: no lock.
   fileprivate let lock: [Int64]
   fileprivate let disables: Bool
 
-  /// - Returns: nil where the limit does not bound an attacker with means.
+  /// - Returns: nil if the limit does not bound an attacker with many addresses and devices.
   init?(_ limit: Limit) {
     switch limit.key {
     case .phone, .email, .identifier, .account, .country, .prefix, .provider, .global: break
@@ -130,11 +130,11 @@ struct GuessBound: Sendable {
     disables = limit.disables
   }
 
-  /// The grid has at most so many cells; where lengths do not fit it they are shortened to it, which errs towards more
-  /// guesses.
+  /// The maximum number of cells of the time grid. Durations that do not fit are rounded down to a cell, which only
+  /// overestimates the guesses.
   fileprivate static let mostCells: Int64 = 200_000
 
-  /// The most guesses in any half-open span of the length.
+  /// The most guesses in any half-open span of this length.
   func most(in span: Duration) -> Int {
     let total = span.wholeMilliseconds
     guard total > 0 else { return 0 }
@@ -142,8 +142,8 @@ struct GuessBound: Sendable {
     return table.most[0][table.cells]
   }
 
-  /// The strategy that makes the most guesses in the span: so many guesses at once, then so long a wait, and so on.
-  /// - Returns: nil where locks are too short to plan with.
+  /// The strategy with the most guesses in the span, as bursts of guesses with a wait after each.
+  /// - Returns: nil if locks are too short for the grid.
   func plan(for span: Duration) -> [(guesses: Int, wait: Duration)]? {
     guard span > .zero, let table = Table(self, total: span.wholeMilliseconds) else { return nil }
     var plan: [(guesses: Int, wait: Duration)] = []
@@ -158,16 +158,17 @@ struct GuessBound: Sendable {
     return plan
   }
 
-  /// The most guesses for each number of locks so far and each length of time that is left.
+  /// The most guesses by the number of locks so far and the remaining time.
   private struct Table {
     let bound: GuessBound
     let cells: Int
     let locks: [Int]
     let window: Int
-    /// most[level][left]: just after so many locks, with an empty counter and so many cells left.
+    /// `most[level][left]`: the most guesses just after `level` locks, with an empty counter and `left` cells
+    /// remaining.
     private(set) var most: [[Int]]
 
-    /// - Returns: nil where locks are too short for the grid.
+    /// - Returns: nil if locks are too short for the grid.
     init?(_ bound: GuessBound, total: Int64) {
       self.bound = bound
       let exact = (bound.lock + [bound.window, total]).reduce(0, GuessBound.greatestCommonDivisor)
@@ -185,17 +186,17 @@ struct GuessBound: Sendable {
 
     private func after(_ level: Int, _ left: Int) -> Int { most[level][Swift.max(0, left)] }
 
-    /// A burst that fills the limit, and its lock; where there is none, the window; or nothing any more.
+    /// The guesses of a burst that reaches the limit, then waits for the lock, or for the window if there is no lock.
     private func filling(_ level: Int, _ left: Int) -> Int {
       if bound.disables { return bound.max }
       if locks.isEmpty { return bound.max + after(0, left - window) }
       return bound.max + after(Swift.min(level + 1, locks.count), left - locks[Swift.min(level, locks.count - 1)])
     }
 
-    /// One guess less, and the window.
+    /// The guesses of a burst that stays one below the limit, then waits for the window.
     private func waiting(_ left: Int) -> Int { bound.max - 1 + after(0, left - window) }
 
-    /// The better of the two, as it is played.
+    /// The better of the two strategies for the next burst.
     func burst(_ level: Int, _ left: Int) -> (guesses: Int, wait: Int64, next: (level: Int, left: Int)) {
       if waiting(left) > filling(level, left) {
         return (bound.max - 1, bound.window, (0, Swift.max(0, left - window)))
@@ -207,7 +208,7 @@ struct GuessBound: Sendable {
     }
   }
 
-  /// Locks so short that the grid cannot show them: as many guesses as there are such locks in the span.
+  /// For locks that are too short for the grid: the guesses of all bursts that fit into the span.
   private func overflowing(_ total: Int64) -> Int {
     let shortest = lock.min() ?? 1
     let bursts = total / shortest + 1

@@ -1,16 +1,15 @@
 import MoongateCore
 
-/// Reasons that functions deny with and that nobody has put into words: people read a general sentence, and do not
-/// learn what they could do.
+/// Finds reasons of `deny` without a message. Users then read a generic sentence that does not tell them what to do.
 struct ReasonWords {
-  /// The files that functions come from.
+  /// The files that contain functions.
   let files: Set<String>
-  /// The texts of `reasons` in the policies, by reason.
+  /// The reasons that have a text in the `reasons` of a policy.
   let reasons: Set<String>
   let pages: [PageFile]
   let problems: Problems
 
-  /// - Parameter names: of each file.
+  /// - Parameter names: the names that each file uses.
   func check(_ names: [String: LuaNames]) {
     let known = reasons.union(pages.filter { $0.name.hasSuffix(".words") }.flatMap(Self.sentenceKeys))
     var told: Set<String> = []
@@ -23,7 +22,7 @@ struct ReasonWords {
         let policy = file.hasPrefix("policies/") ? file : "a file of policies/"
         problems.warn(
           SourceLocation(file: file, line: call.line), "",
-          "deny \"\(reason)\" has no words, so people read \"\(RefusalCode.policyReason(reason).sentence)\": add reasons = { \(reason) = \"…\" } to "
+          "deny \"\(reason)\" has no message, so users read \"\(RefusalCode.policyReason(reason).sentence)\": add reasons = { \(reason) = \"…\" } to "
             + "\(policy), or \(reason) = … under [sentences] in pages/en.words")
       }
     }

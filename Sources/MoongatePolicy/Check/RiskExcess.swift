@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// Policies that grant a better chance of guessing than the operator accepts, with the limit that grants most.
+/// Reports policies that allow guesses with a higher probability of success than `risk_budget` accepts.
 package struct RiskExcess: Sendable {
   private let accepted: Double
   private let probability: Double
@@ -10,9 +10,9 @@ package struct RiskExcess: Sendable {
   private let policies: [ProviderName: ProviderPolicy]
 
   /// - Parameters:
-  ///   - accepted: `risk_budget`.
-  ///   - probability: what all providers that open an account alone grant together in 30 days.
-  ///   - alone: those providers.
+  /// - accepted: `risk_budget`.
+  /// - probability: the probability for 30 days, over all providers that open an account alone.
+  /// - alone: those providers.
   package init(
     accepted: Double, probability: Double, budgets: [GuessBudget], alone: Set<ProviderName>,
     policies: [ProviderName: ProviderPolicy]
@@ -24,14 +24,14 @@ package struct RiskExcess: Sendable {
     self.policies = policies
   }
 
-  /// What is granted, by which limit most, and what to do.
+  /// The message: the probability, the limit that contributes most, and advice.
   package var sentence: String {
     let counted = budgets.filter { alone.contains($0.provider) && $0.probability30Days != nil }
     let most = counted.max { ($0.probability30Days ?? 0) < ($1.probability30Days ?? 0) }
     let chance =
-      "someone who only guesses gets in with a chance of \(GuessBudget.percent(probability)) per 30 days, above \(GuessBudget.percent(accepted))"
+      "guessing opens an account with a probability of \(GuessBudget.percent(probability)) per 30 days, above \(GuessBudget.percent(accepted))"
     guard let most else { return chance }
-    // What adds next to nothing is no reason.
+    // Providers that contribute almost nothing are not listed.
     let others = counted.filter { $0.provider != most.provider && ($0.probability30Days ?? 0) > probability / 100 }.map(
       Self.granted
     ).joined(
@@ -42,7 +42,7 @@ package struct RiskExcess: Sendable {
   }
 
   private static func granted(_ budget: GuessBudget) -> String {
-    "\(budget.provider) grants \(budget.per30Days.map(String.init) ?? "unbounded") guesses per 30 days"
+    "\(budget.provider) allows \(budget.per30Days.map(String.init) ?? "unbounded") guesses per 30 days"
       + (budget.limit.map { " by limits.\($0.name) (\($0.location))" }
         ?? ", since no verify limit counts per identifier or account")
   }
@@ -50,22 +50,22 @@ package struct RiskExcess: Sendable {
   private func advice(_ budget: GuessBudget, others: Double) -> String {
     guard let limit = budget.limit, let policy = policies[budget.provider] else {
       return
-        "Add a verify limit with per = \"identifier\" to policies/\(budget.provider).lua, make codes longer, or accept more"
+        "Add a verify limit with per = \"identifier\" to policies/\(budget.provider).lua, make codes longer, or raise risk_budget"
     }
     let fitting = fitting(policy, limit.name, below: accepted - others, budget)
     let ways =
       fitting.map { "Lower its `max` (\($0) is low enough) or lengthen its `lock`" }
       ?? "Lengthen its `lock` and lower its `max`"
-    return "\(ways), make codes longer, or accept more"
+    return "\(ways), make codes longer, or raise risk_budget"
   }
 
-  /// The largest `max` of the limit by which the provider stays below a probability; nil where none does.
+  /// The largest `max` of the limit with which the provider stays below the probability; nil if none does.
   private func fitting(_ policy: ProviderPolicy, _ name: String, below most: Double, _ budget: GuessBudget) -> Int? {
     guard let limit = policy.limits.first(where: { $0.name == name }), let guesses = budget.per30Days,
       let chance = budget.probability30Days,
       guesses > 0, chance < 1, most > 0
     else { return nil }
-    // Small chances add up: each guess is worth as much as another.
+    // Small probabilities add up, so each guess contributes the same amount.
     let allowed = Int(Double(guesses) * most / chance)
     var (low, high) = (0, limit.max.highest)
     while low < high {
@@ -78,7 +78,7 @@ package struct RiskExcess: Sendable {
 }
 
 extension Limit {
-  /// The same limit with another number.
+  /// The same limit with another `max`.
   fileprivate func with(max: Int) -> Limit {
     Limit(
       name: name, action: action, key: key, max: .fixed(max), window: window, counts: counts, lock: lock,

@@ -1,13 +1,13 @@
 import MoongateCore
 import MoongateSDK
 
-/// What an operator should know about accounts.lua, and about factors that stand in a flow in its place.
+/// Warnings about accounts.lua, and about factors in flows that belong there.
 struct SignInRequirementChecks {
   let generation: Generation
   let catalog: ProviderCatalog
   let problems: Problems
 
-  /// Warns; nothing here refuses a configuration.
+  /// Adds warnings only. Nothing here refuses a configuration.
   func check() {
     warnOfUnprotectedSteps()
     warnOfOffersOfNothing()
@@ -18,7 +18,7 @@ struct SignInRequirementChecks {
     }
   }
 
-  /// Flows that open a session of an account that is there, by their names.
+  /// Flows that open a session of an existing account, by name.
   private var entrances: [FlowDefinition] {
     generation.flows.values.sorted { $0.name < $1.name }.filter { flow in
       let isOwn = flow.purpose.needsSession || !identifies(flow)
@@ -27,7 +27,7 @@ struct SignInRequirementChecks {
     }
   }
 
-  /// Whether its first step tells who somebody is, so that it begins without a session.
+  /// Whether the first step identifies the user, so that the flow begins without a session.
   private func identifies(_ flow: FlowDefinition) -> Bool {
     flow.steps.first?.choices.contains { !kinds(of: $0).isEmpty } ?? false
   }
@@ -40,7 +40,7 @@ struct SignInRequirementChecks {
 
   // MARK: factors in one flow
 
-  /// Attack: a second factor in flows/login.lua, and a client that begins `enter` in its place.
+  /// Attack: flows/login.lua requires a second factor, and a client begins the flow `enter` instead.
   private func warnOfUnprotectedSteps() {
     let entrances = entrances
     for flow in entrances where flow.account != .new {
@@ -58,7 +58,7 @@ struct SignInRequirementChecks {
     }
   }
 
-  /// Whether nobody gets through the flow without one of these.
+  /// Whether the flow cannot be completed without one of these providers.
   private func asks(_ flow: FlowDefinition, for choices: [ProviderName]) -> Bool {
     flow.steps.contains { step in
       !step.isSkippable && step.choices.allSatisfy { choices.contains($0) && proves($0, in: flow) }
@@ -72,14 +72,14 @@ struct SignInRequirementChecks {
     where generation.flow(for: .factor(offer.provider, .set)) == nil {
       problems.warn(
         offer.location, "offer[\(index + 1)]",
-        "nobody is offered `\(offer.provider)`: no flow sets it up. Add one with purpose = \"set\" and provider = \"\(offer.provider)\", or remove the offer"
+        "`\(offer.provider)` is never offered: no flow sets it up. Add one with purpose = \"set\" and provider = \"\(offer.provider)\", or remove the offer"
       )
     }
   }
 
-  // MARK: accounts that are refused
+  // MARK: refused accounts
 
-  /// An account that lacks the factor, and that `when` does not leave out.
+  /// Warns of accounts that lack the factor although `when` does not exempt them.
   private func warnOfRefusedAccounts(_ requirement: SignInRequirement, _ path: String) {
     guard !requirement.enroll, isAskedOfWhoLacksIt(requirement) else { return }
     let tests = requirement.choices.compactMap(test)
@@ -88,7 +88,7 @@ struct SignInRequirementChecks {
     problems.warn(
       requirement.location, path,
       "refuses an account that has no \(requirement.choices.map { "`\($0)`" }.joined(separator: " or ")) (403 denied): \(when)"
-        + "let it be set up on the way with enroll = true, where that is meant")
+        + "add enroll = true if users should set it up during the sign-in")
   }
 
   /// The fact that tells whether an account has the factor.
@@ -100,8 +100,8 @@ struct SignInRequirementChecks {
     return kinds.contains(.phone) ? "f.account.phone_verified" : "f.account.email_verified"
   }
 
-  /// Runs `when` for accounts that lack every choice, with everything else that a function may well ask for in both
-  /// states.
+  /// Runs `when` for accounts that lack every choice, with all combinations of other facts that such functions commonly
+  /// read.
   private func isAskedOfWhoLacksIt(_ requirement: SignInRequirement) -> Bool {
     guard let when = requirement.when else { return true }
     guard let evaluator = try? generation.makeEvaluator() else { return false }
@@ -126,17 +126,17 @@ struct SignInRequirementChecks {
     return false
   }
 
-  // MARK: flows that nobody completes
+  // MARK: flows that cannot be completed
 
-  /// A flow makes anew what every session requires: proving the old one is not asked for there, and the new one proves
-  /// nothing.
+  /// Warns of flows that set the required factor anew. The old factor is not required there, and setting a new one
+  /// verifies nothing.
   private func warnOfDeadFlows(_ requirement: SignInRequirement, _ path: String) {
     guard requirement.when == nil else { return }
     for flow in entrances where flow.account != .new && requirement.choices.allSatisfy({ !proves($0, in: flow) }) {
       problems.warn(
         requirement.location, path,
-        "nobody can complete flow \"\(flow.name)\": it makes \(requirement.choices.map { "`\($0)`" }.joined(separator: " and ")) anew, "
-          + "which proves nothing; name another factor beside it, as in any_of { … }")
+        "flow \"\(flow.name)\" can never be completed: it sets \(requirement.choices.map { "`\($0)`" }.joined(separator: " and ")) anew, "
+          + "which verifies nothing; add another factor, as in any_of { … }")
     }
   }
 }

@@ -2,17 +2,17 @@ import CLua
 import MoongateCore
 import MoongateSDK
 
-/// Facts that functions read and that there are not, and answers that they cannot give, found without calling them: in
-/// a branch that nobody takes for a month, too.
+/// Finds unknown facts and invalid answers in functions without calling them, so that mistakes in rare branches are
+/// found as well.
 struct UnknownFacts {
   let functions: FunctionTable
   let catalog: ProviderCatalog
-  /// Those of accounts.lua; nil while it could not be read.
+  /// The groups of accounts.lua; nil if it could not be read.
   let groups: Set<GroupName>?
   let claims: Set<String>
   let problems: Problems
 
-  /// - Parameter names: of each file.
+  /// - Parameter names: the names that each file uses.
   func check(_ names: [String: LuaNames]) {
     let byFile = Dictionary(grouping: functions.entries.values) { $0.function.file }
     for (file, entries) in byFile.sorted(by: { $0.key < $1.key }) {
@@ -30,8 +30,8 @@ struct UnknownFacts {
     }
   }
 
-  /// The bodies of the text that are the functions of the table: by their lines, and where several stand on one, those
-  /// that are the value of a field.
+  /// The bodies in the text that are functions of the table, by their lines. If several stand on one line, those that
+  /// are the value of a field.
   private static func given(_ names: LuaNames, _ functions: [LuaFunction]) -> Set<Int> {
     var given: Set<Int> = []
     let onlyCalled = names.onlyCalled
@@ -69,13 +69,13 @@ struct UnknownFacts {
     }
   }
 
-  /// How a reason could be spelled; empty where that cannot be told.
+  /// Advice for the spelling of a reason; empty if there is none.
   private static func spelling(ofReason text: String) -> String {
     let name = text.lowercased().split { !$0.isASCII || !($0.isLetter || $0.isNumber) }.joined(separator: "_")
     return name != text && LuaEvaluator.problem(ofReason: name) == nil ? "; write `\(name)`" : ""
   }
 
-  /// A text without its quotes; nil where more would have to be undone.
+  /// A text without its quotes; nil if it has escapes.
   static func plain(_ written: String) -> String? {
     guard let quote = written.first, quote == "\"" || quote == "'", written.count > 1, !written.contains("\\") else {
       return nil
@@ -84,7 +84,7 @@ struct UnknownFacts {
   }
 
   private func check(_ reads: [(path: [String], line: Int)], _ audience: FunctionTable.Audience, _ file: String) {
-    // Limits that could not be read are missing among the facts.
+    // The facts of limits are incomplete if the limits could not be read.
     let isWhole = !problems.all.contains { $0.location.file == file }
     let reads = reads.filter { isWhole || $0.path.first != "limits" }
     let sets = FactSlot.allCases.filter { $0.isSet && $0.isTold(to: audience) }.map {
@@ -95,7 +95,7 @@ struct UnknownFacts {
     for read in reads {
       let location = SourceLocation(file: file, line: read.line)
       if let message = wrong[read.path] { problems.add(location, "", unconfigured(read.path) ?? message) }
-      // Absent members of a set are nil, and one that there never was is always absent.
+      // Absent members of a set are nil, so a misspelled member would always be absent.
       if let set = sets.first(where: { read.path.starts(with: $0) }), read.path.count > set.count,
         let wrong = unknownMember(read.path[set.count], of: set.joined(separator: "."))
       {
@@ -104,7 +104,7 @@ struct UnknownFacts {
     }
   }
 
-  /// What is wrong with the name of a set's member; nil where nothing is.
+  /// The problem with the name of a set's member; nil if it is valid.
   private func unknownMember(_ name: String, of set: String) -> String? {
     switch set {
     case FactSlot.sessionGroups.path:
@@ -112,30 +112,30 @@ struct UnknownFacts {
       return EntitlementReader.undefined(name, among: groups)
     case FactSlot.sessionClaims.path:
       guard groups != nil, !claims.contains(name) else { return nil }
-      return "accounts.lua defines no claim `\(name)`\(Suggestion.phrase(for: name, among: claims.sorted()))"
+      return "accounts.lua does not define the claim `\(name)`\(Suggestion.phrase(for: name, among: claims.sorted()))"
     default:
       return catalog.known(name) == nil
-        ? "no provider is called `\(name)`\(Suggestion.phrase(for: name, among: catalog.names))" : nil
+        ? "unknown provider `\(name)`\(Suggestion.phrase(for: name, among: catalog.names))" : nil
     }
   }
 
-  /// What is wrong with a path of a provider that there is, and whose facts nobody can read here.
+  /// The problem with a path of an existing provider whose facts are not available here.
   private func unconfigured(_ path: [String]) -> String? {
     guard path.count > 1, let name = named(by: path) else { return nil }
     let read = "`f.\(path.joined(separator: "."))`"
     guard catalog.isConfigured(name) else {
-      return "\(read): gateway.lua does not configure `\(name)`, so it tells nothing"
+      return "\(read): gateway.lua does not configure `\(name)`, so it reports no facts"
     }
     return catalog.descriptor(name.rawValue)?.facts.isEmpty ?? false ? "\(read): `\(name)` declares no facts" : nil
   }
 
-  /// The provider whose fact the path asks for: `providers.NAME.…`, or `NAME.…`.
+  /// The provider whose fact the path names: `providers.NAME.…`, or `NAME.…`.
   private func named(by path: [String]) -> ProviderName? {
     if path[0] == DeclaredFact.providers { return catalog.known(path[1]) }
     return DeclaredFact.reservedGroups.contains(path[0]) ? nil : catalog.known(path[0])
   }
 
-  /// What is wrong with each path, as a function that reads it is told.
+  /// The problem with each path, as a function that reads it would get it.
   private static func ask(_ paths: [[String]], _ audience: FunctionTable.Audience, _ declared: [DeclaredFact])
     -> [[String]: String]
   {

@@ -1,8 +1,8 @@
 import MoongateCore
 
-/// Globals that a file uses and that there are not, found without running it.
+/// Finds unknown globals of a file without running it.
 ///
-/// What is wrong with a name is asked of Lua itself, so that `check` says the same as a function that fails.
+/// Lua itself evaluates each name, so that `check` reports the same message as a failing function.
 struct UnknownNames {
   private static let libraries: Set<String> = ["string", "table", "math"]
 
@@ -10,7 +10,7 @@ struct UnknownNames {
 
   /// In the order of the text.
   private(set) var problems: [ConfigurationProblem] = []
-  /// Where a name is to be replaced by the one that was meant.
+  /// The replacements of misspelled names.
   private var meant: [(range: Range<Int>, name: String)] = []
 
   /// - Parameter types: the providers whose names are constructors in the file.
@@ -36,7 +36,7 @@ struct UnknownNames {
     }
   }
 
-  /// The text with names as they were meant.
+  /// The text with misspelled names replaced.
   func mended(_ bytes: [UInt8]) -> [UInt8] {
     var mended = bytes
     for word in meant.sorted(by: { $0.range.lowerBound > $1.range.lowerBound }) {
@@ -45,7 +45,7 @@ struct UnknownNames {
     return mended
   }
 
-  /// - Returns: nil where there is nothing to be asked.
+  /// - Returns: nil if there is nothing to check.
   private static func probe(_ global: LuaNames.Global, _ known: Set<String>) -> String? {
     guard let first = global.path.first else { return nil }
     if first == "_ENV" { return first }
@@ -54,7 +54,7 @@ struct UnknownNames {
     return libraries.contains(first) && global.path.count > 1 ? "local _ = \(first).\(global.path[1])" : nil
   }
 
-  /// Helpers that refuse a text are as wrong on Monday as at night.
+  /// Calls of helpers with constant arguments, which fail the same way at any time.
   private static func probe(_ call: LuaNames.Call) -> String? {
     switch (call.function, call.texts.first ?? nil, call.texts.dropFirst().first ?? nil) {
     case ("duration", let text?, _): "local _ = duration(\(text))"
@@ -65,7 +65,7 @@ struct UnknownNames {
   }
 }
 
-/// Asks Lua what it thinks of a few words.
+/// Evaluates single expressions in Lua.
 private final class NameProbes {
   private let answers = Answers(declared: [])
   private let types: [String]
@@ -74,7 +74,7 @@ private final class NameProbes {
 
   init(types: [String]) { self.types = types }
 
-  /// - Returns: nil where nothing is wrong.
+  /// - Returns: the error message; nil if there is no error.
   func ask(_ probe: String) -> String? {
     if probe == "_ENV" { return "`_ENV` is not offered: name the global itself" }
     if let known = told[probe] { return known }

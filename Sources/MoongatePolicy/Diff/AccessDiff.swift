@@ -1,29 +1,29 @@
 import MoongateCore
 import MoongateSDK
 
-/// Which kinds of requesters gain and lose access to which requests, from one configuration to another.
+/// The access to routes that kinds of requesters gain or lose between two configurations.
 ///
-/// An example request stands for each route of either configuration; a route that others before it hide is seen through
-/// the request that it takes itself. A step that a person can take, such as a passcode, counts as access: it is how
-/// they get in.
+/// Each route of either configuration is represented by an example request that it handles. A route that earlier routes
+/// shadow is represented by a request that still reaches it. A missing step that the user can take, such as a passcode,
+/// counts as access.
 package struct AccessDiff: Sendable, Encodable {
-  /// One kind of requester and one route.
+  /// A change for one kind of requester and one route.
   package struct Change: Sendable, Encodable, Equatable {
     package enum Kind: String, Sendable, Encodable { case gains, loses }
 
-    /// `GET /ops/x`.
+    /// An example such as `GET /ops/x`.
     package let request: String
-    /// Where the route stands that decides in the new configuration, or in the old one where the new one has none.
+    /// The location of the route that decides in the new configuration, or in the old one if the new one has none.
     package let route: String
-    /// `anybody`, `signed in`, or a group's name.
+    /// `anybody`, `signed in`, or the name of a group.
     package let who: String
     package let change: Kind
   }
 
-  /// A group that one configuration defines otherwise than the other, so that its members may be others.
+  /// A group with a different definition, so that its members may differ.
   package struct GroupChange: Sendable, Encodable, Equatable {
     package let group: String
-    /// `members`, `function`, or nil where there is none.
+    /// `members` or `function`; nil if the group is not defined.
     package let old: String?
     package let new: String?
   }
@@ -33,7 +33,7 @@ package struct AccessDiff: Sendable, Encodable {
 
   package var isEmpty: Bool { access.isEmpty && groups.isEmpty }
 
-  /// One kind of requester.
+  /// A kind of requester.
   fileprivate enum Requester: Hashable {
     case anybody, signedIn
     case member(GroupName)
@@ -64,7 +64,7 @@ package struct AccessDiff: Sendable, Encodable {
       for requester in [Requester.anybody, .signedIn] + groups.map(Requester.member) {
         let had = was.admits(requester)
         let has = now.admits(requester)
-        // What everybody gains or loses is not said again for each group.
+        // A change for everybody is not repeated for each group.
         guard had != has, !requester.wider.contains(where: { was.admits($0) == had && now.admits($0) == has }) else {
           continue
         }
@@ -81,7 +81,7 @@ package struct AccessDiff: Sendable, Encodable {
     }
   }
 
-  /// What one request gets from one configuration.
+  /// The access that one configuration grants to one request.
   private struct Access {
     let location: SourceLocation?
     let admitted: Set<Requester>
@@ -89,7 +89,7 @@ package struct AccessDiff: Sendable, Encodable {
     func admits(_ requester: Requester) -> Bool { admitted.contains(requester) }
   }
 
-  /// One configuration.
+  /// One of the two configurations.
   private struct Side {
     let generation: any PolicyGeneration
     let evaluator: any PolicyEvaluator
@@ -136,13 +136,13 @@ package struct AccessDiff: Sendable, Encodable {
             clockIsSuspect: false))
       }
       switch verdict {
-      // What is missing is a step that the person can take.
+      // A missing step counts as access, because the user can take it.
       case .pass, .needs, .emailNotVerified: return true
       case .noSession, .notInGroup, .denied, .failed: return false
       }
     }
 
-    /// A person who has verified an address and a number.
+    /// A user with a verified email address and phone number.
     private static func session(_ generation: any PolicyGeneration) -> SessionSnapshot {
       let now = Moment.now
       let held = [
@@ -157,7 +157,7 @@ package struct AccessDiff: Sendable, Encodable {
         account: Account(id: Moment.account, createdAt: now, lastSeenAt: now, identifiers: held))
     }
 
-    /// In a word.
+    /// The kind of the group's definition.
     func definition(of group: GroupName) -> String? {
       switch generation.accounts.groups[group] {
       case .members: "members"
@@ -166,8 +166,8 @@ package struct AccessDiff: Sendable, Encodable {
       }
     }
 
-    /// What the group is made from: the text of accounts.lua where a function computes it, since it may use others of
-    /// the file.
+    /// The source of a computed group: the whole text of accounts.lua, since the function may use other parts of the
+    /// file.
     func source(of group: GroupName) -> [UInt8]? {
       guard case .computed? = generation.accounts.groups[group] else { return nil }
       return (generation as? Generation)?.sources["accounts.lua"]?.bytes
@@ -176,7 +176,7 @@ package struct AccessDiff: Sendable, Encodable {
 }
 
 extension AccessDiff.Requester {
-  /// The kinds that this one is part of.
+  /// The kinds of requester that include this one.
   fileprivate var wider: [AccessDiff.Requester] {
     switch self {
     case .anybody: []
@@ -187,8 +187,8 @@ extension AccessDiff.Requester {
 }
 
 extension AccessDiff {
-  /// For a person; nil where nothing differs.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
+  /// The changes as text; nil if there are none.
+  /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String? {
     guard !isEmpty else { return nil }
     let paint = TerminalStyle(isOn: colour)

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The settings of flows and of gateway.lua that decide about sign-ins, line by line.
+/// The settings of flows and of gateway.lua that affect sign-ins, one per line.
 enum FlowListing {
   static func lines(_ flow: FlowDefinition) -> [PolicyListing.Line] {
     var lines: [PolicyListing.Line] = []

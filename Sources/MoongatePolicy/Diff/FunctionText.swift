@@ -1,8 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// The text of a function, without blanks and comments, and of what its file defines before the table: whether two
-/// functions are the same.
+/// The tokens of a function and of the code before its file's table, for comparison. White space and comments do not
+/// matter.
 struct FunctionText: Equatable {
   let location: SourceLocation
   private let words: [String]
@@ -10,7 +10,7 @@ struct FunctionText: Equatable {
 
   static func == (left: Self, right: Self) -> Bool { left.words == right.words && left.helpers == right.helpers }
 
-  /// - Returns: nil where the generation has no such function.
+  /// - Returns: nil if the generation has no such function.
   init?(_ generation: Generation, _ name: FunctionName) {
     guard let function = generation.functions.entries[name]?.function, let source = generation.sources[function.file]
     else { return nil }
@@ -18,7 +18,7 @@ struct FunctionText: Equatable {
     var words: [String] = []
     var helpers: [String] = []
     var tokens = LuaTokens(source.bytes)
-    // How many blocks are open, and from which depth on the function's text is taken.
+    // The number of open blocks, and the depth at which the function's text begins.
     var depth = 0
     var taken: Int?
     var isBeforeTable = true

@@ -2,19 +2,19 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// The recorded decisions of a while, played against two generations provider by provider: how many of them the newer
+/// Replays recorded decisions against two generations, provider by provider, and counts the decisions that the newer
 /// one changes.
 ///
-/// Each generation begins with empty counters, and people are who the trail says by its keyed hashes: what depends on a
-/// number's country or on an account's age is played for a made-up one. Decisions about requests to services are not
-/// played.
+/// Each generation begins with empty counters. Users are distinguished by the keyed hashes in the audit trail.
+/// Decisions that depend on a number's country or an account's age are therefore replayed with made-up values.
+/// Decisions about requests to services are not replayed.
 package struct GateReplay: Sendable {
-  /// More decisions are not played: the newest count.
+  /// The maximum number of decisions to replay. The newest are used.
   package static let mostEvents = 20_000
-  /// What the trail tells of the steps that people take.
+  /// The kinds of events that record steps of users.
   package static let kinds: Set<AuditEvent.Kind> = [.codeSent, .codeVerified, .refused]
 
-  /// Decisions of one provider that went another way.
+  /// Decisions of one provider with a different result.
   package struct Flip: Sendable, Equatable {
     package let provider: ProviderName
     package let act: String
@@ -23,31 +23,30 @@ package struct GateReplay: Sendable {
     package let rule: String?
     package let count: Int
 
-    /// `3 × phone_otp right: ok → too_many_attempts (policies/phone_otp.lua:12)`.
+    /// Such as `3 × phone_otp right: ok → too_many_attempts (policies/phone_otp.lua:12)`.
     package var text: String { "\(count) × \(provider) \(act): \(old) → \(new)" + (rule.map { " (\($0))" } ?? "") }
   }
 
-  /// What came of it.
+  /// The result of a replay.
   package struct Outcome: Sendable, Equatable {
     package var decisions = 0
     package var changed = 0
     /// The most frequent first.
     package var flips: [Flip] = []
-    /// Decisions of providers that cannot be played, such as another site's.
+    /// Decisions of providers that cannot be replayed, such as federated ones.
     package var unplayed: [ProviderName: Int] = [:]
 
-    /// 0 where nothing was played.
+    /// The share of changed decisions; 0 if nothing was replayed.
     package var share: Double { decisions == 0 ? 0 : Double(changed) / Double(decisions) }
   }
 
   private let events: [AuditEvent]
 
-  /// - Parameter events: newest first.
+  /// - Parameter events: the recorded events, newest first.
   package init(events: [AuditEvent]) { self.events = Array(events.prefix(Self.mostEvents)) }
 
-  /// Plays them.
-  /// - Throws: `CancellationError`; a fault of the store that is made for it; what keeps the active generation from
-  ///   being played.
+  /// Replays the events.
+  /// - Throws: `CancellationError`; errors of the store; the reason why the active generation cannot be replayed.
   package func run(
     old: any PolicyGeneration, new: any PolicyGeneration, providers: ProviderRegistry, makeStore: () throws -> any Store
   ) async throws -> Outcome {
@@ -91,7 +90,7 @@ package struct GateReplay: Sendable {
     return lines
   }
 
-  /// As `GET /events` tells it.
+  /// An event in the format of `GET /events`.
   private struct Line: Encodable {
     let at: String
     let kind: String

@@ -1,8 +1,8 @@
 import MoongateCore
 
 extension PolicyDiff {
-  /// For a person, 80 columns: the settings that differ, access, and then decisions by their root cause.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
+  /// The differences as text, 80 columns wide: settings, access, and decisions by root cause.
+  /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
     let paint = TerminalStyle(isOn: colour)
     let before = [settings.text(colour: colour), AccessDiff(access: access, groups: groups).text(colour: colour)]
@@ -46,6 +46,6 @@ extension PolicyDiff {
 }
 
 extension TerminalStyle {
-  /// What was answered: green where it went well.
+  /// The answer in green for success, in red for a refusal.
   fileprivate func answer(_ answer: String) -> String { answer == "ok" ? green(answer) : red(answer) }
 }

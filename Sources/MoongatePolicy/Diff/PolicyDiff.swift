@@ -2,36 +2,36 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// The same traffic against two configurations, each with counters of its own, and the decisions that differ.
+/// Replays the same traffic against two configurations with separate counters, and lists the decisions that differ.
 package struct PolicyDiff: Sendable, Encodable {
-  /// Decisions of one kind that went another way.
+  /// Decisions of one kind with a different result.
   package struct Flip: Sendable, Encodable {
-    /// What the person did: send, right, wrong.
+    /// The act of the user: send, right or wrong.
     package let act: String
-    /// `ok`, or the code of the refusal.
+    /// `ok`, or the error code.
     package let old: String
     package let new: String
-    /// Where the rule stands that refuses now; where nothing does, the one that refused.
+    /// The location of the rule that refuses now; if nothing refuses now, of the rule that refused before.
     package let rule: String?
     package let count: Int
-    /// The first of them, in seconds since the traffic began.
+    /// The time of the first one, in seconds since the beginning of the traffic.
     package let first: Int64
   }
 
-  /// Decisions that went another way for one reason: those that differ first for a person, and what follows from them.
+  /// Decisions that differ for one reason: the first difference of each user, and the differences that follow from it.
   package struct Cause: Sendable, Encodable {
-    /// What the person did, and what came of it, as above.
+    /// The act of the user and its results, as in `Flip`.
     package let act: String
     package let old: String
     package let new: String
     package let rule: String?
-    /// How often it was the first decision of a person that differs.
+    /// How often this was the first difference of a user.
     package let count: Int
-    /// The first of them, in seconds since the traffic began.
+    /// The time of the first one, in seconds since the beginning of the traffic.
     package let first: Int64
-    /// Of how many people.
+    /// The number of affected users.
     package let people: Int
-    /// Decisions of the same people that differ after that, until they are in step again: by act.
+    /// Later differences of the same users, until their decisions are the same again, by act.
     package let followUps: [String: Int]
 
     enum CodingKeys: String, CodingKey {
@@ -40,7 +40,7 @@ package struct PolicyDiff: Sendable, Encodable {
     }
   }
 
-  /// What an act was answered.
+  /// The answer to an act.
   private struct Answer: Equatable {
     let name: String
     let rule: String?
@@ -57,22 +57,22 @@ package struct PolicyDiff: Sendable, Encodable {
 
   package let decisions: Int
   package let people: Int
-  /// Every decision that differs, the most frequent first.
+  /// All decisions that differ, the most frequent first.
   package let flips: [Flip]
-  /// The same by root cause, the one with the most decisions first.
+  /// The same differences by root cause, the one with the most decisions first.
   package let causes: [Cause]
   /// The settings that differ.
   package let settings: [SettingChange]
-  /// Who gains and who loses access to routes, and groups that are defined otherwise.
+  /// Changed access to routes, and groups with a different definition.
   package let access: [AccessDiff.Change]
   package let groups: [AccessDiff.GroupChange]
 
-  /// Whether anything differs.
+  /// Whether any decision or access differs.
   package var differs: Bool { !flips.isEmpty || !access.isEmpty || !groups.isEmpty }
 
   enum CodingKeys: String, CodingKey { case decisions, people, flips, causes, settings, access, groups }
 
-  /// Plays the traffic against both.
+  /// Replays the traffic against both configurations.
   package init(
     old: any PolicyGeneration, new: any PolicyGeneration, provider: ProviderName, traffic: Traffic,
     providers: ProviderRegistry,
@@ -84,7 +84,7 @@ package struct PolicyDiff: Sendable, Encodable {
     var roots = RootCauses<Kind>()
     for (index, act) in traffic.acts.enumerated() {
       guard before[index] != after[index] else {
-        // A sign-in that both let through: what came before has no more effect.
+        // After a sign-in that both allow, earlier acts have no more effect.
         if act.kind == .right, after[index].name == "ok" { roots.isInStep(act.person) }
         continue
       }
@@ -110,7 +110,7 @@ package struct PolicyDiff: Sendable, Encodable {
       .sorted { ($1.count, $0.act, $0.old, $0.new, $0.rule ?? "") < ($0.count, $1.act, $1.old, $1.new, $1.rule ?? "") }
   }
 
-  /// What each act was answered.
+  /// The answer to each act.
   private static func play(
     _ traffic: Traffic, _ generation: any PolicyGeneration, _ provider: ProviderName, _ providers: ProviderRegistry,
     _ store: any Store
@@ -130,7 +130,7 @@ package struct PolicyDiff: Sendable, Encodable {
       try Task.checkCancellation()
       gateway.clock.set(act.at)
       let client = try await people.client(gateway.client(act.address), of: act.person, heldBy: "person")
-      // Nobody asks for a secret to be sent: who types one has begun.
+      // A secret is not sent, so entering it also begins the step.
       let opens = act.kind == .send || target.secret != nil && flows[act.person] == nil
       if opens {
         let created = await gateway.create(target.flow, by: client)
@@ -158,7 +158,7 @@ package struct PolicyDiff: Sendable, Encodable {
         flows[act.person] = nil
         people.forget(act.person, heldBy: "person")
       case .failure(let refusal):
-        // A flow that has ended is begun anew at the next try, where nothing has to be sent for it.
+        // After a flow has ended, the next attempt begins a new one, unless a code has to be sent first.
         if target.secret != nil, [.flowExpired, .flowNotFound, .stepNotOpen].contains(refusal.code) {
           flows[act.person] = nil
         }
@@ -178,11 +178,11 @@ package struct PolicyDiff: Sendable, Encodable {
 }
 
 extension PolicyDiff.Cause {
-  /// How many decisions it is behind.
+  /// The number of decisions with this cause.
   var size: Int { count + followUps.values.reduce(0, +) }
 }
 
-/// Gathers for each difference whether it is a person's first, or follows from an earlier one of the same person.
+/// Tracks for each difference whether it is the first of a user, or follows from an earlier one.
 private struct RootCauses<Kind: Hashable> {
   struct Root {
     var count = 0
@@ -192,10 +192,10 @@ private struct RootCauses<Kind: Hashable> {
   }
 
   private(set) var all: [Kind: Root] = [:]
-  /// What each person who is out of step differs by since.
+  /// The first difference of each user whose decisions currently differ.
   private var current: [Int: Kind] = [:]
 
-  /// The decisions about the person are the same again.
+  /// Records that the decisions of the user are the same again.
   mutating func isInStep(_ person: Int) { current[person] = nil }
 
   mutating func differs(_ person: Int, _ kind: Kind, _ act: String, after since: Int64) {

@@ -1,11 +1,11 @@
 import MoongateCore
 import MoongateSDK
 
-/// One setting that two configurations have otherwise, and what that changes.
+/// A setting that differs between two configurations, and its effect.
 package struct SettingChange: Sendable, Encodable, Equatable {
   /// A number before and after.
   package struct Numbers: Sendable, Encodable, Equatable {
-    /// nil: nothing bounds it.
+    /// Nil: unbounded.
     package let old: Int?
     package let new: Int?
 
@@ -24,19 +24,19 @@ package struct SettingChange: Sendable, Encodable, Equatable {
     package let new: String
   }
 
-  /// What this setting alone changes; nil where it changes nothing of the kind.
+  /// The effect of this setting alone; nil fields are not affected.
   package struct Effect: Sendable, Encodable, Equatable {
-    /// Guesses that an attacker with means gets in 30 days.
+    /// The guesses in 30 days of an attacker with many addresses and devices.
     package var guesses: Numbers?
-    /// The chance that one of them is right.
+    /// The probability that one of them is right.
     package var probability: Words?
-    /// Messages to one person a day that strangers cause.
+    /// Messages to one user per day that attackers cause.
     package var messagesToOne: Numbers?
-    /// Messages in an hour to everybody together.
+    /// Messages per hour to all users together.
     package var messages: Numbers?
-    /// Accounts in an hour.
+    /// Accounts per hour.
     package var accounts: Numbers?
-    /// After what a lock begins, and how long it is.
+    /// When a lock begins, and how long it lasts.
     package var locks: Words?
 
     package init() {}
@@ -52,10 +52,10 @@ package struct SettingChange: Sendable, Encodable, Equatable {
       case locks
     }
 
-    /// In words, one for each kind.
+    /// The effects in words.
     var sentences: [String] {
       func numbers(_ name: String, _ numbers: Numbers?) -> String? {
-        numbers.map { "\(name) \($0.old.map(String.init) ?? "no end") → \($0.new.map(String.init) ?? "no end")" }
+        numbers.map { "\(name) \($0.old.map(String.init) ?? "unlimited") → \($0.new.map(String.init) ?? "unlimited")" }
       }
       return [
         numbers("guesses in 30 days", guesses).map { $0 + (probability.map { " (\($0.old) → \($0.new))" } ?? "") },
@@ -69,12 +69,12 @@ package struct SettingChange: Sendable, Encodable, Equatable {
 
   /// `policies/phone_otp`, `flows/login`, `accounts` or `gateway`.
   package let of: String
-  /// `limits.verify.max`.
+  /// Such as `limits.verify.max`.
   package let path: String
-  /// As a file writes it; nil: it was not there.
+  /// The values in Lua syntax; nil if the setting did not exist.
   package let old: String?
   package let new: String?
-  /// Where it is said now, or was; nil: it is the default.
+  /// The file that sets the value now, or set it before; nil for a default.
   package let file: String?
   package let line: Int?
   package let effect: Effect
@@ -83,8 +83,8 @@ package struct SettingChange: Sendable, Encodable, Equatable {
 }
 
 extension [SettingChange] {
-  /// A table for a person: each setting with its place, old and new, and its effect below it.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
+  /// A table with each setting, its location, its old and new value, and its effect.
+  /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String? {
     guard !isEmpty else { return nil }
     let paint = TerminalStyle(isOn: colour)

@@ -1,13 +1,13 @@
 import MoongateCore
 import MoongateSDK
 
-/// The settings that two configurations have otherwise, each with what it changes alone.
+/// Compares the settings of two configurations and determines the effect of each difference alone.
 struct SettingsDiff {
   private let old: any PolicyGeneration
   private let new: any PolicyGeneration
   private let providers: ProviderRegistry
 
-  /// - Parameter providers: those of the newer configuration.
+  /// - Parameter providers: the providers of the newer configuration.
   init(old: any PolicyGeneration, new: any PolicyGeneration, providers: ProviderRegistry) {
     self.old = old
     self.new = new
@@ -34,7 +34,7 @@ struct SettingsDiff {
       + compared("gateway", FlowListing.lines(old.gateway), FlowListing.lines(new.gateway))
   }
 
-  /// A limit that comes or goes is one change, and not one for each of its fields.
+  /// An added or removed limit is one change, not one for each of its fields.
   private func compared(
     _ of: String, _ old: [PolicyListing.Line], _ new: [PolicyListing.Line],
     effect: (String) -> SettingChange.Effect = { _ in .init() }
@@ -61,7 +61,8 @@ struct SettingsDiff {
 
   private static func value(_ line: PolicyListing.Line, _ function: String?) -> String { function ?? line.value }
 
-  /// Where the function of a path has another text: how both are called; nil where it has none, or the same.
+  /// Labels for the two versions of a path's function if its text differs; nil if it is unchanged or there is no
+  /// function.
   private func functions(
     _ of: String, _ path: String, _ old: any PolicyGeneration, _ new: any PolicyGeneration
   ) -> (old: String, new: String)? {
@@ -73,7 +74,7 @@ struct SettingsDiff {
     return ("function (\(before.location))", "another (\(after.location))")
   }
 
-  /// The fields of a limit, or a step, that only one side has are one line.
+  /// Combines the fields of a limit or step that only one side has into one line.
   private static func folded(_ lines: [PolicyListing.Line], beside others: [PolicyListing.Line]) -> [PolicyListing.Line]
   {
     let known = Set(others.compactMap { limit($0.path) })
@@ -96,7 +97,7 @@ struct SettingsDiff {
     return folded
   }
 
-  /// `limits.verify` of `limits.verify.max`.
+  /// The limit of a path, such as `limits.verify` for `limits.verify.max`.
   private static func limit(_ path: String) -> String? {
     let parts = path.split(separator: ".")
     return parts.count == 3 && parts[0] == "limits" ? parts[0] + "." + parts[1] : nil
@@ -135,7 +136,7 @@ struct SettingsDiff {
 }
 
 extension ProviderPolicy {
-  /// The same policy with one setting of another.
+  /// The same policy with one setting taken from another policy.
   fileprivate func taking(_ path: String, from other: ProviderPolicy) -> ProviderPolicy {
     let parts = path.split(separator: ".").map(String.init)
     var limits = limits
@@ -165,7 +166,7 @@ extension ProviderPolicy {
       verify: verify, reasons: reasons, locations: locations)
   }
 
-  /// When a limit locks, and for how long.
+  /// When the limit locks, and for how long.
   fileprivate func lockText(_ name: String) -> String {
     guard let limit = limits.first(where: { $0.name == name }), limit.action == .verify,
       limit.disables || !limit.lock.isEmpty

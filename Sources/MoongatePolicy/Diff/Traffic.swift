@@ -2,16 +2,16 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// What people did, without what was answered: it can be played against any configuration.
+/// A sequence of user acts without their answers, which can be replayed against any configuration.
 package struct Traffic: Sendable {
-  /// One act of one person.
+  /// An act of a user.
   package struct Act: Sendable {
     package enum Kind: String, Sendable {
-      /// Asks for a code.
+      /// Requests a code.
       case send
-      /// Sends the right one.
+      /// Enters the right code or secret.
       case right
-      /// Sends a wrong one.
+      /// Enters a wrong one.
       case wrong
     }
 
@@ -21,14 +21,14 @@ package struct Traffic: Sendable {
     package let kind: Kind
   }
 
-  /// In the order of their times.
+  /// In chronological order.
   package let acts: [Act]
   package let people: Int
-  /// Those of them who have no account.
+  /// Users without an account.
   package let strangers: Set<Int>
 
-  /// A week of a town of the given size: people who sign in once a day and mistype now and then, one who guesses at the
-  /// first of them, and one who has codes sent.
+  /// Generates a week of traffic: users who sign in once a day and sometimes mistype, an attacker who guesses codes of
+  /// the first user, and one who floods users with codes.
   package init(seed: UInt64, people: Int = 60, days: Int = 7) {
     let random = SeededRandom(seed: seed)
     let number = { (below: Int) in Int(random.uniform(below: UInt32(below))) }
@@ -42,7 +42,7 @@ package struct Traffic: Sendable {
         var at = ManualClock.start + .seconds(day * 86_400 + number(80_000))
         let home = address(100, number(20) == 0 ? 10_000 + number(10_000) : person)
         acts.append(Act(at: at, person: person, address: home, kind: .send))
-        // One in ten mistypes, and of those one in three once more, and so on.
+        // One in ten users mistypes, and one in three of those again, and so on.
         var slips = number(10) == 0 ? 1 : 0
         while slips > 0, slips < 9, number(3) == 0 { slips += 1 }
         for _ in 0..<slips {
@@ -67,9 +67,9 @@ package struct Traffic: Sendable {
     strangers = []
   }
 
-  /// Reads recorded events: what `GET /events` of the admin listener answers, as a JSON array or one event a line.
-  /// - Parameter provider: whose steps are meant; those of others are left out.
-  /// - Throws: `TrafficProblem` where it is neither.
+  /// Reads recorded events in the format of `GET /events`, as a JSON array or one event per line.
+  /// - Parameter provider: the provider whose steps are read.
+  /// - Throws: `TrafficProblem` if the data has another format.
   package init(recorded data: Data, of provider: ProviderDescriptor) throws(TrafficProblem) {
     let wrong = Set(["invalid_code"] + provider.outcomes.filter(\.isFailure).map(\.reason.rawValue))
     let provider = provider.name
@@ -77,7 +77,7 @@ package struct Traffic: Sendable {
     var strangers: Set<Int> = []
     var acts: [Act] = []
     for (at, event) in try Self.events(in: data, wrong) where event.provider ?? provider.rawValue == provider.rawValue {
-      // A keyed hash names the person as well as a number does.
+      // A keyed hash identifies a user as well as the identifier itself.
       guard let kind = event.act(wrong), let identifier = event.identifier ?? event.account else { continue }
       let person = people[identifier] ?? people.count
       if event.code == "account_not_found", people[identifier] == nil { strangers.insert(person) }
@@ -98,15 +98,15 @@ package struct Traffic: Sendable {
     let code: String?
     let provider: String?
     let identifier: String?
-    /// Where nobody was named: a PIN is that of who is signed in.
+    /// Used if no identifier was recorded, as for the PIN of a signed-in account.
     let account: String?
     let address: String?
     let detail: [String: String]?
 
     private static let exact = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
 
-    /// What the person did, read off what was recorded of it.
-    /// - Parameter wrong: the codes of refusals that say that an answer was wrong.
+    /// The act of the user that the event records.
+    /// - Parameter wrong: the error codes of wrong answers.
     func act(_ wrong: Set<String>) -> Act.Kind? {
       switch (kind, code, detail?["act"]) {
       case ("code_sent", _, _), ("refused", "resend_too_soon", _), ("refused", "send_limit", _), ("refused", _, "send"),
@@ -115,13 +115,13 @@ package struct Traffic: Sendable {
       case ("code_verified", _, _): .right
       case ("refused", "too_many_attempts", _): .wrong
       case ("refused", let code?, _) where wrong.contains(code): .wrong
-      // Whether it was right was not even looked at: most people's codes are.
+      // The answer was refused without being checked. Most answers are right.
       case ("refused", _, "submit"): .right
       default: nil
       }
     }
 
-    /// Before or behind others of the same moment.
+    /// The order of acts with the same time.
     func rank(_ wrong: Set<String>) -> Int {
       switch act(wrong) {
       case .send: 0
@@ -138,14 +138,14 @@ package struct Traffic: Sendable {
     }
   }
 
-  /// In the order in which they happened; those that bear no time are left out.
+  /// The events in chronological order. Events without a time are left out.
   private static func events(in data: Data, _ wrong: Set<String>) throws(TrafficProblem) -> [(
     at: Timestamp, event: Event
   )] {
     let decoder = JSONDecoder()
     var events: [Event] = []
     if let array = try? decoder.decode([Event].self, from: data) {
-      // The admin listener tells the newest first, and several of them may bear one time.
+      // The admin listener returns the newest event first, and several events may have the same time.
       events = array.reversed()
     } else {
       for (number, line) in data.split(separator: UInt8(ascii: "\n")).enumerated() {
@@ -155,8 +155,8 @@ package struct Traffic: Sendable {
         events.append(event)
       }
     }
-    // Refusals are written behind what was stored meanwhile, and logs of old told whole seconds: at one time a code
-    // goes out first, and the right one ends it.
+    // Refusals are written after the store was updated, and older logs have whole seconds. At the same time, sending a
+    // code comes first, and the right answer comes last.
     return events.enumerated().compactMap { place, event in event.moment.map { (at: $0, place: place, event: event) } }
       .sorted { ($0.at, $0.event.rank(wrong), $0.place) < ($1.at, $1.event.rank(wrong), $1.place) }.map {
         ($0.at, $0.event)
@@ -164,7 +164,7 @@ package struct Traffic: Sendable {
   }
 }
 
-/// A log that cannot be read.
+/// The line of a log that cannot be read.
 package struct TrafficProblem: Error, Sendable {
   package let line: Int
 }

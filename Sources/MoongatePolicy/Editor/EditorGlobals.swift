@@ -1,6 +1,6 @@
-/// The names that every file finds, as editors are told them. CLua makes them; a test holds this list against it.
+/// The global names of configuration files, for editors. CLua defines the globals; a test compares this list with them.
 enum EditorGlobals {
-  /// A function: how it is called, what it gives, and one sentence.
+  /// A function with its parameters, result and help text.
   struct Function {
     let name: String
     let parameters: [(name: String, type: String)]
@@ -14,7 +14,7 @@ enum EditorGlobals {
       self.help = help
     }
 
-    /// As a call is written, with the type of its result.
+    /// The call with the type of its result.
     var signature: String {
       let call = "\(name)(\(parameters.map(\.name).joined(separator: ", ")))"
       return result.map { "\(call): \($0.replacing("moongate.", with: ""))" } ?? call
@@ -32,66 +32,67 @@ enum EditorGlobals {
 
   private static let constructors = Constructor.all.map { Function($0.name, $0.parameters, $0.result, $0.help) }
 
-  /// What decides, and what chooses a number.
+  /// Decisions, and `vary`.
   private static let decisions: [Function] = [
     Function(
       "vary", [("lowest", "any"), ("highest", "any"), ("choose", "fun(f: moongate.PolicyFacts): any")], "moongate.Vary",
-      "A number or duration that a function chooses between two bounds."),
+      "A number or duration that a function chooses within two bounds."),
     Function(
       "deny", [("reason", "string")], "moongate.Decision",
-      "Refuses; the reason, in snake case, reaches the log and the client."),
+      "Denies the action or request. The reason, in snake case, is logged and sent to the client."),
     Function(
       "require_also", [("provider", "string")], "moongate.Decision",
-      "Lets through only after this provider was passed as well."),
+      "Allows the action only after this provider has been passed as well."),
   ]
 
   private static let helpers: [Function] = [
     Function(
-      "starts_with", [("text", "string"), ("start", "string")], "boolean", "Whether the text begins with another."),
+      "starts_with", [("text", "string"), ("start", "string")], "boolean", "Whether the text begins with `start`."),
     Function(
-      "ends_with", [("text", "string"), ("ending", "string")], "boolean", "Whether the text ends with another."),
-    Function("contains", [("text", "string"), ("part", "string")], "boolean", "Whether the text holds another."),
+      "ends_with", [("text", "string"), ("ending", "string")], "boolean", "Whether the text ends with `ending`."),
+    Function("contains", [("text", "string"), ("part", "string")], "boolean", "Whether the text contains `part`."),
     Function(
       "glob", [("text", "string"), ("pattern", "string")], "boolean",
-      "Whether the text fits a pattern in which * is any run of bytes."),
+      "Whether the text matches a pattern, in which * matches any bytes."),
     Function(
       "cidr", [("block", "string"), ("address", "string")], "boolean",
-      "Whether an address lies in a block such as \"10.0.0.0/8\"."),
-    Function("one_of", [("value", "any"), ("list", "any[]")], "boolean", "Whether a list holds the value."),
+      "Whether an address is in a block such as \"10.0.0.0/8\"."),
+    Function("one_of", [("value", "any"), ("list", "any[]")], "boolean", "Whether the list contains the value."),
     Function(
-      "duration", [("text", "moongate.Duration")], "number", "A duration in seconds, for sums with f.now and the ages."),
+      "duration", [("text", "moongate.Duration")], "number",
+      "A duration in seconds, for calculations with f.now and ages."),
     Function(
       "hour", [("seconds", "integer"), ("zone", "string")], "integer",
       "The hour of the day (0 to 23) in a time zone such as \"Asia/Kolkata\"."),
   ]
 
-  /// The parts of Lua's own base library that there are.
+  /// The functions of Lua's base library that the sandbox has.
   private static let base: [Function] = [
     Function(
       "assert", [("value", "any"), ("message?", "any"), ("...", "any")], "any",
-      "Raises the message where the value is false or nil."),
+      "Raises the message as an error if the value is false or nil."),
     Function(
-      "error", [("message", "any"), ("level?", "integer")], nil, "Raises an error: the decision is policy_error."),
-    Function("ipairs", [("list", "table")], "fun(list: table, index: integer): integer, any", "Walks over a list."),
+      "error", [("message", "any"), ("level?", "integer")], nil, "Raises an error; the decision becomes policy_error."),
+    Function("ipairs", [("list", "table")], "fun(list: table, index: integer): integer, any", "Iterates over a list."),
     Function(
       "pairs", [("table", "table")], "fun(table: table, key: any): any, any",
-      "Walks over a table, in sorted order of its keys."),
+      "Iterates over a table in the order of its sorted keys."),
     Function(
       "pcall", [("body", "function"), ("...", "any")], "boolean, any",
-      "Calls and catches errors; what stops a policy cannot be caught."),
+      "Calls a function and catches its errors, except exceeded budgets."),
     Function(
-      "select", [("index", "integer|\"#\""), ("...", "any")], "any", "The arguments from an index on, or their number."),
-    Function("tonumber", [("value", "any"), ("base?", "integer")], "number?", "The number that a text spells."),
-    Function("tostring", [("value", "any")], "string", "The value as text; a table's tells no address."),
+      "select", [("index", "integer|\"#\""), ("...", "any")], "any", "The arguments from an index on, or their count."),
+    Function("tonumber", [("value", "any"), ("base?", "integer")], "number?", "The number that a text represents."),
+    Function("tostring", [("value", "any")], "string", "The value as text, without memory addresses."),
     Function("type", [("value", "any")], "string", "The name of the value's type."),
   ]
 
-  /// All of them; `allow` and the libraries are values.
+  /// All functions. `allow` and the libraries are values, so they are not among them.
   static var functions: [Function] { constructors + decisions + helpers + base }
 
-  /// The names of all globals, those of whole libraries among them.
+  /// The names of all globals, including those of libraries.
   static let names: [String] = ["allow", "math", "string", "table"] + functions.map(\.name)
 
   static let declarations: [String] =
-    ["---Lets through.\n---@type moongate.Decision\nallow = nil"] + functions.map(\.text)
+    ["---Allows the action or request.\n---@type moongate.Decision\nallow = nil"] + functions.map(\.text)
 }

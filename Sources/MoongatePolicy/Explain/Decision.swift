@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// One decision as the audit trail keeps it, in words for the operator who asks why.
+/// A decision from the audit trail, formatted for an operator who investigates it.
 package struct Decision: Sendable, Codable {
   package let id: String
   package let at: String
@@ -14,7 +14,7 @@ package struct Decision: Sendable, Codable {
   package let identifier: String?
   package let address: String?
   package let detail: [String: String]
-  /// Of a flood of refusals that are one event: how many there were.
+  /// The number of refusals that a single event stands for; nil for an ordinary event.
   package let count: Int?
 
   package init(_ event: AuditEvent) {
@@ -31,8 +31,8 @@ package struct Decision: Sendable, Codable {
     count = event.count
   }
 
-  /// 80 columns.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
+  /// The decision as text for terminals, at most 80 columns wide.
+  /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
     let paint = TerminalStyle(isOn: colour)
     var lines: [String] = []
@@ -46,7 +46,7 @@ package struct Decision: Sendable, Codable {
       .compactMap(\.self)
     lines.append(([at] + who).joined(separator: ", "))
     if let count {
-      lines.append("the first of \(count) of this kind from this address in a minute; the others have this id too")
+      lines.append("the first of \(count) such refusals from this address within a minute; all have this id")
     }
     lines.append("")
     func row(_ name: String, _ text: String) { lines.append("  " + Columns.pad(name, to: 11) + text) }
@@ -62,7 +62,7 @@ package struct Decision: Sendable, Codable {
     for (index, counter) in sorted("counter.").enumerated() {
       row(index == 0 ? "counters" : "", "\(counter.name)  \(counter.value.replacing("->", with: "→"))")
     }
-    if code != nil, sorted("counter.").isEmpty { row("counters", "nothing was charged") }
+    if code != nil, sorted("counter.").isEmpty { row("counters", "no counter changed") }
     for (index, asked) in sorted("asked.").enumerated() {
       row(index == 0 ? "asked" : "", "\(asked.name)  \(asked.value)")
     }
@@ -85,15 +85,16 @@ package struct Decision: Sendable, Codable {
     return lines.joined(separator: "\n")
   }
 
-  /// Whose fault it was, in which call, and how often that call has failed.
+  /// The provider that failed, the call, and how often that call has failed.
   private var providerFault: String? {
     guard let provider = detail["fault_provider"], let call = detail["fault_call"] else { return nil }
     let count = detail["fault_count"].flatMap(Int.init) ?? 1
-    let often = count > 1 ? "\(count) times since \(detail["fault_since"] ?? "then")" : "the first time within an hour"
+    let often =
+      count > 1 ? "\(count) times since \(detail["fault_since"] ?? "then")" : "for the first time within an hour"
     return "of `\(provider)`, in \(call), \(often)"
   }
 
-  /// The limit in a sentence.
+  /// The limit in words.
   private var limit: String? {
     guard let max = detail["max"], let per = detail["per"] else { return nil }
     let what = detail["counts"].map { $0 == "all" ? "" : " \($0.replacing("_", with: " "))" } ?? ""

@@ -1,9 +1,9 @@
 import MoongateCore
 import MoongateSDK
 
-/// The facts of a person as the functions of a policy read them.
+/// The facts of an account or identifier as the functions of a policy read them.
 package struct FactListing: Sendable, Encodable {
-  /// What a fact is.
+  /// The value of a fact.
   package enum Value: Sendable, Equatable, Encodable {
     case null
     case flag(Bool)
@@ -25,7 +25,7 @@ package struct FactListing: Sendable, Encodable {
       }
     }
 
-    /// As a file writes it.
+    /// The value in Lua syntax.
     var asWritten: String {
       switch self {
       case .null: "nil"
@@ -40,15 +40,15 @@ package struct FactListing: Sendable, Encodable {
 
   /// One fact.
   package struct Line: Sendable, Encodable {
-    /// As functions read it: `f.phone.country`.
+    /// The path in functions, such as `f.phone.country`.
     package let fact: String
     package let value: Value
-    /// In words.
+    /// The description of the fact.
     package let help: String
   }
 
   package let provider: String
-  /// The person's account; nil: there is none.
+  /// The id of the account; nil if it does not exist.
   package let account: String?
   package let facts: [Line]
 
@@ -62,8 +62,8 @@ package struct FactListing: Sendable, Encodable {
   }
 
   /// - Parameters:
-  ///   - policy: whose functions are meant.
-  ///   - knowsAddress: whether the facts say from where the person comes.
+  /// - policy: the policy whose functions read the facts.
+  /// - knowsAddress: whether the facts include the client's address.
   package init(_ facts: Facts, of policy: ProviderPolicy, in generation: any PolicyGeneration, knowsAddress: Bool) {
     provider = policy.provider.rawValue
     account = facts.account.id
@@ -80,8 +80,8 @@ package struct FactListing: Sendable, Encodable {
     }
     for (index, limit) in policy.limits.enumerated() where facts.limits.contains(where: { $0.name == limit.name }) {
       for (offset, part) in [
-        ("used", "counted so far"), ("max", "the most that there may be"),
-        ("locked_until", "Unix seconds; nil without a lock"),
+        ("used", "number of counted events"), ("max", "maximum"),
+        ("locked_until", "end of the lock in Unix seconds; nil without a lock"),
       ]
       .enumerated() {
         lines.append(
@@ -92,7 +92,7 @@ package struct FactListing: Sendable, Encodable {
     self.facts = lines
   }
 
-  /// Whether a fact is about a person rather than about the request that is at work.
+  /// Whether a fact describes the account or identifier rather than the current request.
   private static func isOfPerson(_ slot: FactSlot, _ knowsAddress: Bool) -> Bool {
     switch slot {
     case .now, .provider, .identifier, .phoneE164, .emailAddress, .accountExists, .accountID, .accountAge, .accountIdle,
@@ -108,8 +108,8 @@ package struct FactListing: Sendable, Encodable {
     slot == .accountFactors ? facts.account.factors.map(\.rawValue).sorted() : []
   }
 
-  /// For a person.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
+  /// The listing as text for terminals.
+  /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
     let paint = TerminalStyle(isOn: colour)
     let fact = facts.map(\.fact.count).max() ?? 0

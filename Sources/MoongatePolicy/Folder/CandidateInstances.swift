@@ -1,8 +1,8 @@
 import MoongateCore
 import MoongateSDK
 
-/// The entries under `providers` of gateway.lua that make an instance of a compiled-in provider:
-/// `sms_us = phone_otp { … }`.
+/// The entries under `providers` of gateway.lua that make an instance of a compiled-in provider, such as `sms_us =
+/// phone_otp { … }`.
 struct CandidateInstances {
   /// In the order of their names.
   private(set) var descriptors: [ProviderDescriptor] = []
@@ -34,15 +34,14 @@ struct CandidateInstances {
     guard let name = ProviderName(rawValue: text) else {
       problems.add(
         location, path,
-        "is no name of a provider: lower-case letters, digits and _, a letter first, 48 characters at most")
+        "is not a valid provider name: use at most 48 lower-case letters, digits and _, beginning with a letter")
       return nil
     }
-    // Attack: what accounts keep for the one provider is read by the other, and a lock of the one is a lock of the
-    // other.
+    // Attack: both providers would share the stored secrets of accounts, and a lock of one would lock the other.
     guard !types.contains(where: { $0.name == name }) else {
       problems.add(
         location, path,
-        "`\(name)` is a provider of this program, and the entry is an instance of `\(type.name)`: choose another name for the entry"
+        "`\(name)` is a built-in provider, but the entry is an instance of `\(type.name)`: choose another name for the entry"
       )
       return nil
     }
@@ -50,7 +49,7 @@ struct CandidateInstances {
     if let flow = instance.flows.first(where: { $0.name.utf8.count > 48 }) {
       problems.add(
         location, path,
-        "the name is too long: the flow `\(flow.name)` comes with it, and a flow's name has 48 characters at most")
+        "the name is too long: the provider ships the flow `\(flow.name)`, and a flow's name has at most 48 characters")
       return nil
     }
     return instance

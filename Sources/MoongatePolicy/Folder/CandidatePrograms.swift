@@ -2,10 +2,10 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// What a loader needs for entries that are programs.
+/// The dependencies of a loader for program entries.
 package struct ProgramLoading: Sendable {
   package let starter: any ProgramStarter
-  /// Told which files the entries of the folder that was read last name.
+  /// Receives the files that the entries of the most recently read folder name.
   package let watch: @Sendable ([String]) -> Void
 
   package init(starter: any ProgramStarter, watch: @escaping @Sendable ([String]) -> Void = { _ in }) {
@@ -14,12 +14,12 @@ package struct ProgramLoading: Sendable {
   }
 }
 
-/// The programs of one candidate: started, and asked what they are; they get their settings only where all else is
-/// good.
+/// The programs of one candidate. They are started and introduce themselves; they receive their settings only if the
+/// rest of the configuration is valid.
 struct CandidatePrograms {
-  /// By name; those that cannot be used are nil, and are told of already.
+  /// By name. Nil for programs that cannot be used, which are already reported.
   private var programs: [String: (entry: ProgramEntry, program: any CandidateProgram)?] = [:]
-  /// For the generation's name: what runs is part of it.
+  /// The digests of the programs, which are part of the generation's id.
   private(set) var digests: [(name: String, digest: String)] = []
 
   /// Reads the entries and starts their programs.
@@ -53,19 +53,19 @@ struct CandidatePrograms {
     }
   }
 
-  /// What those that can be used declare.
+  /// The descriptors of the usable programs.
   var descriptors: [ProviderDescriptor] {
     programs.sorted { $0.key < $1.key }.compactMap { $0.value?.program.descriptor }
   }
 
-  /// Whether gateway.lua names none.
+  /// Whether gateway.lua has no program entries.
   var isEmpty: Bool { programs.isEmpty }
 
-  /// Those that cannot be used, so that nothing else complains of their absence.
+  /// The names of unusable programs. References to them are not reported again.
   var broken: Set<String> { Set(programs.filter { $0.value == nil }.keys) }
 
-  /// Gives them their settings.
-  /// - Returns: nil, with problems, where one does not take them.
+  /// Passes the settings to the programs.
+  /// - Returns: nil, with problems, if a program rejects its settings.
   func accept(_ gateway: GatewaySettings, problems: Problems) -> [any Provider]? {
     var providers: [any Provider] = []
     for (_, candidate) in programs.sorted(by: { $0.key < $1.key }) {

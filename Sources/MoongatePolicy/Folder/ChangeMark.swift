@@ -1,19 +1,19 @@
 extension ConfigurationFiles {
-  /// Names what the folder changes. As `digest`, but without the value of `flips_accepted`, which is this very name,
-  /// and without what means nothing in gateway.lua: blanks, comments and a last comma.
+  /// Identifies the change of a folder for `flips_accepted`: a digest without the value of `flips_accepted` itself, and
+  /// without insignificant text of gateway.lua (white space, comments and trailing commas).
   var changeMark: String { digest { $0.name == "gateway.lua" ? Self.unmarked($0.bytes) : $0.bytes } }
 
-  /// The words of gateway.lua, one a line, without the first field `flips_accepted = "…"`.
+  /// The tokens of gateway.lua, one per line, without the first field `flips_accepted = "…"`.
   ///
-  /// Attack: a change is accepted, and another one under the same name. Only one text is left out, and only where it is
-  /// that field's value.
+  /// Attack: a change is accepted, and another change has the same id. Only one text is left out, and only as the value
+  /// of that field.
   static func unmarked(_ source: [UInt8]) -> [UInt8] {
     var tokens: [LuaToken] = []
     var cutter = LuaTokens(source)
     while let token = cutter.next() { tokens.append(token) }
     if let at = tokens.indices.first(where: { isMark(tokens[$0...]) }) {
       var (first, end) = (at, at + 3)
-      // One separator goes with the field: the one before it, or else the one behind it.
+      // Removes one separator with the field: the preceding one, or else the following one.
       if first > 0, tokens[first - 1].kind == .symbol(.separator) {
         first -= 1
       } else if end < tokens.count, tokens[end].kind == .symbol(.separator) {

@@ -9,11 +9,11 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// The Lua files of a folder as they were at one moment.
+/// A snapshot of a folder's Lua files.
 struct ConfigurationFiles: Sendable {
-  /// One file.
+  /// A Lua file.
   struct File: Sendable {
-    /// `policies/phone_otp.lua`.
+    /// Such as `policies/phone_otp.lua`.
     let name: String
     let bytes: [UInt8]
 
@@ -22,38 +22,38 @@ struct ConfigurationFiles: Sendable {
       self.bytes = bytes
     }
 
-    /// A file that comes with a provider.
+    /// A file that a provider ships.
     init(_ source: PolicySource) { self.init(name: source.file, bytes: Array(source.text.utf8)) }
   }
 
-  /// More than any configuration needs; what is larger is there by mistake.
+  /// The maximum size of a file. Larger files are there by mistake.
   static let largestFile = 1 << 20
   static let mostFiles = 500
   /// The Lua files that are read from the folder itself.
   static let rootFiles = ["gateway.lua", "routes.lua", "accounts.lua", "guarantees.lua"]
   static let folders = ["policies", "flows", "tests"]
-  /// What takes the place of parts of the pages.
+  /// The folder with replacements for parts of the hosted pages.
   static let pageFolder = "pages"
 
-  /// The programs that gateway.lua names, with what their files hold; known only when it has been read.
+  /// The programs that gateway.lua names, with digests of their files. Empty until gateway.lua has been read.
   var programs: [(name: String, digest: String)] = []
-  /// In sorted order of their names; those that could not be read are in `problems`.
+  /// Sorted by name. Files that could not be read are in `problems`.
   private(set) var files: [File] = []
-  /// Those of `pages/`, in sorted order of their names.
+  /// The files of `pages/`, sorted by name.
   private(set) var pages: [PageFile] = []
   private(set) var problems: [ConfigurationProblem] = []
-  /// Whether the folder itself is there.
+  /// Whether the folder exists.
   private(set) var isFolderThere = true
 
   /// Reads the Lua files of the folder, the `.lua` files of `policies/`, `flows/` and `tests/`, and all of `pages/`.
-  /// Dot files are not looked at.
+  /// Skips hidden files.
   init(folder: String) {
     var status = stat()
     guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
       isFolderThere = false
       problems = [
         ConfigurationProblem(
-          location: SourceLocation(file: folder, line: 0), path: "", message: "there is no such folder")
+          location: SourceLocation(file: folder, line: 0), path: "", message: "the folder does not exist")
       ]
       return
     }
@@ -82,10 +82,10 @@ struct ConfigurationFiles: Sendable {
     }
   }
 
-  /// Names the generation: the SHA-256 over the names and contents of all files, each with its length before it.
+  /// The id of the generation: SHA-256 over the names and contents of all files, each preceded by its length.
   var digest: String { digest { $0.bytes } }
 
-  /// The same, over what the function makes of each Lua file.
+  /// A digest over the names and the transformed contents of all files.
   func digest(_ content: (File) -> [UInt8]) -> String {
     var hash = SHA256()
     let programs = programs.map { ("exec \($0.name)", Array($0.digest.utf8)) }
@@ -102,16 +102,16 @@ struct ConfigurationFiles: Sendable {
 
   func files(in folder: String) -> [File] { files.filter { $0.name.hasPrefix(folder + "/") } }
 
-  /// The Lua files' names, sorted.
+  /// The names of the Lua files, sorted.
   static func names(in folder: String, problem: (ConfigurationProblem) -> Void = { _ in }) -> [String] {
-    // Attack: accounts.lua as a folder, which is what a container makes of a mount whose file is missing: it must not
-    // count as if there were none.
+    // Attack: accounts.lua as a folder, which a container creates if the file of a mount is missing. It must not count
+    // as absent.
     var names = list(folder).filter { $0.hasSuffix(".lua") && (rootFiles.contains($0) || !isFolder(folder + "/" + $0)) }
     for inner in folders {
       let path = folder + "/" + inner
       var status = stat()
       guard stat(path, &status) == 0 else {
-        // A link that leads nowhere or round in a circle is seen by lstat alone.
+        // Only lstat sees a dangling or circular link.
         if lstat(path, &status) == 0 {
           problem(
             ConfigurationProblem(
@@ -124,7 +124,7 @@ struct ConfigurationFiles: Sendable {
     return names.sorted()
   }
 
-  /// The files of `pages/`, sorted, each with its folder before it.
+  /// The files of `pages/`, sorted, with their folder.
   static func pageNames(in folder: String) -> [String] {
     list(folder + "/" + pageFolder).filter { !isFolder("\(folder)/\(pageFolder)/\($0)") }.sorted().map {
       "\(pageFolder)/\($0)"
@@ -140,17 +140,17 @@ struct ConfigurationFiles: Sendable {
     ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).filter { !$0.hasPrefix(".") }
   }
 
-  /// Why a file could not be read, for the operator.
+  /// Why a file could not be read.
   struct Failure: Error {
     let message: String
 
     init(_ message: String) { self.message = message }
 
-    /// Whether there is no such file.
+    /// Whether the file does not exist.
     var isAbsence: Bool { message == Self.vanished }
 
-    /// For a file that gateway.lua names.
-    var sentence: String { isAbsence ? "there is no such file" : message }
+    /// The message for a file that gateway.lua names.
+    var sentence: String { isAbsence ? "the file does not exist" : message }
 
     private static let vanished = "the file vanished while it was being read"
 
@@ -158,17 +158,17 @@ struct ConfigurationFiles: Sendable {
       message =
         switch code {
         case ENOENT: Self.vanished
-        case ELOOP: "a symbolic link that leads nowhere or in a circle"
-        case EACCES: "it may not be read: give the gateway's user the right to"
+        case ELOOP: "a dangling or circular symbolic link"
+        case EACCES: "permission denied: grant read access to the gateway's user"
         default: "it cannot be read: \(String(cString: strerror(code)))"
         }
     }
   }
 
   /// Reads a regular file of at most `largestFile` bytes.
-  /// - Parameter isSecret: whether a file that its group or others may use is refused.
+  /// - Parameter isSecret: whether to refuse a file that its group or others may read or write.
   static func read(_ path: String, isSecret: Bool = false) -> Result<[UInt8], Failure> {
-    // O_NONBLOCK: a named pipe in the folder must not hang the gateway.
+    // O_NONBLOCK: opening a named pipe must not hang the gateway.
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
       let code = errno
@@ -179,8 +179,8 @@ struct ConfigurationFiles: Sendable {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { return .failure(Failure(errno: errno)) }
-    guard status.st_mode & S_IFMT == S_IFREG else { return .failure(Failure("it is no regular file")) }
-    // Attack: any other user of this machine, or a service that was broken into, reads the secret.
+    guard status.st_mode & S_IFMT == S_IFREG else { return .failure(Failure("it is not a regular file")) }
+    // Attack: another user of this machine, or a compromised service, reads the secret.
     guard !isSecret || !FilePermissions.isShared(status, descriptor) else {
       let mode = String(status.st_mode & 0o777, radix: 8)
       return .failure(Failure("has mode \(mode): its group or others may read it. Run: chmod 600 \(path)"))
@@ -192,13 +192,13 @@ struct ConfigurationFiles: Sendable {
       }
       if chunk.isEmpty { break }
       bytes += chunk
-      if bytes.count > largestFile { return .failure(Failure("it is larger than 1 MiB, which no configuration needs")) }
+      if bytes.count > largestFile { return .failure(Failure("it is larger than 1 MiB")) }
     }
     return .success(bytes)
   }
 }
 
-/// `read(2)`, whose name the type above hides.
+/// Calls `read(2)`, whose name the type above shadows.
 private func readBytes(_ descriptor: Int32, _ buffer: UnsafeMutableBufferPointer<UInt8>) -> Int {
   read(descriptor, buffer.baseAddress, buffer.count)
 }

@@ -4,13 +4,13 @@ import MoongateSDK
 
 /// Why a folder did not become a generation.
 package struct RefusedConfiguration: Error, Sendable {
-  /// The SHA-256 over the files that could be read; nil where there is no folder.
+  /// SHA-256 over the files that could be read; nil if the folder does not exist.
   package let id: String?
-  /// Every problem, by file and line.
+  /// All problems, by file and line.
   package let problems: [ConfigurationProblem]
-  /// Whether the folder itself is not there.
+  /// Whether the folder does not exist.
   package let isFolderMissing: Bool
-  /// What the operator should know besides; empty where the files could not be read.
+  /// Warnings; empty if the files could not be read.
   package let warnings: [ConfigurationProblem]
 
   package init(
@@ -23,19 +23,19 @@ package struct RefusedConfiguration: Error, Sendable {
   }
 }
 
-/// A folder that can be a generation, and the cases by which it wants to be judged first.
+/// A valid configuration, with the test cases that must pass before it becomes active.
 package struct LoadedConfiguration: Sendable {
   package let generation: any PolicyGeneration
-  /// Of all files in `tests/`.
+  /// The cases of all files in `tests/`.
   package let cases: [PolicyCase]
-  /// Those that come with the configured providers, about flows that come with them.
+  /// The cases that the configured providers ship, for the flows that they ship.
   package let providerCases: [PolicyCase]
 }
 
-/// Makes a generation of a folder: reads all of it, checks all of it, and gives all of it or every problem at once.
+/// Loads a configuration folder: reads and checks all of it, and returns a generation or all problems.
 ///
-/// The same loader serves `serve`, `check` and every reload. It holds no state; loading blocks for as long as the files
-/// take, so it belongs on a thread that may block.
+/// `serve`, `check` and every reload use the same loader. It has no state. Loading blocks while it reads files, so call
+/// it on a thread that may block.
 package struct ConfigurationLoader: Sendable {
   private let providers: [any Provider]
   private let environment: [String: String]
@@ -45,12 +45,12 @@ package struct ConfigurationLoader: Sendable {
   private let programs: ProgramLoading?
 
   /// - Parameters:
-  ///   - providers: those that are compiled in.
-  ///   - environment: for `env "NAME"`.
-  ///   - pages: says what is wrong with the files of `pages/`, and with what gateway.lua says of them.
-  ///   - languages: those that the pages are shipped in; empty where there are no pages.
-  ///   - gateway: says what else is wrong with gateway.lua.
-  ///   - programs: starts those that gateway.lua names; nil where there is nobody to.
+  /// - providers: the compiled-in providers.
+  /// - environment: the environment for `env "NAME"`.
+  /// - pages: checks the files of `pages/` and the page settings of gateway.lua.
+  /// - languages: the languages that the pages are shipped in; empty without pages.
+  /// - gateway: further checks of gateway.lua.
+  /// - programs: starts the programs that gateway.lua names; nil if programs cannot be started.
   package init(
     providers: [any Provider], environment: [String: String] = ProcessInfo.processInfo.environment,
     pages: @escaping @Sendable ([PageFile], GatewaySettings?) -> [ConfigurationProblem] = { _, _ in [] },
@@ -66,12 +66,13 @@ package struct ConfigurationLoader: Sendable {
     pageProblems = pages
   }
 
-  /// The generation of a folder; its cases are not run.
+  /// Loads the generation of a folder without running its cases.
   package func load(folder: String) -> Result<any PolicyGeneration, RefusedConfiguration> {
     read(folder: folder).map(\.generation)
   }
 
-  /// What gateway.lua says, whatever the other files hold; programs are not started. nil where it cannot be read.
+  /// The settings of gateway.lua, without reading the other files and without starting programs; nil if it cannot be
+  /// read.
   package func settings(folder: String) -> GatewaySettings? {
     let problems = Problems()
     guard let file = ConfigurationFiles(folder: folder).file("gateway.lua") else { return nil }
@@ -85,8 +86,8 @@ package struct ConfigurationLoader: Sendable {
     return GatewayReader(folder: folder, catalog: catalog, secrets: secrets, problems: problems).read(node)
   }
 
-  /// Loads the folder. Never crashes and never hangs, whatever lies in it.
-  /// - Parameter base: where relative paths in it count from; nil: the folder itself.
+  /// Loads the folder. Never crashes and never hangs, whatever the folder contains.
+  /// - Parameter base: the base of relative paths; nil: the folder itself.
   package func read(folder: String, base: String? = nil) -> Result<LoadedConfiguration, RefusedConfiguration> {
     var files = ConfigurationFiles(folder: folder)
     guard files.isFolderThere else {
@@ -100,8 +101,8 @@ package struct ConfigurationLoader: Sendable {
       RefusedConfiguration(id: files.digest, problems: Problems.sorted(problems.all), isFolderMissing: false))
   }
 
-  /// Warns of translations that nobody will see, since the pages are in no such language: mostly a misspelt file, such
-  /// as words/hn.words.
+  /// Warns of translations in a language that the pages do not have, usually because of a misspelled file name such as
+  /// words/hn.words.
   private func warnOfUnseenLanguages(
     _ catalog: ProviderCatalog, _ gateway: GatewaySettings, _ pages: [PageFile], _ problems: Problems
   ) {
@@ -121,7 +122,7 @@ package struct ConfigurationLoader: Sendable {
       for tag in tags.sorted() {
         problems.warn(
           gateway.locations[path] ?? SourceLocation(file: "gateway.lua", line: 0), path,
-          "its words are translated to \"\(tag)\", a language that no page is in, so nobody will see them: \(pages)"
+          "its words have a translation to \"\(tag)\", which the pages do not have, so it is never shown: \(pages)"
             + "; pages/\(tag).words adds one\(gateway.languages.isEmpty ? "" : ", and `languages` has to name it")")
       }
     }
@@ -140,7 +141,8 @@ package struct ConfigurationLoader: Sendable {
     if let file = files.file("gateway.lua") {
       if let node = lua.read(file, constructor: "gateway", example: "gateway { … }", types: catalog.types)?.first {
         let secrets = SecretReader(folder: folder, environment: environment)
-        // What a program declares decides what the rest of the folder may say: they are started first.
+        // Programs are started first, because their declarations determine which settings the rest of the folder may
+        // have.
         let reader = ExecReader(
           folder: folder, secrets: secrets, searchPath: environment["PATH"] ?? "", problems: problems)
         let started = CandidatePrograms(node, reader: reader, catalog: catalog, loading: programs, problems: problems)
@@ -165,7 +167,7 @@ package struct ConfigurationLoader: Sendable {
     let flows = readFlows(files, &lua, catalog, &functions, problems)
     let flowNames = Self.flowNames(files, flows, problems)
     var accounts = AccountRules.standard
-    // nil where accounts.lua could not be read: then no name is said to be missing from it.
+    // Nil if accounts.lua could not be read. Groups are then not reported as undefined.
     var groups: Set<GroupName>? = unreadable.contains("accounts.lua") ? nil : []
     if let file = files.file("accounts.lua"),
       let node = lua.read(file, constructor: "accounts", example: "accounts { … }")?.first
@@ -186,7 +188,7 @@ package struct ConfigurationLoader: Sendable {
           node, functions: &functions)
         for route in routes where !route.isOpen && route.flow == "login" && !flowNames.contains("login") {
           problems.add(
-            route.location, "", "leads people without a session to the flow `login`, and there is no flows/login.lua")
+            route.location, "", "sends users without a session to the flow `login`, but flows/login.lua does not exist")
           break
         }
         if problems.all.isEmpty { warnOfDeadEnds(routes, flows, problems) }
@@ -194,7 +196,7 @@ package struct ConfigurationLoader: Sendable {
     } else if !unreadable.contains("routes.lua") {
       problems.warn(
         SourceLocation(file: "routes.lua", line: 0), "",
-        "is missing: every request that is not the gateway's own gets 404")
+        "is missing: the gateway answers all other requests with 404")
     }
     var guarantees: [Guarantee] = []
     if let file = files.file("guarantees.lua"),
@@ -258,7 +260,7 @@ package struct ConfigurationLoader: Sendable {
     return LoadedConfiguration(generation: generation, cases: cases, providerCases: providerCases)
   }
 
-  /// The compiled-in providers, their instances, and the candidate's programs, which all take their settings.
+  /// The compiled-in providers, their instances, and the candidate's programs, with their settings.
   private func registry(
     of candidates: CandidatePrograms, _ catalog: ProviderCatalog, _ gateway: GatewaySettings, _ problems: Problems
   ) -> ProviderRegistry? {
@@ -281,14 +283,13 @@ package struct ConfigurationLoader: Sendable {
     }
   }
 
-  /// Lua files beside gateway.lua that nothing reads.
+  /// Reports Lua files next to gateway.lua that are not read.
   private func reportUnread(_ files: ConfigurationFiles, _ problems: Problems) {
     for file in files.files where !file.name.contains("/") && !ConfigurationFiles.rootFiles.contains(file.name) {
       let meant = Suggestion.nearest(to: file.name, among: ConfigurationFiles.rootFiles)
       let location = SourceLocation(file: file.name, line: 0)
       let message = "is not read\(meant.map { "; did you mean `\($0)`?" } ?? "")"
-      // Attack: what an account requires, or what is guaranteed, silently does not hold, because the file is called
-      // account.lua.
+      // Attack: the file is called account.lua, so the requirements or guarantees in it silently do not apply.
       if meant == "accounts.lua" || meant == "guarantees.lua" {
         problems.add(location, "", message)
       } else {
@@ -297,25 +298,26 @@ package struct ConfigurationLoader: Sendable {
     }
   }
 
-  /// A route that asks for what the flow that it leads to cannot prove.
+  /// Warns of a route that requires a provider which its flow does not have.
   private func warnOfDeadEnds(_ routes: [Route], _ flows: [String: FlowDefinition], _ problems: Problems) {
     for route in routes {
       guard case .passed(let provider, _)? = route.requirement else { continue }
       let flow = flows[route.stepUpFlow]
       if flow?.steps.contains(where: { $0.choices.contains(provider) }) ?? false { continue }
-      let why = flow == nil ? "and there is no flows/\(route.stepUpFlow).lua" : "which has no step of it"
+      let why = flow == nil ? "but flows/\(route.stepUpFlow).lua does not exist" : "which has no step of it"
       problems.warn(
         route.location, "require.passed",
-        "leads whoever has not passed `\(provider)` to the flow `\(route.stepUpFlow)`, \(why): they would not get in")
+        "sends users who have not passed `\(provider)` to the flow `\(route.stepUpFlow)`, \(why): they could never get access"
+      )
     }
   }
 
-  /// `phone_otp` of `policies/phone_otp.lua`.
+  /// The title of a file, such as `phone_otp` for `policies/phone_otp.lua`.
   static func title(of file: String) -> String {
     String(file.split(separator: "/").last ?? "").replacing(/\.lua$/, with: "")
   }
 
-  /// A file made by `policy "name" { … }` or `flow "name" { … }`, whose name must be the file's.
+  /// The table of a file made by `policy "name" { … }` or `flow "name" { … }`. The name must match the file.
   private func body(
     _ file: ConfigurationFiles.File, _ constructor: String, title: String, _ lua: inout LuaFiles, _ problems: Problems
   ) -> LuaNode? {
@@ -327,7 +329,7 @@ package struct ConfigurationLoader: Sendable {
     if case .text(let text) = arguments[0].value, text != title {
       problems.add(
         arguments[0].location, "",
-        "says \(constructor) \"\(text)\", and its file is called \(title).lua: give both one name")
+        "declares \(constructor) \"\(text)\", but the file is \(title).lua: give both the same name")
       return nil
     }
     return arguments[1]
@@ -346,7 +348,7 @@ package struct ConfigurationLoader: Sendable {
       guard catalog.descriptor(title) != nil else {
         problems.add(
           SourceLocation(file: file.name, line: 0), "",
-          "this program has no provider `\(title)`\(Suggestion.phrase(for: title, among: catalog.descriptors.map(\.name.rawValue)))"
+          "unknown provider `\(title)`\(Suggestion.phrase(for: title, among: catalog.descriptors.map(\.name.rawValue)))"
         )
         continue
       }
@@ -364,7 +366,7 @@ package struct ConfigurationLoader: Sendable {
       {
         problems.warn(
           SourceLocation(file: own, line: 0), "",
-          "is not there, so the provider's own defaults hold; if that is meant, let it return policy \"\(descriptor.name)\" {}"
+          "does not exist, so the provider's defaults apply; to confirm this, create it with return policy \"\(descriptor.name)\" {}"
         )
       }
       let file = ConfigurationFiles.File(descriptor.policy)
@@ -394,8 +396,8 @@ package struct ConfigurationLoader: Sendable {
     return TokenPolicyReader(problems: problems).read(defaults: defaults[1], operator: node)
   }
 
-  /// The flows that others may name: those that are there, and those that could not be read, so that a mistake is told
-  /// once.
+  /// The flows that other files may name, including those that could not be read, so that one mistake is not reported
+  /// twice.
   private static func flowNames(_ files: ConfigurationFiles, _ flows: [String: FlowDefinition], _ problems: Problems)
     -> [String]
   {
@@ -412,7 +414,8 @@ package struct ConfigurationLoader: Sendable {
     for file in files.files(in: "flows") {
       let title = Self.title(of: file.name)
       guard title.wholeMatch(of: /[a-z][a-z0-9_]{0,47}/) != nil else {
-        problems.add(SourceLocation(file: file.name, line: 0), "", "a flow's name is lower-case letters, digits and _")
+        problems.add(
+          SourceLocation(file: file.name, line: 0), "", "a flow's name consists of lower-case letters, digits and _")
         continue
       }
       guard let body = body(file, "flow", title: title, &lua, problems) else { continue }
@@ -422,7 +425,7 @@ package struct ConfigurationLoader: Sendable {
     return flows
   }
 
-  /// The cases that come with the configured providers, of providers for which the folder has none of its own.
+  /// The cases that configured providers ship, except for providers that have a file of cases in the folder.
   private func readProviderCases(
     _ files: ConfigurationFiles, _ lua: inout LuaFiles, _ choice: CaseSelection, host: String?, _ problems: Problems
   ) -> [PolicyCase] {
@@ -440,16 +443,16 @@ package struct ConfigurationLoader: Sendable {
     return cases
   }
 
-  /// Adds the flows that come with the configured providers, where the folder has no file of the same name.
+  /// Adds the flows that configured providers ship, unless the folder has a file of the same name.
   private func addFlowsOfProviders(
     to flows: inout [String: FlowDefinition], _ files: ConfigurationFiles, _ lua: inout LuaFiles,
     _ catalog: ProviderCatalog,
     _ functions: inout FunctionTable, _ problems: Problems
   ) {
     let own = Set(files.files(in: "flows").map { Self.title(of: $0.name) })
-    // Attack: an operator has deleted flows/change_email.lua so that nobody changes their address, and an update of the
-    // gateway brings the flow back. A folder in which a flow's name still tells its purpose was written before
-    // providers brought flows, and keeps to what it says.
+    // Attack: an operator has deleted flows/change_email.lua to prevent changes of email addresses, and an update of
+    // the gateway brings the flow back. A folder with flows whose purpose is derived from their names was written
+    // before providers shipped flows, so it gets none of them.
     if let older = flows.values.filter(\.isPurposeImplied).min(by: { $0.name < $1.name }) {
       let left = catalog.descriptors.filter { catalog.isConfigured($0.name) }.flatMap(\.flows).map(\.name).filter {
         !own.contains($0)
@@ -457,7 +460,7 @@ package struct ConfigurationLoader: Sendable {
       if !left.isEmpty {
         problems.warn(
           older.location, "purpose",
-          "is missing, as in files of older versions, so the flows that come with providers are left out (\(Suggestion.list(left))). "
+          "is missing, as in files of older versions, so the flows that providers ship are left out (\(Suggestion.list(left))). "
             + "Add `purpose` to each flow that `check` names, and a file with enabled = false for each flow that you do not want"
         )
       }
@@ -470,7 +473,7 @@ package struct ConfigurationLoader: Sendable {
         if let other = origins.updateValue(descriptor.name, forKey: source.name) {
           problems.add(
             location, "",
-            "comes with `\(descriptor.name)`, and a flow of the same name comes with `\(other)`: write flows/\(source.name).lua to say which is meant"
+            "is shipped by `\(descriptor.name)` and by `\(other)`: write flows/\(source.name).lua to choose one"
           )
           continue
         }
@@ -478,18 +481,18 @@ package struct ConfigurationLoader: Sendable {
         guard let body = body(file, "flow", title: source.name, &lua, problems) else { continue }
         let reader = FlowReader(name: source.name, providers: catalog, origin: descriptor.name, problems: problems)
         guard let flow = reader.read(body, functions: &functions) else { continue }
-        // Attack: a plugin that is installed for a second factor brings a flow that signs people in.
+        // Attack: a plugin that is installed for a second factor ships a flow that signs users in.
         guard flow.purpose.needsSession else {
           problems.add(
             flow.location, "purpose",
-            "comes with `\(descriptor.name)` and does not begin with a session: which flows let people in is decided in the folder's flows/"
+            "is shipped by `\(descriptor.name)` and does not need a session: sign-in flows must be in the folder's flows/"
           )
           continue
         }
         guard flow.purpose.isOwn(of: descriptor) else {
           problems.add(
             flow.location, "purpose",
-            "comes with `\(descriptor.name)` and is not about what that provider keeps or proves: such flows are decided in the folder's flows/"
+            "is shipped by `\(descriptor.name)` and manages a factor or identifier of another provider: such flows must be in the folder's flows/"
           )
           continue
         }
@@ -500,16 +503,16 @@ package struct ConfigurationLoader: Sendable {
 }
 
 extension FlowPurpose {
-  /// Whether a flow of this purpose may come with a provider: it is about the provider's own factor, or about
-  /// identifiers that it proves.
+  /// Whether a provider may ship a flow of this purpose: it must manage the provider's own factor, or identifiers that
+  /// the provider verifies.
   ///
-  /// Attack: a plugin for one factor brings a flow in which it resets another, and whoever passes the plugin replaces
+  /// Attack: a plugin for one factor ships a flow that resets another one, so anyone who passes the plugin can replace
   /// the PIN.
   fileprivate func isOwn(of descriptor: ProviderDescriptor) -> Bool {
     switch self {
     case .factor(let provider, _): provider == descriptor.name
     case .verify(let kind), .change(let kind): descriptor.identifierKinds.contains(kind)
-    // A number that is joined makes two accounts one, which an operator decides.
+    // Joining a phone number merges two accounts, which is the operator's decision.
     case .join(.federated): descriptor.identifierKinds.contains(.federated)
     default: false
     }

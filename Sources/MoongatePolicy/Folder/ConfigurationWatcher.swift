@@ -1,7 +1,7 @@
 import Foundation
 import MoongateCore
 
-/// How the Lua files of a folder look from outside: enough to see that one of them changed.
+/// The metadata of a folder's files, by which a change is detected.
 struct FolderSignature: Sendable, Equatable {
   private struct Entry: Sendable, Equatable {
     let name: String
@@ -15,14 +15,14 @@ struct FolderSignature: Sendable, Equatable {
 
   private let entries: [Entry]
 
-  /// - Parameter also: other files that the folder names, absolute, such as programs.
+  /// - Parameter also: absolute paths of other files that the folder names, such as programs.
   init(folder: String, also: [String] = []) {
     let named = (ConfigurationFiles.names(in: folder) + ConfigurationFiles.pageNames(in: folder)).map {
       ($0, folder + "/" + $0)
     }
     entries = (named + Set(also).sorted().map { ($0, $0) }).map { name, path in
       var status = stat()
-      // Where a link leads is what counts: a mounted configuration is switched by one link.
+      // Follows links: a mounted configuration is often switched by replacing one link.
       guard stat(path, &status) == 0 else {
         return Entry(
           name: name, size: -1, inode: 0, modified: 0, modifiedNanoseconds: 0, changed: 0, changedNanoseconds: 0)
@@ -35,15 +35,16 @@ struct FolderSignature: Sendable, Equatable {
   }
 }
 
-/// Decides when a folder that changes is ready to be read: once it looked the same twice, since an editor that is still
-/// writing leaves half a file; but after a second in any case, so that a file that is written to without end hides no
-/// change.
+/// Decides when a changing folder is ready to be read.
+///
+/// An editor that is still writing leaves partial files, so the folder must look the same twice. After ten
+/// observations, it is read in any case, so that a file that is written continuously does not hide other changes.
 struct ChangeDetector<Signature: Equatable & Sendable>: Sendable {
   enum Step: Sendable, Equatable {
     case quiet
-    /// Something changed: look again soon.
+    /// Something changed: poll again soon.
     case settling
-    /// Read it now.
+    /// Read the folder now.
     case ready
   }
 
@@ -56,7 +57,7 @@ struct ChangeDetector<Signature: Equatable & Sendable>: Sendable {
     seen = signature
   }
 
-  /// Takes what the folder looks like now.
+  /// Processes the current signature of the folder.
   mutating func observe(_ signature: Signature) -> Step {
     if signature == loaded, looks == 0 { return .quiet }
     looks += 1
@@ -64,14 +65,14 @@ struct ChangeDetector<Signature: Equatable & Sendable>: Sendable {
     seen = signature
     guard isSettled || looks >= 10 else { return .settling }
     looks = 0
-    // What changed and changed back is read as well: the files may have been replaced by others of the same look.
+    // A change that was reverted is read as well: the files may have been replaced by others with the same metadata.
     loaded = signature
     return .ready
   }
 }
 
-/// Notices a change of any Lua file of a folder, by looking at it twice a second: that works on every file system, and
-/// for links, renames and mounts alike.
+/// Detects changes of a folder's Lua files by polling twice a second. Polling works on every file system, and for
+/// links, renames and mounts.
 package struct ConfigurationWatcher: Sendable {
   private let folder: String
   private let interval: Duration
@@ -79,11 +80,11 @@ package struct ConfigurationWatcher: Sendable {
   private let first: FolderSignature
   private let also: @Sendable () -> [String]
 
-  /// Made before the folder is loaded, so that a change between the two is seen.
+  /// Create it before the folder is loaded, so that no change in between is missed.
   /// - Parameters:
-  ///   - interval: between two looks.
-  ///   - settling: between two looks while files change.
-  ///   - also: other files that the folder names now, absolute, such as programs.
+  /// - interval: the polling interval.
+  /// - settling: the polling interval while files change.
+  /// - also: returns absolute paths of other files that the folder currently names, such as programs.
   package init(
     folder: String, interval: Duration = .milliseconds(500), settling: Duration = .milliseconds(100),
     also: @escaping @Sendable () -> [String] = { [] }
@@ -96,7 +97,7 @@ package struct ConfigurationWatcher: Sendable {
   }
 
   /// Calls back after each change, one call at a time, until the task is cancelled.
-  /// - Parameter pause: waits; tests put their own here.
+  /// - Parameter pause: sleeps; tests replace it.
   package func run(
     pause: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
     onChange: @Sendable () async -> Void

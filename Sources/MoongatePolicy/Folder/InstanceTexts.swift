@@ -3,8 +3,8 @@ import MoongateSDK
 extension ProviderDescriptor {
   /// The descriptor of an instance of this provider under another name.
   ///
-  /// Its policy, flows and cases are those of the provider, with the instance's name in them. It has no page of its
-  /// own: two of one address cannot be.
+  /// Its policy, flows and cases are those of the provider, with the instance's name in them. It has no page, because
+  /// two pages cannot have the same address.
   func instance(named instance: ProviderName) -> ProviderDescriptor {
     let texts = InstanceTexts(of: self, named: instance)
     var copy = self
@@ -17,8 +17,8 @@ extension ProviderDescriptor {
     return copy
   }
 
-  /// The descriptor with the name for people that gateway.lua gives it, where people choose among several and on its
-  /// button or link.
+  /// The descriptor with the title from gateway.lua. Hosted pages show the title where users choose a provider, and on
+  /// its button or link.
   func titled(_ title: String) -> ProviderDescriptor {
     var copy = self
     copy.words = copy.words ?? StepWords(title: title)
@@ -33,16 +33,16 @@ extension ProviderDescriptor {
   }
 }
 
-/// Puts the name of an instance into the Lua files that come with its provider.
+/// Replaces the provider's name in the Lua files that it ships by the name of an instance.
 ///
-/// The rule, for `door_pin` of `pin`: a flow `pin_set` is `door_pin_set`, and any other flow `recover` is
-/// `door_pin_recover`. In the texts, a string that is the provider's name or the name of one of its flows is replaced,
-/// and so is the name behind `factors.`, `passed.` and `providers.`. Everything else stays, such as a field `pin` and
+/// The rule for an instance `door_pin` of `pin`: the flow `pin_set` becomes `door_pin_set`; any other flow `recover`
+/// becomes `door_pin_recover`. In texts, strings that are the name of the provider or of one of its flows are replaced,
+/// as well as the name after `factors.`, `passed.` and `providers.`. Everything else stays, such as a field `pin` and
 /// `field = "pin"`.
 struct InstanceTexts {
   private let type: ProviderName
   private let instance: ProviderName
-  /// What is said instead, by what the provider's files say.
+  /// The replacements, by the strings of the provider's files.
   private let strings: [String: String]
 
   private static let groups: Set<String> = ["factors", "passed", "providers"]
@@ -57,13 +57,13 @@ struct InstanceTexts {
     self.strings = strings
   }
 
-  /// The name of a flow for an instance.
+  /// The name of a flow of an instance.
   private static func flow(_ name: String, of type: ProviderName, _ instance: ProviderName) -> String {
     let prefix = "\(type)_"
     return "\(instance)_" + (name.hasPrefix(prefix) ? String(name.dropFirst(prefix.count)) : name)
   }
 
-  /// A source for the instance. Problems name the provider's file and, behind it, the instance.
+  /// A source for the instance. Problems name the provider's file, followed by the instance.
   func renamed(_ source: PolicySource) -> PolicySource {
     PolicySource(
       file: "\(source.file) (\(instance))", text: renamed(source.text),
@@ -94,7 +94,7 @@ struct InstanceTexts {
     return String(decoding: output, as: UTF8.self)
   }
 
-  /// Whether what follows the two tokens is the name of a field: `field = "pin"`.
+  /// Whether the two tokens before a string assign the name of a field, as in `field = "pin"`.
   private static func isFieldName(_ before: [LuaToken]) -> Bool {
     guard before.count == 2, case .name("field") = before[0].kind else { return false }
     return before[1].kind == .symbol(.assign)

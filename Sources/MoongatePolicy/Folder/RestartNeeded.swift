@@ -1,21 +1,21 @@
 import MoongateCore
 
 extension GatewaySettings {
-  /// What differs from the settings that the process was started with and takes effect only when it is started again:
-  /// `listen`, `admin`, `store`, `key` and `drain`. One sentence each, at the field that was changed.
+  /// The settings that differ from those at the start and take effect only after a restart: `listen`, `admin`, `store`,
+  /// `key`, `drain`, and switching `tls` on or off. One problem for each, at the changed field.
   /// - Parameter started: the settings of the generation that was active at the start.
   package func changesThatNeedRestart(since started: GatewaySettings) -> [ConfigurationProblem] {
     let changes: [(name: String, isChanged: Bool)] = [
       ("listen", listen != started.listen), ("admin", admin != started.admin), ("store", store != started.store),
       ("key", key != started.key),
       ("drain", drain != started.drain),
-      // Other files are read like any change; a listener that speaks TLS or does not is another listener.
+      // Changed certificate files are reloaded. Only switching TLS on or off needs a restart.
       ("tls", (tls == nil) != (started.tls == nil)),
     ]
     return changes.filter(\.isChanged).map { change in
       ConfigurationProblem(
         location: locations[change.name] ?? SourceLocation(file: "gateway.lua", line: 0), path: change.name,
-        message: "changed; takes effect when the gateway is started again")
+        message: "changed; takes effect after a restart of the gateway")
     }
   }
 }

@@ -1,27 +1,27 @@
 import MoongateCore
 import MoongateSDK
 
-/// A way around a guarantee, in sentences: the flow, the steps with the lines that allow them, and the facts.
+/// Describes a counterexample to a guarantee: the flow, the steps with the lines that allow them, and the facts.
 struct CounterexampleText {
   let demand: SessionDemand
 
   init(_ demand: SessionDemand) { self.demand = demand }
 
-  /// About a session that begins.
+  /// A counterexample with a session that begins.
   func sentences(of session: SessionState) -> String {
     let steps = session.legs.map(sentence).joined(separator: " ")
     return
-      "\(steps) A session begins that has passed \(list(session.passed)): \(lack(session.passed) { _ in .zero }).\(facts(session))"
+      "\(steps) The new session has passed \(list(session.passed)): \(lack(session.passed) { _ in .zero }).\(facts(session))"
   }
 
-  /// About a session that passes a route.
+  /// A counterexample with a session that a route accepts.
   func sentences(
     of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, age: (ProviderName) -> Duration
   ) -> String {
     sentences(of: session, passing: pass, request, lack: lack(session.passed, age))
   }
 
-  /// About a session that passes a route and is in none of the groups.
+  /// A counterexample with a session that a route accepts although it is in none of the groups.
   func sentences(
     of session: SessionState, passing pass: RoutePass, _ request: ExampleRequest, outside group: GroupRequirement
   ) -> String {
@@ -50,7 +50,7 @@ struct CounterexampleText {
     }
     var why = required.isEmpty ? "which requires nothing more" : "which requires \(required.joined(separator: " and "))"
     if let decide = pass.decide {
-      let answer = decide.isAssumed ? "reads facts that can be anything, and so may allow it" : "allows it"
+      let answer = decide.isAssumed ? "reads facts that can have any value, so it may allow it" : "allows it"
       why = (required.isEmpty ? "where" : "\(why), and where") + " `decide` (\(decide.at)) \(answer)"
     }
     return """
@@ -68,15 +68,15 @@ struct CounterexampleText {
     case .passed(let provider, let place): "\(provider) is passed (\(place))"
     case .chose(let provider, let place): "\(provider) is set (\(place)), which passes nothing"
     case .introduced(let provider, let place):
-      "\(provider) proves what is new to the account (\(place)), which passes nothing"
+      "\(provider) verifies a new identifier of the account (\(place)), which passes nothing"
     case .skipped(let choices, let place): "\(alternatives(choices)) is skipped (\(place), `skippable`)"
     case .excused(let choices, let place, let when, let isAssumed):
       "\(alternatives(choices)) does not apply (\(place)): `when` (\(when)) "
-        + (isAssumed ? "reads facts that can be anything, and so may answer false" : "answers false")
+        + (isAssumed ? "reads facts that can have any value, so it may answer false" : "answers false")
     }
   }
 
-  /// What the session lacks.
+  /// The part of the demand that the session does not meet.
   private func lack(_ passed: [ProviderName], _ age: (ProviderName) -> Duration) -> String {
     if !demand.isMet(passed, age: { _ in .zero }) {
       if !demand.passed.isEmpty, Set(demand.passed).isDisjoint(with: passed) {

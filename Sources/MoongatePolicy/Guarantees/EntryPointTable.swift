@@ -1,35 +1,34 @@
 import MoongateCore
 import MoongateSDK
 
-/// A flow that opens sessions, and the least that gets in by it.
+/// A flow that opens sessions, and the minimum sets of factors for it.
 package struct EntryPoint: Sendable, Equatable, Encodable {
-  /// Whose session it opens.
+  /// The kind of account whose session it opens.
   package enum Person: String, Sendable, Encodable, CaseIterable {
-    /// An account that has every identifier, verified, and every factor.
+    /// An account with every verified identifier and every factor.
     case everything
-    /// An account that has only what registration gives, and who registers by this very flow.
+    /// An account with only what its registration provides, by this flow.
     case registered
   }
 
   package let flow: String
   package let account: Person
-  /// The smallest set of providers to pass, in the order of the flow; of several as small, the first in the order of
-  /// its choices.
+  /// The smallest set of providers to pass, in the order of the flow. If several are equally small, the first one.
   package let factors: [String]
-  /// Every set that is as small.
+  /// All sets of this size.
   package let alternatives: [[String]]
 
   enum CodingKeys: CodingKey { case flow, account, factors }
 }
 
-/// The table of doors of a generation: an account is as strong as the smallest set in it.
+/// All entry points of a generation. An account is as well protected as the smallest set in the table.
 package struct EntryPointTable: Sendable {
-  /// By flow, in the order of their names; a flow that opens no session for such an account has no entry.
+  /// By flow name. A flow that opens no session for such an account has no entry.
   package let doors: [EntryPoint]
-  /// Whether the work was bounded before all of it was looked at: then the table is empty.
+  /// Whether the search exceeded its budget. The table is then empty.
   package let isIncomplete: Bool
 
-  /// - Parameter providers: those of the program; the generation's own take their place.
+  /// - Parameter providers: the providers of the program, unless the generation has its own.
   package init(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
     let budget = ProofBudget()
     let registry = generation.registry ?? providers
@@ -49,10 +48,10 @@ package struct EntryPointTable: Sendable {
   }
 }
 
-/// Finds the smallest sets.
+/// Finds the smallest sets of factors.
 private struct EntryPointSearch {
   private let sessions: SessionSearch
-  /// The providers that can keep a record of an account.
+  /// The providers that can store a record of an account.
   private let keeping: [ProviderName]
 
   init(_ sessions: SessionSearch, _ registry: ProviderRegistry) {
@@ -85,7 +84,7 @@ private struct EntryPointSearch {
     return EntryPoint(flow: flow.name, account: person, factors: texts[0], alternatives: texts)
   }
 
-  /// What gets into the accounts by the flow, on any device.
+  /// The sets of providers that open the accounts through the flow, on any device.
   private func entries(_ flow: FlowDefinition, _ accounts: Set<KnownFacts>) throws(ProofBudget.Exhausted)
     -> [[ProviderName]]
   {
@@ -99,7 +98,7 @@ private struct EntryPointSearch {
     return sets
   }
 
-  /// The accounts that the flow makes.
+  /// The accounts that the flow creates.
   private func registrations(_ flow: FlowDefinition) throws(ProofBudget.Exhausted) -> [SessionState] {
     var made: [SessionState] = []
     guard let nobody = KnownFacts([.exists: false]) else { return [] }
@@ -110,7 +109,7 @@ private struct EntryPointSearch {
     return made
   }
 
-  /// Every fact of an account that has all that the configured providers know.
+  /// The facts of an account with every identifier and factor.
   private var everything: KnownFacts {
     KnownFacts(Dictionary(uniqueKeysWithValues: accountFacts.map { ($0, true) })) ?? KnownFacts()
   }
@@ -119,7 +118,7 @@ private struct EntryPointSearch {
     [.exists, .holds(.email)] + IdentifierKind.allCases.map(BooleanFact.verified) + keeping.map(BooleanFact.keeps)
   }
 
-  /// The facts of the account that a registration has made.
+  /// The facts of an account that a registration has created.
   private func account(of session: SessionState) -> KnownFacts {
     var facts = Dictionary(uniqueKeysWithValues: accountFacts.map { ($0, false) })
     facts[.exists] = true
@@ -134,11 +133,11 @@ private struct EntryPointSearch {
 }
 
 extension EntryPointTable {
-  /// A small table for a person.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
+  /// The entry points as a table.
+  /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
     let paint = TerminalStyle(isOn: colour)
-    if isIncomplete { return "no table of doors: there are more than 100,000 situations to look at" }
+    if isIncomplete { return "no entry points: the search exceeded 100,000 situations" }
     guard !doors.isEmpty else { return "" }
     let flow = max(4, doors.map(\.flow.count).max() ?? 0)
     var lines = [paint.dim("\(Columns.pad("door", to: flow))  account     the least that gets in")]

@@ -1,14 +1,14 @@
 import MoongateSDK
 
-/// Which facts one call of a function has read. What a function answers depends on these alone: functions are pure.
+/// The facts that a call of a function has read. Functions are pure, so their result depends only on these.
 struct FactReads {
-  /// Plain facts and sets, by their slots.
+  /// Plain facts and sets, by slot.
   var slots: Set<FactSlot> = []
-  /// Members that were asked for by name, by set.
+  /// The members that were read by name, by set.
   var members: [FactSlot: Set<String>] = [:]
-  /// Sets whose members were listed.
+  /// The sets whose members were listed.
   var listed: Set<FactSlot> = []
-  /// Facts that providers declare, by their paths.
+  /// Declared facts, by path.
   var declared: Set<String> = []
   /// Whether counters of limits were read.
   var readsLimits = false

@@ -1,19 +1,18 @@
 import MoongateCore
 import MoongateSDK
 
-// Passing a step: who can, and whose step it is then. Each rule is the engine's, in `FlowEngine+Begin`, `+Full` and
-// `+Submit`.
+// Passing a step. Each rule mirrors one of the engine, in `FlowEngine+Begin`, `+Full` and `+Submit`.
 
 extension FlowSearch {
-  /// What `send` or `verify` can answer.
+  /// The possible results of `send` or `verify`.
   private enum Answers {
-    /// It depends on an open fact: the situations with it decided.
+    /// The result depends on an undecided fact: the situations with the fact decided.
     case branches([FlowSituation])
-    /// nil: it allows; else the provider that has to be passed as well. Refusals are left out.
+    /// Nil: allow; otherwise the provider that has to be passed as well. Refusals are left out.
     case verdicts([ProviderName?])
   }
 
-  /// The ways on from the step at hand by one of its choices.
+  /// The situations that follow when the current step is passed with one of its choices.
   func pass(_ provider: ProviderName, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted)
     -> [FlowSituation]
   {
@@ -28,7 +27,7 @@ extension FlowSearch {
           ways += branches
           continue
         case .verdicts(let verdicts):
-          // That provider first; for a person who is known in this flow already.
+          // The additional provider comes first, if the flow already knows the account.
           for also in verdicts.compactMap(\.self) where situation.knowsAccount {
             ways += having(also, before).map { facts in
               var way = before
@@ -46,7 +45,7 @@ extension FlowSearch {
     return ways
   }
 
-  /// The step is proved, where `verify` lets it be.
+  /// The situations after the step is passed, as far as `verify` allows it.
   private func verified(
     _ provider: ProviderName, _ policy: ProviderPolicy, _ pass: StepPass, _ before: FlowSituation,
     _ flow: FlowDefinition
@@ -121,23 +120,23 @@ extension FlowSearch {
     }
   }
 
-  /// What has to be true for the account to be able to pass the provider at all, one for each way.
+  /// The facts that allow the account to pass the provider, one set for each possibility.
   func having(_ provider: ProviderName, _ situation: FlowSituation) -> [KnownFacts] {
     factors(provider).compactMap { situation.facts.assuming($0, true) }
   }
 
-  /// The facts any of which lets an account pass the provider: `FlowEngine.hasFactor`.
+  /// The facts any of which allows an account to pass the provider, as in `FlowEngine.hasFactor`.
   func factors(_ provider: ProviderName) -> [BooleanFact] {
     guard let implementation = providers[provider], generation.policies[provider] != nil else { return [] }
     if implementation.keepsRecords { return [.keeps(provider)] }
-    // Of an identity elsewhere nothing else is kept.
+    // A federated provider stores only the identity itself.
     let kinds = implementation.descriptor.identifierKinds
     return implementation is any CodeProvider ? kinds.map(BooleanFact.verified) : [.verified(.federated)]
   }
 }
 
 extension KnownFacts {
-  /// With one fact more; nil where it is decided otherwise.
+  /// The facts with one more decided; nil if it contradicts them.
   func assuming(_ fact: BooleanFact, _ value: Bool) -> Self? {
     var facts = self
     return facts.assume(fact, value) ? facts : nil

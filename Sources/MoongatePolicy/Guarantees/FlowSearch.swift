@@ -1,23 +1,22 @@
 import MoongateCore
 import MoongateSDK
 
-/// Goes every way through a flow: every choice, skip and answer of a function, for every account and device.
+/// Explores all paths through a flow: every choice, skip and function result, for every account and device.
 ///
-/// The steps are moved on by the engine's own `FlowMachine`. What the engine learns from stores and providers, such as
-/// whether an account has a PIN, is open here: a way assumes what it needs, and is one of a person of whom that is
-/// true.
+/// The steps advance by the engine's own `FlowMachine`. Facts that the engine reads from stores and providers, such as
+/// whether an account has a PIN, are undecided here. A path decides the facts that it needs, and is possible for
+/// accounts with these facts.
 struct FlowSearch {
   let generation: Generation
   let providers: ProviderRegistry
   let functions: FunctionOutcomes
   let budget: ProofBudget
 
-  /// Walks through the flow, shortest ways first.
+  /// Walks through the flow, shortest paths first.
   /// - Parameters:
-  ///   - facts: what is true of the account and the device.
-  ///   - knowsAccount: whether the flow is begun with a session of the account.
-  ///   - request: is told of each way to the end, once for each that differs by anything but its moves; it answers
-  ///     whether to go on.
+  /// - facts: the decided facts of the account and the device.
+  /// - knowsAccount: whether the flow begins with a session of the account.
+  /// - visit: called with each distinct end, regardless of the moves that led to it; returns whether to continue.
   func walk(
     _ flow: FlowDefinition, _ facts: KnownFacts, knowsAccount: Bool = false, visit: (FlowSituation) -> Bool
   ) throws(ProofBudget.Exhausted) {
@@ -42,13 +41,13 @@ struct FlowSearch {
         }
         for way in ways.reversed() { if way.acts > situation.acts { next.append(way) } else { level.append(way) } }
       }
-      // Of ways of one length, the one that needs the fewest facts.
+      // Of paths with the same length, the one that needs the fewest facts comes first.
       for end in ends.sorted(by: { $0.facts.count < $1.facts.count }) where !visit(end) { return }
       level = next
     }
   }
 
-  /// What a situation leads to; nil where it is the flow's end.
+  /// The situations that follow; nil at the end of the flow.
   private func follow(_ situation: FlowSituation, in flow: FlowDefinition) throws(ProofBudget.Exhausted)
     -> [FlowSituation]?
   {
@@ -64,13 +63,14 @@ struct FlowSearch {
         ways.append(skipped)
       }
       return ways
-    // The search follows one account: a choice among several that claim an address is already one of `toNamed`'s ways.
+    // The search follows one account. A choice between several accounts that claim an address is already covered by
+    // `toNamed`.
     case .chooseAccount: return []
     case .complete: return situation.isSettled ? nil : try settle(situation, flow)
     }
   }
 
-  /// Asks `when` of the step at hand.
+  /// Evaluates `when` of the current step.
   private func ask(_ function: FunctionName, _ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget
     .Exhausted) -> [FlowSituation]
   {
@@ -90,18 +90,18 @@ struct FlowSearch {
     }
   }
 
-  /// All steps are behind: whether a session follows, and what accounts.lua still requires of it.
+  /// Handles the end of the flow's own steps: whether a session follows, and what accounts.lua still requires.
   private func settle(_ situation: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted)
     -> [FlowSituation]
   {
     var way = situation
     way.isSettled = true
     guard situation.machine.record.startedIn == nil else { return [way] }
-    // Whatever the flow's `account =` says, a federated identity signs in to its account or makes one.
+    // A federated identity signs in to its account or creates one, regardless of `account` in the flow.
     let rule = situation.isFederated ? AccountRule.any : flow.account
     guard !situation.passed.isEmpty, rule != (situation.knowsAccount ? .new : .existing) else { return [] }
     guard situation.knowsAccount else { return way.facts.assume(.exists, false) ? [way] : [] }
-    // A registration sets no secret of an account that exists.
+    // A registration never sets a secret of an existing account.
     if flow.purpose.registersFactor, flow.purpose.provider.map(situation.set.contains) ?? false { return [] }
     if flow.purpose.recoveredProvider != nil, IdentifierKind.allCases.allSatisfy({ way.facts[.verified($0)] == false })
     {
@@ -111,10 +111,10 @@ struct FlowSearch {
     return try require(way, flow)
   }
 
-  /// The account after it was given to somebody who proved an address that it only claimed: what it kept may be
-  /// another's, and is gone (`FlowEngine.requireNext`). A statement about accounts that keep a factor is not about this
-  /// one any more.
-  /// - Returns: nil where the search is about accounts that keep what is gone.
+  /// The account after a user has taken it over by verifying an address that it only claimed. Its stored factors may
+  /// belong to another person, so the engine deletes them (`FlowEngine.requireNext`). Guarantees for accounts with a
+  /// factor do not cover this account any more.
+  /// - Returns: nil if the search covers only accounts with a deleted factor.
   private func withoutFactors(_ situation: FlowSituation) -> KnownFacts? {
     let isAboutLost = situation.given.all.contains { fact, value in
       if case .keeps(let provider) = fact { value && !situation.set.contains(provider) } else { false }
@@ -127,8 +127,8 @@ struct FlowSearch {
     return bare
   }
 
-  /// Adds the first step that accounts.lua requires and that the account lacks, as `FlowEngine.requireNext` does.
-  /// - Parameter settled: where nothing is lacking.
+  /// Adds the first step that accounts.lua requires and that is missing, as `FlowEngine.requireNext` does.
+  /// - Parameter settled: the situation if nothing is missing.
   private func require(_ settled: FlowSituation, _ flow: FlowDefinition) throws(ProofBudget.Exhausted)
     -> [FlowSituation]
   {
@@ -177,7 +177,7 @@ struct FlowSearch {
     }
   }
 
-  /// With what has to be true for a requirement not to apply to the account that a person joins.
+  /// The facts with which a requirement does not apply to the account that a user joins.
   func excused(from requirement: SignInRequirement, in flow: FlowDefinition, _ known: KnownFacts) throws(ProofBudget
     .Exhausted) -> [KnownFacts]
   {
@@ -196,8 +196,7 @@ struct FlowSearch {
     return excused
   }
 
-  /// The ways to meet a requirement: by what the account has, or, where it has nothing of it, by what may be set up on
-  /// the way.
+  /// The possible ways to meet a requirement: with a factor of the account, or, if it has none, by setting one up.
   private func lacking(_ requirement: SignInRequirement, _ situation: FlowSituation, _ flow: FlowDefinition)
     -> [FlowSituation]
   {
@@ -221,7 +220,7 @@ struct FlowSearch {
     return ways
   }
 
-  /// An account that can pass none of the providers; nil where it can pass one.
+  /// The facts of an account that can pass none of the providers; nil if it can pass one.
   private func lackingAll(_ choices: [ProviderName], _ known: KnownFacts) -> KnownFacts? {
     var facts: KnownFacts? = known
     for choice in choices {
@@ -230,7 +229,7 @@ struct FlowSearch {
     return facts
   }
 
-  /// The same situation with the fact true, and with the fact false.
+  /// The situation with the fact true, and with the fact false.
   func branches(_ situation: FlowSituation, on fact: BooleanFact) -> [FlowSituation] {
     [false, true].compactMap { value in
       var way = situation
@@ -238,7 +237,7 @@ struct FlowSearch {
     }
   }
 
-  /// What functions are told at this point of the flow.
+  /// The point in the flow at which functions are called.
   func moment(_ situation: FlowSituation, _ flow: FlowDefinition) -> Moment {
     Moment(
       flow: FlowFacts(name: flow.name, passed: Set(situation.passed)), identifier: situation.proved.last,
@@ -246,7 +245,7 @@ struct FlowSearch {
       isCreation: !situation.hasBegun)
   }
 
-  /// Where the step at hand was written.
+  /// The location of the current step.
   func location(_ situation: FlowSituation, _ flow: FlowDefinition) -> SourceLocation {
     switch situation.origin {
     case .flow(let index)? where index < flow.stepLocations.count: flow.stepLocations[index]

@@ -1,18 +1,18 @@
 import MoongateCore
 import MoongateSDK
 
-/// Somebody on their way through a flow, as far as the rules can tell them from others.
+/// The state of a path through a flow, as far as it affects the rules.
 struct FlowSituation {
-  /// Where a step of the machine comes from.
+  /// The origin of a step.
   enum Origin: Hashable {
-    /// The flow's own, by its place in the file.
+    /// A step of the flow, by its index in the file.
     case flow(Int)
-    /// Added by a policy function, or by accounts.lua.
+    /// A step that a policy function or accounts.lua added.
     case added(SourceLocation)
   }
 
-  /// The same to every rule, whatever way led there. It says of what was proved only what rules can tell apart:
-  /// somebody may prove the same thing again and again, and there would be no end to it.
+  /// Identifies situations that all rules treat the same. Repeated proofs do not make a difference; otherwise, the
+  /// search would not end.
   struct Key: Hashable {
     let steps: [StepRule]
     let passed: Set<ProviderName>
@@ -26,18 +26,18 @@ struct FlowSituation {
   }
 
   var machine: FlowMachine
-  /// Of each step of the machine.
+  /// The origin of each step of the machine.
   var origins: [Origin]
-  /// What the search is about: the facts that were decided when the flow began.
+  /// The facts that were decided when the flow began.
   let given: KnownFacts
   var facts: KnownFacts
-  /// Whether the flow knows which account it is about.
+  /// Whether the flow knows its account.
   var knowsAccount: Bool
-  /// Kinds of the identifiers that were proved, in order.
+  /// The kinds of the verified identifiers, in order.
   var proved: [IdentifierKind] = []
-  /// Whether the flow was created and something was done in it since.
+  /// Whether anything was done in the flow since its creation.
   var hasBegun = false
-  /// Whether it is the flow's end.
+  /// Whether the situation is an end of the flow.
   var isSettled = false
   var moves: [FlowMove] = []
 
@@ -47,7 +47,7 @@ struct FlowSituation {
   var isFederated: Bool { proved.contains(.federated) }
   var passed: [ProviderName] { machine.record.passed.map(\.provider) }
 
-  /// How many acts of the person led here.
+  /// The number of user actions on the path.
   var acts: Int { moves.count(where: \.isAct) }
 
   var key: Key {
@@ -57,21 +57,21 @@ struct FlowSituation {
       isSettled: isSettled)
   }
 
-  /// Where the step at hand comes from.
+  /// The origin of the current step.
   var origin: Origin? { machine.record.position < origins.count ? origins[machine.record.position] : nil }
 
-  /// Whether a choice of the requirement was passed, or set up where that is allowed.
+  /// Whether one of the requirement's providers was passed, or set up if that is allowed.
   func hasMet(_ requirement: SignInRequirement) -> Bool {
     requirement.choices.contains { passed.contains($0) || (requirement.enroll && set.contains($0)) }
   }
 
-  /// accounts.lua requires one of the providers, after all other steps.
+  /// Adds a step that accounts.lua requires after all other steps.
   mutating func require(_ choices: [ProviderName], _ step: AccountStep, by requirement: SignInRequirement) {
     machine.require(choices, step)
     origins.append(.added(requirement.location))
   }
 
-  /// Another provider is to be passed before what is due.
+  /// Adds a provider that has to be passed before the current step.
   mutating func requireNext(_ provider: ProviderName, by function: SourceLocation) {
     let count = machine.record.steps.count
     machine.requireNext(provider)

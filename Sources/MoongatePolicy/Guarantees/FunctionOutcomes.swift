@@ -1,30 +1,31 @@
 import MoongateCore
 import MoongateSDK
 
-/// What functions can answer, found by calling them with every combination of the boolean facts that they read.
+/// Determines the possible results of functions by calling them with every combination of the boolean facts that they
+/// read.
 ///
-/// A function that reads a fact of unbounded values, such as a time or a number, is taken to answer anything that it
-/// could.
+/// A function that reads a fact with unbounded values, such as a time or a number, is assumed to return any possible
+/// result.
 final class FunctionOutcomes {
-  /// What a function can answer at a moment.
+  /// The possible results of a function at some point.
   enum Outcome<Answer: Hashable> {
-    /// It depends on a fact that is open.
+    /// The result depends on an undecided fact.
     case depends(on: BooleanFact)
-    /// In the order in which they were found; empty where every call fails. They are assumed where the function reads
-    /// facts of unbounded values.
+    /// In the order in which they were found; empty if every call fails. `areAssumed`: the function reads facts with
+    /// unbounded values.
     case answers([Answer], areAssumed: Bool)
   }
 
   private let evaluator: LuaEvaluator
   private let generation: Generation
-  /// The providers that can keep a record of an account.
+  /// The providers that can store a record of an account.
   private let keeping: [ProviderName]
   private let budget: ProofBudget
-  /// The providers that `require_also` names, by file: what a function of the file could ask for.
+  /// The providers that `require_also` can name, by file.
   private var required: [String: [ProviderName]] = [:]
 
-  /// - Parameter providers: those of the generation.
-  /// - Throws: `PolicyFault` where the functions cannot be loaded.
+  /// - Parameter providers: the providers of the generation.
+  /// - Throws: `PolicyFault` if the functions cannot be loaded.
   init(_ generation: Generation, _ providers: ProviderRegistry, _ budget: ProofBudget) throws(PolicyFault) {
     self.generation = generation
     self.budget = budget
@@ -33,7 +34,7 @@ final class FunctionOutcomes {
     keeping = generation.providers.filter { providers[$0]?.keepsRecords ?? false }.sorted()
   }
 
-  /// What `when` can answer.
+  /// The possible results of `when`.
   func condition(_ function: FunctionName, _ moment: Moment, _ known: KnownFacts) throws(ProofBudget.Exhausted)
     -> Outcome<Bool>
   {
@@ -44,7 +45,7 @@ final class FunctionOutcomes {
     }
   }
 
-  /// What `send`, `verify` or `decide` can answer but refusals: `allow` and `require_also`.
+  /// The possible results of `send`, `verify` or `decide` except refusals: `allow` and `require_also`.
   func verdict(_ function: FunctionName, _ moment: Moment, _ known: KnownFacts) throws(ProofBudget.Exhausted)
     -> Outcome<Verdict>
   {
@@ -80,7 +81,7 @@ final class FunctionOutcomes {
       if moment.readsUnbounded(reads, declared: declared) { return .answers(anything, areAssumed: true) }
       switch answer {
       case .success(let answer): if !answers.contains(answer) { answers.append(answer) }
-      // A function that fails refuses. One that ran out of its budget could answer on a quicker machine.
+      // A failing function refuses. A function that exceeded its budget could return a result on a faster machine.
       case .failure(let fault):
         if ![.error, .result].contains(fault.kind) { return .answers(anything, areAssumed: true) }
       }
@@ -88,12 +89,12 @@ final class FunctionOutcomes {
     return .answers(answers, areAssumed: false)
   }
 
-  /// Where the function stands.
+  /// The location of the function.
   func location(_ function: FunctionName) -> SourceLocation? {
     generation.functions.entries[function].map { SourceLocation(file: $0.function.file, line: $0.function.line) }
   }
 
-  /// The providers that the function could name in `require_also`.
+  /// The providers that the function can name in `require_also`.
   private func requirable(_ function: FunctionName) -> [ProviderName] {
     guard let file = generation.functions.entries[function]?.function.file, let source = generation.sources[file] else {
       return generation.providers.sorted()
@@ -104,7 +105,7 @@ final class FunctionOutcomes {
     let texts = calls.compactMap { $0.texts.first.flatMap(\.self) }.compactMap {
       ProviderName(rawValue: String($0.dropFirst().dropLast()))
     }
-    // Where one of them is no plain text, it could be any name.
+    // If an argument is not a literal, it could be any name.
     let isPlain = texts.count == names.globals.count { $0.path.first == "require_also" }
     let found = isPlain ? Set(texts).intersection(generation.providers).sorted() : generation.providers.sorted()
     required[file] = found
@@ -113,6 +114,6 @@ final class FunctionOutcomes {
 }
 
 extension Provider {
-  /// Whether it can keep a record of an account, such as a PIN: `f.account.factors.NAME`.
+  /// Whether the provider can store a record of an account, such as a PIN: `f.account.factors.NAME`.
   var keepsRecords: Bool { self is any FullProvider && descriptor.role.contains(.keepsFactor) }
 }

@@ -1,13 +1,13 @@
 import MoongateCore
 import MoongateSDK
 
-/// One statement of guarantees.lua, which every generation is proved against before it is switched on.
+/// A statement of guarantees.lua. Every generation must be proved to satisfy it before it becomes active.
 package struct Guarantee: Sendable, Equatable {
-  /// What sessions the statement is about.
+  /// The sessions that a statement covers.
   package enum Scope: Sendable, Equatable {
-    /// Every session at the moment it begins, of accounts and devices with these facts.
+    /// Every session when it begins, of accounts and devices with these facts.
     case sessions(KnownFacts)
-    /// Every session that passes a route which takes paths of the pattern.
+    /// Every session that is accepted by a route that matches paths of the pattern.
     case route(host: String?, PathPattern)
   }
 
@@ -25,15 +25,16 @@ package struct Guarantee: Sendable, Equatable {
   }
 }
 
-/// What a guarantee demands of a session. All of it must hold.
+/// The demands of a guarantee on a session. All of them must hold.
 package struct SessionDemand: Sendable, Equatable {
-  /// One of these was passed; empty where none is named.
+  /// One of these must have been passed; empty if none is named.
   package let passed: [ProviderName]
-  /// How many different providers were passed at least.
+  /// The least number of different providers that must have been passed.
   package let factors: Int?
-  /// How long ago one of `passed` was passed at most, at each request. Half-open: exactly as long ago is too long.
+  /// The maximum time since one of `passed` was passed, checked at each request. The interval is half-open: exactly
+  /// this time is too long.
   package let within: Duration?
-  /// The groups of which every requester is in one; nil where none is named.
+  /// The groups of which the account must belong to at least one; nil if none is named.
   package var group: GroupRequirement?
 
   package init(passed: [ProviderName], factors: Int?, within: Duration?, group: GroupRequirement? = nil) {

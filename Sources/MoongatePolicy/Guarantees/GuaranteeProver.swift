@@ -1,19 +1,18 @@
 import MoongateCore
 import MoongateSDK
 
-/// Proves the statements of guarantees.lua over a generation, or finds the shortest way around each.
+/// Proves the statements of guarantees.lua for a generation, or finds the shortest counterexample to each.
 package struct GuaranteeProver {
-  /// How the message of a problem ends where the proof would take more work than is allowed: whether the statement
-  /// holds is open.
+  /// The message if the proof exceeds its budget. It is unknown whether the statement holds.
   package static let undecided = """
-    is not proved: there are more than 100,000 situations to look at. Let functions read fewer facts, or flows have fewer steps and choices, or \
-    state less in one file
+    is not proved: the search exceeded 100,000 situations. Use functions that read fewer facts, flows with fewer steps and choices, or \
+    fewer statements
     """
 
   private let generation: Generation
   private let providers: ProviderRegistry
 
-  /// - Parameter providers: those of the program; the generation's own take their place.
+  /// - Parameter providers: the providers of the program, unless the generation has its own.
   /// - Returns: nil for a generation that was not read from a folder.
   package init?(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
     guard let generation = generation as? Generation else { return nil }
@@ -21,7 +20,7 @@ package struct GuaranteeProver {
     self.providers = generation.registry ?? providers
   }
 
-  /// A problem for each statement that does not hold, or that is not proved.
+  /// One problem for each statement that does not hold or is not proved.
   package func problems() -> [ConfigurationProblem] {
     guard !generation.guarantees.isEmpty else { return [] }
     let budget = ProofBudget()
@@ -41,7 +40,7 @@ package struct GuaranteeProver {
     }
   }
 
-  /// Why the statement does not hold, behind its name; nil where it is proved.
+  /// Why the statement does not hold; nil if it is proved.
   private func refutation(
     of guarantee: Guarantee, _ sessions: SessionSearch, _ functions: FunctionOutcomes, _ budget: ProofBudget
   ) throws(ProofBudget.Exhausted) -> String? {

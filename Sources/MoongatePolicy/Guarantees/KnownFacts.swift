@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// A fact about a person that is either true or false, and that policy functions and steps depend on.
+/// A boolean fact about an account or device that policy functions and steps depend on.
 package enum BooleanFact: Sendable, Hashable {
   /// `f.account.exists`.
   case exists
@@ -9,17 +9,17 @@ package enum BooleanFact: Sendable, Hashable {
   case holds(IdentifierKind)
   /// The account has a verified identifier of the kind.
   case verified(IdentifierKind)
-  /// The provider keeps a record of the account, such as its PIN: `f.account.factors.NAME`.
+  /// The provider stores a record of the account, such as its PIN: `f.account.factors.NAME`.
   case keeps(ProviderName)
   /// `f.client.new_device`.
   case newDevice
-  /// `f.client.network_changed`, at every request after the flow was created.
+  /// `f.client.network_changed`, at every request after the creation of the flow.
   case networkChanged
 
-  /// Whether it is about the account.
+  /// Whether the fact is about the account.
   var isOfAccount: Bool { self != .newDevice && self != .networkChanged }
 
-  /// As a policy function reads it.
+  /// The path in policy functions.
   package var path: String {
     switch self {
     case .exists: "f.account.exists"
@@ -33,7 +33,7 @@ package enum BooleanFact: Sendable, Hashable {
     }
   }
 
-  /// The order in which sentences name facts.
+  /// The order of facts in sentences.
   private var rank: Int {
     switch self {
     case .exists: 0
@@ -50,24 +50,24 @@ package enum BooleanFact: Sendable, Hashable {
   static func isBefore(_ left: Self, _ right: Self) -> Bool { (left.rank, left.path) < (right.rank, right.path) }
 }
 
-/// Facts that are decided, the others being open. Facts that imply each other agree.
+/// The decided facts; all others are undecided. Consistent: facts that imply each other agree.
 package struct KnownFacts: Sendable, Hashable {
   private var values: [BooleanFact: Bool] = [:]
 
   package init() {}
 
-  /// - Returns: nil where two of them contradict each other.
+  /// - Returns: nil if two of the facts contradict each other.
   package init?(_ facts: [BooleanFact: Bool]) {
     for (fact, value) in facts.sorted(by: { BooleanFact.isBefore($0.key, $1.key) }) {
       guard assume(fact, value) else { return nil }
     }
   }
 
-  /// The fact's value; nil while it is open.
+  /// The value of the fact; nil if it is undecided.
   package subscript(fact: BooleanFact) -> Bool? { values[Self.canonical(fact)] }
 
-  /// Decides a fact and what follows from it.
-  /// - Returns: false where the fact is decided otherwise already.
+  /// Decides a fact and everything that follows from it.
+  /// - Returns: false if it contradicts a decided fact.
   package mutating func assume(_ fact: BooleanFact, _ value: Bool) -> Bool {
     let fact = Self.canonical(fact)
     if let known = values[fact] { return known == value }
@@ -76,7 +76,7 @@ package struct KnownFacts: Sendable, Hashable {
     case (.verified(.email), true): guard assume(.holds(.email), true) else { return false }
     case (.holds(.email), false): guard assume(.verified(.email), false) else { return false }
     case (.exists, false):
-      // Nobody has anything, and no device knows them.
+      // An account that does not exist has no factors and no known devices.
       guard values.allSatisfy({ !$0.key.isOfAccount || !$0.value }), assume(.newDevice, true) else { return false }
     default: break
     }
@@ -88,7 +88,7 @@ package struct KnownFacts: Sendable, Hashable {
     return true
   }
 
-  /// Decided facts in the order of sentences. What others imply is left out.
+  /// The decided facts in the order of sentences, without those that others imply.
   package var listed: [(fact: BooleanFact, value: Bool)] {
     values.filter { fact, value in
       switch fact {
@@ -100,20 +100,20 @@ package struct KnownFacts: Sendable, Hashable {
     }.sorted { BooleanFact.isBefore($0.key, $1.key) }.map { ($0.key, $0.value) }
   }
 
-  /// Every decided fact.
+  /// All decided facts.
   package var all: [BooleanFact: Bool] { values }
 
-  /// How many facts are decided.
+  /// The number of decided facts.
   var count: Int { values.count }
 
-  /// Opens every fact that `reopens` names again.
+  /// The facts without those that `reopens` selects, which become undecided.
   func reopening(_ reopens: (BooleanFact) -> Bool) -> Self {
     var open = self
     open.values = values.filter { !reopens($0.key) }
     return open
   }
 
-  /// Numbers and federated identities are never claimed without being verified.
+  /// Phone numbers and federated identities are always verified.
   private static func canonical(_ fact: BooleanFact) -> BooleanFact {
     switch fact {
     case .holds(.phone): .verified(.phone)

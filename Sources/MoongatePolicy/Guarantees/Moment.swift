@@ -1,39 +1,40 @@
 import MoongateCore
 import MoongateSDK
 
-/// The point of a flow, or the request, at which a function is called: every fact but those that are open.
+/// The point of a flow, or the request, at which a function is called: all facts except the undecided ones.
 struct Moment {
-  /// Facts that change from call to call and that are true or false: a function is called with both.
+  /// Boolean facts that can change from call to call. A function is called with both values.
   enum FreeFact: Hashable {
     case networkChanged, clockSuspect
-    /// A fact of the kind `flag` that a provider declares, by its path. It may be absent as well, which reads as false.
+    /// A declared fact of the kind `flag`, by its path. It can also be absent, which reads as false.
     case flag(String)
     /// Whether the session is in the group.
     case group(GroupName)
-    /// Whether the session's account has a verified address.
+    /// Whether the session's account has a verified email address.
     case emailVerified
   }
 
   var action: LimitAction?
   var provider: ProviderName?
   var flow: FlowFacts?
-  /// Of the identifier that the function is told; nil where it is told none.
+  /// The kind of the identifier that the function receives; nil if it receives none.
   var identifier: IdentifierKind?
-  /// Whether the account is known by then. Before that, functions see the facts of nobody.
+  /// Whether the account is known at this point. Before that, functions see the facts of an account that does not
+  /// exist.
   var knowsAccount = false
-  /// Whether this is the request that created the flow, whose network is the flow's own.
+  /// Whether this is the request that created the flow, which defines the flow's network.
   var isCreation = false
   var session: SessionFacts?
   var request: RequestFacts?
-  /// Groups that the session is not in. Whether it is in another one is open.
+  /// Groups that the session is not in. Membership of other groups is undecided.
   var lacksGroups: Set<GroupName> = []
 
-  /// The clock of every call. A function that reads it is taken to answer anything.
+  /// The clock of every call. A function that reads it is assumed to return any result.
   static let now = Timestamp(milliseconds: 1_800_000_000_000)
   static let account = "ac_of_a_guarantee"
   static let version = AccountVersion(id: account, epoch: 0)
 
-  /// What the function is told. Open facts read as false.
+  /// The facts of a call. Undecided facts read as false.
   func facts(_ known: KnownFacts, _ free: [FreeFact: Bool], in generation: Generation) -> Facts {
     let declared = generation.declaredFacts
     var client = ClientFacts(address: .unspecified)
@@ -70,7 +71,7 @@ struct Moment {
       isPhoneVerified: known[.verified(.phone)] ?? false, factors: factors)
   }
 
-  /// Whether the network is another than the flow's, where that is decided.
+  /// Whether the network differs from the flow's; nil if it is undecided.
   private func networkChanged(_ known: KnownFacts) -> Bool? {
     if session != nil || isCreation { return false }
     return known[.networkChanged]
@@ -92,9 +93,9 @@ struct Moment {
     return Identifier(kind: kind, value: value, display: value, attributes: attributes)
   }
 
-  // MARK: what a call depended on
+  // MARK: dependencies of a call
 
-  /// The first open fact that the call read.
+  /// The first undecided fact that the call read.
   func openFact(_ reads: FactReads, _ known: KnownFacts, providers: [ProviderName], pads: Set<ProviderName>)
     -> BooleanFact?
   {
@@ -121,7 +122,7 @@ struct Moment {
   }
 
   /// The free facts that the call read.
-  /// - Parameter groups: those of accounts.lua.
+  /// - Parameter groups: the groups of accounts.lua.
   func freeFacts(_ reads: FactReads, _ known: KnownFacts, declared: [DeclaredFact], groups: Set<GroupName>)
     -> [FreeFact]
   {
@@ -142,7 +143,7 @@ struct Moment {
     return free
   }
 
-  /// Whether the fact can be there at all. What a provider has told in the flow may be anything.
+  /// Whether the fact can have a value at this point. A fact that a provider reports in the flow may have any value.
   private func isTold(_ fact: DeclaredFact) -> Bool {
     switch fact.place {
     case .identifier(let kind): kind == identifier
@@ -150,7 +151,7 @@ struct Moment {
     }
   }
 
-  /// Whether the call read a fact that may be anything: a time, a number, a text.
+  /// Whether the call read a fact with unbounded values: a time, a number or a text.
   func readsUnbounded(_ reads: FactReads, declared: [DeclaredFact]) -> Bool {
     if reads.readsLimits { return true }
     if declared.contains(where: { isTold($0) && $0.kind != .flag && reads.declared.contains($0.path) }) { return true }
@@ -164,7 +165,7 @@ struct Moment {
       case .phoneE164: identifier == .phone
       case .emailAddress: identifier == .email
       case .accountID, .accountAge, .accountIdle: knowsAccount
-      // Whether it was passed is known; when, is not.
+      // Whether a provider was passed is known, but not when.
       case .sessionPassed:
         (reads.members[slot] ?? []).contains { name in session?.passed.keys.contains { $0.rawValue == name } ?? false }
       case .action, .provider, .flowName, .flowPassed, .accountExists, .accountHasPIN, .accountHasEmail,

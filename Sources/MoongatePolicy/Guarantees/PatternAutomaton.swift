@@ -1,16 +1,16 @@
 import MoongateCore
 
-/// A path pattern as a machine that reads a path byte by byte: the same language as `RouteMatcher`'s.
+/// A path pattern as an automaton over bytes. It accepts the same paths as `RouteMatcher`.
 struct PatternAutomaton {
   private enum Token {
     case byte(UInt8)
-    /// `*`: any run of bytes within a segment.
+    /// `*`: any bytes within a segment.
     case run
     /// `**`: any number of segments, each with its slash.
     case segments
   }
 
-  /// Places in the pattern at which the reading may stand, two for each token: before it, and inside it.
+  /// Positions in the pattern, two for each token: before it and inside it.
   typealias States = Set<Int>
 
   private static let slash = UInt8(ascii: "/")
@@ -25,10 +25,10 @@ struct PatternAutomaton {
     }
   }
 
-  /// Before the first byte.
+  /// The states before the first byte.
   var start: States { closure([0]) }
 
-  /// Whether a path that ends here fits.
+  /// Whether a path that ends in these states matches.
   func accepts(_ states: States) -> Bool { states.contains(tokens.count * 2) }
 
   func step(_ states: States, _ byte: UInt8) -> States {
@@ -44,7 +44,7 @@ struct PatternAutomaton {
     return closure(next)
   }
 
-  /// With the places that are reached without a byte.
+  /// Adds the states that are reached without reading a byte.
   private func closure(_ states: States) -> States {
     var all = states
     var pending = Array(states)
@@ -60,6 +60,6 @@ struct PatternAutomaton {
     return all
   }
 
-  /// The bytes that the pattern tells apart.
+  /// The bytes that occur in the pattern. All other bytes are equivalent.
   var bytes: Set<UInt8> { Set(tokens.compactMap { if case .byte(let byte) = $0 { byte } else { nil } }) }
 }

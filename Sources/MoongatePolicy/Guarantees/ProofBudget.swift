@@ -1,11 +1,11 @@
-/// Bounds the work of proving one generation's guarantees, so that a configuration of any size loads at once or is
-/// refused with a sentence.
+/// Limits the work of proving the guarantees of one generation, so that a configuration of any size loads quickly or is
+/// refused with a message.
 final class ProofBudget {
-  /// More work than the bound allows.
+  /// The budget is exhausted.
   struct Exhausted: Error {}
 
-  /// How many situations the proofs of one generation may look at: states of flows, calls of functions, and states of
-  /// path patterns. It is a count and not a time, so that every machine proves the same.
+  /// The maximum number of situations for one generation: states of flows, calls of functions, and states of path
+  /// patterns. A count instead of a time gives the same result on every machine.
   static let most = 100_000
 
   private var left: Int

@@ -1,23 +1,23 @@
 import MoongateCore
 
-/// A request that a route takes, as an example.
+/// An example of a request that a route handles.
 package struct ExampleRequest: Sendable, Hashable {
   package let method: String
-  /// nil: any host that no route names.
+  /// Nil: any host that no route names.
   package let host: String?
   package let path: String
 
-  /// As sentences name it: `GET /admin`.
+  /// The request in sentences, such as `GET /admin`.
   var text: String { "\(method) \(host ?? "")\(path)" }
 }
 
-/// Finds the routes that take requests of a pattern: the first that matches wins, so a route may be hidden there by
-/// others before it.
+/// Finds the routes that handle requests of a pattern. The first matching route applies, so earlier routes can shadow a
+/// route.
 struct RouteReach {
   let routes: [Route]
   let budget: ProofBudget
 
-  /// For each route that takes a request whose path fits the pattern, the shortest such request.
+  /// For each route that handles a request with a path of the pattern, the shortest such request.
   func routes(for pattern: PathPattern, host: String?) throws(ProofBudget.Exhausted) -> [(
     route: Int, request: ExampleRequest
   )] {
@@ -44,29 +44,29 @@ struct RouteReach {
     return nil
   }
 
-  /// The hosts that routes tell apart, of those that the route and the guarantee are about.
+  /// The distinguishable hosts of the route and the guarantee.
   private func hosts(of route: Route, _ wanted: String?) -> [String?] {
     if let host = route.host ?? wanted { return [host] }
     return [nil] + Set(routes.compactMap(\.host)).sorted().map(Optional.some)
   }
 
-  /// The methods that routes tell apart, of those that the route takes.
+  /// The distinguishable methods of the route.
   private func methods(of route: Route) -> [String] {
     let named = Set(routes.flatMap { $0.methods ?? [] }).union(["GET", "POST"])
-    // One that nobody names stands for all the others.
+    // A method that no route names stands for all other methods.
     let other = ["PURGE", "REPORT", "MERGE"].first { !named.contains($0) } ?? "OTHER"
     return (["GET", "POST"] + named.subtracting(["GET", "POST"]).sorted() + [other]).filter { route.takes($0) }
   }
 
-  /// Where the reading of a path stands.
+  /// The state of reading a path.
   private struct Place: Hashable {
     var within: [PatternAutomaton.States]
     var outside: [PatternAutomaton.States]
-    /// Bytes of the segment at hand, up to 3, where all of them are dots; nil: another byte was among them.
+    /// The number of bytes of the current segment, up to 3, if all of them are dots; nil otherwise.
     var dots: Int?
   }
 
-  /// The shortest path that fits all of the first patterns and none of the others.
+  /// The shortest path that matches all of the first patterns and none of the others.
   private func path(in wanted: [PathPattern], outside: [PathPattern]) throws(ProofBudget.Exhausted) -> String? {
     let within = wanted.map(PatternAutomaton.init)
     let others = outside.map(PatternAutomaton.init)
@@ -88,7 +88,7 @@ struct RouteReach {
           return String(decoding: bytes, as: UTF8.self)
         }
         for byte in bytes.isEmpty ? [slash] : alphabet {
-          // `//`, `.` and `..` are refused before routes are asked.
+          // Requests with `//`, `.` and `..` are refused before routing.
           if byte == slash, !bytes.isEmpty, place.dots.map({ $0 < 3 }) ?? false { continue }
           let reached = Place(
             within: zip(within, place.within).map { $0.step($1, byte) },
@@ -106,7 +106,7 @@ struct RouteReach {
 }
 
 extension Route {
-  /// RFC 9110 section 9.3.2: HEAD is GET without the content.
+  /// RFC 9110, section 9.3.2: HEAD is handled like GET.
   fileprivate func takes(_ method: String) -> Bool {
     guard let methods else { return true }
     return methods.contains(method) || (method == "HEAD" && methods.contains("GET"))

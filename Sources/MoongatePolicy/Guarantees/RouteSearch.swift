@@ -1,25 +1,25 @@
 import MoongateCore
 import MoongateSDK
 
-/// Looks for a session that passes a route without what a guarantee demands.
+/// Searches for a session that a route accepts although it does not meet a guarantee.
 struct RouteSearch {
   let sessions: SessionSearch
   let functions: FunctionOutcomes
   let routes: [Route]
 
-  /// Sessions that no route tells apart.
+  /// Identifies sessions that all routes treat the same.
   private struct Key: Hashable {
     let passed: Set<ProviderName>
     let facts: KnownFacts
     let oldest: Duration
   }
 
-  /// Why the demand does not hold at these routes; nil where it does.
+  /// Why the demand does not hold at these routes; nil if it holds.
   func refutation(
     of demand: SessionDemand, _ pattern: PathPattern, _ reached: [(route: Int, request: ExampleRequest)]
   ) throws(ProofBudget.Exhausted) -> String? {
     guard !reached.isEmpty else {
-      return "is about nothing: no route of routes.lua takes a path of \"\(pattern.text)\""
+      return "covers no request: no route of routes.lua matches a path of \"\(pattern.text)\""
     }
     if let open = reached.first(where: { routes[$0.route].isOpen }) {
       return """
@@ -63,7 +63,7 @@ struct RouteSearch {
     return nil
   }
 
-  /// Whether the route may let a token through, which has passed no step.
+  /// Whether the route may accept a token, which has passed no step.
   private func admitsToken(_ route: Route) -> Bool {
     guard let tokens = route.tokens else { return false }
     switch route.requirement {
@@ -71,12 +71,12 @@ struct RouteSearch {
     case .passed: return false
     case .emailVerified: guard tokens.takesPersonal else { return false }
     }
-    // What `decide` answers a token is not looked into: it may allow it.
+    // `decide` is not evaluated for tokens: it may allow them.
     return true
   }
 
-  /// How a route lets a session through; nil where it does not.
-  /// - Parameter group: the session is in none of these groups; it may be in any other one.
+  /// How a route accepts a session; nil if it does not.
+  /// - Parameter group: groups that the session is not in. It may be in any other group.
   private func pass(
     _ session: SessionState, _ route: Route, outside group: GroupRequirement? = nil
   ) throws(ProofBudget.Exhausted) -> RoutePass? {
@@ -102,15 +102,15 @@ struct RouteSearch {
   }
 }
 
-/// How a route lets a session through.
+/// How a route accepts a session.
 struct RoutePass {
   let route: Route
-  /// Where its function stands that answers allow, or is assumed to.
+  /// The location of the function that allows the request, or is assumed to.
   let decide: (at: SourceLocation, isAssumed: Bool)?
 }
 
 extension Route {
-  /// How long ago a session that passes can have passed the provider at most, by what the route requires.
+  /// The maximum time since the provider was passed, as the route requires it; nil if it does not.
   fileprivate func mostAge(of provider: ProviderName) -> Duration? {
     if case .passed(provider, let within)? = requirement { within } else { nil }
   }

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// Finds every session that the flows of a generation can open, and what it can grow to by step-ups.
+/// Finds every session that the flows of a generation can open, and how step-ups can extend it.
 struct SessionSearch {
   let generation: Generation
   let providers: ProviderRegistry
@@ -13,22 +13,22 @@ struct SessionSearch {
     flows = FlowSearch(generation: generation, providers: providers, functions: functions, budget: budget)
   }
 
-  /// The flows that open sessions, by name: pages, API and apps all go through them.
+  /// The flows that open sessions, by name. Pages, API and apps all use them.
   var doors: [FlowDefinition] { sorted { !$0.needsSession(by: providers) || $0.purpose.joinsAccounts } }
-  /// The flows that an account begins with a session it has, by name.
+  /// The flows that need a session of the account, by name.
   var ownFlows: [FlowDefinition] { sorted { $0.needsSession(by: providers) } }
 
   private func sorted(_ isWanted: (FlowDefinition) -> Bool) -> [FlowDefinition] {
     generation.flows.values.filter(isWanted).sorted { $0.name < $1.name }
   }
 
-  /// The sessions that a flow opens, those of the shortest ways first.
+  /// The sessions that a flow opens, those of the shortest paths first.
   /// - Parameters:
-  ///   - facts: what is true of the account and the device.
-  ///   - request: answers whether to go on.
+  /// - facts: the decided facts of the account and the device.
+  /// - visit: returns whether to continue.
   func open(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget.Exhausted) {
     if flow.purpose.joinsAccounts { return try join(flow, facts, visit: visit) }
-    // A step passed at the flow's beginning is older than the session, which an app may redeem a little later still.
+    // A step at the beginning of the flow is older than the session, and an app may redeem its code later still.
     let oldest = flow.lifetime + flow.session.lifetime + AppCode.lifetime
     try flows.walk(flow, facts) { end in
       visit(
@@ -41,10 +41,10 @@ struct SessionSearch {
     }
   }
 
-  /// The session of a new account becomes one of the account that holds the number which is proved in it.
+  /// The session of a new account becomes a session of the account with the phone number that is verified in it.
   ///
-  /// Attack: whoever receives one code registers by an identity of their own, adds the number, and is in its owner's
-  /// account: so it opens to nobody where a factor protects the account (`FlowEngine.joining`).
+  /// Attack: an attacker who receives one code registers with their own identity, adds the number, and gets into its
+  /// owner's account. Therefore, joining is refused if a factor protects the account (`FlowEngine.joining`).
   private func join(_ flow: FlowDefinition, _ facts: KnownFacts, visit: (SessionState) -> Bool) throws(ProofBudget
     .Exhausted)
   {
@@ -81,7 +81,7 @@ struct SessionSearch {
     }
   }
 
-  /// With what has to be true for accounts.lua to require nothing besides the provider (`FlowEngine.demandSignIn`).
+  /// The facts with which accounts.lua requires nothing besides the provider (`FlowEngine.demandSignIn`).
   private func unrequired(beside provider: ProviderName, in flow: FlowDefinition, _ facts: KnownFacts)
     throws(ProofBudget.Exhausted) -> [KnownFacts]
   {
@@ -94,7 +94,7 @@ struct SessionSearch {
     return found
   }
 
-  /// Who signs in elsewhere brings the address that is verified there.
+  /// A federated sign-in also provides the address that the other site has verified.
   private func verified(_ end: FlowSituation) -> [IdentifierKind] {
     let federated =
       end.isFederated
@@ -103,7 +103,7 @@ struct SessionSearch {
     return (end.proved + federated).unique
   }
 
-  /// What a session becomes by one of the account's own flows: those that add a provider to what was passed.
+  /// The sessions that result from the account's own flows, if they add a passed provider.
   func grow(_ session: SessionState, visit: (SessionState) -> Void) throws(ProofBudget.Exhausted) {
     let facts = later(session.facts)
     for flow in ownFlows {
@@ -120,7 +120,7 @@ struct SessionSearch {
     }
   }
 
-  /// What is still true of an account some time later: facts that some flow changes are open again.
+  /// The facts that still hold for an account later. Facts that some flow can change are undecided again.
   func later(_ facts: KnownFacts) -> KnownFacts {
     let purposes = generation.flows.values.map(\.purpose)
     let isThere = { (wanted: [FlowPurpose]) in purposes.contains { wanted.contains($0) } }
@@ -139,13 +139,13 @@ struct SessionSearch {
         }
       }
     }
-    // It exists by now.
+    // The account exists by now.
     return open.assuming(.exists, true) ?? open
   }
 }
 
 extension Array where Element: Hashable {
-  /// Each once, in the order of their first places.
+  /// The distinct elements, in the order of their first occurrence.
   fileprivate var unique: Self {
     var seen: Set<Element> = []
     return filter { seen.insert($0).inserted }

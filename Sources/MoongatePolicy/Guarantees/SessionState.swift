@@ -1,55 +1,55 @@
 import MoongateCore
 import MoongateSDK
 
-/// One thing that happens on the way through a flow, and the line that allows it.
+/// An event on a path through a flow, with the line that allows it.
 package enum FlowMove: Sendable, Hashable {
-  /// A step was passed, of the flow or one that a policy function or accounts.lua added.
+  /// A step of the flow, or one that a policy function or accounts.lua added, was passed.
   case passed(ProviderName, at: SourceLocation)
-  /// A secret was chosen, which passes nothing.
+  /// A secret was set, which passes nothing.
   case chose(ProviderName, at: SourceLocation)
-  /// An identifier was proved that is new to the account, which passes nothing.
+  /// An identifier was verified that is new to the account, which passes nothing.
   case introduced(ProviderName, at: SourceLocation)
-  /// A step was left out, since it may be.
+  /// A skippable step was skipped.
   case skipped([ProviderName], at: SourceLocation)
-  /// A step did not apply: its `when` answered false, or is assumed to, since it reads facts of unbounded values.
+  /// A step did not apply. Its `when` returned false, or is assumed to because it reads facts with unbounded values.
   case excused([ProviderName], at: SourceLocation, when: SourceLocation, isAssumed: Bool)
 
-  /// Whether it takes an act of the person.
+  /// Whether it takes an action of the user.
   var isAct: Bool { if case .excused = self { false } else { true } }
 }
 
-/// One flow that somebody went through.
+/// One flow on the path to a session.
 package struct FlowLeg: Sendable, Hashable {
   package let flow: String
   package let moves: [FlowMove]
 }
 
-/// A session as it begins, or as it has grown by step-ups since.
+/// A session when it begins, or after step-ups.
 package struct SessionState: Sendable {
-  /// What somebody did to get it, in order.
+  /// The flows that led to it, in order.
   package var legs: [FlowLeg]
-  /// Every provider that was passed, in order, each once.
+  /// The distinct providers that were passed, in order.
   package var passed: [ProviderName]
-  /// What had to be true of the account and the device. The account's are those of the moment before the first flow.
+  /// The facts of the device, and of the account before the first flow, that the path requires.
   package var facts: KnownFacts
-  /// Whether the account was made by the first flow.
+  /// Whether the first flow created the account.
   package let isNewAccount: Bool
-  /// Kinds of the identifiers that the first flow proved.
+  /// The kinds of the identifiers that the first flow verified.
   let verified: [IdentifierKind]
   /// The providers whose secrets the first flow set.
   let keeps: [ProviderName]
-  /// Whether the first flow was told an address that nobody has proved.
+  /// Whether the first flow received an unverified email address.
   let claimsEmail: Bool
-  /// How long ago a provider that was passed can have been passed at most, while the session lives.
+  /// The maximum time since a provider was passed, while the session is valid.
   package let oldest: Duration
 
-  /// How many acts it took.
+  /// The number of user actions.
   var acts: Int { legs.map { leg in leg.moves.count(where: \.isAct) }.reduce(0, +) }
 }
 
 extension SessionDemand {
-  /// Whether a session that passed these providers satisfies it.
-  /// - Parameter age: how long ago a provider that was passed can have been passed at most.
+  /// Whether a session that passed these providers meets the demand.
+  /// - Parameter age: the maximum time since a provider was passed.
   package func isMet(_ passed: [ProviderName], age: (ProviderName) -> Duration) -> Bool {
     if let factors, Set(passed).count < factors { return false }
     guard !self.passed.isEmpty else { return true }

@@ -1,30 +1,31 @@
 import MoongateCore
 import MoongateSDK
 
-/// One way in which a provider can pass a step.
+/// One possibility for a provider to pass a step.
 struct StepPass {
-  /// With what has to be true for it.
+  /// The facts that it requires.
   var facts: KnownFacts
-  /// Whether the flow knows the account once it has passed.
+  /// Whether the flow knows the account afterwards.
   var knowsAccount: Bool
-  /// The kind of the identifier that functions are told of.
+  /// The kind of the identifier that functions receive.
   var identifier: IdentifierKind?
-  /// The kinds of the identifiers that it proves.
+  /// The kinds of the identifiers that it verifies.
   var proves: [IdentifierKind] = []
-  /// Whether the account, where it is known, has what is proved. What is new to it is no factor.
+  /// Whether a known account already has the verified identifier. A new one is not a factor.
   var isHeld = true
-  /// False where a secret was chosen.
+  /// False if a secret was set.
   var isFactor = true
   /// Whether it sets a secret.
   var sets = false
-  /// What the account has to pass next, since what was proved leads to it and does not open it.
+  /// The provider that the account has to pass next, because the verified identity only leads to the account without
+  /// opening it.
   var confirmedBy: ProviderName?
-  /// Whether `verify` is told of the account.
+  /// Whether `verify` receives the facts of the account.
   var countsAccount = true
 }
 
 extension FlowSearch {
-  /// The ways in which the provider can pass the step at hand.
+  /// The possibilities for the provider to pass the current step.
   func passes(_ provider: any Provider, _ situation: FlowSituation, _ flow: FlowDefinition) -> [StepPass] {
     let purpose = flow.purpose
     let kinds = provider.descriptor.identifierKinds
@@ -36,14 +37,14 @@ extension FlowSearch {
       return situation.knowsAccount ? toOwn(kinds, purpose, situation) : toNamed(provider, purpose, situation, flow)
     }
     if kinds.contains(.federated), purpose.connectsSite, situation.knowsAccount {
-      // New to the account, and so no proof of it.
+      // The identity is new to the account, so it does not verify the account.
       return [StepPass(facts: situation.facts, knowsAccount: true, proves: [.federated], isHeld: false)]
     }
     if kinds.contains(.federated) { return byFederation(kinds, situation) }
     return bySecret(provider, kinds, situation)
   }
 
-  /// A secret is chosen: at registration, or by somebody who has proved enough just before (`demandProof`).
+  /// A secret is set at registration, or by a user with a recent proof (`demandProof`).
   private func choosing(_ provider: any Provider, _ purpose: FlowPurpose, _ situation: FlowSituation) -> [StepPass] {
     var pass = StepPass(facts: situation.facts, knowsAccount: situation.knowsAccount, sets: true)
     switch purpose {
@@ -53,17 +54,18 @@ extension FlowSearch {
     case .factor(_, .set): pass.isFactor = false
     default:
       guard situation.knowsAccount, !situation.passed.isEmpty else { return [] }
-      // Setting is not passing. Only who makes an account by a password has nothing else to have passed.
+      // Setting a secret does not pass a step, except in a registration with a password, where nothing else can be
+      // passed.
       pass.isFactor = false
     }
     return [pass]
   }
 
-  /// A code to what the account has, or to what it is to be given.
+  /// A code is sent to an identifier of the account, or to its new identifier.
   private func toOwn(_ kinds: [IdentifierKind], _ purpose: FlowPurpose, _ situation: FlowSituation) -> [StepPass] {
     kinds.compactMap { kind in
       if kind == purpose.newIdentifier {
-        // Attack: a thief proves a number of their own. It is no proof of the account's.
+        // Attack: a thief verifies their own phone number. This does not verify the account.
         return StepPass(
           facts: situation.facts, knowsAccount: true, identifier: kind, proves: [kind], isHeld: false,
           countsAccount: false)
@@ -80,11 +82,11 @@ extension FlowSearch {
     }
   }
 
-  /// A code to what somebody names who is not known yet.
+  /// A code is sent to an identifier that an unknown user enters.
   private func toNamed(
     _ provider: any Provider, _ purpose: FlowPurpose, _ situation: FlowSituation, _ flow: FlowDefinition
   ) -> [StepPass] {
-    // A flow that only makes accounts sends nothing to what an account holds, unless its policy hides who has one.
+    // A flow that only creates accounts sends nothing to existing ones, unless the policy conceals which exist.
     let descriptor = provider.descriptor
     let sendsToKnown = flow.account != .new || generation.policies[descriptor.name]?.unknownAccount == .conceal
     return descriptor.identifierKinds.flatMap { kind -> [StepPass] in
@@ -92,12 +94,12 @@ extension FlowSearch {
       if sendsToKnown, let facts = situation.facts.assuming(.verified(kind), true) {
         passes.append(StepPass(facts: facts, knowsAccount: true, identifier: kind, proves: [kind]))
       }
-      // Several accounts may claim the address, so `verify` is told of none.
+      // Several accounts may claim the address, so `verify` receives no account.
       if let recovered = purpose.recoveredProvider, let facts = recoverable(kind, by: recovered, situation.facts) {
         passes.append(
           StepPass(facts: facts, knowsAccount: true, identifier: kind, proves: [kind], countsAccount: false))
       }
-      // Nobody is told the code to what no account holds, where accounts have to be there.
+      // If an existing account is required, no code is sent to an identifier without one.
       if flow.account != .existing {
         passes.append(StepPass(facts: situation.facts, knowsAccount: false, identifier: kind, proves: [kind]))
       }
@@ -105,7 +107,8 @@ extension FlowSearch {
     }
   }
 
-  /// An account that only claims the address, and holds nothing verified, is given to who proves it.
+  /// An account that only claims the address and has no verified identifier is given to the user who verifies the
+  /// address.
   private func recoverable(_ kind: IdentifierKind, by provider: ProviderName, _ facts: KnownFacts) -> KnownFacts? {
     guard kind == .email, providers[provider]?.descriptor.identifierKinds.contains(kind) ?? false else { return nil }
     var facts: KnownFacts? = facts.assuming(.holds(.email), true)?.assuming(.keeps(provider), true)
@@ -113,11 +116,11 @@ extension FlowSearch {
     return facts
   }
 
-  /// An identity elsewhere: the account's own, or one whose address the account has verified; else it may be nobody's.
+  /// A federated identity: one of the account, one whose address the account has verified, or one without an account.
   private func byFederation(_ kinds: [IdentifierKind], _ situation: FlowSituation) -> [StepPass] {
     var passes = [BooleanFact.verified(.federated)].compactMap { situation.facts.assuming($0, true) }
     if kinds.contains(.email) { passes += [situation.facts.assuming(.verified(.email), true)].compactMap(\.self) }
-    // Whose identity it is the other site tells, after `verify` was asked.
+    // The other site identifies the user only after `verify` was called.
     let known = passes.map {
       StepPass(
         facts: $0, knowsAccount: true, identifier: nil, proves: [.federated], countsAccount: situation.knowsAccount)
@@ -129,8 +132,8 @@ extension FlowSearch {
     ]
   }
 
-  /// The identity is nobody's and comes with the account's address, for which the other site does not vouch: the
-  /// account's own proof of the address is asked for next (`FlowEngine.confirmation`).
+  /// The identity belongs to no account, and the other site does not vouch for its email address, which belongs to this
+  /// account. The account's own proof of the address is required next (`FlowEngine.confirmation`).
   private func confirmations(_ situation: FlowSituation) -> [StepPass] {
     let able = providers.all.filter { provider in
       let kinds = provider.descriptor.identifierKinds
@@ -139,7 +142,7 @@ extension FlowSearch {
     }
     let facts = situation.facts.assuming(.verified(.email), true)
     let chosen = able.first { $0 is any CodeProvider }.map { [$0] } ?? able
-    // Of secrets beside the address, the first that the account has.
+    // Of secrets next to the address, the first one that the account has.
     return chosen.compactMap { provider in
       guard let facts = provider.keepsRecords ? facts?.assuming(.keeps(provider.descriptor.name), true) : facts else {
         return nil
@@ -150,7 +153,7 @@ extension FlowSearch {
     }
   }
 
-  /// A secret, or whatever else a provider judges by itself.
+  /// A secret, or any other proof that the provider verifies itself.
   private func bySecret(_ provider: any Provider, _ kinds: [IdentifierKind], _ situation: FlowSituation) -> [StepPass] {
     let name = provider.descriptor.name
     let isKept = provider.descriptor.hashesSecrets || generation.flow(for: .factor(name, .set)) != nil
@@ -165,7 +168,7 @@ extension FlowSearch {
       known = kinds.map { situation.facts.assuming(.verified($0), true) }
     }
     var passes = known.compactMap(\.self).map { StepPass(facts: $0, knowsAccount: true, identifier: kinds.first) }
-    // What needs no record may prove nobody, or somebody new.
+    // A proof that needs no record may come from a user without an account.
     if !situation.knowsAccount, !isKept {
       passes.append(
         StepPass(

@@ -1,26 +1,27 @@
-/// The places in a file's functions from where it can go one way or another, and its text with a call at each of them.
+/// The branches of a file's functions, and the text of the file with a call at each branch.
 ///
 /// Branches are the conditions of `if` and `elseif`, the operands before `and` and `or`, and the bodies of loops.
-/// Several stand on one line in most policies, so watching lines would not tell them apart: instead each condition is
-/// wrapped in `_moongate_took(number, (…))`, which notes whether it was true and gives it back. No line is added.
+/// Several branches often stand on one line, so counting lines would not distinguish them. Instead, each condition is
+/// wrapped in `_moongate_took(number, (…))`, which records whether the condition was true and returns it. The
+/// instrumented text has the same lines.
 struct BranchMap: Sendable {
-  /// One of them.
+  /// A branch.
   struct Branch: Sendable {
     let line: Int
-    /// As it is written, on one line.
+    /// The source text of the branch, on one line.
     let code: String
-    /// A loop's body is entered or never; everything else has two sides.
+    /// A loop body has one side: it is entered or not. All other branches have two sides.
     let isLoop: Bool
   }
 
   /// In the order of their numbers, which begin at `first`.
   let branches: [Branch]
-  /// The text with the calls put in.
+  /// The text with the added calls.
   let instrumented: [UInt8]
 
   /// - Parameters:
-  ///   - source: text that Lua can parse.
-  ///   - first: the number of its first branch: several files share one row of numbers.
+  /// - source: text that Lua can parse.
+  /// - first: the number of its first branch. Several files share one numbering.
   init(_ source: [UInt8], first: Int) {
     var tokens = LuaTokens(source)
     var marker = BranchMarker(source: source, first: first)
@@ -32,23 +33,23 @@ struct BranchMap: Sendable {
 
 /// Finds the branches token by token (Lua 5.4 Reference Manual, sections 3.3 and 3.4.8).
 private struct BranchMarker {
-  /// A run of text whose value is looked at.
+  /// The start of an expression whose value is recorded.
   private struct Start {
     let offset: Int
     let line: Int
   }
 
-  /// A block, or what stands between brackets.
+  /// A block, or the contents of brackets.
   private struct Frame {
     let opening: String
-    /// Whether the next token begins an operand, and with it a condition.
+    /// Whether the next token begins an operand, and therefore possibly a condition.
     var expectsOperand = false
     var expectsCondition = false
-    /// Of the operand at hand: it ends before `and` or `or`, which bind more loosely than all other operators.
+    /// The current operand. It ends before `and` or `or`, which bind more loosely than all other operators.
     var operand: Start?
-    /// Behind `if` or `elseif`.
+    /// The condition after `if` or `elseif`.
     var condition: Start?
-    /// Of a loop whose `do` is still to come.
+    /// The loop header whose `do` follows.
     var loop: Start?
 
     mutating func expect(condition: Bool = false) { (expectsOperand, expectsCondition) = (true, condition) }
@@ -115,7 +116,7 @@ private struct BranchMarker {
     guard frame.expectsOperand else { return }
     frame.expectsOperand = false
     switch token.kind {
-    // `return` may stand alone, and brackets may hold nothing.
+    // `return` may stand alone, and brackets may be empty.
     case .closer, .keyword("else"), .keyword("elseif"), .symbol(.closeParen), .symbol(.closeBrace), .symbol(.separator):
       return
     default: break
@@ -146,8 +147,8 @@ private struct BranchMarker {
     String(decoding: source[range], as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
   }
 
-  /// The text with all edits. What was found later at the same place reaches further, so it goes around what was found
-  /// before.
+  /// The text with all edits. At the same position, a later edit covers more text, so it is placed outside an earlier
+  /// one.
   func finish() -> [UInt8] {
     var output: [UInt8] = []
     var copied = 0

@@ -1,47 +1,49 @@
-/// The names that a file's text uses, found without running it: a misspelled one in a branch that nobody takes until
-/// Friday night is found on Monday.
+/// The names that a file uses, found without running it.
 ///
-/// It knows Lua's scopes (Reference Manual, section 3.5), so that a local is told from a global, and follows a
-/// function's parameter through locals and calls of local functions. Where it cannot follow, it says nothing.
+/// A misspelled name in a rarely executed branch is found when the file is loaded, not when the branch first runs.
+///
+/// The analysis knows Lua's scopes (Reference Manual, section 3.5), so it distinguishes locals from globals. It follows
+/// a function's parameter through locals and calls of local functions. Where it cannot follow a value, it reports
+/// nothing.
 struct LuaNames: Sendable {
-  /// A global, with the members that are read of it: `string.find`.
+  /// A global variable, with the members that are read of it, such as `string.find`.
   struct Global: Sendable {
     let path: [String]
-    /// Of its first word in the text.
+    /// The range of the first name in the text.
     let range: Range<Int>
     let line: Int
     let isAssigned: Bool
   }
 
-  /// A call of a global with texts for arguments: `deny "reason"`, `hour(f.now, "Asia/Kolkata")`.
+  /// A call of a global function with text arguments: `deny "reason"`, `hour(f.now, "Asia/Kolkata")`.
   struct Call: Sendable {
     let function: String
-    /// As they are written, quotes included; nil where something else stands there.
+    /// The arguments as they are written, including quotes; nil for an argument that is not a literal.
     let texts: [String?]
     let line: Int
   }
 
-  /// Members that are read of a variable: `f.phone.country`.
+  /// Members that are read of a variable, such as `f.phone.country`.
   struct Read: Sendable {
     let variable: Int
     let path: [String]
     let line: Int
   }
 
-  /// A function of the text.
+  /// A function definition in the text.
   struct Body: Sendable {
     let line: Int
-    /// Variables.
+    /// The numbers of its parameter variables.
     let parameters: [Int]
-    /// Whether it stands where a field's value, or the function of `vary`, is due.
+    /// Whether the function is the value of a field or an argument of `vary`.
     var isField = false
   }
 
-  /// What an argument, or the value of a local, is.
+  /// The value of an argument or a local.
   enum Value: Sendable {
     case chain(variable: Int, path: [String])
     case function(Int)
-    /// As it is written.
+    /// As it is written, including quotes.
     case text(String)
     case other
   }
@@ -52,26 +54,25 @@ struct LuaNames: Sendable {
   var bodies: [Body] = []
   var values: [Int: Value] = [:]
   var localCalls: [(variable: Int, arguments: [Value])] = []
-  /// Variables whose value is not only what they were declared with.
+  /// Variables that are assigned again after their declaration.
   var changing: Set<Int> = []
-  /// Variables that are named other than to be called or read of.
+  /// Variables that are used other than by a call or a member access.
   var passedOn: Set<Int> = []
 
-  /// Attack on the loader: a megabyte of functions that hand on what they are given.
+  /// Attack on the loader: a megabyte of functions that pass their arguments on.
   private static let mostRounds = 100
 
-  /// - Parameter source: text that Lua can parse; of any other it is nonsense, though made without harm.
+  /// - Parameter source: text that Lua can parse. Any other text gives meaningless names, but does no harm.
   init(_ source: [UInt8]) {
     var reader = NameReader(source)
     reader.readAll()
     self = reader.names
   }
 
-  /// Of nothing.
+  /// No names.
   init() {}
 
-  /// The bodies that are called by the name of a local and are never anything else's value: nobody outside can call
-  /// them.
+  /// The functions that are only called by the name of a local. Code outside the file cannot call them.
   var onlyCalled: Set<Int> {
     var bodies: Set<Int> = []
     for case (let variable, .function(let body)) in values
@@ -79,14 +80,14 @@ struct LuaNames: Sendable {
     return bodies
   }
 
-  /// What each variable holds a part of, where all that it ever holds is parts of what the bodies are given first.
-  /// - Parameter given: the bodies that are called from outside.
-  /// - Returns: by variable, the paths that it may stand for; none at all where that takes long to tell.
+  /// The fact paths that each variable may stand for, if all its values derive from the first parameter of `given`.
+  /// - Parameter given: the functions that are called from outside.
+  /// - Returns: the paths by variable; empty if the analysis takes too many rounds.
   func parts(given: Set<Int>) -> [Int: Set<[String]>] {
     var paths: [Int: Set<[String]>] = [:]
     var unknown = changing
     for number in given { if let first = bodies[number].parameters.first { paths[first] = [[]] } }
-    // Each is a source of what the variable holds.
+    // Each pair is a variable and one of its possible values.
     var sources = values.map { (variable: $0.key, value: $0.value) }
     for call in localCalls {
       guard case .function(let number)? = values[call.variable] else { continue }
@@ -98,7 +99,7 @@ struct LuaNames: Sendable {
     where passedOn.contains(variable) && !given.contains(number) {
       unknown.formUnion(bodies[number].parameters)
     }
-    // Each round adds to one of them at least, and paths cannot grow beyond what facts have.
+    // Each round adds at least one path, and paths are no longer than the deepest fact.
     var grows = true
     var rounds = 0
     while grows {

@@ -1,24 +1,24 @@
 import CLua
 import MoongateCore
 
-/// Owns a state of CLua. Belongs to one thread at a time.
+/// Owns a CLua state. Belongs to one thread at a time.
 final class LuaState {
-  /// A run that did not come to its end.
+  /// A run that failed or was stopped.
   struct Failure: Error {
     let kind: PolicyFault.Kind
-    /// 0 where it is not known.
+    /// The line; 0 if it is unknown.
     let line: Int
     let message: String
   }
 
   let pointer: OpaquePointer
 
-  /// - Parameter constructors: names that scripts may call with a table, besides those of the schema.
-  /// - Throws: where there is no memory for it.
+  /// - Parameter constructors: additional names that scripts may call with a table.
+  /// - Throws: `Failure` if memory is exhausted.
   init(_ callbacks: clua_callbacks = clua_callbacks(), constructors: [String] = []) throws(Failure) {
     var callbacks = callbacks
     guard let pointer = clua_new(&callbacks) else {
-      throw Failure(kind: .memory, line: 0, message: "there is no memory for a Lua state")
+      throw Failure(kind: .memory, line: 0, message: "out of memory: no Lua state could be created")
     }
     self.pointer = pointer
     try add(Constructor.all.map { ($0.name, $0.form.inCLua) } + constructors.map { ($0, CLUA_TAKES_TABLE) })
@@ -41,13 +41,13 @@ final class LuaState {
 
   deinit { clua_free(pointer) }
 
-  /// What a whole file may cost when it is loaded: much more than a decision, and still an end to a loop.
+  /// The budget for loading a file: much larger than that of a decision, but finite.
   static let loading = clua_budget(steps: 5_000_000, bytes: 64 << 20, nanoseconds: 1_000_000_000)
 
   /// Runs a file and reads the value that it returns.
   /// - Parameters:
-  ///   - name: as problems name the file.
-  ///   - marks: whether the text is instrumented (`SourceMap`).
+  /// - name: the file name in problems.
+  /// - marks: whether the text is instrumented (`SourceMap`).
   func load(_ text: [UInt8], name: String, marks: Bool) throws(Failure) {
     var budget = Self.loading
     let status = text.withUnsafeBytes { bytes in
@@ -67,7 +67,7 @@ final class LuaState {
     if status != CLUA_OK { throw failure(status) }
   }
 
-  /// The numbers and lines of the functions of the last load, in the order of the tree.
+  /// The numbers and lines of the functions of the last load, in tree order.
   var functions: [(number: Int32, line: Int)] {
     guard let nodes = clua_tree_nodes(pointer) else { return [] }
     return (0..<clua_tree_count(pointer)).compactMap { index in
@@ -75,7 +75,7 @@ final class LuaState {
     }
   }
 
-  /// The tree of the last load as values.
+  /// The result of the last load as values.
   func tree(file: String, map: SourceMap?) -> LuaNode {
     guard let nodes = clua_tree_nodes(pointer), clua_tree_count(pointer) > 0 else {
       return LuaNode(value: .null, location: SourceLocation(file: file, line: 0))
@@ -98,7 +98,7 @@ final class LuaState {
   }
 }
 
-/// Turns the flat tree into values. Recursion is bounded: CLua refuses trees deeper than 32.
+/// Converts the flat tree of CLua into values. CLua refuses trees deeper than 32, which bounds the recursion.
 private struct TreeReader {
   let file: String
   let nodes: UnsafeBufferPointer<clua_node>
@@ -111,7 +111,7 @@ private struct TreeReader {
     return String(decoding: UnsafeRawBufferPointer(start: text + offset, count: length), as: UTF8.self)
   }
 
-  /// - Parameter line: of the field that holds the value.
+  /// - Parameter line: the line of the field that contains the value.
   mutating func read(line: Int) -> LuaNode {
     let node = nodes[next]
     next += 1
@@ -153,7 +153,7 @@ private struct TreeReader {
         table.otherKeys.append(
           ("[\(child.key_integer)]", read(line: constructor?.line(ofItem: child.key_integer) ?? line)))
       default:
-        table.otherKeys.append(("a key that is no name", read(line: constructor?.line ?? line)))
+        table.otherKeys.append(("a key that is neither a name nor a number", read(line: constructor?.line ?? line)))
       }
     }
     return table

@@ -1,19 +1,19 @@
-/// One word of Lua text.
+/// A token of Lua text.
 struct LuaToken {
   enum Symbol: Equatable {
     case openBrace, closeBrace, openParen, closeParen, openBracket, closeBracket, separator, assign, label, other
   }
   enum Kind: Equatable {
     case name(String)
-    /// Opens a block, whose separators are not those of a table around it.
+    /// Opens a block. Separators inside it do not belong to a surrounding table.
     case opener(String)
-    /// Closes one.
+    /// Closes a block.
     case closer(String)
-    /// Any other word of the language.
+    /// Any other keyword.
     case keyword(String)
-    /// Without its quotes; escapes are not undone, since no key that we know has any.
+    /// Without quotes. Escapes are not decoded, because no known key contains any.
     case string(String)
-    /// Where it is a whole one in decimal.
+    /// The value of a decimal integer; nil for other numbers.
     case number(Int64?)
     case symbol(Symbol)
   }
@@ -22,7 +22,7 @@ struct LuaToken {
   let range: Range<Int>
   let line: Int
 
-  /// Whether a `{` behind it is the argument of a call: `f {`, `f "x" {`, `f() {`, `t[1] {`, `f {} {`.
+  /// Whether a `{` after this token is the argument of a call: `f {`, `f "x" {`, `f() {`, `t[1] {`, `f {} {`.
   var endsExpression: Bool {
     switch kind {
     case .name, .string, .symbol(.closeParen), .symbol(.closeBracket), .symbol(.closeBrace): true
@@ -31,7 +31,8 @@ struct LuaToken {
   }
 }
 
-/// Cuts Lua 5.4 text into tokens (Reference Manual, section 3.1). Never fails: what Lua would refuse is cut somehow.
+/// Splits Lua 5.4 text into tokens (Reference Manual, section 3.1). Never fails: text that Lua would refuse is split in
+/// an arbitrary way.
 struct LuaTokens: IteratorProtocol {
   private static let keywords: Set<String> = [
     "and", "break", "else", "elseif", "false", "for", "goto", "in", "local", "nil", "not", "or", "return", "then",
@@ -76,7 +77,7 @@ struct LuaTokens: IteratorProtocol {
     }
   }
 
-  /// The level of the long bracket that opens here: 0 for `[[`, 1 for `[=[`.
+  /// The level of the long bracket that opens here: 0 for `[[`, 1 for `[=[`; nil if none opens.
   private func longBracket() -> Int? {
     guard byte() == UInt8(ascii: "[") else { return nil }
     var level = 0

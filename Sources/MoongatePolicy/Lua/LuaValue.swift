@@ -1,13 +1,13 @@
 import MoongateCore
 
-/// A value of a loaded file and where it was said.
+/// A value of a loaded file with its location.
 struct LuaNode: Sendable {
   var value: LuaValue
-  /// Of the field that holds it.
+  /// The location of the field that contains the value.
   var location: SourceLocation
 }
 
-/// What a field of a configuration may hold.
+/// The value of a configuration field.
 indirect enum LuaValue: Sendable {
   case null
   case flag(Bool)
@@ -18,10 +18,10 @@ indirect enum LuaValue: Sendable {
   case function(LuaFunction)
   /// Made by a constructor: `vary`, `env`, `any_of`, …
   case tagged(String, [LuaNode])
-  /// Anything else, in words: "a function of the gateway's own".
+  /// Any other value, described for messages, such as "a function of the gateway".
   case other(String)
 
-  /// For messages: "the number 90", "a table".
+  /// The value in messages, such as "the number 90" or "a table".
   var described: String {
     switch self {
     case .null: "nothing"
@@ -37,23 +37,23 @@ indirect enum LuaValue: Sendable {
   }
 }
 
-/// A function of a file: the file's place in the list of sources, and the function's number within it.
+/// A function of a file, identified by the file and its number there.
 struct LuaFunction: Sendable, Hashable {
   let file: String
   let number: Int32
-  /// Where it is defined.
+  /// The line of its definition.
   let line: Int
 }
 
-/// A table: names, a list, or both.
+/// A table with fields, items, or both.
 struct LuaTable: Sendable {
   var fields: [String: LuaNode] = [:]
-  /// 1, 2, 3, … without a gap.
+  /// The values of the keys 1, 2, 3, … without a gap.
   var items: [LuaNode] = []
-  /// Keys that are neither, in words.
+  /// The other keys, described for messages.
   var otherKeys: [(key: String, node: LuaNode)] = []
 
-  /// Whether it holds items and no names.
+  /// Whether the table has no named fields.
   var isList: Bool { fields.isEmpty && otherKeys.isEmpty }
   var isEmpty: Bool { isList && items.isEmpty }
 }

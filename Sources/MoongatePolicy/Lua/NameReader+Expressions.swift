@@ -1,4 +1,4 @@
-// Expressions (Reference Manual, section 3.4), and what is known of their values.
+// Parses expressions (Reference Manual, section 3.4) and what is known of their values.
 
 extension NameReader {
   mutating func readList() -> [LuaNames.Value] {
@@ -46,7 +46,7 @@ extension NameReader {
     }
     guard isOperator(word) else { return false }
     at += 1
-    // `//`, `<<` and `>>` are cut in two.
+    // The tokenizer splits `//`, `<<` and `>>` in two.
     if let next = self.word(), next.text == word.text, ["/", "<", ">"].contains(word.text) { at += 1 }
     return true
   }
@@ -85,7 +85,7 @@ extension NameReader {
     }
   }
 
-  /// What stands behind a name or a bracket.
+  /// The members, calls and indexes after a name or a bracket.
   mutating func readSuffixes(of name: Word?) -> LuaNames.Value {
     var path: [String] = []
     while name != nil, sees("."), let member = word(1), member.kind == .name {
@@ -120,7 +120,7 @@ extension NameReader {
     }
   }
 
-  /// - Returns: nil where no call stands here.
+  /// - Returns: nil if no call follows.
   mutating func readArguments() -> [LuaNames.Value]? {
     if let word = word(), word.kind == .text {
       at += 1
@@ -158,7 +158,7 @@ extension NameReader {
     _ = takes("}")
   }
 
-  /// - Returns: its number.
+  /// - Returns: the number of the function.
   mutating func readFunction(hasSelf: Bool = false) -> Int {
     let line = word()?.line ?? 0
     let number = names.bodies.count

@@ -1,4 +1,4 @@
-/// Reads the text by Lua's grammar (Reference Manual, section 9).
+/// A parser for Lua's grammar (Reference Manual, section 9) that collects names.
 struct NameReader {
   struct Word {
     enum Kind { case name, keyword, text, number, sign }
@@ -32,7 +32,7 @@ struct NameReader {
         case .symbol: .sign
         }
       let text = String(decoding: source[token.range], as: UTF8.self)
-      // `..` and `...` are cut into dots.
+      // The tokenizer splits `..` and `...` into dots.
       if text == ".", let last = words.last, last.range.upperBound == token.range.lowerBound,
         last.text == "." || last.text == ".."
       {
@@ -63,14 +63,14 @@ struct NameReader {
       readBlock()
       at += 1
     }
-    // What was passed over may have declared what stands elsewhere.
+    // Skipped text may have declared names that are used elsewhere.
     if isTooDeep { names = LuaNames() }
   }
 
   // MARK: scopes
 
   mutating func declare(_ name: Word) -> Int {
-    // Where all globals are taken from: behind another one, nothing here could be told.
+    // All globals are members of `_ENV`. After it is declared again, globals cannot be resolved.
     if name.text == "_ENV" { use(name, path: [], isAssigned: true) }
     return declare(name.text)
   }
@@ -180,7 +180,7 @@ struct NameReader {
         _ = takes(">")
       }
     } while takes(",")
-    // The names are there behind their values only.
+    // A local is in scope only after its own initial value.
     let values = takes("=") ? readList() : []
     for (index, name) in declared.enumerated() {
       let variable = declare(name)
@@ -188,7 +188,7 @@ struct NameReader {
     }
   }
 
-  /// A call, or an assignment.
+  /// A call or an assignment.
   mutating func readExpressionStatement() {
     if takes(";") { return }
     if takes("::") {
@@ -205,7 +205,7 @@ struct NameReader {
     if takes("=") { _ = readList() }
   }
 
-  // MARK: what is noted
+  // MARK: results
 
   mutating func use(_ name: Word, path: [String], isAssigned: Bool) {
     guard let variable = variable(name.text) else {

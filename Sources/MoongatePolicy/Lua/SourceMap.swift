@@ -1,19 +1,19 @@
-/// Where the fields of a file's tables stand.
+/// The lines of the fields of a file's tables.
 ///
-/// A running Lua program does not know which line of its text made a table. So before a file is run for its values,
-/// each table constructor `{…}` in its text is wrapped in a call that notes the constructor's number beside the table
-/// it makes; with the fields of each constructor listed here, a value's line is exact wherever the table travelled in
-/// between. No line is added, so that errors keep theirs.
+/// A running Lua program does not know which line created a table. Before a file is run, each table constructor `{…}`
+/// in its text is therefore wrapped in a call that records the constructor's number with the table. Together with the
+/// fields of each constructor listed here, every value has an exact line, even if the table was passed around in
+/// between. The instrumented text has the same lines, so errors keep theirs.
 struct SourceMap: Sendable {
-  /// One `{…}` of the text.
+  /// A table constructor `{…}` in the text.
   struct Constructor: Sendable {
-    /// Of the opening brace.
+    /// The line of the opening brace.
     let line: Int
-    /// `name = …` and `["name"] = …`.
+    /// The lines of `name = …` and `["name"] = …`.
     var named: [String: Int] = [:]
-    /// `[7] = …`.
+    /// The lines of `[7] = …`.
     var numbered: [Int64: Int] = [:]
-    /// The lines of those without a key, in order.
+    /// The lines of the items without a key, in order.
     var items: [Int] = []
 
     func line(of name: String) -> Int { named[name] ?? line }
@@ -23,22 +23,22 @@ struct SourceMap: Sendable {
     }
   }
 
-  /// A name that a constructor says twice: Lua takes the last, and the first is gone without a word.
+  /// A name that a constructor sets twice. Lua silently keeps only the last value.
   struct Repeat: Sendable {
     let name: String
     let first: Int
     let line: Int
   }
 
-  /// By their numbers.
+  /// By constructor number.
   private(set) var constructors: [Constructor] = []
   private(set) var repeats: [Repeat] = []
-  /// The text with the calls put in.
+  /// The text with the added calls.
   private(set) var instrumented: [UInt8] = []
-  /// `::name::`s. Lua's parser compares each with all the others of its function.
+  /// The number of labels `::name::`. Lua's parser compares each label with all others of its function.
   private(set) var labels = 0
 
-  /// - Parameter source: text that Lua can parse; of any other the map is nonsense, though made without harm.
+  /// - Parameter source: text that Lua can parse. Any other text gives a meaningless map, but does no harm.
   init(_ source: [UInt8]) {
     var tokens = LuaTokens(source)
     var marker = Marker(source: source)
@@ -52,10 +52,10 @@ struct SourceMap: Sendable {
   }
 }
 
-/// Puts the calls in and lists the fields, token by token.
+/// Adds the calls and lists the fields, token by token.
 private struct Marker {
   private enum Frame {
-    /// A constructor; `isArgument`: as in `f{…}`, where the call needs parentheses of its own.
+    /// A table constructor. `isArgument`: as in `f{…}`, where the added call needs parentheses.
     case constructor(Int, isArgument: Bool)
     /// The brackets of a key in a constructor.
     case key(Int)
@@ -63,11 +63,11 @@ private struct Marker {
   }
 
   private enum FieldState {
-    /// Before a field: what comes decides its kind.
+    /// Before a field. The next token decides its kind.
     case start
-    /// After a name at its start: `=` makes it a key.
+    /// After a name at the start of a field. `=` makes it a key.
     case name(String, line: Int)
-    /// Inside, up to the next separator.
+    /// Inside a field, up to the next separator.
     case inside
   }
 
@@ -146,7 +146,7 @@ private struct Marker {
     copied = token.range.upperBound
   }
 
-  /// Decides what the field of the innermost constructor is, from the tokens at its start.
+  /// Determines the kind of the innermost constructor's current field from its first tokens.
   private mutating func beginField(with token: LuaToken) {
     guard case .constructor(let number, _)? = frames.last, let state = states.last else { return }
     switch state {

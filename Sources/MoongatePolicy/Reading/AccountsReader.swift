@@ -1,12 +1,12 @@
 import MoongateCore
 import MoongateSDK
 
-/// accounts.lua.
+/// Reads accounts.lua.
 struct AccountsReader {
   let providers: ProviderCatalog
   let problems: Problems
 
-  /// - Returns: nil, with problems, where something is wrong.
+  /// - Returns: nil, with problems, if something is wrong.
   func read(_ node: LuaNode, functions: inout FunctionTable) -> AccountRules? {
     let before = problems.all.count
     guard let reader = TableReader(node, .accounts, path: "", problems: problems) else { return nil }
@@ -82,21 +82,21 @@ struct AccountsReader {
     }
     let enroll = reader.flag("enroll") ?? false
     guard !reader.items.isEmpty else {
-      problems.add(node.location, path, "a step names its provider first, as in { \"totp\" }")
+      problems.add(node.location, path, "a step must begin with its provider, as in { \"totp\" }")
       return nil
     }
     guard let names = choices.read(reader.items, path, at: node.location) else { return nil }
     if enroll, !names.contains(where: canBeSetUp) {
       problems.add(
         reader.said("enroll")?.location ?? node.location, reader.path("enroll"),
-        "\(Suggestion.list(names.map(\.rawValue))) cannot be set up on the way: only factors that are no identifier can, such as `pin` and `totp`"
+        "\(Suggestion.list(names.map(\.rawValue))) cannot be set up during a sign-in: only factors that are not identifiers can, such as `pin` and `totp`"
       )
       return nil
     }
     return SignInRequirement(choices: names, when: when, enroll: enroll, location: node.location)
   }
 
-  // MARK: offer
+  // MARK: offers
 
   private func readOffers(
     _ node: LuaNode, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable
@@ -119,8 +119,8 @@ struct AccountsReader {
     return offers
   }
 
-  /// - Returns: nil, with a problem, where something is wrong; nil, with a warning, where gateway.lua does not
-  ///   configure the provider.
+  /// - Returns: nil with a problem if something is wrong; nil with a warning if gateway.lua does not configure the
+  ///   provider.
   private func readOffer(
     _ node: LuaNode, _ path: String, _ locations: inout [String: SourceLocation], _ functions: inout FunctionTable
   ) -> FactorOffer? {
@@ -131,7 +131,8 @@ struct AccountsReader {
       }
       for name in reader.names { locations[reader.path(name)] = reader.said(name)?.location }
       guard let first = reader.items.first, reader.items.count == 1 else {
-        problems.add(node.location, path, "an offer names one provider first, as in { \"passkey\", every = \"30d\" }")
+        problems.add(
+          node.location, path, "an offer must begin with one provider, as in { \"passkey\", every = \"30d\" }")
         return nil
       }
       guard let said = duration("every", reader, from: .seconds(3600), to: .seconds(365 * 86_400), "365d") else {
@@ -150,7 +151,7 @@ struct AccountsReader {
     }
     guard let provider = providers.known(text) else {
       problems.add(
-        named.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))"
+        named.location, path, "unknown provider \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))"
       )
       return nil
     }
@@ -163,13 +164,13 @@ struct AccountsReader {
     if let descriptor = providers.descriptor(text), !descriptor.isSecondFactor {
       problems.add(
         named.location, path,
-        "`\(provider)` cannot be offered: only a factor that is no identifier can, such as `passkey` and `totp`")
+        "`\(provider)` cannot be offered: only factors that are not identifiers can, such as `passkey` and `totp`")
       return nil
     }
     return FactorOffer(provider: provider, every: every, when: when, location: node.location)
   }
 
-  /// A number, an address or an identity elsewhere is not made here: a sign-in must not give an account another
-  /// identifier.
+  /// Phone numbers, email addresses and federated identities cannot be offered: a sign-in must not add an identifier to
+  /// an account.
   private func canBeSetUp(_ name: ProviderName) -> Bool { providers.descriptor(name.rawValue)?.isSecondFactor ?? true }
 }

@@ -4,12 +4,12 @@ import MoongateSDK
 
 /// Reads `audit = { file { … }, syslog { … }, webhook { … } }`.
 struct AuditReader {
-  /// The configuration folder, for relative paths.
+  /// The configuration folder, the base of relative paths.
   let folder: String
   let secrets: SecretReader
   let problems: Problems
 
-  /// Shorter ones can be guessed by whoever has a signed event.
+  /// Anyone with a signed event can guess a shorter secret offline.
   private static let leastSecret = 16
 
   func read(_ node: LuaNode, _ path: String) -> [AuditSinkSettings] {
@@ -21,7 +21,7 @@ struct AuditReader {
     for (index, item) in list.items.enumerated() {
       let path = "\(path)[\(index + 1)]"
       guard let sink = sink(item, path) else { continue }
-      // How far each has got is kept by its name.
+      // The trail stores the position of each sink under its name, so names must be unique.
       if sinks.contains(where: { $0.name == sink.name }) {
         problems.add(item.location, path, "is the same sink as another one: \(sink.name)")
       } else {
@@ -58,11 +58,11 @@ struct AuditReader {
     guard FileManager.default.fileExists(atPath: parent, isDirectory: &isFolder), isFolder.boolValue else {
       problems.add(
         node.location, reader.path("path"),
-        "\(name): there is no folder \(parent). Make it, owned by the gateway's user")
+        "\(name): missing folder \(parent). Create it, owned by the gateway's user")
       return nil
     }
     guard !FileManager.default.fileExists(atPath: resolved, isDirectory: &isFolder) || !isFolder.boolValue else {
-      problems.add(node.location, reader.path("path"), "\(name) is a folder: name a file in it")
+      problems.add(node.location, reader.path("path"), "\(name) is a folder: use the path of a file")
       return nil
     }
     return AuditFileSettings(path: resolved, rotate: rotate, keep: keep)
@@ -77,13 +77,13 @@ struct AuditReader {
     guard text.hasPrefix("tcp://"), let host = HostName(String(text.dropFirst(6))) else {
       problems.add(
         node.location, reader.path("address"),
-        "\"\(text)\" is no syslog server; write \"/dev/log\" or \"tcp://logs.example.com:514\"")
+        "\"\(text)\" is not a syslog server; write \"/dev/log\" or \"tcp://logs.example.com:514\"")
       return nil
     }
     if !Loopback.contains(host.name) {
       problems.warn(
         node.location, reader.path("address"),
-        "events would travel unencrypted: use a network that you trust, or webhook { … } with https")
+        "events would be sent unencrypted: use a trusted network, or webhook { … } with https")
     }
     let name = host.name.hasPrefix("[") ? String(host.name.dropFirst().dropLast()) : host.name
     return SyslogSettings(address: .tcp(host: name, port: host.port ?? 514), facility: facility)
@@ -98,7 +98,7 @@ struct AuditReader {
     guard secret.reveal().utf8.count >= Self.leastSecret else {
       problems.add(
         node.location, reader.path("secret"),
-        "is too short: at least \(Self.leastSecret) characters, such as `openssl rand -hex 32` prints")
+        "is too short: at least \(Self.leastSecret) characters, for example the output of `openssl rand -hex 32`")
       return nil
     }
     return AuditWebhookSettings(url: url, secret: secret)

@@ -1,16 +1,16 @@
 import MoongateCore
 
-/// `body_rate`, of a route and of `limits` in gateway.lua: `"1KiB/10s"`, or `false`.
+/// Reads `body_rate` of a route, or of `limits` in gateway.lua: `"1KiB/10s"`, or `false`.
 struct BodyRateReader {
-  static let kind = "the least of a body in each window, such as \"1KiB/10s\", or false"
+  static let kind = "the minimum size of a request body in each window, such as \"1KiB/10s\", or false"
 
-  /// Longer windows bound nothing that the silence of a minute does not.
+  /// With longer windows, the idle timeout of a minute takes effect first.
   private static let windows: ClosedRange<Duration> = .seconds(1)...(.seconds(60))
 
   let problems: Problems
 
-  /// - Parameter standard: what holds where the table does not say.
-  /// - Returns: nil for no limit, and for what is wrong and was reported.
+  /// - Parameter standard: the rate if the table does not set one.
+  /// - Returns: nil for no limit, and for an invalid value, which is reported.
   func read(_ reader: TableReader, standard: BodyRate?) -> BodyRate? {
     guard let node = reader.said("body_rate") else { return standard }
     let path = reader.path("body_rate")
@@ -20,7 +20,7 @@ struct BodyRateReader {
       if let rate = Self.parse(text) { return rate }
       problems.add(
         node.location, path,
-        "\"\(text)\" is no rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"
+        "\"\(text)\" is not a rate; write \"1KiB/10s\": at least 1B in each window of \"1s\" to \"60s\", or false for no limit"
       )
     default:
       problems.add(node.location, path, "must be a rate, such as \"1KiB/10s\", or false, not \(node.value.described)")
@@ -37,9 +37,9 @@ struct BodyRateReader {
   }
 }
 
-/// A number of bytes as files write it: `64KiB`.
+/// A number of bytes as files write it, such as `64KiB`.
 enum ByteSize {
-  /// - Returns: nil where the text is no size.
+  /// - Returns: nil if the text is not a size.
   static func parse(_ text: String) -> Int? {
     let units = ["B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
     guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1),

@@ -3,20 +3,20 @@ import MoongateSDK
 
 /// Reads `outbox()`, `smtp { … }`, `webhook { … }` and `twilio { … }`.
 struct DeliveryReader {
-  /// The configuration folder, for relative paths.
+  /// The configuration folder, the base of relative paths.
   let folder: String
   let secrets: SecretReader
-  /// Nil where it cannot be read.
+  /// Nil if it cannot be read.
   let publicURL: PublicURL?
   let problems: Problems
 
-  /// - Parameter channel: what is to leave by it.
+  /// - Parameter channel: the channel of the messages.
   func read(_ node: LuaNode, _ path: String, for channel: MessageChannel) -> DeliverySettings? {
     guard case .tagged(let name, let arguments) = node.value, ["outbox", "smtp", "webhook", "twilio"].contains(name)
     else {
       problems.add(
         node.location, path,
-        "must say how messages leave, as in outbox(), smtp { … }, webhook { … } or twilio { … }, not \(node.value.described)"
+        "must be a delivery method, as in outbox(), smtp { … }, webhook { … } or twilio { … }, not \(node.value.described)"
       )
       return nil
     }
@@ -33,8 +33,8 @@ struct DeliveryReader {
     return nil
   }
 
-  /// Attack: the demo's outbox in a gateway that other people reach. Nobody gets a code, and whoever reaches the admin
-  /// listener gets all.
+  /// Attack: the demo's outbox in a gateway that is reachable by other users. No user receives a code, and anyone who
+  /// can reach the admin listener can read all codes.
   private func outbox(_ node: LuaNode, _ body: LuaNode?, _ path: String, for channel: MessageChannel)
     -> DeliverySettings?
   {
@@ -65,7 +65,7 @@ struct DeliveryReader {
     let password = reader.take("password").flatMap { secret($0, reader.path("password")) }
     for (said, other) in [("user", "password"), ("password", "user")] {
       if let node = reader.said(said), reader.said(other) == nil {
-        problems.add(node.location, reader.path(said), "goes with \(other), which is missing")
+        problems.add(node.location, reader.path(said), "requires \(other), which is missing")
       }
     }
     var authority: String?
@@ -82,14 +82,14 @@ struct DeliveryReader {
     if let server, server.isImplicit, let (node, _) = starttls {
       problems.add(
         node.location, reader.path("starttls"),
-        "belongs to smtp://; what begins with smtps:// is TLS from its first byte")
+        "applies only to smtp://; smtps:// always uses TLS")
     }
     guard problems.all.count == before, let server, let from else { return nil }
     let isLocal = Loopback.contains(server.host)
     let isRequired = starttls?.1 ?? !isLocal
     if !server.isImplicit, !isRequired, !isLocal, let (node, _) = starttls {
       problems.warn(
-        node.location, reader.path("starttls"), "codes would travel unencrypted: leave it out, or use smtps://")
+        node.location, reader.path("starttls"), "codes would be sent unencrypted: leave it out, or use smtps://")
     }
     return SMTPSettings(
       host: server.host, port: server.port, encryption: server.isImplicit ? .implicit : isRequired ? .required : .none,
@@ -104,7 +104,7 @@ struct DeliveryReader {
     else {
       problems.add(
         node.location, path,
-        "\"\(text)\" is no mail server; write \"smtps://mail.example.com\", or \"smtp://mail.example.com:587\" for STARTTLS"
+        "\"\(text)\" is not a mail server URL; write \"smtps://mail.example.com\", or \"smtp://mail.example.com:587\" for STARTTLS"
       )
       return nil
     }
@@ -116,7 +116,7 @@ struct DeliveryReader {
     if let sender = MailSender(text) { return sender }
     problems.add(
       node.location, path,
-      "\"\(text)\" is no sender; write \"no-reply@example.com\" or \"Moongate <no-reply@example.com>\"")
+      "\"\(text)\" is not a valid sender; write \"no-reply@example.com\" or \"Moongate <no-reply@example.com>\"")
     return nil
   }
 
@@ -131,7 +131,7 @@ struct DeliveryReader {
     return WebhookSettings(url: url, headers: headers)
   }
 
-  /// Headers that a request to a site carries besides its own.
+  /// Additional headers of requests to the URL.
   func headers(of reader: TableReader) -> [WebhookSettings.Header] {
     var headers: [WebhookSettings.Header] = []
     if let node = reader.take("headers"),
@@ -145,7 +145,7 @@ struct DeliveryReader {
         if !isToken
           || ["host", "content-type", "content-length", "transfer-encoding", "connection"].contains(name.lowercased())
         {
-          problems.add(node.location, table.path(name), "is no header that can be set here")
+          problems.add(node.location, table.path(name), "is not a header that can be set here")
         } else if let value = textOrSecret(node, table.path(name)) {
           headers.append(WebhookSettings.Header(name: name, value: value))
         }
@@ -160,7 +160,7 @@ struct DeliveryReader {
     let account = reader.take("account_sid").flatMap { node -> String? in
       guard let text = textOrSecret(node, reader.path("account_sid"))?.reveal() else { return nil }
       if text.wholeMatch(of: /AC[0-9A-Za-z]{2,62}/) != nil { return text }
-      problems.add(node.location, reader.path("account_sid"), "is no account of Twilio: AC and 32 characters")
+      problems.add(node.location, reader.path("account_sid"), "is not a Twilio account SID: AC and 32 characters")
       return nil
     }
     let token = reader.take("auth_token").flatMap { secret($0, reader.path("auth_token")) }
@@ -169,7 +169,7 @@ struct DeliveryReader {
       if text.wholeMatch(of: /\+[0-9]{3,15}|MG[0-9A-Za-z]{2,62}|[0-9A-Za-z ]{1,11}/) != nil { return text }
       problems.add(
         node.location, reader.path("from"),
-        "\"\(text)\" is no sender: a number such as \"+15550100\", a name of 11 letters at most, or MG…")
+        "\"\(text)\" is not a valid sender: use a number such as \"+15550100\", a name of at most 11 letters, or MG…")
       return nil
     }
     let url = reader.take("url").flatMap { site($0, reader.path("url")) }
@@ -178,10 +178,10 @@ struct DeliveryReader {
       url: url.hasSuffix("/") ? String(url.dropLast()) : url, account: account, token: token, from: from)
   }
 
-  // MARK: what they share
+  // MARK: helpers
 
-  /// An address of another site. One that would be reached in the clear over a network is warned of.
-  /// - Parameter what: is sent there, for sentences.
+  /// The URL of another site. A URL that sends plain text over a network causes a warning.
+  /// - Parameter what: the content of the requests, for messages.
   func site(_ node: LuaNode, _ path: String, carrying what: String = "codes") -> String? {
     guard let text = Field.text(node, path, problems) else { return nil }
     let isSecure = text.hasPrefix("https://")
@@ -189,11 +189,11 @@ struct DeliveryReader {
     guard isSecure || text.hasPrefix("http://"), let host = HostName(String(authority)),
       text.utf8.allSatisfy({ (0x21...0x7e).contains($0) && !"\"#<>\\^`{|}".utf8.contains($0) })
     else {
-      problems.add(node.location, path, "\"\(text)\" is no address of a site, such as \"https://sms.example.com/send\"")
+      problems.add(node.location, path, "\"\(text)\" is not a valid URL, such as \"https://sms.example.com/send\"")
       return nil
     }
     if !isSecure, !Loopback.contains(host.name) {
-      problems.warn(node.location, path, "\(what) would travel unencrypted: use https outside this machine")
+      problems.warn(node.location, path, "\(what) would be sent unencrypted: use https outside this machine")
     }
     return text
   }

@@ -1,11 +1,11 @@
 import MoongateCore
 
-/// `cookie_domain` and `domains` of gateway.lua: where sessions are good.
+/// Reads `cookie_domain` and `domains` of gateway.lua, the domains in which sessions are valid.
 struct DomainReader {
   let problems: Problems
 
-  /// Domains under which anybody may have a name. Browsers keep no cookie for them (RFC 6265 section 5.3 step 5); these
-  /// are the ones with two labels that are most used, from the Public Suffix List.
+  /// Domains under which anyone can register a name. Browsers reject cookies for them (RFC 6265, section 5.3, step 5).
+  /// These are the most common ones with two labels, from the Public Suffix List.
   private static let publicSuffixes: Set<String> = [
     "ac.in", "ac.jp", "ac.nz", "ac.uk", "ac.za", "co.id", "co.il", "co.in", "co.jp", "co.ke", "co.kr", "co.nz", "co.th",
     "co.uk", "co.za", "com.ar",
@@ -18,7 +18,7 @@ struct DomainReader {
     "pages.dev", "vercel.app", "workers.dev",
   ]
 
-  /// - Returns: the root domain that `public_url` is served under, where one is named, and all of `domains`.
+  /// - Returns: the root domain of `public_url`, if one is named, and all of `domains`.
   func read(_ reader: TableReader, _ publicURL: PublicURL?) -> (own: String?, all: [String]) {
     let single = reader.take("cookie_domain")
     guard let node = reader.take("domains") else { return (single.flatMap { readCookieDomain($0, publicURL) }, []) }
@@ -27,21 +27,21 @@ struct DomainReader {
       let both = all.contains(other) ? all : [other] + all
       problems.add(
         single.location, "cookie_domain",
-        "stands beside `domains`, which takes its place; write domains = { \(both.map { "\"\($0)\"" }.joined(separator: ", ")) }, and remove this line"
+        "conflicts with `domains`, which replaces it; write domains = { \(both.map { "\"\($0)\"" }.joined(separator: ", ")) }, and remove this line"
       )
     }
     guard !all.isEmpty, let publicURL else { return (nil, all) }
     guard let own = all.first(where: { Self.contains($0, publicURL.host) }) else {
       problems.add(
         node.location, "domains",
-        "public_url's host \"\(publicURL.host)\" is under none of them: people sign in there, so name its root domain too"
+        "public_url's host \"\(publicURL.host)\" is not under any of them: users sign in there, so add its root domain"
       )
       return (nil, all)
     }
     return (own, all)
   }
 
-  /// Whether the host is the domain or below it.
+  /// Whether the host is the domain itself or a subdomain.
   static func contains(_ domain: String, _ host: String) -> Bool { host == domain || host.hasSuffix("." + domain) }
 
   private func readCookieDomain(_ node: LuaNode, _ publicURL: PublicURL?) -> String? {
@@ -51,7 +51,7 @@ struct DomainReader {
     if let publicURL, !Self.contains(text, publicURL.host) {
       problems.add(
         node.location, "cookie_domain",
-        "public_url's host \"\(publicURL.host)\" is not \(text) or below it, so no browser would keep the cookie")
+        "public_url's host \"\(publicURL.host)\" is not \(text) or below it, so browsers would reject the cookie")
       return nil
     }
     return text
@@ -68,15 +68,15 @@ struct DomainReader {
       let path = "domains[\(index + 1)]"
       guard isDomain(item.text, item.node, path) else { continue }
       if all.contains(item.text) {
-        problems.add(item.node.location, path, "\"\(item.text)\" is named twice")
+        problems.add(item.node.location, path, "\"\(item.text)\" is listed twice")
       } else if let outer = all.first(where: { Self.contains($0, item.text) }) {
         problems.add(
           item.node.location, path,
-          "\"\(item.text)\" is below \"\(outer)\", whose sessions are good there already: remove it")
+          "\"\(item.text)\" is below \"\(outer)\", whose sessions are already valid there: remove it")
       } else if let inner = all.first(where: { Self.contains(item.text, $0) }) {
         problems.add(
           item.node.location, path,
-          "\"\(inner)\" is below \"\(item.text)\", whose sessions are good there already: remove \"\(inner)\"")
+          "\"\(inner)\" is below \"\(item.text)\", whose sessions are already valid there: remove \"\(inner)\"")
       } else {
         all.append(item.text)
       }
@@ -90,13 +90,13 @@ struct DomainReader {
     else {
       problems.add(
         node.location, path,
-        "\"\(text)\" is no domain, such as \"example.com\": lower case, without port or leading dot")
+        "\"\(text)\" is not a domain, such as \"example.com\": lower case, without port or leading dot")
       return false
     }
     guard !Self.publicSuffixes.contains(text) else {
       problems.add(
         node.location, path,
-        "\"\(text)\" is a public suffix, under which anybody may have a name: browsers keep no cookie for it; name your own domain"
+        "\"\(text)\" is a public suffix, under which anyone can register a domain: browsers reject cookies for it; use your own domain"
       )
       return false
     }

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// `groups` and `claims` of accounts.lua, and the names of groups elsewhere.
+/// Reads `groups` and `claims` of accounts.lua, and references to groups in other files.
 struct EntitlementReader {
   let problems: Problems
 
@@ -43,9 +43,9 @@ struct EntitlementReader {
     return groups
   }
 
-  /// Names of the assertion's own members, and of those that RFC 7519 registers.
+  /// The members of the assertion itself, and those that RFC 7519 registers.
   ///
-  /// Attack: a claim `sub`, and a service that searches the assertion for the first `"sub":` that there is.
+  /// Attack: a claim `sub`, and a service that takes the first `"sub":` it finds in the assertion.
   private static let reserved: Set<String> = [
     "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "amr", "acr", "auth_time", "email_verified", "groups", "claims",
     "alg", "kid", "typ",
@@ -66,7 +66,7 @@ struct EntitlementReader {
         continue
       }
       guard !Self.reserved.contains(name) else {
-        problems.add(said.location, path, "is a name that the assertion itself has; choose another")
+        problems.add(said.location, path, "is a reserved member of the assertion; choose another name")
         continue
       }
       guard case .function(let function) = said.value else {
@@ -86,8 +86,9 @@ struct EntitlementReader {
     return claims
   }
 
-  /// One group, or `any_of { … }` of several.
-  /// - Parameter defined: the groups of accounts.lua; nil while it could not be read: then none is said to be missing.
+  /// Reads one group, or `any_of { … }` of several.
+  /// - Parameter defined: the groups of accounts.lua; nil if it could not be read. Unknown groups are then not
+  ///   reported.
   func readRequirement(_ node: LuaNode, _ path: String, defined: Set<GroupName>?) -> GroupRequirement? {
     var nodes = [node]
     if case .tagged("any_of", let arguments) = node.value {
@@ -111,11 +112,11 @@ struct EntitlementReader {
     return GroupRequirement(anyOf: names)
   }
 
-  /// A name of a group that accounts.lua defines.
+  /// A group that accounts.lua defines.
   func known(_ text: String, at location: SourceLocation, _ path: String, defined: Set<GroupName>?) -> GroupName? {
     let name = GroupName(rawValue: text)
     guard let defined else {
-      if name == nil { problems.add(location, path, "\"\(text)\" is no group: \(GroupName.rule)") }
+      if name == nil { problems.add(location, path, "\"\(text)\" is not a valid group name: \(GroupName.rule)") }
       return name
     }
     if let name, defined.contains(name) { return name }
@@ -123,18 +124,18 @@ struct EntitlementReader {
     return nil
   }
 
-  /// What to say of a group that accounts.lua does not define.
+  /// The message for a group that accounts.lua does not define.
   static func undefined(_ text: String, among defined: Set<GroupName>) -> String {
     let names = defined.map(\.rawValue).sorted()
     if let meant = Suggestion.nearest(to: text, among: names) {
-      return "accounts.lua defines no group \"\(text)\"; did you mean `\(meant)`?"
+      return "accounts.lua does not define the group \"\(text)\"; did you mean `\(meant)`?"
     }
     let entry = text.wholeMatch(of: /[a-z_][a-z0-9_]*/) == nil ? "[\"\(text)\"]" : text
-    return "accounts.lua defines no group \"\(text)\"; add groups = { \(entry) = members() } there"
+    return "accounts.lua does not define the group \"\(text)\"; add groups = { \(entry) = members() } there"
       + (names.isEmpty ? "" : ", or use one of \(Suggestion.list(names))")
   }
 
-  /// `groups.ops`, `groups["a,b"]`.
+  /// The path of a name, such as `groups.ops` or `groups["a,b"]`.
   static func path(_ table: String, _ name: String) -> String {
     name.wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]*/) != nil ? "\(table).\(name)" : "\(table)[\"\(name)\"]"
   }

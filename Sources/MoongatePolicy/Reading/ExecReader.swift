@@ -5,19 +5,19 @@ import MoongateSDK
 
 /// Reads `exec { "./program", …arguments…, env = { … }, timeout = "2s", …settings… }`.
 final class ExecReader {
-  /// A program larger than this is somebody's disk image.
+  /// A larger file is not a program, for example a disk image.
   private static let largestProgram = 512 << 20
   private static let longestTimeout: Duration = .seconds(30)
-  /// Flows, and languages, of one program that are looked at.
+  /// The maximum number of flow files, and of word files, that are read next to a program.
   private static let mostTexts = 64
 
   /// The configuration folder.
   let folder: String
   let secrets: SecretReader
-  /// Where a program without a slash in its name is looked for.
+  /// The directories to search for a program without a slash in its name.
   let searchPath: String
   let problems: Problems
-  /// Files that were looked for, there or not: when one of them changes, the folder is worth reading again.
+  /// Files that were looked up, whether they exist or not. When one of them changes, the folder is read again.
   private(set) var lookedFor: [String] = []
 
   init(folder: String, secrets: SecretReader, searchPath: String, problems: Problems) {
@@ -27,7 +27,7 @@ final class ExecReader {
     self.problems = problems
   }
 
-  /// The entries under `providers` that are programs, by their names; those that cannot be read are nil.
+  /// The program entries under `providers`, by name; nil for those that cannot be read.
   func entries(_ gateway: LuaNode, taken: [ProviderName]) -> [String: ProgramEntry?] {
     guard case .table(let table) = gateway.value, case .table(let providers)? = table.fields["providers"]?.value else {
       return [:]
@@ -47,11 +47,11 @@ final class ExecReader {
     guard let provider = ProviderName(rawValue: name) else {
       problems.add(
         location, path,
-        "is no name of a provider: lower-case letters, digits and _, a letter first, 48 characters at most")
+        "is not a valid provider name: use at most 48 lower-case letters, digits and _, beginning with a letter")
       return nil
     }
     guard !taken.contains(provider) else {
-      // Of an entry that is said twice that has been told: it is one mistake.
+      // A duplicate entry is already reported as one mistake.
       if problems.all.contains(where: {
         $0.location.file == location.file && $0.path == name && $0.message.hasPrefix(LuaFiles.saidTwice)
       }) {
@@ -59,7 +59,7 @@ final class ExecReader {
       }
       problems.add(
         location, path,
-        "two providers of one name: this program has a provider `\(name)` itself; call the other one something else")
+        "duplicate name: the gateway has a built-in provider `\(name)`; choose another name")
       return nil
     }
     let before = problems.all.count
@@ -68,7 +68,7 @@ final class ExecReader {
       Field.text(item, "\(path)[\(index + 1)]", problems).map { ($0, item.location) }
     }
     guard let (program, place) = words.first else {
-      problems.add(location, path, "names no program, as in exec { \"./\(name).py\" }")
+      problems.add(location, path, "must name a program, as in exec { \"./\(name).py\" }")
       return nil
     }
     let environment = readEnvironment(table, path)
@@ -78,7 +78,7 @@ final class ExecReader {
       if said > Self.longestTimeout {
         problems.add(
           node.location, "\(path).timeout",
-          "must be at most \"30s\": a person waits for it, and the gateway ends within ten seconds")
+          "must be at most \"30s\": users wait for each call, and the gateway stops within ten seconds")
       }
     }
     guard let file = find(program, path, place), let digest = digest(of: file, words.dropFirst().map(\.0), path, place),
@@ -90,8 +90,8 @@ final class ExecReader {
       folder: absolute("."), digest: digest)
   }
 
-  /// The table of the settings that belong to the provider: what stands behind `exec`, without what belongs to the
-  /// gateway, or behind a provider's name.
+  /// The provider's own settings in an entry: the table after `exec` without the gateway's fields, or the table after a
+  /// provider's name.
   static func settings(_ node: LuaNode, types: [String]) -> LuaNode {
     guard case .tagged(let word, let arguments) = node.value, case .table(var table)? = arguments.first?.value,
       word == "exec" || types.contains(word)
@@ -110,12 +110,13 @@ final class ExecReader {
     for name in reader.names {
       guard let node = reader.take(name) else { continue }
       guard name.wholeMatch(of: /[A-Za-z_][A-Za-z0-9_]{0,63}/) != nil else {
-        problems.add(node.location, reader.path(name), "is no name of an environment variable: letters, digits and _")
+        problems.add(
+          node.location, reader.path(name), "is not a valid name of an environment variable: use letters, digits and _")
         continue
       }
-      // Attack on ourselves: what these load into a program is not what was checked.
+      // Attack on ourselves: these variables load code that was not checked into the program.
       guard !name.hasPrefix("LD_") else {
-        problems.add(node.location, reader.path(name), "changes which code runs: a program is given no LD_ variables")
+        problems.add(node.location, reader.path(name), "is not allowed: LD_ variables change which code runs")
         continue
       }
       let value =
@@ -123,7 +124,7 @@ final class ExecReader {
           secrets.read(node, reader.path(name), problems)
         }
       if let value {
-        if value.reveal().utf8.contains(0) { problems.add(node.location, reader.path(name), "holds a zero byte") }
+        if value.reveal().utf8.contains(0) { problems.add(node.location, reader.path(name), "contains a zero byte") }
         environment[name] = value
       }
     }
@@ -138,8 +139,8 @@ final class ExecReader {
     return file.count > 1 && file.hasSuffix("/") ? String(file.dropLast()) : file
   }
 
-  /// The program's file. No shell is asked: a name with a slash is a path from the configuration folder, one without is
-  /// looked for in PATH.
+  /// The program's file. No shell is involved. A name with a slash is a path relative to the configuration folder; a
+  /// name without one is searched in PATH.
   private func find(_ program: String, _ path: String, _ place: SourceLocation) -> String? {
     let candidates =
       program.contains("/")
@@ -148,18 +149,19 @@ final class ExecReader {
     guard let file = candidates.first(where: Self.isFile) else {
       let hint =
         program.contains("/")
-        ? "paths begin at the configuration folder" : "write \"./\(program)\" for one in the configuration folder"
-      problems.add(place, path, "there is no program \(program) (\(hint))")
+        ? "paths are relative to the configuration folder"
+        : "write \"./\(program)\" for one in the configuration folder"
+      problems.add(place, path, "program not found: \(program) (\(hint))")
       return nil
     }
     guard access(file, X_OK) == 0 else {
-      problems.add(place, path, "\(program) may not be run: say `chmod +x \(program)`")
+      problems.add(place, path, "\(program) is not executable: run `chmod +x \(program)`")
       return nil
     }
-    // Attack: anybody on this machine writes the program that is told all codes.
+    // Attack: any user of this machine replaces the program that receives all codes.
     var status = stat()
     if stat(file, &status) == 0, status.st_mode & S_IWOTH != 0 {
-      problems.add(place, path, "\(program) may be changed by anybody on this machine: say `chmod o-w \(program)`")
+      problems.add(place, path, "\(program) is writable by every user of this machine: run `chmod o-w \(program)`")
       return nil
     }
     return file
@@ -170,9 +172,9 @@ final class ExecReader {
     return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
   }
 
-  /// Over the program, over each argument that names a file of the folder (the script behind an interpreter), over the
-  /// modules that lie beside one of them, and over policy.lua, cases.lua, flows and words there: programs say their
-  /// texts in `hello`, so with others they are another provider.
+  /// A digest over the program, each argument that names a file of the folder (the script of an interpreter), the
+  /// modules next to these files, and their policy.lua, cases.lua, flows and words. Programs announce their texts in
+  /// `hello`, so a change makes them another provider.
   private func digest(of program: String, _ arguments: [String], _ path: String, _ place: SourceLocation) -> String? {
     var hash = SHA256()
     let scripts = arguments.filter { !$0.hasPrefix("-") }.map(absolute).filter(Self.isFile)
@@ -183,8 +185,8 @@ final class ExecReader {
       if modules.isCut {
         problems.warn(
           place, path,
-          "more than \(ProgramModules.most) files like \(file.split(separator: "/").last ?? ""), or folders, lie beside it: a change of the others is not noticed; "
-            + "give it a folder of its own")
+          "more than \(ProgramModules.most) files like \(file.split(separator: "/").last ?? ""), or folders, are next to it, so changes of the others are not detected; "
+            + "move it to its own folder")
       }
       lookedFor += modules.folders
       beside += modules.files.filter { $0 != program && !scripts.contains($0) && !beside.contains($0) }
@@ -200,8 +202,8 @@ final class ExecReader {
     return hash.finalize().map { String(format: "%02x", $0) }.joined()
   }
 
-  /// policy.lua, cases.lua, flows/*.lua and words/*.words in the program's folder. In the configuration's own folder
-  /// flows are the operator's.
+  /// policy.lua, cases.lua, flows/*.lua and words/*.words in the program's folder. In the configuration folder itself,
+  /// flows belong to the operator.
   private func texts(beside program: String) -> [String] {
     let folder = URL(filePath: program).deletingLastPathComponent().path(percentEncoded: false)
     var found = [folder + "policy.lua", folder + "cases.lua"]

@@ -3,7 +3,8 @@ import MoongateSDK
 
 /// Reads `fallback { "whatsapp_code", "phone_otp" }`, a step of a flow.
 struct FallbackReader {
-  /// So many providers may stand in for each other: each has a code of its own that an attempt may hit.
+  /// The maximum number of providers in a fallback. Each has its own code, which multiplies an attacker's chance of a
+  /// correct guess.
   private static let most = 4
   private static let example = "fallback { \"whatsapp_code\", \"phone_otp\" }"
 
@@ -12,8 +13,9 @@ struct FallbackReader {
 
   func isFallback(_ node: LuaNode) -> Bool { if case .tagged("fallback", _) = node.value { true } else { false } }
 
-  /// The step; nil, with a problem, where it cannot be read.
-  /// - Parameter choices: reads the names. Where gateway.lua configures only one of them, that one alone is left.
+  /// Reads the step; nil with a problem if it is invalid.
+  /// - Parameter choices: reads the provider names. If gateway.lua configures only one of them, the step has only that
+  ///   provider.
   func read(_ node: LuaNode, _ path: String, or choices: StepChoicesReader, isSkippable: Bool, when: FunctionName?)
     -> StepRule?
   {
@@ -32,7 +34,7 @@ struct FallbackReader {
     for item in table.items {
       guard case .text(let name) = item.value else {
         problems.add(
-          item.location, path, "fallback takes names of providers in quotes, and nothing nested, as in \(Self.example)")
+          item.location, path, "fallback takes provider names in quotes, without nesting, as in \(Self.example)")
         return nil
       }
       guard seen.insert(name).inserted else {
@@ -42,13 +44,13 @@ struct FallbackReader {
     }
     guard table.items.count > 1, case .text(let name)? = table.items.first?.value else {
       let only = seen.first ?? ""
-      problems.add(node.location, path, "fallback names one provider only: add another, or write { \"\(only)\" }")
+      problems.add(node.location, path, "fallback lists only one provider: add another, or write { \"\(only)\" }")
       return nil
     }
     guard table.items.count <= Self.most else {
       problems.add(
         node.location, path,
-        "fallback names \(table.items.count) providers, and takes \(Self.most) at most: remove some behind `\(name)`")
+        "fallback names \(table.items.count) providers, but takes \(Self.most) at most: remove some after `\(name)`")
       return nil
     }
     return table.items

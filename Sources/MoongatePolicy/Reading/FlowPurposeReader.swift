@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// What a flow says beside its `purpose`.
+/// The fields that a flow with a `purpose` takes.
 private enum Subject {
   case nothing, provider, optionalProvider, identifier, either
 }
@@ -18,7 +18,7 @@ extension FlowPurposeKind {
   }
 }
 
-/// The kinds of identifier that a flow can be about.
+/// The kinds of identifier that a flow can manage.
 enum GivenIdentifierKind: String, CaseIterable {
   case phone, email, federated
 
@@ -47,8 +47,8 @@ struct FlowPurposeReader {
   let providers: ProviderCatalog
   let problems: Problems
 
-  /// The provider that the flow names and that gateway.lua does not configure; nil where there is none. Such a flow is
-  /// left out.
+  /// The provider that the flow names but gateway.lua does not configure; nil if there is none. Such a flow is left
+  /// out.
   func unconfiguredProvider(_ reader: TableReader) -> ProviderName? {
     guard case .text(let text)? = reader.said("provider")?.value, let name = providers.known(text),
       !providers.isConfigured(name)
@@ -56,8 +56,8 @@ struct FlowPurposeReader {
     return name
   }
 
-  /// Whether the flow says that it is about a factor or an identifier of an account, and so has nothing to do where no
-  /// provider of that is configured.
+  /// Whether the flow manages a factor or an identifier of an account. Without a configured provider for it, the flow
+  /// has no purpose.
   func isOfAccount(_ reader: TableReader) -> Bool {
     guard case .text(let text)? = reader.said("purpose")?.value, let word = FlowPurposeKind(rawValue: text) else {
       return false
@@ -65,10 +65,10 @@ struct FlowPurposeReader {
     return word != .signIn && word != .register && word != .stepUp
   }
 
-  /// The flow's purpose; nil, with a problem, where it cannot be told.
+  /// Reads the purpose of the flow; nil with a problem if it is invalid.
   /// - Parameters:
-  ///   - steps: those that could be read.
-  ///   - account: the flow's rule; nil where it could not be read.
+  /// - steps: the steps that could be read.
+  /// - account: the account rule of the flow; nil if it could not be read.
   func read(_ reader: TableReader, steps: [StepRule], account: AccountRule?) -> FlowPurpose? {
     guard reader.said("purpose") != nil else { return byName(reader, steps) }
     guard let word = reader.choice("purpose", FlowPurposeKind.self), let purpose = purpose(word, reader) else {
@@ -97,7 +97,7 @@ struct FlowPurposeReader {
     }
     guard problems.all.count == before else { return nil }
     switch word {
-    // A sign-in by one provider may name it, and is then left out with it.
+    // A sign-in flow for one provider may name it. Without that provider, the flow is left out.
     case .signIn: return hasProvider ? provider(word, reader).map { _ in .signIn } : .signIn
     case .stepUp: return .stepUp
     case .register: return hasProvider ? provider(word, reader).map { .register(setting: $0) } : .register(setting: nil)
@@ -114,7 +114,7 @@ struct FlowPurposeReader {
   private func refuse(_ names: [String], _ word: FlowPurposeKind, _ reader: TableReader) {
     for name in names where reader.said(name) != nil {
       problems.add(
-        location(name, reader), reader.path(name), "has no meaning where the purpose is \"\(word.rawValue)\": remove it"
+        location(name, reader), reader.path(name), "does not apply to the purpose \"\(word.rawValue)\": remove it"
       )
     }
   }
@@ -123,7 +123,7 @@ struct FlowPurposeReader {
     guard reader.said("provider") != nil else {
       problems.add(
         location("purpose", reader), reader.path("provider"),
-        "is missing: purpose \"\(word.rawValue)\" is about a provider's factor, as in provider = \"\(exampleProvider)\""
+        "is missing: purpose \"\(word.rawValue)\" requires a provider, as in provider = \"\(exampleProvider)\""
       )
       return nil
     }
@@ -131,7 +131,7 @@ struct FlowPurposeReader {
     if let name = providers.known(text) { return name }
     problems.add(
       location("provider", reader), reader.path("provider"),
-      "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
+      "unknown provider \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
     return nil
   }
 
@@ -141,13 +141,13 @@ struct FlowPurposeReader {
     guard reader.said("identifier") != nil else {
       problems.add(
         location("purpose", reader), reader.path("identifier"),
-        "is missing: purpose \"\(word.rawValue)\" is about a kind of identifier, as in identifier = \"phone\"")
+        "is missing: purpose \"\(word.rawValue)\" requires a kind of identifier, as in identifier = \"phone\"")
       return nil
     }
     return reader.choice("identifier", GivenIdentifierKind.self)?.kind
   }
 
-  /// An identifier that a code can go to.
+  /// An identifier that can receive codes.
   private func ownIdentifier(_ word: FlowPurposeKind, _ reader: TableReader) -> IdentifierKind? {
     guard let kind = identifier(word, reader) else { return nil }
     guard kind != .federated else {
@@ -160,7 +160,7 @@ struct FlowPurposeReader {
     return kind
   }
 
-  /// Accounts become one only by a phone number; an identity at another site is only added.
+  /// Joining merges two accounts only for a phone number. A federated identity is only added.
   private func joined(_ reader: TableReader) -> FlowPurpose? {
     guard let kind = identifier(.join, reader) else { return nil }
     guard kind != .email else {
@@ -177,18 +177,18 @@ struct FlowPurposeReader {
     reader.said(name)?.location ?? reader.location
   }
 
-  /// Whether a forgotten factor of the provider is recovered without a session: it goes with an email address that the
-  /// account claims, as a password does.
+  /// Whether a user can recover the provider's factor without a session, by an email address that the account claims,
+  /// as with a password.
   private func identifiesPeople(_ name: ProviderName) -> Bool {
     let kinds = providers.descriptor(name.rawValue)?.identifierKinds ?? []
     return kinds.contains(.email) && !kinds.contains(.federated)
   }
 
-  // MARK: - What has to fit
+  // MARK: - Consistency
 
-  /// A flow about a factor or an identifier has a step that is about it.
+  /// A flow that manages a factor or an identifier must have a step for it.
   private func checkSteps(of purpose: FlowPurpose, _ reader: TableReader, _ steps: [StepRule]) {
-    // Steps that could not be read are told of already.
+    // Steps that could not be read are already reported.
     guard !steps.isEmpty else { return }
     let choices = steps.flatMap(\.choices)
     if let name = reader.text("provider").flatMap(providers.known), !choices.contains(name) {
@@ -205,7 +205,7 @@ struct FlowPurposeReader {
       }.map(\.name.rawValue)
       problems.add(
         location("identifier", reader), reader.path("identifier"),
-        "no step of this flow proves \(kind.spoken)"
+        "no step of this flow verifies \(kind.spoken)"
           + (able.isEmpty ? "" : ": add a step of \(Suggestion.list(able))"))
     }
   }
@@ -215,35 +215,35 @@ struct FlowPurposeReader {
     if case .register = purpose, account == .existing {
       problems.add(
         location("account", reader), reader.path("account"),
-        "a flow that registers people cannot be for existing accounts only: write account = \"new\" or account = \"any\""
+        "a registration flow cannot be limited to existing accounts: write account = \"new\" or account = \"any\""
       )
     } else if account == .new, purpose.needsSession || purpose.isReset {
       problems.add(
         location("account", reader), reader.path("account"),
-        "the purpose is about an account that exists: write account = \"existing\"")
+        "this purpose requires an existing account: write account = \"existing\"")
     }
   }
 
   // MARK: - Flows without the field
 
-  /// The name of a flow used to tell its purpose. It still does, for flows without the field.
+  /// The purpose of a flow without the field. In older versions, the flow's name determined it.
   private func byName(_ reader: TableReader, _ steps: [StepRule]) -> FlowPurpose? {
     for name in ["provider", "identifier"] where reader.said(name) != nil {
       problems.add(
         location(name, reader), reader.path(name),
-        "has no meaning without `purpose`: add, for instance, purpose = \"\(name == "provider" ? "set" : "change")\"")
+        "requires `purpose`: add, for instance, purpose = \"\(name == "provider" ? "set" : "change")\"")
       return nil
     }
     let purpose = FlowPurpose(nameOfFlow: flow, steps: steps, identifiesPeople: identifiesPeople)
     if let fields = Self.fields(purpose) {
       problems.warn(
         reader.location, "purpose",
-        "is missing. The flow's name says what it is for, which a later version does not read any more: add \(fields)")
+        "is missing. The purpose is derived from the flow's name, which a later version will not do: add \(fields)")
     }
     return purpose
   }
 
-  /// The purpose as a file says it; nil for a sign-in, which needs no field.
+  /// The purpose in Lua syntax; nil for a sign-in, which needs no field.
   private static func fields(_ purpose: FlowPurpose) -> String? {
     guard purpose != .signIn else { return nil }
     var said = "purpose = \"\(purpose.kind.rawValue)\""

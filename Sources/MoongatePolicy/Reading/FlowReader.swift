@@ -1,20 +1,20 @@
 import MoongateCore
 import MoongateSDK
 
-/// Reads flows/NAME.lua: one of the operator's folder, or one that comes with a provider.
+/// Reads flows/NAME.lua, from the operator's folder or shipped with a provider.
 struct FlowReader {
   let name: String
   let providers: ProviderCatalog
   let problems: Problems
-  /// The provider that the flow comes with; nil for one of the operator's folder.
+  /// The provider that ships the flow; nil for a flow of the operator's folder.
   var origin: ProviderName?
-  /// Steps for which no provider is configured. A flow that comes with a provider, or is about what one keeps or
-  /// proves, is then left out.
+  /// Providers of steps that are not configured. A flow that a provider ships, or that manages a factor or an
+  /// identifier, is then left out.
   private let unavailable = Unavailable()
 
   private final class Unavailable {
     var providers: [String] = []
-    /// Whether such a step leaves the flow out; otherwise it is a problem.
+    /// Whether such a step leaves the flow out. Otherwise it is a problem.
     var leavesFlowOut = false
   }
 
@@ -32,18 +32,18 @@ struct FlowReader {
       comesWithProvider: origin != nil)
   }
 
-  /// The choices of a step that people may skip: where no provider of it is configured, it is left out.
+  /// The choices of a skippable step. If none of its providers is configured, the step is left out.
   private func skippableChoices(_ path: String, at location: SourceLocation) -> StepChoicesReader {
     var choices = choices
     choices.whenUnavailable = { [problems] left in
       problems.warn(
-        location, path, "is left out, and people skip it: gateway.lua does not configure \(Suggestion.list(left))")
+        location, path, "is left out and skipped: gateway.lua does not configure \(Suggestion.list(left))")
     }
     return choices
   }
 
-  /// The flow; nil, with a problem, where it cannot be read; nil, with at most a warning, where it is switched off, or
-  /// left out because it is about a provider that is not configured.
+  /// Reads the flow; nil with a problem if it is invalid; nil with at most a warning if it is disabled or left out
+  /// because its provider is not configured.
   func read(_ node: LuaNode, functions: inout FunctionTable) -> FlowDefinition? {
     let before = problems.all.count
     guard let reader = TableReader(node, .flow, path: "", problems: problems) else { return nil }
@@ -102,7 +102,7 @@ struct FlowReader {
 
   private func readPath(_ reader: TableReader, _ name: String) -> String? {
     guard let path = reader.text(name) else { return nil }
-    // An operator's slip here would be an open redirect: //host and /\host lead away.
+    // Prevents an open redirect by mistake: //host and /\host lead to other sites.
     guard path.utf8.first == UInt8(ascii: "/"), !path.hasPrefix("//"), !path.hasPrefix("/\\"),
       path.utf8.allSatisfy({ (33...126).contains($0) })
     else {
@@ -133,7 +133,7 @@ struct FlowReader {
     return rules
   }
 
-  /// Where each item of the list stands.
+  /// The location of each item of the list.
   private static func locations(_ steps: LuaNode) -> [SourceLocation] {
     if case .table(let table) = steps.value { table.items.map(\.location) } else { [] }
   }
@@ -152,7 +152,7 @@ struct FlowReader {
       return name
     }
     guard !reader.items.isEmpty else {
-      problems.add(node.location, path, "a step names its provider first, as in { \"phone_otp\" }")
+      problems.add(node.location, path, "a step must begin with its provider, as in { \"phone_otp\" }")
       return nil
     }
     if let only = reader.items.first, reader.items.count == 1, fallbacks.isFallback(only) {

@@ -1,11 +1,11 @@
 import MoongateCore
 import MoongateSDK
 
-/// The functions of a generation under the names that last from one generation to the next.
+/// The functions of a generation, under names that are stable across generations.
 struct FunctionTable: Sendable {
-  /// Which facts a function is given.
+  /// The facts that a function receives.
   enum Audience: Sendable, Hashable {
-    /// `send`, `verify` and the functions of `vary` of a policy, with the names of its limits.
+    /// `send`, `verify` and the functions of `vary` in a policy, with the names of its limits.
     case policy(limits: [String])
     /// `when` of a flow.
     case flow
@@ -26,6 +26,6 @@ struct FunctionTable: Sendable {
     entries[name] = Entry(function: function, audience: audience)
   }
 
-  /// The files that functions come from.
+  /// The files that contain the functions.
   var files: Set<String> { Set(entries.values.map(\.function.file)) }
 }

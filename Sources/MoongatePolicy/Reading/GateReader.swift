@@ -2,9 +2,9 @@ import MoongateCore
 
 /// Reads `gate = { replay = "24h", most_flips = "0.5%", flips_accepted = "…" }`.
 struct GateReader {
-  /// The recorded decisions of a longer time are too many to be played while somebody waits.
+  /// A longer span has too many recorded decisions to replay during a reload.
   private static let replays: ClosedRange<Duration> = .seconds(60)...(.seconds(7 * 86_400))
-  /// The first digits of a hash that no two changes share by chance.
+  /// The number of hexadecimal digits. 16 are enough to avoid collisions between changes.
   private static let mark = 16...64
 
   let problems: Problems
@@ -26,7 +26,7 @@ struct GateReader {
       if let share = Self.share(text) {
         gate.mostFlips = share
         if share >= 1 {
-          problems.warn(node.location, "gate.most_flips", "lets every change through: a gate that is never shut")
+          problems.warn(node.location, "gate.most_flips", "allows every change, so the gate never refuses a reload")
         }
       } else {
         let meant =
@@ -34,7 +34,7 @@ struct GateReader {
           ?? ""
         problems.add(
           node.location, "gate.most_flips",
-          "\"\(text)\" is no share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\"\(meant)")
+          "\"\(text)\" is not a share of the decisions, such as \"0.5%\": from \"0%\" to \"100%\"\(meant)")
       }
     }
     if let node = reader.take("flips_accepted"), let text = Field.text(node, "gate.flips_accepted", problems) {
@@ -43,7 +43,7 @@ struct GateReader {
       } else {
         problems.add(
           node.location, "gate.flips_accepted",
-          "\"\(text)\" names no change: write the 16 digits that the refused reload named")
+          "\"\(text)\" is not the id of a change: write the 16 digits from the message of the refused reload")
       }
     }
     return gate

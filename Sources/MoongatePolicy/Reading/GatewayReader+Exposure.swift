@@ -1,17 +1,17 @@
 import MoongateCore
 
-// What of gateway.lua decides who reaches the operator's listener, and by what browsers reach the gateway.
+// The settings that decide who can reach the admin listener, and how browsers reach the gateway.
 extension GatewayReader {
-  /// A token shorter than this can be guessed over a network, given time.
+  /// A shorter token can be guessed over a network.
   private static let leastToken = 16
 
-  /// Where the admin listener is, and whom it lets in.
+  /// The address of the admin listener, and the tokens that it accepts.
   typealias Admin = (address: ListenAddress, token: SecretText?, tokens: [AdminToken])
 
-  /// `admin = "127.0.0.1:9901"`, or `{ address = "…", token = env "…", tokens = { … } }`.
+  /// Reads `admin = "127.0.0.1:9901"`, or `{ address = "…", token = env "…", tokens = { … } }`.
   ///
-  /// Attack: `admin = "0.0.0.0:9901"`. Whoever reaches that port reads every code of the outbox, unlocks accounts and
-  /// deletes them.
+  /// Attack: `admin = "0.0.0.0:9901"`. Anyone who can reach that port can read every code of the outbox, and unlock and
+  /// delete accounts.
   func readAdmin(_ reader: TableReader) -> Admin? {
     guard let node = reader.take("admin") else { return nil }
     guard case .table = node.value else {
@@ -27,7 +27,7 @@ extension GatewayReader {
     return judge((address, token, tokens), at: table.said("address") ?? node)
   }
 
-  /// `tokens = { { name = "grafana", role = "read", token = env "…" } }`.
+  /// Reads `tokens = { { name = "grafana", role = "read", token = env "…" } }`.
   private func readTokens(_ table: TableReader, unnamed: SecretText?) -> [AdminToken] {
     guard let node = table.take("tokens") else { return [] }
     let path = table.path("tokens")
@@ -45,11 +45,12 @@ extension GatewayReader {
       let role = reader.choice("role", AdminToken.Role.self)
       let token = reader.take("token").flatMap { readToken($0, reader.path("token")) }
       guard let name, let role, let token else { continue }
-      // Attack on ourselves: one token under two names. Nobody could say who acted.
+      // Attack on ourselves: one token under two names. The audit trail could not tell the callers apart.
       if (tokens.map(\.secret) + [unnamed].compactMap(\.self)).contains(where: { $0.reveal() == token.reveal() }) {
         problems.add(
           item.location, reader.path("token"),
-          "is the same as another token: give each its own, as `openssl rand -hex 32` prints")
+          "is the same as another token: give each token its own value, for example the output of `openssl rand -hex 32`"
+        )
         continue
       }
       tokens.append(AdminToken(name: name, role: role, secret: token))
@@ -62,13 +63,13 @@ extension GatewayReader {
     guard name.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9._@-]{0,63}/) != nil else {
       problems.add(
         node.location, reader.path("name"),
-        "\"\(name)\" is no name: letters, digits, dots, hyphens, underscores and @, at most 64")
+        "\"\(name)\" is not a valid name: use at most 64 letters, digits, dots, hyphens, underscores and @")
       return nil
     }
     guard name != AdminToken.unnamed, !tokens.contains(where: { $0.name == name }) else {
       problems.add(
         node.location, reader.path("name"),
-        "there is another token \"\(name)\": the audit trail could not tell them apart")
+        "there is another token \"\(name)\": names of tokens must be unique")
       return nil
     }
     return name
@@ -79,7 +80,7 @@ extension GatewayReader {
     if address.isLoopback || admin.token != nil || !admin.tokens.isEmpty { return admin }
     problems.addUnsafe(
       node.location, "admin",
-      "other machines reach \(address), and the admin listener does whatever it is asked: listen on 127.0.0.1, or ask for a token, as in "
+      "other hosts can reach \(address), and the admin listener does not authenticate calls: listen on 127.0.0.1 or set a token, as in "
         + "{ address = \"\(address)\", token = env \"MOONGATE_ADMIN_TOKEN\" }")
     return admin
   }
@@ -90,17 +91,18 @@ extension GatewayReader {
     guard bytes.count >= Self.leastToken else {
       problems.add(
         node.location, path,
-        "is too short: at least \(Self.leastToken) characters, such as `openssl rand -hex 32` prints")
+        "is too short: at least \(Self.leastToken) characters, for example the output of `openssl rand -hex 32`")
       return nil
     }
     guard bytes.allSatisfy({ (0x21...0x7e).contains($0) }) else {
-      problems.add(node.location, path, "must be printable ASCII without spaces, such as `openssl rand -hex 32` prints")
+      problems.add(
+        node.location, path, "must be printable ASCII without spaces, for example the output of `openssl rand -hex 32`")
       return nil
     }
     return token
   }
 
-  /// `hsts = "365d"`, or `false`.
+  /// Reads `hsts = "365d"`, or `false`.
   func readHSTS(_ reader: TableReader) -> Duration? {
     guard let node = reader.take("hsts") else { return nil }
     if case .flag(false) = node.value { return nil }

@@ -1,9 +1,9 @@
 import MoongateCore
 import MoongateSDK
 
-/// gateway.lua.
+/// Reads gateway.lua.
 struct GatewayReader {
-  /// The configuration folder, for relative paths.
+  /// The configuration folder, the base of relative paths.
   let folder: String
   let catalog: ProviderCatalog
   let secrets: SecretReader
@@ -40,7 +40,8 @@ struct GatewayReader {
     let gate = reader.take("gate").flatMap { GateReader(problems: problems).read($0) }
     if let publicURL, !publicURL.isSecure, !publicURL.isLoopback, let node = reader.said("public_url") {
       problems.warn(
-        node.location, "public_url", "codes, PINs and cookies would travel unencrypted: use https outside this machine")
+        node.location, "public_url", "codes, PINs and cookies would be sent unencrypted: use https outside this machine"
+      )
     }
     guard problems.all.count == before, let listen, let admin, let publicURL, let store, let key, let region,
       let service, let limits
@@ -64,7 +65,7 @@ struct GatewayReader {
     return settings
   }
 
-  /// Where each setting stands, two levels deep.
+  /// The locations of all settings, up to three levels deep.
   private static func locations(_ node: LuaNode, _ path: String = "", depth: Int = 3) -> [String: SourceLocation] {
     var all: [String: SourceLocation] = path.isEmpty ? [:] : [path: node.location]
     guard depth > 0, case .table(let table) = node.value else { return all }
@@ -81,19 +82,19 @@ struct GatewayReader {
     guard let address = ListenAddress(text) else {
       problems.add(
         node.location, reader.path(name),
-        "\"\(text)\" is no address to listen on, such as \"127.0.0.1:8080\" or \"[::1]:8080\"")
+        "\"\(text)\" is not a valid listen address, such as \"127.0.0.1:8080\" or \"[::1]:8080\"")
       return nil
     }
     return address
   }
 
-  /// `https://host:port` without a path.
+  /// Reads `https://host:port` without a path.
   func origin(_ node: LuaNode, _ path: String) -> PublicURL? {
     guard let text = Field.text(node, path, problems) else { return nil }
     guard let url = OriginText.parse(text) else {
       problems.add(
         node.location, path,
-        "\"\(text)\" is no origin, such as \"https://auth.example.com\": scheme, host and port, and nothing behind them"
+        "\"\(text)\" is not an origin, such as \"https://auth.example.com\": scheme, host and port only"
       )
       return nil
     }
@@ -108,7 +109,7 @@ struct GatewayReader {
       if let block = AddressBlock(item.text) { return block }
       problems.add(
         item.node.location, "trusted_proxies[\(index + 1)]",
-        "\"\(item.text)\" is no address block, such as \"127.0.0.1/32\" or \"10.0.0.0/8\"")
+        "\"\(item.text)\" is not an address block, such as \"127.0.0.1/32\" or \"10.0.0.0/8\"")
       return nil
     }
   }
@@ -121,7 +122,7 @@ struct GatewayReader {
       if let host = HostName(item.text) { return host.authority }
       problems.add(
         item.node.location, "redirect_hosts[\(index + 1)]",
-        "\"\(item.text)\" is no host, such as \"app.example.com\" or \"app.example.com:8443\"")
+        "\"\(item.text)\" is not a host, such as \"app.example.com\" or \"app.example.com:8443\"")
       return nil
     }
   }
@@ -166,13 +167,13 @@ struct GatewayReader {
     if text.hasPrefix("sqlite:"), text.count > 7 { return .sqlite(path: resolved(String(text.dropFirst(7)))) }
     if text.hasPrefix("postgres://") || text.hasPrefix("postgresql://") { return .postgres(url: text) }
     problems.add(
-      node.location, "store", "\"\(text)\" is no store; write \"sqlite:data/moongate.db\" or \"postgres://…\"")
+      node.location, "store", "\"\(text)\" is not a store; write \"sqlite:data/moongate.db\" or \"postgres://…\"")
     return nil
   }
 
   private func readKey(_ reader: TableReader) -> KeyLocation? {
     guard let node = reader.take("key") else { return nil }
-    // A key's file need not be there: it is made at the first start, and check makes nothing.
+    // A key file may be missing: the gateway creates it at the first start, and `check` creates nothing.
     if case .tagged("file", let arguments) = node.value, case .text(let path)? = arguments.first?.value {
       return .file(path: resolved(path))
     }
@@ -182,14 +183,14 @@ struct GatewayReader {
     return secrets.read(node, "key", problems).map { .value($0) }
   }
 
-  // MARK: the rest
+  // MARK: other settings
 
   private func readRegion(_ reader: TableReader) -> String? {
     guard let node = reader.take("region"), let text = Field.text(node, "region", problems) else { return nil }
     if CountryCode.contains(text) { return text }
     problems.add(
       node.location, "region",
-      "\"\(text)\" is no country in two capital letters (ISO 3166-1)"
+      "\"\(text)\" is not a country code of two capital letters (ISO 3166-1)"
         + (CountryCode.meant(by: text).map { "; did you mean `\($0)`?" } ?? ", such as \"IN\""))
     return nil
   }
@@ -202,12 +203,12 @@ struct GatewayReader {
       support: table.text("support"),
       terms: table.text("terms"), privacy: table.text("privacy"))
     if let primary = brand.primary, primary.wholeMatch(of: /#[0-9A-Fa-f]{6}/) == nil, let node = table.said("primary") {
-      problems.add(node.location, "brand.primary", "\"\(primary)\" is no colour, such as \"#0D7377\"")
+      problems.add(node.location, "brand.primary", "\"\(primary)\" is not a colour, such as \"#0D7377\"")
     }
     if let logo = brand.logo, !logo.hasPrefix("https://"), let node = table.said("logo") {
       brand.logoFile = readLogo(logo, node)
     }
-    // Shown as a link on every page: javascript: would run there.
+    // Pages show it as a link: javascript: would run there.
     if let support = brand.support, !["mailto:", "https://", "tel:"].contains(where: support.hasPrefix),
       let node = table.said("support")
     {
@@ -235,9 +236,9 @@ struct GatewayReader {
     for (index, item) in texts.enumerated() {
       let path = "languages[\(index + 1)]"
       if item.text.wholeMatch(of: /[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*/) == nil {
-        problems.add(item.node.location, path, "\"\(item.text)\" is no language, such as \"en\" or \"pt-BR\"")
+        problems.add(item.node.location, path, "\"\(item.text)\" is not a language, such as \"en\" or \"pt-BR\"")
       } else if tags.contains(item.text) {
-        problems.add(item.node.location, path, "\"\(item.text)\" is named twice")
+        problems.add(item.node.location, path, "\"\(item.text)\" is listed twice")
       } else {
         tags.append(item.text)
       }
@@ -254,7 +255,7 @@ struct GatewayReader {
     else {
       problems.add(
         node.location, "brand.logo",
-        "\"\(logo)\" is no picture: name a .svg, .png, .jpg or .webp file, or an https:// address")
+        "\"\(logo)\" is not an image: use a .svg, .png, .jpg or .webp file, or an https:// URL")
       return nil
     }
     switch ConfigurationFiles.read(resolved(logo)) {
@@ -272,7 +273,7 @@ struct GatewayReader {
       let percent = Double(match.1),
       let span = Field.duration(String(match.2)), percent > 0, percent <= 100, span >= .seconds(3600)
     else {
-      problems.add(node.location, "risk_budget", "\"\(text)\" is no risk; write \"0.1% per 30d\"")
+      problems.add(node.location, "risk_budget", "\"\(text)\" is not a risk budget; write \"0.1% per 30d\"")
       return nil
     }
     return min(1, percent / 100 * (2_592_000 / Double(span.components.seconds)))
@@ -299,7 +300,7 @@ struct GatewayReader {
         if let match = text.wholeMatch(of: /([0-9]{1,7})\/s/), let rate = Int(match.1), rate > 0 {
           limits.requestsPerSecondPerAddress = rate
         } else {
-          problems.add(node.location, "limits.per_ip.requests", "\"\(text)\" is no rate; write \"100/s\"")
+          problems.add(node.location, "limits.per_ip.requests", "\"\(text)\" is not a rate; write \"100/s\"")
         }
       }
     }
@@ -309,8 +310,8 @@ struct GatewayReader {
 
   // MARK: providers
 
-  /// The names under `providers`, whatever else is wrong with the file; nil where they cannot be told, so that one slip
-  /// there is not reported again by every flow.
+  /// The names under `providers`, even if the rest of the file is invalid; nil if they cannot be determined, so that
+  /// one mistake is not reported again for every flow.
   static func configured(_ node: LuaNode, _ catalog: ProviderCatalog) -> Set<ProviderName>? {
     guard case .table(let table) = node.value, case .table(let providers)? = table.fields["providers"]?.value else {
       return nil
@@ -328,7 +329,7 @@ struct GatewayReader {
       guard let descriptor = catalog.descriptor(name) else {
         problems.add(
           node.location, "providers.\(name)",
-          "this program has no provider `\(name)`\(Suggestion.phrase(for: name, among: catalog.descriptors.map(\.name.rawValue)))"
+          "unknown provider `\(name)`\(Suggestion.phrase(for: name, among: catalog.descriptors.map(\.name.rawValue)))"
         )
         continue
       }

@@ -1,10 +1,10 @@
 import MoongateCore
 import MoongateSDK
 
-/// guarantees.lua.
+/// Reads guarantees.lua.
 struct GuaranteeReader {
   let catalog: ProviderCatalog
-  /// The groups of accounts.lua; nil while it could not be read.
+  /// The groups of accounts.lua; nil if it could not be read.
   let groups: Set<GroupName>?
   let problems: Problems
 
@@ -36,12 +36,12 @@ struct GuaranteeReader {
     }
     guard arguments.count == 2, case .text(let statement) = arguments[0].value else {
       problems.add(
-        node.location, "", "a guarantee says what it guarantees in a table after its words, as in \(Self.example)")
+        node.location, "", "a guarantee needs a table after its statement, as in \(Self.example)")
       return nil
     }
     guard !statement.allSatisfy(\.isWhitespace), Field.text(arguments[0], "", problems) != nil else {
       if statement.allSatisfy(\.isWhitespace) {
-        problems.add(node.location, "", "a guarantee says in words what it guarantees, as in \(Self.example)")
+        problems.add(node.location, "", "a guarantee needs a statement in words, as in \(Self.example)")
       }
       return nil
     }
@@ -52,20 +52,20 @@ struct GuaranteeReader {
     return Guarantee(statement: statement, scope: scope, demand: demand, location: node.location)
   }
 
-  // MARK: about sessions
+  // MARK: sessions
 
   private func ofSessions(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
     for name in ["passed", "factors", "within", "host", "group"] {
       guard let node = reader.said(name) else { continue }
       let instead =
         ["passed", "factors"].contains(name) ? "; for sessions as they begin, write session = { \(name) = … }" : ""
-      problems.add(node.location, name, "belongs to a guarantee about a route, and there is no `route`\(instead)")
+      problems.add(node.location, name, "applies only to a guarantee with `route`\(instead)")
     }
     guard let node = reader.said("session") else {
       if reader.said("account") != nil || reader.said("client") != nil || reader.names.isEmpty {
         problems.add(
           reader.location, "",
-          "guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about"
+          "guarantees nothing: state what sessions must have passed, as in session = { passed = \"pin\" }, or name a route"
         )
       }
       return nil
@@ -93,7 +93,7 @@ struct GuaranteeReader {
     guard let known = KnownFacts(facts) else {
       problems.add(
         (reader.said("account") ?? reader.said("client"))?.location ?? reader.location, "account",
-        "no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has"
+        "these facts contradict each other: a true fact requires an existing account, and a verified address requires an address"
       )
       return nil
     }
@@ -115,8 +115,8 @@ struct GuaranteeReader {
         problems.add(
           location, account.path("has_pin"),
           pads.isEmpty
-            ? "gateway.lua configures no provider of a PIN, so no account has one"
-            : "several providers keep a PIN: name one of \(Suggestion.list(pads.map(\.rawValue))), as in factors = { \(pads[0]) = true }"
+            ? "gateway.lua does not configure a PIN provider, so no account has a PIN"
+            : "several providers store a PIN: name one of \(Suggestion.list(pads.map(\.rawValue))), as in factors = { \(pads[0]) = true }"
         )
       }
     }
@@ -138,14 +138,15 @@ struct GuaranteeReader {
     return facts
   }
 
-  // MARK: about routes
+  // MARK: routes
 
   private func ofRoute(_ reader: TableReader) -> (Guarantee.Scope, SessionDemand)? {
     for name in ["account", "client", "session"] {
       guard let node = reader.said(name) else { continue }
       let instead = name == "session" ? "; write `passed` or `factors` beside `route`" : ""
       problems.add(
-        node.location, name, "a guarantee about a route is about every session that passes it: remove this\(instead)")
+        node.location, name,
+        "a guarantee with `route` covers every session that the route accepts: remove this\(instead)")
     }
     let routes = RouteReader(catalog: catalog, flows: nil, gateway: nil, groups: nil, problems: problems)
     let pattern = reader.take("route").flatMap { routes.readPattern($0, "route") }
@@ -158,7 +159,7 @@ struct GuaranteeReader {
     return (.route(host: host, pattern), demand)
   }
 
-  // MARK: what is demanded
+  // MARK: session requirements
 
   private func readDemand(_ reader: TableReader, isOfRoute: Bool = false) -> SessionDemand? {
     let passed = reader.said("passed").flatMap { readProviders($0, reader.path("passed")) }
@@ -166,7 +167,8 @@ struct GuaranteeReader {
     let within = reader.duration("within", atLeast: .seconds(1))
     if let node = reader.said("within"), reader.said("passed") == nil {
       problems.add(
-        node.location, reader.path("within"), "counts from when a provider was passed: say which, with `passed`")
+        node.location, reader.path("within"),
+        "requires `passed`: it is measured from the time when that provider was passed")
     }
     guard reader.said("passed") != nil || reader.said("factors") != nil || isOfRoute && reader.said("group") != nil
     else {
@@ -177,7 +179,7 @@ struct GuaranteeReader {
     return SessionDemand(passed: passed ?? [], factors: factors, within: within)
   }
 
-  /// One provider, or `any_of { … }`.
+  /// Reads one provider, or `any_of { … }`.
   private func readProviders(_ node: LuaNode, _ path: String) -> [ProviderName]? {
     guard case .tagged("any_of", let arguments) = node.value else {
       guard case .text(let text) = node.value else {
@@ -200,11 +202,11 @@ struct GuaranteeReader {
   private func provider(_ text: String, _ path: String, at location: SourceLocation) -> ProviderName? {
     guard let name = catalog.known(text) else {
       problems.add(
-        location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: catalog.names))")
+        location, path, "unknown provider \"\(text)\"\(Suggestion.phrase(for: text, among: catalog.names))")
       return nil
     }
     guard catalog.isConfigured(name) else {
-      problems.add(location, path, "gateway.lua configures no provider `\(text)`, so nobody could ever pass it")
+      problems.add(location, path, "gateway.lua does not configure the provider `\(text)`, so no session could pass it")
       return nil
     }
     return name

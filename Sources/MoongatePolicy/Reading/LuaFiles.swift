@@ -1,28 +1,28 @@
 import MoongateCore
 
-/// Runs files for the values that they return, each in a state of its own.
+/// Loads configuration files, each in its own Lua state.
 struct LuaFiles {
-  /// A text that functions may be called from later.
+  /// The text of a file, from which functions are loaded later.
   struct Source: Sendable {
     let name: String
     let bytes: [UInt8]
   }
 
-  /// By name: those whose value was read.
+  /// The files that were loaded, by name.
   private(set) var sources: [String: Source] = [:]
-  /// What each of them names.
+  /// The names that each file uses.
   private(set) var names: [String: LuaNames] = [:]
   let problems: Problems
 
   init(problems: Problems) { self.problems = problems }
 
-  /// Parses and runs a file, and checks by which constructor its value was made.
+  /// Loads a file and checks that the expected constructor made its value.
   /// - Parameters:
-  ///   - constructor: `gateway`, `policy`, …
-  ///   - example: what the file must return, for the sentence where it does not.
-  ///   - count: how many arguments it has: two where a name stands before the table.
-  ///   - types: the providers whose names are constructors in this file.
-  /// - Returns: the constructor's arguments, or nil with a problem.
+  /// - constructor: `gateway`, `policy`, …
+  /// - example: the expected value, for the problem.
+  /// - count: the number of arguments: two if a name precedes the table.
+  /// - types: the providers whose names are constructors in this file.
+  /// - Returns: the constructor's arguments; nil with a problem.
   mutating func read(
     _ file: ConfigurationFiles.File, constructor: String, example: String, count: Int = 1, types: [String] = []
   ) -> [LuaNode]? {
@@ -34,14 +34,14 @@ struct LuaFiles {
         } else if case .tagged(let other, _) = node.value {
           "`\(other)`"
         } else if case .null = node.value { "nothing" } else { node.value.described }
-      problems.add(SourceLocation(file: file.name, line: 0), "", "must return \(example), and returns \(got)")
+      problems.add(SourceLocation(file: file.name, line: 0), "", "must return \(example), but returns \(got)")
       return nil
     }
     return arguments
   }
 
-  /// How the sentence about a field begins that stands in a table twice.
-  static let saidTwice = "is said twice in one table"
+  /// The beginning of the message for a field that a table sets twice.
+  static let saidTwice = "is set twice in one table"
 
   /// The value of a file with the line of each field.
   private mutating func value(of file: ConfigurationFiles.File, _ types: [String]) -> LuaNode? {
@@ -52,15 +52,15 @@ struct LuaFiles {
       for again in map.repeats {
         problems.add(
           SourceLocation(file: file.name, line: again.line), again.name,
-          "\(Self.saidTwice), first in line \(again.first): call one of them something else, or remove it")
+          "\(Self.saidTwice), first in line \(again.first): rename or remove one of them")
       }
       let names = LuaNames(bytes)
       let unknown = UnknownNames(names, file: file.name, types: types)
       sources[file.name] = Source(name: file.name, bytes: bytes)
       self.names[file.name] = names
       problems.add(unknown.problems)
-      // What is misspelled is read as what was meant, so that it hides no other mistake of the file, which is refused
-      // in any case.
+      // Misspelled names are replaced by the intended ones, so that they do not hide other mistakes. The file is
+      // refused in any case.
       return try value(
         of: unknown.mended(bytes), unknown.problems.isEmpty ? map : SourceMap(unknown.mended(bytes)), file.name,
         unknown, types)
@@ -80,7 +80,7 @@ struct LuaFiles {
       try state.load(map.instrumented, name: name, marks: true)
       return state.tree(file: name, map: map)
     } catch {}
-    // The added calls may be what is too much (nesting, registers): the file itself decides.
+    // The added calls can exceed a limit of Lua (nesting, registers). In that case, the original text decides.
     let state = try LuaState(constructors: types)
     do { try state.load(bytes, name: name, marks: false) } catch {
       if unknown.problems.contains(where: { $0.message == error.message }) { return nil }
@@ -94,7 +94,8 @@ struct LuaFiles {
     -> SourceMap?
   {
     let map = SourceMap(bytes)
-    // Attack on the loader: Lua's parser compares each label with all others, so that a megabyte of them takes minutes.
+    // Attack on the loader: Lua's parser compares each label with all others, so a megabyte of labels would take
+    // minutes.
     guard map.labels <= 1000 else {
       problems.add(SourceLocation(file: name, line: 0), "", "more than 1000 labels (`::name::`)")
       return nil
@@ -103,9 +104,9 @@ struct LuaFiles {
     return map
   }
 
-  /// The bytes without a byte order mark, where they are UTF-8.
+  /// The bytes without a byte order mark; nil with a problem if they are not UTF-8.
   private static func text(of file: ConfigurationFiles.File, _ problems: Problems) -> [UInt8]? {
-    // A line break is never part of a longer character, so each line can be judged alone.
+    // A line break is never part of a multi-byte character, so each line can be validated alone.
     let lines = file.bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     if let bad = lines.firstIndex(where: { String(validating: $0, as: UTF8.self) == nil }) {
       problems.add(

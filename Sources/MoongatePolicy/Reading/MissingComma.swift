@@ -1,12 +1,11 @@
-/// Finds the field of a table behind which a comma is missing. Lua names the line of what comes next, where nothing is
-/// wrong.
+/// Finds the table field that lacks a comma. Lua reports the line of the following field instead.
 enum MissingComma {
-  /// - Parameter failure: of the parser.
-  /// - Returns: the line on which the field ends; nil where the text is wrong in another way.
+  /// - Parameter failure: the parser's error.
+  /// - Returns: the line on which the field ends; nil for any other error.
   static func line(in text: [UInt8], before failure: LuaState.Failure) -> Int? {
     guard failure.message.hasPrefix("'}' expected") else { return nil }
     var tokens = LuaTokens(text)
-    // What is open at each place: tables, and blocks within them.
+    // The open brackets and blocks; true for tables.
     var isTable: [Bool] = []
     var last: LuaToken?
     var current = tokens.next()
@@ -34,7 +33,7 @@ enum MissingComma {
     }
   }
 
-  /// Whether a field, or an item of a list, begins here.
+  /// Whether a field or a list item begins at this token.
   private static func beginsField(_ token: LuaToken, _ next: LuaToken?) -> Bool {
     switch token.kind {
     case .name, .symbol(.openBrace), .symbol(.openBracket), .string, .number: true

@@ -1,8 +1,8 @@
 import MoongateCore
 
-/// Reads `scheme://host:port`.
+/// Parses `scheme://host:port`.
 package enum OriginText {
-  /// - Returns: nil where there is another scheme, user information, a path, or a host that is none.
+  /// - Returns: nil for another scheme, user information, a path or an invalid host.
   package static func parse(_ text: String) -> PublicURL? {
     let isSecure = text.hasPrefix("https://")
     guard isSecure || text.hasPrefix("http://") else { return nil }

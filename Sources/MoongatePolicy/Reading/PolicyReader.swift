@@ -1,12 +1,12 @@
 import MoongateCore
 import MoongateSDK
 
-/// policies/NAME.lua over its provider's defaults.
+/// Reads policies/NAME.lua on top of its provider's defaults.
 struct PolicyReader {
   let descriptor: ProviderDescriptor
   let problems: Problems
 
-  /// Lays the operator's table over the defaults: tables merge key by key; lists, and `limits`, replace.
+  /// Merges the operator's table with the defaults: tables merge key by key; lists and `limits` are replaced.
   static func layer(_ upper: LuaNode?, over lower: LuaNode) -> LuaNode {
     guard let upper, case .table(let above) = upper.value, case .table(var merged) = lower.value else {
       return upper ?? lower
@@ -27,8 +27,8 @@ struct PolicyReader {
   }
 
   /// - Parameters:
-  ///   - defaults: the table of the provider's own policy.
-  ///   - operator: the table of the operator's file, where there is one.
+  /// - defaults: the table of the provider's own policy.
+  /// - operator: the table of the operator's file; nil without one.
   func read(defaults: LuaNode, operator node: LuaNode?, functions: inout FunctionTable) -> ProviderPolicy? {
     let before = problems.all.count
     let effective = Self.layer(node, over: defaults)
@@ -42,7 +42,7 @@ struct PolicyReader {
     let varying = VaryingFields(
       keep: { name, function in kept.append((name, function)) }, prefix: prefix, problems: problems)
 
-    // A provider whose own policy says nothing of codes sends none.
+    // A provider whose own policy has no `code` sends no codes.
     let sendsCodes = if case .table(let shipped) = defaults.value { shipped.fields["code"] != nil } else { true }
     if !sendsCodes {
       for name in ["code", "timers", "message", "send"] {
@@ -110,13 +110,13 @@ struct PolicyReader {
       hasCode = hasCode || name == "code"
     }
     guard hasCode else {
-      problems.add(node.location, "message", "must have {code} in it, or nobody learns their code")
+      problems.add(node.location, "message", "must contain {code}, the code that the user enters")
       return nil
     }
     return text
   }
 
-  /// Words for `deny "reason"`.
+  /// The messages for `deny "reason"`.
   private func readReasons(_ node: LuaNode) -> [String: String] {
     guard let table = TableReader(node, nil, path: "reasons", problems: problems) else { return [:] }
     var reasons: [String: String] = [:]
@@ -139,7 +139,7 @@ struct PolicyReader {
     return table.names.compactMap { name in
       guard let node = table.take(name) else { return nil }
       guard name.wholeMatch(of: /[a-z][a-z0-9_]{0,47}/) != nil else {
-        problems.add(node.location, "limits.\(name)", "a limit's name is lower-case letters, digits and _")
+        problems.add(node.location, "limits.\(name)", "a limit's name consists of lower-case letters, digits and _")
         return nil
       }
       return readLimit(name, node, varying)
@@ -163,12 +163,12 @@ struct PolicyReader {
     if let lockNode, zip(lock, lock.dropFirst()).contains(where: { $0.highest > $1.highest }) {
       problems.warn(
         lockNode.location, "\(path).lock",
-        "a later lock is shorter than the one before it: sort the list so that each is longer")
+        "a lock is shorter than the one before it: sort the list in ascending order")
     }
     if let key, let action, action == .begin, key.isCeiling, !namesPerson {
       problems.warn(
         node.location, "\(path).per",
-        "a flood of begins fills this limit for everybody: a step of `\(descriptor.name)` begins without naming an account, so trusted devices cannot be "
+        "a flood of attempts exhausts this limit for everyone: a step of `\(descriptor.name)` begins without an account, so trusted devices cannot be "
           + "exempt from it; count per ip or device")
     }
     if let key, !applies(key) {
@@ -181,7 +181,7 @@ struct PolicyReader {
       location: node.location)
   }
 
-  /// A begin or a registration has no outcome: all of them count, and there is no credential to turn off.
+  /// A begin or a registration has no outcome, so all of them count, and there is no credential to disable.
   private func demandPlain(
     _ action: LimitAction, _ counts: LimitCounts, _ disables: Bool, _ reader: TableReader, _ path: String
   ) {
@@ -193,11 +193,11 @@ struct PolicyReader {
     if disables, let node = reader.said("disable") {
       problems.add(
         node.location, "\(path).disable",
-        "a limit on \(action.rawValue) turns no credential off: remove it, or let it lock")
+        "a limit on \(action.rawValue) cannot disable a credential: remove it or use `lock`")
     }
   }
 
-  /// Whether a step of the provider begins with the identifier of a person.
+  /// Whether a step of the provider begins with a user's identifier.
   private var namesPerson: Bool { descriptor.beginFields.contains { $0.kind == .phone || $0.kind == .email } }
 
   private func applies(_ key: LimitKey) -> Bool {
@@ -218,18 +218,18 @@ struct PolicyReader {
       if !lost.isEmpty {
         problems.warn(
           location, "limits",
-          "the default \(lost.count == 1 ? "limit" : "limits") \(Suggestion.list(lost)) \(lost.count == 1 ? "is" : "are") replaced and no longer there"
+          "the default \(lost.count == 1 ? "limit" : "limits") \(Suggestion.list(lost)) \(lost.count == 1 ? "is" : "are") replaced and no longer in effect"
         )
       }
     }
-    // Where nothing is sent, and nothing is there to be guessed, nobody is to be counted.
+    // Limits per user are needed only for messages and for guesses at codes or stored secrets.
     for action in [LimitAction.send, .verify]
     where (code != nil || action == .verify && descriptor.hashesSecrets)
       && !limits.contains(where: { $0.action == action && $0.key.isPersonal })
     {
       problems.warn(
         location, "limits",
-        "no limit on \(action.rawValue) counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\""
+        "no limit on \(action.rawValue) counts per phone, email, identifier or account: requests for one account are unlimited; add a limit with per = \"identifier\""
       )
     }
     if let code, let longest = resendAfter.map(\.highest).max(), longest > code.lifetime,
@@ -237,11 +237,11 @@ struct PolicyReader {
     {
       problems.warn(
         rule.fields["ttl"]?.location ?? location, "code.ttl",
-        "is shorter than the longest wait of timers.resend_after: a code is dead before a new one may be asked for")
+        "is shorter than the longest wait of timers.resend_after: a code expires before a new one can be requested")
     }
   }
 
-  /// Where each value was said, by its path.
+  /// The location of each value, by its path.
   private static func locations(of node: LuaNode, path: String = "") -> [String: SourceLocation] {
     var locations: [String: SourceLocation] = path.isEmpty ? [:] : [path: node.location]
     if case .table(let table) = node.value {

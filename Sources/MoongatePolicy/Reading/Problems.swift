@@ -1,12 +1,12 @@
 import CLua
 import MoongateCore
 
-/// Gathers everything that is wrong, so that an operator mends a file once and not ten times.
+/// Collects all problems, so that an operator sees everything that is wrong in one run.
 final class Problems {
   private(set) var all: [ConfigurationProblem] = []
   private(set) var warnings: [ConfigurationProblem] = []
-  /// What can be read and must not be served. Kept apart until a file is read, so that it does not hide what else is
-  /// wrong with it.
+  /// Valid settings that are not safe to serve. They are kept apart until a file has been read, so that they do not
+  /// hide its other problems.
   private var unsafe: [ConfigurationProblem] = []
 
   func add(_ location: SourceLocation, _ path: String, _ message: String) {
@@ -19,7 +19,7 @@ final class Problems {
     unsafe.append(ConfigurationProblem(location: location, path: path, message: message))
   }
 
-  /// Makes problems like any other of those.
+  /// Adds the unsafe settings to the problems.
   func tellUnsafe() {
     all += unsafe
     unsafe = []
@@ -29,7 +29,7 @@ final class Problems {
     warnings.append(ConfigurationProblem(location: location, path: path, message: message))
   }
 
-  /// By file and line, each once.
+  /// The problems by file and line, without duplicates.
   static func sorted(_ problems: [ConfigurationProblem]) -> [ConfigurationProblem] {
     var seen: Set<ConfigurationProblem> = []
     return problems.filter { seen.insert($0).inserted }.sorted {
@@ -40,9 +40,9 @@ final class Problems {
   }
 }
 
-/// "Did you mean".
+/// Suggestions for misspelled names.
 package enum Suggestion {
-  /// The nearest of the names, where one is near enough to be meant.
+  /// The most similar name, if it is similar enough.
   package static func nearest(to word: String, among names: some Sequence<String>) -> String? {
     let allowed: Int32 = word.utf8.count <= 3 ? 1 : word.utf8.count <= 7 ? 2 : 3
     return names.map { (distance: clua_typing_distance(word, word.utf8.count, $0, $0.utf8.count), name: $0) }
@@ -50,10 +50,10 @@ package enum Suggestion {
       .min { ($0.distance, $0.name) < ($1.distance, $1.name) }?.name
   }
 
-  /// "; did you mean `x`?", or else which names there are.
+  /// "; did you mean `x`?", or the list of names.
   package static func phrase(for word: String, among names: some Collection<String>) -> String {
     if let name = nearest(to: word, among: names) { return "; did you mean `\(name)`?" }
-    return names.isEmpty ? "" : "; there \(names.count == 1 ? "is" : "are") \(list(names))"
+    return names.isEmpty ? "" : "; available: \(list(names))"
   }
 
   /// "`a`, `b` and `c`", sorted.

@@ -1,32 +1,31 @@
 import Foundation
 
-/// The files that a script may import: those of its own ending, in its folder and the folders below. An operator who
-/// saves one of them expects that it counts.
+/// The modules of a script: files with the same extension in its folder and the folders below. A change of any of them
+/// restarts the program.
 ///
-/// Bounded, since a folder may hold anything: dot files and what package managers put there are not looked at, nor is
-/// what lies deep. What a program writes itself is no module (unless it writes programs), so it does not start itself
-/// anew by working.
+/// The search is bounded: it skips hidden files, package folders and deep folders. Files that the program writes
+/// itself, such as data, have other extensions, so they do not restart it.
 struct ProgramModules: Sendable, Equatable {
-  /// Files of one program, and folders that they are looked for in. Each is looked at twice a second.
+  /// The maximum number of files of one program, and of folders to search. Each is checked twice a second.
   static let most = 256
-  /// Folders below the script's own.
+  /// The maximum depth of folders below the script's own.
   private static let deepest = 3
-  /// What holds other people's modules: they change with an installation, and there are thousands.
+  /// Folders with third-party modules: they change with an installation and contain thousands of files.
   private static let foreign: Set<String> = ["__pycache__", "node_modules", "venv", "site-packages", "vendor"]
 
-  /// Absolute, in the order of their names, without the script.
+  /// Absolute paths in the order of their names, without the script.
   let files: [String]
-  /// Where they were looked for, absolute, but for the configuration's own folder. A module that is saved after what
-  /// imports it is in none of the files: what tells of it is its folder.
+  /// Absolute paths of the searched folders, except the configuration folder itself. A new module appears in no listed
+  /// file, so its folder has to be watched too.
   let folders: [String]
-  /// Whether there are more.
+  /// Whether the search hit its bound.
   let isCut: Bool
 
   /// - Parameters:
-  ///   - script: absolute. One without an ending, such as a program of the system, imports nothing that could be told
-  ///     by its name.
-  ///   - configuration: the configuration's folder, absolute. A script that lies in it has its modules there, and none
-  ///     in the folders below, which are other programs' and the gateway's.
+  /// - script: absolute path. A file without an extension, such as a system program, has no modules that can be
+  ///   identified by name.
+  /// - configuration: absolute path of the configuration folder. A script in it has modules only there: the folders
+  ///   below belong to other programs and to the gateway.
   init(of script: String, configuration: String) {
     let file = URL(filePath: script)
     let ending = file.pathExtension
@@ -51,13 +50,13 @@ struct ProgramModules: Sendable, Equatable {
     guard found.count <= most + 1, seen.count <= most,
       let names = try? FileManager.default.contentsOfDirectory(atPath: folder)
     else { return }
-    // Somebody else's modules, wherever their folder is called what it likes.
+    // A virtual environment, whatever its name.
     if names.contains("pyvenv.cfg") { return }
     seen.append(folder)
     for name in names.sorted() where !name.hasPrefix(".") && !foreign.contains(name) && found.count <= most + 1 {
       let path = "\(folder)/\(name)"
       var status = stat()
-      // A link to a file is followed, one to a folder is not: it may lead back.
+      // Follows links to files, but not to folders, which may form a cycle.
       guard lstat(path, &status) == 0 else { continue }
       if status.st_mode & S_IFMT == S_IFDIR {
         if depth < deepest { look(in: path, for: ending, depth: depth + 1, &found, &seen) }

@@ -1,15 +1,15 @@
 import MoongateCore
 import MoongateSDK
 
-/// The providers of this program, and those among them that gateway.lua configures.
+/// The providers of the program, and the ones that gateway.lua configures.
 struct ProviderCatalog {
   var descriptors: [ProviderDescriptor]
-  /// Programs that cannot be used, and are told of already: who names them is not told again.
+  /// Programs that cannot be used and are already reported. References to them are not reported again.
   var broken: Set<String> = []
-  /// nil while gateway.lua could not be read: then nothing is said to be left out.
+  /// The configured providers; nil if gateway.lua could not be read. Nothing is then reported as not configured.
   var configured: Set<ProviderName>?
 
-  /// The names of the compiled-in providers: constructors in gateway.lua.
+  /// The names of the compiled-in providers, which are constructors in gateway.lua.
   let types: [String]
 
   /// - Parameter compiledIn: the providers of the program.
@@ -18,7 +18,7 @@ struct ProviderCatalog {
     types = compiledIn.map(\.name.rawValue)
   }
 
-  /// Whether there are entries under other names than their providers'.
+  /// Whether any entry has a name other than its provider's.
   var hasInstances: Bool { descriptors.contains { $0.instanceOf != nil } }
 
   /// The instances of a provider that gateway.lua configures.
@@ -28,10 +28,10 @@ struct ProviderCatalog {
 
   var names: [String] { Set(descriptors.map(\.name.rawValue)).union(broken).sorted() }
 
-  /// What they declare for policies to ask about.
+  /// The facts that the providers declare for policies.
   var facts: [DeclaredFact] { DeclaredFact.all(of: descriptors, isConfigured: isConfigured) }
 
-  /// Those whose factor is entered on a pad of digits.
+  /// The providers whose factor is entered on a PIN pad.
   var pads: Set<ProviderName> { Set(descriptors.filter(\.showsPad).map(\.name)) }
 
   func known(_ text: String) -> ProviderName? { names.contains(text) ? ProviderName(rawValue: text) : nil }

@@ -2,19 +2,19 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// One provider's entry under `providers`, by what its author declared.
+/// Reads a provider's entry under `providers` by the settings that its descriptor declares.
 struct ProviderSettingsReader {
-  /// The configuration folder, for relative paths.
+  /// The configuration folder, the base of relative paths.
   let folder: String
   let secrets: SecretReader
-  /// Nil where it cannot be read.
+  /// Nil if it cannot be read.
   let publicURL: PublicURL?
   let problems: Problems
 
-  /// It is on a button.
+  /// In bytes. The title is shown on a button.
   private static let longestTitle = 60
 
-  /// - Returns: nil where it is no table; otherwise what of it could be read.
+  /// - Returns: nil if the node is not a table; otherwise all valid settings.
   func read(_ node: LuaNode, _ descriptor: ProviderDescriptor) -> ProviderSettings? {
     let path = "providers.\(descriptor.name)"
     guard let reader = TableReader(node, .settings(of: descriptor), path: path, problems: problems) else { return nil }
@@ -30,7 +30,7 @@ struct ProviderSettingsReader {
     }
     for field in descriptor.settings {
       guard let node = reader.take(field.name) else {
-        // A default that is no single value, such as a list.
+        // A default that has no Lua syntax here, such as a list.
         settings.values[field.name] = field.standard
         continue
       }
@@ -58,7 +58,7 @@ struct ProviderSettingsReader {
     return settings
   }
 
-  /// The absolute path of a file that can be read.
+  /// The absolute path of a readable file.
   private func file(_ node: LuaNode, _ path: String) -> String? {
     guard let text = Field.text(node, path, problems) else { return nil }
     let file = URL(filePath: text, relativeTo: URL(filePath: folder, directoryHint: .isDirectory)).standardizedFileURL

@@ -1,14 +1,14 @@
 import MoongateCore
 import MoongateSDK
 
-/// routes.lua.
+/// Reads routes.lua.
 struct RouteReader {
   let catalog: ProviderCatalog
-  /// nil while flows could not be read: then none is said to be missing.
+  /// The flows; nil if they could not be read. Unknown flows are then not reported.
   let flows: Set<String>?
-  /// nil while gateway.lua could not be read.
+  /// Nil if gateway.lua could not be read.
   let gateway: GatewaySettings?
-  /// The groups of accounts.lua; nil while it could not be read.
+  /// The groups of accounts.lua; nil if it could not be read.
   let groups: Set<GroupName>?
   let problems: Problems
 
@@ -24,7 +24,7 @@ struct RouteReader {
     }
     for (index, route) in routes.enumerated() {
       if let earlier = RouteShadow.earliest(over: route, among: routes[..<index]) {
-        problems.add(route.location, "", "this route can never match: \(earlier) takes every path before it")
+        problems.add(route.location, "", "this route can never match: \(earlier) matches all its requests first")
       }
     }
     return routes
@@ -57,7 +57,7 @@ struct RouteReader {
         if let node = reader.said(name) {
           problems.add(
             node.location, reader.path(name),
-            "a route that is open to all (allow = true) asks nothing of anybody: remove one of the two")
+            "a route with allow = true is open to all requests: remove one of the two")
         }
       }
     }
@@ -79,18 +79,20 @@ struct RouteReader {
       location: node.location)
   }
 
-  /// Tokens pass no step, and a service token has no address.
+  /// Tokens never pass a step, and a service token has no email address.
   private func warnOfUnmetRequirement(_ tokens: RouteTokens, _ requirement: Requirement?, _ reader: TableReader) {
     guard let node = reader.said("tokens") else { return }
     switch requirement {
     case .passed(let provider, _):
       problems.warn(
         node.location, reader.path("tokens"),
-        "no token gets in: none has passed `\(provider)`, which `require` asks for. Remove one of the two")
+        "no token can be accepted: tokens have not passed `\(provider)`, which `require` demands. Remove one of the two"
+      )
     case .emailVerified where !tokens.takesPersonal:
       problems.warn(
         node.location, reader.path("tokens"),
-        "no token gets in: a service token has no email address, which `require` asks for. Remove one of the two")
+        "no token can be accepted: a service token has no email address, which `require` demands. Remove one of the two"
+      )
     default: break
     }
   }
@@ -100,13 +102,13 @@ struct RouteReader {
     return (gateway.domains + (gateway.cookieDomain.map { [$0] } ?? [])).contains { DomainReader.contains($0, host) }
   }
 
-  /// The settings by which hosts have sessions, for a problem's text.
+  /// The settings that define where sessions are valid, for problems.
   private static func sessionDomains(_ gateway: GatewaySettings) -> String {
     if !gateway.domains.isEmpty { return "one of domains (\(gateway.domains.joined(separator: ", ")))" }
     return "cookie_domain\(gateway.cookieDomain.map { " (\($0))" } ?? "")"
   }
 
-  /// An exact host.
+  /// Reads an exact host name.
   func readHost(_ reader: TableReader) -> String? {
     guard let node = reader.take("host"), let text = Field.text(node, reader.path("host"), problems) else {
       return nil
@@ -115,13 +117,13 @@ struct RouteReader {
       let meant = HostName(text).map { "; did you mean `\($0.name)`?" } ?? ", such as \"wallet.example.com\""
       problems.add(
         node.location, reader.path("host"),
-        "\"\(text)\" is no exact host in lower case, without port or trailing dot\(meant)")
+        "\"\(text)\" is not a host name in lower case, without port and trailing dot\(meant)")
       return nil
     }
     return text
   }
 
-  /// A pattern of paths.
+  /// Reads a path pattern.
   func readPattern(_ node: LuaNode, _ path: String) -> PathPattern? {
     guard let text = Field.text(node, path, problems) else { return nil }
     func refuse(_ why: String) -> PathPattern? {
@@ -130,7 +132,7 @@ struct RouteReader {
     }
     guard text.hasPrefix("/") else { return refuse("must begin with /") }
     guard !text.contains("?"), !text.contains("#"), !text.contains(";"), !text.contains("\n") else {
-      return refuse("may not hold ?, #, ; or a line break: patterns are matched against the path alone")
+      return refuse("must not contain ?, #, ; or a line break: patterns match only the path")
     }
     let parts = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     var segments: [PathPattern.Segment] = []
@@ -140,7 +142,7 @@ struct RouteReader {
       } else if part.contains("**") {
         return refuse("has ** within a segment; ** stands alone between slashes")
       } else if part == "." || part == ".." || (part.isEmpty && index < parts.count - 1) {
-        return refuse("can match no path: `//`, `.` and `..` are refused before routes are asked")
+        return refuse("can match no path: requests with `//`, `.` or `..` are refused before routing")
       } else {
         segments.append(.glob(Array(part.utf8)))
       }
@@ -153,12 +155,12 @@ struct RouteReader {
     else { return nil }
     if texts.isEmpty {
       problems.add(
-        node.location, reader.path("methods"), "an empty list lets nothing through; leave `methods` out for all")
+        node.location, reader.path("methods"), "an empty list matches no method; omit `methods` to match all")
     }
     for item in texts where item.text.wholeMatch(of: /[A-Z][A-Z\-]{0,31}/) == nil {
       problems.add(
         item.node.location, reader.path("methods"),
-        "\"\(item.text)\" is no method in capitals\(item.text.uppercased() != item.text ? "; did you mean `\(item.text.uppercased())`?" : "")"
+        "\"\(item.text)\" is not a method in upper case\(item.text.uppercased() != item.text ? "; did you mean `\(item.text.uppercased())`?" : "")"
       )
     }
     for item in texts where ["CONNECT", "TRACE"].contains(item.text) {
@@ -181,7 +183,8 @@ struct RouteReader {
       guard let url = OriginText.parse(item.text) else {
         problems.add(
           item.node.location, path,
-          "\"\(item.text)\" is no upstream, such as \"http://127.0.0.1:3000\": scheme, host and port, without a path")
+          "\"\(item.text)\" is not a valid upstream, such as \"http://127.0.0.1:3000\": scheme, host and port, without a path"
+        )
         return nil
       }
       return Upstream(isSecure: url.isSecure, host: url.host, port: url.port)
@@ -190,7 +193,7 @@ struct RouteReader {
 
   private func readFlow(_ reader: TableReader) -> String? {
     guard let node = reader.take("flow"), let text = Field.text(node, reader.path("flow"), problems) else { return nil }
-    // Only what was said: that the default is missing is told once, for all routes.
+    // Only an explicit name is checked here. A missing default flow is reported once for all routes.
     if let flows, !flows.contains(text), reader.said("flow") != nil {
       problems.add(
         node.location, reader.path("flow"), "there is no flows/\(text).lua\(Suggestion.phrase(for: text, among: flows))"
@@ -210,7 +213,7 @@ struct RouteReader {
     if step == nil, group == nil, table.said("group") == nil, table.said("passed") == nil {
       problems.add(
         node.location, table.path,
-        "requires nothing; write { group = \"ops\" }, { passed = \"pin\", within = \"5m\" } or { email_verified = true }"
+        "has no requirement; write { group = \"ops\" }, { passed = \"pin\", within = \"5m\" } or { email_verified = true }"
       )
     }
     return (step, group)
@@ -222,31 +225,32 @@ struct RouteReader {
     let verified = table.flag("email_verified")
     if let passed, let node = table.said("passed") {
       guard verified == nil else {
-        problems.add(node.location, table.path, "says `passed` and `email_verified`: a route requires one of them")
+        problems.add(node.location, table.path, "sets both `passed` and `email_verified`: choose one of them")
         return nil
       }
       guard let name = catalog.known(passed) else {
         problems.add(
           node.location, table.path("passed"),
-          "no provider is called \"\(passed)\"\(Suggestion.phrase(for: passed, among: catalog.names))")
+          "unknown provider \"\(passed)\"\(Suggestion.phrase(for: passed, among: catalog.names))")
         return nil
       }
       if !catalog.isConfigured(name) {
         problems.add(
           node.location, table.path("passed"),
-          "gateway.lua configures no provider `\(passed)`, so nobody could ever pass")
+          "gateway.lua does not configure the provider `\(passed)`, so no session could pass")
       }
       return .passed(name, within: within)
     }
-    // A `passed` that cannot be read has been told already.
+    // A `passed` that cannot be read is already reported.
     if let node = table.said("within"), within != nil, table.said("passed") == nil {
       problems.add(
-        node.location, table.path("within"), "counts from when a provider was passed: say which, with `passed`")
+        node.location, table.path("within"),
+        "requires `passed`: it is measured from the time when that provider was passed")
     }
     return verified == true ? .emailVerified : nil
   }
 
-  /// What belongs to the connection, or is written by the gateway for each request.
+  /// Headers that belong to the connection, or that the gateway writes for each request.
   private static let framing: [StaticString] = [
     "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
     "transfer-encoding", "upgrade",
@@ -261,7 +265,7 @@ struct RouteReader {
     for name in table.names {
       guard let node = table.take(name), let value = Field.text(node, table.path(name), problems) else { continue }
       guard name.wholeMatch(of: /[A-Za-z0-9!#$%&'*+.^_`|~\-]{1,100}/) != nil else {
-        problems.add(node.location, table.path, "\"\(name)\" is no header's name")
+        problems.add(node.location, table.path, "\"\(name)\" is not a valid header name")
         continue
       }
       guard !ReservedHeaders.contains(name), !Self.framing.contains(where: { ReservedHeaders.equal($0, name) }) else {

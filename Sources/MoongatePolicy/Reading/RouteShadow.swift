@@ -1,8 +1,8 @@
 import MoongateCore
 
-/// Finds routes that can never match, because earlier ones take all that they would.
+/// Finds routes that can never match because earlier routes match all their requests.
 enum RouteShadow {
-  /// The earlier route that leaves nothing, or the first of several that do so together, one for each method.
+  /// The earlier route that shadows this one, or the first of several that shadow it together, one for each method.
   static func earliest(over route: Route, among earlier: ArraySlice<Route>) -> SourceLocation? {
     let candidates = earlier.filter {
       ($0.host == nil || $0.host == route.host) && covers($0.path.segments, route.path.segments)
@@ -17,10 +17,10 @@ enum RouteShadow {
     return methods.contains(method) || (method == "HEAD" && methods.contains("GET"))
   }
 
-  /// Whether every path of `narrow` is one of `wide`. `narrow`'s own wildcards are taken as symbols that only a
-  /// wildcard of `wide` can match, so that "yes" is always true.
+  /// Whether `wide` matches every path that `narrow` matches. Only a wildcard of `wide` can match a wildcard of
+  /// `narrow`, so a positive result is always correct.
   static func covers(_ wide: [PathPattern.Segment], _ narrow: [PathPattern.Segment]) -> Bool {
-    // Which suffixes of `narrow` the rest of `wide` covers, from its end.
+    // For each suffix of `narrow`, whether the rest of `wide` covers it, computed from the end.
     var reachable = [Bool](repeating: false, count: narrow.count + 1)
     reachable[narrow.count] = true
     for segment in wide.reversed() {
@@ -42,7 +42,7 @@ enum RouteShadow {
     return reachable[0]
   }
 
-  /// The same within a segment, where `*` stands for any run of bytes.
+  /// The same within a segment, where `*` matches any bytes.
   private static func covers(_ wide: [UInt8], _ narrow: [UInt8]) -> Bool {
     let star = UInt8(ascii: "*")
     var reachable = [Bool](repeating: false, count: narrow.count + 1)

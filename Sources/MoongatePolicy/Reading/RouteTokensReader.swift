@@ -1,12 +1,12 @@
 import MoongateCore
 
-/// `tokens` of a route: `true`, a list of names, `personal = true`, or both of these.
+/// Reads `tokens` of a route: `true`, a list of names, `personal = true`, or a list together with it.
 struct RouteTokensReader {
   private static let example = "true, { \"ci\", \"monitor\" } or { personal = true }"
 
   let problems: Problems
 
-  /// - Returns: nil where the route takes no tokens, or says so wrongly.
+  /// - Returns: nil if the route accepts no tokens or the value is invalid.
   func read(_ reader: TableReader) -> RouteTokens? {
     guard let node = reader.said("tokens") else { return nil }
     let path = reader.path("tokens")
@@ -40,7 +40,7 @@ struct RouteTokensReader {
     let meant =
       ServiceTokenName(text.lowercased()).map { "; did you mean `\($0.text)`?" }
       ?? ": a name is \(ServiceTokenName.rule)"
-    problems.add(node.location, path, "\"\(text)\" is no name of a token\(meant)")
+    problems.add(node.location, path, "\"\(text)\" is not a valid token name\(meant)")
     return nil
   }
 }

@@ -1,16 +1,16 @@
 import MoongateCore
 
-/// `env "NAME"`, `file "path"` and `credential "name"`: the only ways in for secrets.
+/// Reads `env "NAME"`, `file "path"` and `credential "name"`, the only sources of secrets.
 struct SecretReader {
   let folder: String
   let environment: [String: String]
 
-  /// The file of a credential that systemd hands over (systemd.exec(5), `LoadCredential=`), in the folder that
-  /// `CREDENTIALS_DIRECTORY` names.
-  /// - Returns: nil, after telling why, if systemd hands over no credential of the name.
+  /// The file of a systemd credential (systemd.exec(5), `LoadCredential=`), in the folder that `CREDENTIALS_DIRECTORY`
+  /// names.
+  /// - Returns: nil, with a problem, if systemd provides no credential of this name.
   func credentialFile(_ name: String, _ location: SourceLocation, _ path: String, _ problems: Problems) -> String? {
     guard !name.isEmpty, !name.contains("/"), !name.hasPrefix(".") else {
-      problems.add(location, path, "\"\(name)\" is no name of a credential, such as credential \"master.key\"")
+      problems.add(location, path, "\"\(name)\" is not a valid credential name, such as credential \"master.key\"")
       return nil
     }
     guard let directory = environment["CREDENTIALS_DIRECTORY"], directory.hasPrefix("/") else {
@@ -34,7 +34,7 @@ struct SecretReader {
     return file
   }
 
-  /// The path of a file that is not there; nil where it is, or the secret is no file.
+  /// The path of a secret's file that does not exist; nil if it exists or the secret is not a file.
   func missingFile(_ node: LuaNode) -> String? {
     guard case .tagged("file", let arguments) = node.value, case .text(let name)? = arguments.first?.value else {
       return nil
@@ -44,13 +44,14 @@ struct SecretReader {
     return nil
   }
 
-  /// The secret, without the line end of its file. A missing one is a problem; none is ever shown.
+  /// The secret, without the trailing newline of its file. A missing secret is a problem. No message contains a secret.
   func read(_ node: LuaNode, _ path: String, _ problems: Problems) -> SecretText? {
     switch node.value {
     case .tagged("env", let arguments):
       guard case .text(let name)? = arguments.first?.value else { break }
       guard let value = environment[name], !value.isEmpty else {
-        problems.add(node.location, path, "the environment has no \(name): set it before the gateway starts")
+        problems.add(
+          node.location, path, "the environment variable is missing: \(name). Set it before the gateway starts")
         return nil
       }
       return SecretText(value)
@@ -66,7 +67,7 @@ struct SecretReader {
     }
     problems.add(
       node.location, path,
-      "secrets come from env \"NAME\", file \"path\" or credential \"name\", so that they are not in this file")
+      "must be a secret: use env \"NAME\", file \"path\" or credential \"name\" instead of the value itself")
     return nil
   }
 

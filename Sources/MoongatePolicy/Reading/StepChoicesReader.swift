@@ -1,18 +1,17 @@
 import MoongateCore
 import MoongateSDK
 
-/// The providers of one step, in a flow or in accounts.lua.
+/// Reads the providers of one step, in a flow or in accounts.lua.
 struct StepChoicesReader {
   let providers: ProviderCatalog
   let problems: Problems
-  /// Called with the providers of a step of which none is configured, in place of a problem; nil: such a step is a
-  /// problem.
+  /// Called with the providers of a step if none of them is configured. Nil: such a step is a problem.
   var whenUnavailable: (([String]) -> Void)?
-  /// Whether the step comes with a provider: one that this program does not have is taken as one that is not
-  /// configured, and one that is configured under other names only stands for all of these.
+  /// Whether a provider ships the step. Providers that the program does not have then count as not configured, and a
+  /// provider that is configured only under other names stands for all of its instances.
   var comesWithProvider = false
 
-  /// One provider, `any_of { … }`, or several.
+  /// Reads one provider, `any_of { … }`, or several.
   func read(_ nodes: [LuaNode], _ path: String, at location: SourceLocation) -> [ProviderName]? {
     var choices: [ProviderName] = []
     var left: [String] = []
@@ -41,12 +40,12 @@ struct StepChoicesReader {
     return choices
   }
 
-  /// - Returns: false where the node names no provider at all.
+  /// - Returns: false if the node names no provider.
   private func take(_ node: LuaNode, _ path: String, _ choices: inout [ProviderName], _ left: inout [String]) -> Bool {
     if case .tagged("fallback", _) = node.value {
       problems.add(
         node.location, path,
-        "a fallback is a step of a flow, with nothing beside it and in nothing else, as in { fallback { \"a\", \"b\" } }"
+        "a fallback must be the only entry of a flow's step, as in { fallback { \"a\", \"b\" } }"
       )
       return false
     }
@@ -60,7 +59,7 @@ struct StepChoicesReader {
         return true
       }
       problems.add(
-        node.location, path, "no provider is called \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
+        node.location, path, "unknown provider \"\(text)\"\(Suggestion.phrase(for: text, among: providers.names))")
       return false
     }
     guard providers.isConfigured(name) else {

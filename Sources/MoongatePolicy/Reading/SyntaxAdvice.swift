@@ -1,15 +1,15 @@
-/// What Lua's parser complains of, by the line where the mistake begins, with what to do.
+/// Advice for errors of Lua's parser, with the line where the mistake begins.
 enum SyntaxAdvice {
-  /// - Parameter failure: of the parser.
+  /// - Parameter failure: the parser's error.
   static func told(_ failure: LuaState.Failure, in text: [UInt8]) -> (line: Int, message: String) {
     let lua = failure.message
     if let line = MissingComma.line(in: text, before: failure) {
-      return (line, "a comma is missing after this field? (\(lua))")
+      return (line, "is a comma missing after this field? (\(lua))")
     }
     if let match = lua.firstMatch(of: /^'end' expected \(to close '(\w+)' at line (\d+)\)/), let line = Int(match.2) {
       return (
         line,
-        "the `\(match.1)` that begins here has no `end` of its own, which is due before line \(failure.line) (\(lua))"
+        "the `\(match.1)` that begins here has no `end`, which is expected before line \(failure.line) (\(lua))"
       )
     }
     if let match = lua.firstMatch(of: /^'([})\]])' expected \(to close '(.)' at line (\d+)\) near <eof>/),
@@ -20,14 +20,14 @@ enum SyntaxAdvice {
     return (failure.line, lua + advice(lua))
   }
 
-  /// What people write who know other languages.
+  /// Advice for syntax of other languages.
   private static func advice(_ lua: String) -> String {
     if lua.hasPrefix("unfinished string") { return "; a quote is missing on this line" }
     guard let match = lua.firstMatch(of: #/ near '(.)'$/#) else { return "" }
     switch match.1 {
     case "=" where lua.hasPrefix("'then' expected") || lua.hasPrefix("')' expected") || lua.hasPrefix("'do' expected"):
-      return "; == compares, and = sets"
-    case "!": return "; Lua writes ~= for not equal, and `not` for not"
+      return "; == compares, = assigns"
+    case "!": return "; in Lua, ~= means not equal and `not` negates"
     case "&": return "; Lua writes `and`"
     case "|": return "; Lua writes `or`"
     case "+": return "; Lua has no += and no ++: write x = x + 1"

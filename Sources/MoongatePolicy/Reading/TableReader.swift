@@ -1,10 +1,10 @@
 import CLua
 import MoongateCore
 
-/// Reads one table field by field, by its shape.
+/// Reads the fields of one table by its shape.
 ///
-/// A field that is wrong is reported and read as nil: the caller goes on to find the other problems, and its result is
-/// used only if there were none.
+/// An invalid field is reported and read as nil, so that the caller finds further problems. The result is used only if
+/// there were no problems.
 final class TableReader {
   let path: String
   let location: SourceLocation
@@ -13,9 +13,9 @@ final class TableReader {
   private let shape: TableShape?
 
   /// - Parameters:
-  ///   - shape: nil where the operator makes up the names, as those of limits.
-  ///   - allowsItems: whether the table may hold a list beside its fields.
-  /// - Returns: nil, with a problem, where the node holds no table, or a list where names are due.
+  /// - shape: nil if the operator chooses the names, as for limits.
+  /// - allowsItems: whether the table may contain a list as well as fields.
+  /// - Returns: nil, with a problem, if the node is not a table, or is a list although fields are expected.
   init?(_ node: LuaNode, _ shape: TableShape?, path: String, problems: Problems, allowsItems: Bool = false) {
     guard case .table(let table) = node.value else {
       problems.add(node.location, path, "must be a table, as in `{ … }`, not \(node.value.described)")
@@ -28,10 +28,10 @@ final class TableReader {
     self.problems = problems
     if !allowsItems {
       for item in table.items.prefix(3) {
-        problems.add(item.location, path, "\(item.value.described) has no name here; fields are written `name = value`")
+        problems.add(item.location, path, "\(item.value.described) is not a field; write fields as `name = value`")
       }
     }
-    for (key, node) in table.otherKeys { problems.add(node.location, path, "\(key) is no name of a field") }
+    for (key, node) in table.otherKeys { problems.add(node.location, path, "\(key) is not a valid field name") }
     if let shape { reportUnknown(shape) }
   }
 
@@ -40,14 +40,14 @@ final class TableReader {
 
   func path(_ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
 
-  /// The field as it was said; nil where it was not.
+  /// The explicit value of a field; nil if it is not set.
   func said(_ name: String) -> LuaNode? {
     guard let node = table.fields[name] else { return nil }
     if case .null = node.value { return nil }
     return node
   }
 
-  /// The field, or its default. One that must be there and is not is reported.
+  /// The value of a field, or its default. Reports a required field that is missing.
   func take(_ name: String) -> LuaNode? {
     if let node = said(name) { return node }
     guard let entry = shape?.entry(name) else { return nil }
@@ -55,10 +55,10 @@ final class TableReader {
     return entry.standard.map { LuaNode(value: $0, location: location) }
   }
 
-  /// A field that must be there in this case.
+  /// A field that is required in this case.
   func require(_ name: String) -> LuaNode? {
     if let node = said(name) { return node }
-    // A misspelled one is reported once, by its own line.
+    // A misspelled field is reported only once, at its own line.
     if !names.contains(where: { shape?.entry($0) == nil && Suggestion.nearest(to: $0, among: [name]) != nil }) {
       problems.add(location, path(name), "is missing: \(shape?.entry(name)?.help ?? "a value")")
     }
@@ -73,7 +73,7 @@ final class TableReader {
       if let meant = Suggestion.nearest(to: name, among: absent) ?? Suggestion.nearest(to: name, among: known) {
         message = "unknown field; did you mean `\(meant)`?\(shape.entry(meant).map { " (\($0.help))" } ?? "")"
       } else {
-        message = known.isEmpty ? "unknown field" : "unknown field; there are \(Suggestion.list(known))"
+        message = known.isEmpty ? "unknown field" : "unknown field; available: \(Suggestion.list(known))"
       }
       problems.add(table.fields[name]?.location ?? location, path(name), message)
     }
@@ -92,12 +92,12 @@ final class TableReader {
     take(name).flatMap { Field.whole($0, path(name), problems, in: range) }
   }
 
-  /// Bytes.
+  /// In bytes.
   func size(_ name: String, in range: ClosedRange<Int> = 0...Int.max) -> Int? {
     take(name).flatMap { Field.size($0, path(name), problems, in: range) }
   }
 
-  /// - Parameter example: what would be right.
+  /// - Parameter example: a valid value, for the problem.
   func function(_ name: String, example: String = "function(f) return allow end") -> LuaFunction? {
     guard let node = take(name) else { return nil }
     if case .function(let function) = node.value { return function }
@@ -110,7 +110,7 @@ final class TableReader {
   }
 }
 
-/// Reads one value. A wrong one is reported and nil.
+/// Reads one value. An invalid value is reported and read as nil.
 enum Field {
   static let durationKind = "a duration, such as \"15m\""
 
@@ -119,7 +119,7 @@ enum Field {
       problems.add(node.location, path, "must be a text in quotes, not \(node.value.described)")
       return nil
     }
-    // Text goes into headers, pages and log lines: a control character is a mistake everywhere.
+    // Text goes into headers, pages and log lines, where control characters are never valid.
     guard text.utf8.count <= 4096,
       !text.unicodeScalars.contains(where: { $0.value < 32 && $0 != "\n" || $0.value == 127 || $0 == "\u{FFFD}" })
     else {
@@ -166,7 +166,7 @@ enum Field {
     return nil
   }
 
-  /// Without `.0` where there is nothing behind the point.
+  /// The number without `.0` if it is whole.
   private static func bounded(_ number: Double) -> String { Int64(exactly: number).map(String.init) ?? String(number) }
 
   static func duration(
@@ -177,7 +177,7 @@ enum Field {
       guard let duration = duration(text) else {
         let advice =
           meantDuration(text).map { "did you mean \"\($0)\"?" } ?? "write \"90s\", \"10m\", \"1h30m\" or \"7d\""
-        problems.add(node.location, path, "\(node.value.described) is no duration; \(advice)")
+        problems.add(node.location, path, "\(node.value.described) is not a duration; \(advice)")
         return nil
       }
       guard duration >= least else {
@@ -188,16 +188,16 @@ enum Field {
     case .integer(let number):
       problems.add(
         node.location, path,
-        "a bare number is no duration; write \"\(number)s\" for seconds or \"\(number)m\" for minutes")
+        "a bare number is not a duration; write \"\(number)s\" for seconds or \"\(number)m\" for minutes")
     case .number:
-      problems.add(node.location, path, "a bare number is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\"")
+      problems.add(node.location, path, "a bare number is not a duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\"")
     case .function: problems.add(node.location, path, Field.bareFunction)
     default: problems.add(node.location, path, "must be a duration, such as \"15m\", not \(node.value.described)")
     }
     return nil
   }
 
-  /// The duration that a text such as "3min", "2 hours" or "1w" means; nil where that is not clear.
+  /// The duration that a text such as "3min", "2 hours" or "1w" probably means; nil if it is unclear.
   static func meantDuration(_ text: String) -> String? {
     guard let match = text.lowercased().wholeMatch(of: /\s*([0-9]{1,6})\s*([a-z]+)\s*/), let count = Int(match.1) else {
       return nil
@@ -215,7 +215,7 @@ enum Field {
 
   static let bareFunction = "a function alone has no bounds; write vary(lowest, highest, function(f) … end)"
 
-  /// `1h30m` as a duration; nil where the text is none.
+  /// Parses a duration such as `1h30m`; nil if it is invalid.
   static func duration(_ text: String) -> Duration? {
     var milliseconds: Int64 = 0
     return clua_parse_duration(text, text.utf8.count, &milliseconds) ? .milliseconds(milliseconds) : nil
@@ -227,14 +227,14 @@ enum Field {
     choice(node, path, problems, among: Choice.allCases.map(\.rawValue)).flatMap { Choice(rawValue: $0) }
   }
 
-  /// Bytes, as in "64MiB".
+  /// Reads a size in bytes, such as "64MiB".
   static func size(_ node: LuaNode, _ path: String, _ problems: Problems, in range: ClosedRange<Int>) -> Int? {
     guard let text = text(node, path, problems) else { return nil }
     let units = ["B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30]
     guard let match = text.wholeMatch(of: /([0-9]{1,9})(B|KiB|MiB|GiB)/), let count = Int(match.1),
       let unit = units[String(match.2)]
     else {
-      problems.add(node.location, path, "\"\(text)\" is no size; write \"64KiB\", \"64MiB\" or \"1GiB\"")
+      problems.add(node.location, path, "\"\(text)\" is not a size; write \"64KiB\", \"64MiB\" or \"1GiB\"")
       return nil
     }
     if range.contains(count * unit) { return count * unit }
@@ -242,7 +242,7 @@ enum Field {
     return nil
   }
 
-  /// One of these words.
+  /// Reads one of these words.
   static func choice(_ node: LuaNode, _ path: String, _ problems: Problems, among words: [String]) -> String? {
     guard case .text(let text) = node.value else {
       problems.add(
@@ -255,7 +255,7 @@ enum Field {
     return nil
   }
 
-  /// The texts of a list.
+  /// Reads a list of texts.
   static func texts(_ node: LuaNode, _ path: String, _ problems: Problems) -> [(text: String, node: LuaNode)]? {
     guard case .table(let table) = node.value, table.isList else {
       problems.add(

@@ -1,11 +1,9 @@
 import MoongateCore
 import MoongateSDK
 
-/// policies/token.lua: how many wrong tokens are too many. A policy like a provider's, of which only limits mean
-/// anything.
+/// Reads policies/token.lua, which limits attempts with invalid tokens. It is a policy that only has limits.
 struct TokenPolicyReader {
-  /// What holds without a file, and under the operator's: the same as `ProviderPolicy.tokens`, which a test holds it
-  /// against.
+  /// The default policy, below the operator's file. It equals `ProviderPolicy.tokens`; a test compares them.
   static let defaults = PolicySource(
     file: "policies/token.lua (defaults)",
     text: """
@@ -15,20 +13,20 @@ struct TokenPolicyReader {
       }
       """)
 
-  /// As what the file is read: not a provider, but with a policy.
+  /// The descriptor under which the file is read. Tokens are not a provider, but have a policy.
   static let descriptor = ProviderDescriptor(
     name: .token, beginFields: [], submitFields: [], settings: [], policy: defaults, identifierKinds: [])
 
   let problems: Problems
 
   /// - Parameters:
-  ///   - defaults: the table of `defaults`.
-  ///   - node: that of the operator's file, where there is one.
+  /// - defaults: the table of `defaults`.
+  /// - node: the table of the operator's file; nil without one.
   func read(defaults: LuaNode, operator node: LuaNode?) -> ProviderPolicy? {
     if let node, case .table(let table) = node.value {
       for name in ["code", "timers", "message", "send", "verify", "unknown_account"] {
         if let field = table.fields[name] {
-          problems.add(field.location, name, "tokens have limits and nothing else: remove it")
+          problems.add(field.location, name, "policies/token.lua has only limits: remove this field")
         }
       }
     }
@@ -45,24 +43,25 @@ struct TokenPolicyReader {
     if limit.action != .verify {
       problems.add(
         limit.location, "\(path).on",
-        "a wrong token is counted on \"verify\"; nothing is sent, begun or registered by one")
+        "wrong tokens are counted on \"verify\": a token sends, begins and registers nothing")
     }
-    // Attack: a stranger sends wrong tokens until a limit that is everybody's is full, and no program gets in any more.
+    // Attack: an attacker sends invalid tokens until a shared limit is reached, which locks out every program.
     if limit.key != .ip, limit.key != .network {
       problems.add(
         limit.location, "\(path).per",
-        "wrong tokens count per \"ip\" or \"network\": by anything wider, one stranger would lock every program out")
+        "wrong tokens are counted per \"ip\" or \"network\": with a wider key, one attacker could lock out every program"
+      )
     }
     if limit.counts != .failures {
-      problems.add(limit.location, "\(path).counts", "right tokens are not counted: write counts = \"failures\"")
+      problems.add(limit.location, "\(path).counts", "valid tokens are not counted: write counts = \"failures\"")
     }
     if limit.disables {
-      problems.add(limit.location, "\(path).disable", "an address cannot be turned off: let the limit lock")
+      problems.add(limit.location, "\(path).disable", "an address cannot be disabled: use `lock`")
     }
     let varies =
       [limit.max.function, limit.window?.function].contains { $0 != nil } || limit.lock.contains { $0.function != nil }
     if varies {
-      problems.add(limit.location, path, "must have fixed numbers: vary(…) would be asked with each request")
+      problems.add(limit.location, path, "must have fixed numbers: vary(…) would run for every request")
     }
   }
 }

@@ -2,7 +2,7 @@ import MoongateCore
 
 /// Reads `tracing = otlp { … }`.
 struct TracingReader {
-  /// The configuration folder, for relative paths of secrets.
+  /// The configuration folder, the base of relative paths of secrets.
   let folder: String
   let secrets: SecretReader
   let problems: Problems

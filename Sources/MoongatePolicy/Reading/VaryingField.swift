@@ -1,10 +1,10 @@
 import MoongateCore
 
-/// Numbers and durations that may be `vary(lowest, highest, function)`.
+/// Reads numbers and durations that may be `vary(lowest, highest, function)`.
 struct VaryingFields {
   /// Called with each function and its name.
   let keep: (FunctionName, LuaFunction) -> Void
-  /// Before the path: `policies/phone_otp`.
+  /// The prefix of function names, such as `policies/phone_otp`.
   let prefix: String
   let problems: Problems
 
@@ -16,7 +16,7 @@ struct VaryingFields {
     read(node, path) { Field.duration($0, $1, problems, atLeast: least) }
   }
 
-  /// One duration, or a list of them.
+  /// Reads one duration, or a list of durations.
   func durations(_ node: LuaNode, _ path: String) -> [Varying<Duration>]? {
     guard case .table(let table) = node.value else { return duration(node, path).map { [$0] } }
     guard table.isList, !table.isEmpty else {
@@ -35,11 +35,11 @@ struct VaryingFields {
       problems.add(node.location, path, "must be vary(lowest, highest, function(f) … end)")
       return nil
     }
-    // The bounds stand inside the field: problems about them name its line.
+    // The bounds are part of the field, so their problems name its line.
     let bounds = arguments.prefix(2).map { LuaNode(value: $0.value, location: node.location) }
     guard let lowest = plain(bounds[0], path), let highest = plain(bounds[1], path) else { return nil }
     guard lowest <= highest else {
-      problems.add(node.location, path, "the lowest value comes first: vary(lowest, highest, function)")
+      problems.add(node.location, path, "put the lowest value first: vary(lowest, highest, function)")
       return nil
     }
     let name = FunctionName("\(prefix).\(path)")

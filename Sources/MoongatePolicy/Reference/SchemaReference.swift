@@ -1,22 +1,21 @@
 import MoongateSDK
 
-/// The Lua files as the reference describes them: every table that a file may hold, its fields, and what functions can
-/// read and call.
+/// The schema of the Lua files for the reference: tables with their fields, facts and functions.
 package struct SchemaReference: Sendable {
   /// One field of a table.
   package struct Field: Sendable {
     package let name: String
-    /// As lua-language-server spells it, without the prefix `moongate.`.
+    /// The type in lua-language-server syntax, without the prefix `moongate.`.
     package let type: String
     package let isRequired: Bool
-    /// As a file would write it.
+    /// The default in Lua syntax.
     package let standard: String?
     package let help: String
   }
 
   /// One table of a file.
   package struct Table: Sendable {
-    /// Where it stands: `policy.limits`. `moongate help` finds its fields behind it.
+    /// The path of the table, such as `policy.limits`. `moongate help` finds its fields by it.
     package let path: String
     package let summary: String
     package let fields: [Field]
@@ -24,20 +23,20 @@ package struct SchemaReference: Sendable {
 
   /// A fact or a function.
   package struct Global: Sendable {
-    /// A fact without `f.`, a function with its parameters' names.
+    /// The path of a fact without `f.`, or the name of a function.
     package let name: String
     package let signature: String
     package let help: String
-    /// Which functions are told a fact; empty for a function.
+    /// The kinds of functions that receive a fact; empty for a function.
     package let audience: [String]
   }
 
   private let providers: [ProviderDescriptor]
 
-  /// - Parameter providers: all that the program has.
+  /// - Parameter providers: all providers of the program.
   package init(providers: [ProviderDescriptor]) { self.providers = providers.filter { $0.instanceOf == nil } }
 
-  /// The tables of the file that returns this constructor's value, the outermost first.
+  /// The tables of one kind of file, the outermost first.
   package func tables(of root: Root) -> [Table] {
     var walk = Walk(providers: providers)
     if root == .tests { walk.enterCases() } else { walk.enter(root.shape, at: root.rawValue) }
@@ -47,7 +46,7 @@ package struct SchemaReference: Sendable {
     return walk.tables
   }
 
-  /// What the outermost table of a file is called in paths.
+  /// The name of a file's outermost table in paths.
   package enum Root: String, Sendable, CaseIterable {
     case gateway, policy, flow, route, accounts, guarantee, tests
 
@@ -66,7 +65,7 @@ package struct SchemaReference: Sendable {
 
   // MARK: facts and functions
 
-  /// Every fact, by its path.
+  /// All facts, by their paths.
   package var facts: [Global] {
     let audiences: [(String, FunctionTable.Audience)] = [
       ("policies", .policy(limits: [])), ("flows", .flow), ("routes", .route), ("accounts", .entitlement),
@@ -86,14 +85,14 @@ package struct SchemaReference: Sendable {
       }
   }
 
-  /// Every constructor, decision, helper and function of Lua's base library.
+  /// All constructors, decisions, helpers and base library functions.
   package var functions: [Global] {
-    [Global(name: "allow", signature: "allow", help: "Lets through.", audience: [])]
+    [Global(name: "allow", signature: "allow", help: "Allows the action or request.", audience: [])]
       + EditorGlobals.functions.map { Global(name: $0.name, signature: $0.signature, help: $0.help, audience: []) }
   }
 }
 
-/// Walks from a table to the tables in it.
+/// Visits a table and the tables nested in it.
 private struct Walk {
   let providers: [ProviderDescriptor]
   private(set) var tables: [SchemaReference.Table] = []
@@ -101,7 +100,7 @@ private struct Walk {
 
   init(providers: [ProviderDescriptor]) { self.providers = providers }
 
-  /// Types that a constructor makes, with the tables that constructors take.
+  /// Types that constructors make, with the tables that the constructors take.
   static let made: [String: [(name: String, shape: TableShape)]] = [
     "AuditSink": [("file", .auditFile), ("syslog", .auditSyslog), ("webhook", .auditWebhook)],
     "Tracing": [("otlp", .otlp)],
@@ -137,7 +136,7 @@ private struct Walk {
     }
   }
 
-  /// The tables that the words of a case take.
+  /// The tables that the functions of a test case take.
   mutating func enterCases() {
     for constructor in Constructor.all {
       for parameter in constructor.parameters {
@@ -148,7 +147,7 @@ private struct Walk {
     }
   }
 
-  /// The names behind `moongate.` in a type.
+  /// The type names after `moongate.` in a type.
   private static func types(in text: String) -> [String] {
     text.split(separator: "moongate.").dropFirst(text.hasPrefix("moongate.") ? 0 : 1).map { part in
       String(part.prefix { $0.isLetter || $0 == "." })

@@ -2,24 +2,24 @@ import CLua
 import MoongateCore
 import MoongateSDK
 
-/// The branches of all functions of a generation, and their files' texts with a call at each.
+/// The branches of all functions of a generation, and the instrumented text of each file.
 struct BranchIndex: Sendable {
-  /// A branch, where it stands.
+  /// A branch and its location.
   struct Place: Sendable {
     let location: SourceLocation
     let branch: BranchMap.Branch
   }
 
-  /// By their numbers.
+  /// By branch number.
   private(set) var places: [Place] = []
-  /// By file.
+  /// By file name.
   private(set) var texts: [String: [UInt8]] = [:]
 
   init(_ generation: Generation) {
     for file in generation.functions.files.sorted() {
       guard let source = generation.sources[file] else { continue }
       let map = BranchMap(source.bytes, first: places.count)
-      // The added calls may be what is too much (nesting, registers): such a file is left as it is, and has no
+      // The added calls can exceed a limit of Lua (nesting, registers). Such a file is not instrumented and reports no
       // branches.
       guard (try? LuaState().parse(map.instrumented, name: file)) != nil else { continue }
       texts[file] = map.instrumented
@@ -28,19 +28,20 @@ struct BranchIndex: Sendable {
   }
 }
 
-/// Calls functions a second time, in a copy of their text that notes its branches. They are pure, so it takes the same
-/// way as the call that was answered; what it costs decides nothing.
+/// Repeats policy calls on instrumented code to record which branches they take.
+/// | Policy functions are pure, so the repeated call takes the same branches as the original call. Its cost does not
+/// affect any decision.
 final class BranchProbe {
   private let evaluator: LuaEvaluator
 
-  /// - Throws: `PolicyFault` where the text cannot be loaded.
+  /// - Throws: `PolicyFault` if the instrumented text cannot be loaded.
   init(_ generation: Generation, _ index: BranchIndex) throws(PolicyFault) {
     evaluator = try LuaEvaluator(generation, branches: index)
   }
 
-  /// Goes the way that the function goes with these facts.
+  /// Calls the function with these facts and records its branches.
   func follow(_ function: FunctionName, _ facts: Facts) { evaluator.run(function, facts) }
 
-  /// By their numbers: bit 0 where a condition was true or a body was entered, bit 1 where a condition was not.
+  /// By branch number. Bit 0: the condition was true, or the body was entered. Bit 1: the condition was false.
   var sides: [UInt8] { evaluator.sidesTaken }
 }

@@ -1,16 +1,16 @@
 import MoongateCore
 import MoongateSDK
 
-/// A fact that a provider declares, as policies ask for it: an attribute of the identifier at hand, or what the
-/// provider has told in this flow.
+/// A fact that a provider declares: an attribute of the current identifier, or a value that the provider reported in
+/// this flow.
 struct DeclaredFact: Sendable, Hashable {
-  /// Where policies find it.
+  /// The path under which policies read the fact.
   enum Place: Sendable, Hashable {
     /// An attribute of identifiers: `f.phone.country`.
     case identifier(IdentifierKind)
-    /// The provider's own: `f.providers.NAME.country`, from its step on.
+    /// A fact that the provider reports: `f.providers.NAME.country`, available from the provider's step on.
     case provider(ProviderName)
-    /// The same under the provider's name alone: `f.NAME.country`.
+    /// The short path of the same fact: `f.NAME.country`.
     case named(ProviderName)
   }
 
@@ -19,15 +19,15 @@ struct DeclaredFact: Sendable, Hashable {
   let kind: FactField.Kind
   let help: String
 
-  /// The group of all that providers have told.
+  /// The group of all facts that providers report.
   static let providers = "providers"
 
-  /// The groups of the gateway's own facts and of identifiers. What a provider of such a name tells is read by its long
-  /// path alone.
+  /// The names of the gateway's own fact groups and of identifier kinds. A provider with one of these names has only
+  /// the long path.
   static let reservedGroups: Set<String> = Set(FactSlot.allCases.map { String($0.path.prefix { $0 != "." }) })
     .union(IdentifierKind.allCases.map(\.rawValue)).union([providers, "limits", "limit"])
 
-  /// The group that it stands in, behind `f.`.
+  /// The group of the fact, after `f.`.
   var group: String {
     switch place {
     case .identifier(let kind): kind.rawValue
@@ -36,7 +36,7 @@ struct DeclaredFact: Sendable, Hashable {
     }
   }
 
-  /// The path of the same fact that does not depend on the provider's name: two paths of one fact have one.
+  /// The path through `f.providers`. It identifies the fact: the short and the long path have the same value.
   var longPath: String {
     if case .named(let provider) = place { "\(Self.providers).\(provider).\(name)" } else { path }
   }
@@ -44,10 +44,10 @@ struct DeclaredFact: Sendable, Hashable {
   /// The outermost group.
   var root: String { String(group.prefix { $0 != "." }) }
 
-  /// As scripts spell it, behind `f.`.
+  /// The path in scripts, after `f.`.
   var path: String { "\(group).\(name)" }
 
-  /// Whether functions of the audience are told it. What a provider tells in a flow is forgotten with the flow.
+  /// Whether functions of the audience receive the fact. Facts that providers report last only as long as the flow.
   func isTold(to audience: FunctionTable.Audience) -> Bool {
     switch (audience, place) {
     case (.route, _), (.entitlement, .provider), (.entitlement, .named): false
@@ -55,7 +55,7 @@ struct DeclaredFact: Sendable, Hashable {
     }
   }
 
-  /// As lua-language-server spells what it holds. Nobody's identifier is nil, and so is one without the attribute.
+  /// The type in lua-language-server syntax. The value is nil without an identifier or without the attribute.
   var type: String {
     switch kind {
     case .text: "string?"
@@ -64,9 +64,8 @@ struct DeclaredFact: Sendable, Hashable {
     }
   }
 
-  /// Those of the providers, each path once, in their order.
-  /// - Parameter isConfigured: whether a provider can pass a step. What others declare is known only as attributes of
-  ///   identifiers.
+  /// The facts of the providers, each path once, in the order of the providers.
+  /// - Parameter isConfigured: whether a provider is configured. The others contribute only attributes of identifiers.
   static func all(of descriptors: [ProviderDescriptor], isConfigured: (ProviderName) -> Bool = { _ in true })
     -> [DeclaredFact]
   {
@@ -91,7 +90,8 @@ struct DeclaredFact: Sendable, Hashable {
     help = field.help
   }
 
-  /// What makes the facts of these providers impossible: one that the core has itself, or that two declare differently.
+  /// The conflicts between the facts of these providers: a path that the gateway defines itself, or one that two
+  /// providers declare with different types.
   static func clashes(of descriptors: [ProviderDescriptor]) -> [(provider: ProviderName, message: String)] {
     let own = Set(FactSlot.allCases.map(\.path))
     var first: [String: (provider: ProviderName, kind: FactField.Kind)] = [:]
@@ -101,7 +101,7 @@ struct DeclaredFact: Sendable, Hashable {
         guard let path = descriptor.of(field).map({ "\($0.rawValue).\(field.name)" }) else { continue }
         if own.contains(path) {
           found.append(
-            (descriptor.name, "`\(descriptor.name)` declares the fact `f.\(path)`, which is the gateway's own"))
+            (descriptor.name, "`\(descriptor.name)` declares the fact `f.\(path)`, which the gateway defines itself"))
         }
         if let before = first[path], before.kind != field.kind {
           found.append(

@@ -2,7 +2,7 @@ import CLua
 import MoongateCore
 import MoongateSDK
 
-/// The facts by number: what a script reads as `f.phone.country` is asked for as a slot.
+/// The numbers of the gateway's own facts. A script that reads `f.phone.country` asks Swift for a slot.
 enum FactSlot: Int32, CaseIterable {
   case now, action, provider, flowName, flowPassed, identifier
   case phoneE164, emailAddress
@@ -15,7 +15,7 @@ enum FactSlot: Int32, CaseIterable {
   case sessionAccount, sessionPassed, sessionAge, sessionAAL, sessionGroups, sessionClaims, sessionEmail, sessionPhone,
     sessionEmailVerified
 
-  /// As scripts spell it, behind `f.`.
+  /// The path in scripts, after `f.`.
   var path: String {
     switch self {
     case .now: "now"
@@ -57,7 +57,8 @@ enum FactSlot: Int32, CaseIterable {
     }
   }
 
-  /// Whether its value is a number or address of a person, or may hold one: it is kept as a keyed hash only.
+  /// Whether the value is or may contain a phone number, an email address or other personal data. Such values are
+  /// stored only as keyed hashes.
   var namesPerson: Bool {
     switch self {
     case .identifier, .phoneE164, .emailAddress, .requestQuery, .sessionEmail, .sessionPhone, .sessionClaims: true
@@ -72,7 +73,7 @@ enum FactSlot: Int32, CaseIterable {
     }
   }
 
-  /// As lua-language-server spells what it holds.
+  /// The type in lua-language-server syntax.
   var type: String {
     switch self {
     case .now, .sessionAge, .sessionAAL: "integer"
@@ -92,54 +93,55 @@ enum FactSlot: Int32, CaseIterable {
     }
   }
 
-  /// In words, for editors and the manual.
+  /// The description for editors, the reference and `moongate policy facts`.
   var help: String {
     switch self {
-    case .now: "Unix seconds"
-    case .action: "what is about to happen"
-    case .provider: "the provider of the step"
-    case .flowName: "the flow's name"
-    case .flowPassed: "the providers that were passed in this flow"
-    case .identifier: "the number or address, in its canonical spelling"
-    case .phoneE164: "the number with + and country code"
-    case .emailAddress: "the address in lower case"
-    case .accountExists: "whether there is an account"
-    case .accountID: "its id; nil without one"
-    case .accountAge: "seconds since it was made"
-    case .accountIdle: "seconds since it was last here: a number that was given to someone else has been idle for long"
-    case .accountHasPIN: "whether it has a PIN"
-    case .accountHasEmail: "whether it has an address"
-    case .accountEmailVerified: "whether the address was proved"
-    case .accountPhoneVerified: "whether the number was proved"
-    case .accountFactors: "the providers that keep a secret of it: its PIN, its authenticator app"
-    case .clientIP: "the client's address"
-    case .clientNetwork: "its network, /24 or /48"
-    case .clientUserAgent: "what the client says it is"
-    case .clientNewDevice: "whether the device has not passed this identifier before"
-    case .clientNetworkChanged: "whether the network is another than the flow began in"
-    case .clockSuspect: "whether the machine's clock has jumped"
-    case .requestMethod: "in capitals"
-    case .requestHost: "in lower case"
-    case .requestPath: "as it was sent, percent-encoded"
-    case .requestQuery: "what stands behind ?"
-    case .sessionAccount: "the account's id"
-    case .sessionPassed: "by provider, when it was passed in Unix seconds"
+    case .now: "current time in Unix seconds"
+    case .action: "the action to decide about"
+    case .provider: "name of the step's provider"
+    case .flowName: "name of the flow"
+    case .flowPassed: "providers that were passed in this flow"
+    case .identifier: "phone number or email address in canonical form"
+    case .phoneE164: "phone number with + and country code"
+    case .emailAddress: "email address in lower case"
+    case .accountExists: "whether the account exists"
+    case .accountID: "id of the account; nil if it does not exist"
+    case .accountAge: "seconds since the account was created"
+    case .accountIdle: "seconds since the account was last used; high if a phone number was reassigned"
+    case .accountHasPIN: "whether the account has a PIN"
+    case .accountHasEmail: "whether the account has an email address"
+    case .accountEmailVerified: "whether the email address is verified"
+    case .accountPhoneVerified: "whether the phone number is verified"
+    case .accountFactors: "providers that store a secret of the account, such as a PIN or an authenticator app"
+    case .clientIP: "IP address of the client"
+    case .clientNetwork: "network of the client, /24 or /48"
+    case .clientUserAgent: "User-Agent header of the client"
+    case .clientNewDevice: "whether the device has not signed in to this account before"
+    case .clientNetworkChanged: "whether the client's network differs from that at the beginning of the flow"
+    case .clockSuspect: "whether the system clock has jumped"
+    case .requestMethod: "method in upper case"
+    case .requestHost: "host in lower case"
+    case .requestPath: "path as it was sent, percent-encoded"
+    case .requestQuery: "query string without the ?"
+    case .sessionAccount: "id of the account"
+    case .sessionPassed: "providers that the session has passed, each with its time in Unix seconds"
     case .sessionAge: "seconds since the session began"
-    case .sessionAAL: "1: one factor; 2: two"
-    case .sessionGroups: "the groups of accounts.lua that the account is in"
-    case .sessionClaims: "the claims of accounts.lua about the account"
-    case .sessionEmail: "the account's verified address in lower case"
-    case .sessionPhone: "the account's verified number with + and country code"
-    case .sessionEmailVerified: "whether the account has a verified address"
+    case .sessionAAL: "authenticator assurance level: 1 for one factor, 2 for two"
+    case .sessionGroups: "groups of accounts.lua that the account belongs to"
+    case .sessionClaims: "claims of accounts.lua for the account"
+    case .sessionEmail: "verified email address of the account in lower case"
+    case .sessionPhone: "verified phone number of the account with + and country code"
+    case .sessionEmailVerified: "whether the account has a verified email address"
     }
   }
 
-  /// Whether functions of the audience are told it: a fact that could never be there is an unknown one, not nil.
+  /// Whether functions of the audience receive the fact. A fact that the audience can never have is reported as unknown
+  /// instead of being nil.
   func isTold(to audience: FunctionTable.Audience) -> Bool {
     switch audience {
     case .route: isOfRequest || isOfSession || isOfClient || self == .now || self == .clockSuspect
-    // Only what changes with the account or its session: what else a group depended on could change, and nobody would
-    // notice.
+    // Only facts that change together with the account or its session. Groups and claims are evaluated again only after
+    // such a change.
     case .entitlement: isOfAccount && self != .accountIdle || [.now, .sessionPassed, .sessionAAL].contains(self)
     case .flow: !isOfRequest && !isOfSession && self != .action
     case .policy: !isOfRequest && !isOfSession
@@ -151,15 +153,15 @@ enum FactSlot: Int32, CaseIterable {
   private var isOfClient: Bool { path.hasPrefix("client.") }
   private var isOfAccount: Bool { path.hasPrefix("account.") || self == .phoneE164 || self == .emailAddress }
 
-  /// The slots of what providers declare begin here.
+  /// The first slot of facts that providers declare.
   static let firstDeclared: Int32 = 100
-  /// The slots of `f.limits.NAME.used`, `.max`, `.locked_until` begin here, three for each limit.
+  /// The first slot of the limits. Each limit has three: `f.limits.NAME.used`, `.max` and `.locked_until`.
   static let firstLimit: Int32 = 100_000
 }
 
-/// The facts of the call at work, read by C one at a time. Belongs to one evaluator.
+/// The facts of the current call, read by C one at a time. Belongs to one evaluator.
 final class FactBox {
-  /// What a fact is, flat.
+  /// The value of a fact.
   enum Answer {
     case null
     case flag(Bool)
@@ -168,39 +170,40 @@ final class FactBox {
     case text(String)
   }
 
-  /// Those of the call at work, where it has them: a copy would count references for each fact that is read.
+  /// The facts of the running call, in the caller's memory. A copy would change reference counts with each fact that is
+  /// read.
   var facts: UnsafePointer<Facts>?
-  /// Of the function's policy, in the order of their slots.
+  /// The limits of the function's policy, in slot order.
   var limits: [String] = []
-  /// What the providers of the program declare, in the order of their slots.
+  /// The declared facts of the program's providers, in slot order.
   let declared: [DeclaredFact]
-  /// Holds the text that was answered last until the next call.
+  /// Holds the last returned text until the next call.
   private var scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 1)
 
   init(declared: [DeclaredFact]) { self.declared = declared }
 
   deinit { scratch.deallocate() }
 
-  /// Which slots the call at work has read: those of facts, those that are declared, and those of the first limits. A
-  /// bit is all that it costs.
+  /// Bit sets of the slots that the current call has read: own facts, declared facts, and the first limits. Bits keep
+  /// the recording cheap.
   private var slotsRead: UInt64 = 0
   private var declaredRead: UInt64 = 0
   private var limitsRead: UInt64 = 0
 
-  /// Which members of sets the call at work asked for by name, and which sets it listed; nil where nobody wants to
-  /// know, as while people are served.
+  /// The members of sets that the current call read by name, and the sets that it listed. Nil while it is not recorded,
+  /// as for production requests.
   private var setReads: (members: [FactSlot: Set<String>], listed: Set<FactSlot>)?
 
-  /// Notes from now on which members of sets are read.
+  /// Starts recording which members of sets are read.
   func noteSetReads() { setReads = ([:], []) }
 
-  /// Before a call.
+  /// Resets the recording before a call.
   func forgetReads() {
     (slotsRead, declaredRead, limitsRead) = (0, 0, 0)
     if setReads != nil { setReads = ([:], []) }
   }
 
-  /// What the last call read.
+  /// The facts that the last call read.
   var reads: FactReads {
     FactReads(
       slots: Set(FactSlot.allCases.filter { slotsRead >> UInt64($0.rawValue) & 1 == 1 }),
@@ -211,7 +214,7 @@ final class FactBox {
       readsLimits: limitsRead != 0)
   }
 
-  /// The facts that the last call read, with what they were.
+  /// The facts that the last call read, with their values.
   func evidence(_ facts: Facts) -> [PolicyEvidence.Fact] {
     var evidence = FactSlot.allCases.filter { slotsRead >> UInt64($0.rawValue) & 1 == 1 }.map { slot in
       let value = slot.isSet ? members(slot, facts) : text(read(facts, slot.rawValue, nil, 0))
@@ -249,7 +252,7 @@ final class FactBox {
     }
   }
 
-  /// Answers C's question (`clua_fact_reader`).
+  /// Implements `clua_fact_reader` for C.
   func answer(_ slot: Int32, key: String?, index: Int64, into value: inout clua_value) {
     guard let facts else { return }
     if slot < 64 {
@@ -277,7 +280,7 @@ final class FactBox {
     }
   }
 
-  /// Copies a text to where C finds it after this frame is gone.
+  /// Copies a text to memory that stays valid until the next call, so that C can read it after this function returns.
   func put(_ text: String, into value: inout clua_value) {
     var text = text
     let scratch = text.withUTF8 { bytes in
@@ -357,8 +360,8 @@ final class FactBox {
     }
   }
 
-  /// What is not of its kind is not there: a policy must not compare a number with a text that its provider made by
-  /// mistake.
+  /// The value of a declared fact; null if it does not have the declared type. A policy must not compare a number with
+  /// a text that a provider returned by mistake.
   func attribute(_ fact: DeclaredFact, _ facts: Facts) -> Answer {
     let told: String?
     switch fact.place {
@@ -415,7 +418,7 @@ final class FactBox {
 }
 
 extension Facts {
-  /// What `f.phone` or `f.email` is of.
+  /// The identifier behind `f.phone` or `f.email`.
   fileprivate func identifier(of kind: IdentifierKind) -> Identifier? {
     if let identifier { return identifier.kind == kind ? identifier : nil }
     return identifiers.first { $0.kind == kind }
@@ -423,7 +426,7 @@ extension Facts {
 }
 
 extension ClaimValue {
-  /// As a Lua file writes it.
+  /// The value in Lua syntax.
   package var asWritten: String {
     switch self {
     case .text(let text): "\"\(text)\""

@@ -1,20 +1,20 @@
 import CLua
 
-/// What to do about a function that fails.
+/// Advice for functions that fail.
 enum FaultAdvice {
-  /// A message of Lua's with what to do, where that can be told.
+  /// A Lua error message with advice, if the cause is known.
   static func added(to message: String) -> String {
     if message.contains(/^attempt to compare (?:string with number|number with string)/) {
-      return message + "; numbers are compared with numbers: a length of time is duration(\"15m\")"
+      return message + "; both sides must be numbers: write a duration as duration(\"15m\")"
     }
     let isAbsent = message.contains("a nil value") || message.contains(/^attempt to compare .*\bnil\b/)
-    // A field of something else than facts: nobody knows what it should be.
+    // Applies only to facts. For other tables, the intended value is unknown.
     guard message.hasPrefix("attempt to"), isAbsent else { return message }
-    return message + "; look first whether it is there, as in `f.account.exists and f.account.age > 60`"
+    return message + "; check first that the value is not nil, as in `f.account.exists and f.account.age > 60`"
   }
 
-  /// What to do about a result of the wrong kind; empty where its sentence says all.
+  /// Advice for a result of the wrong type; empty if the message already says everything.
   static func of(_ kind: clua_kind) -> String {
-    kind == CLUA_NIL ? ": let every way through the function end with a return" : ""
+    kind == CLUA_NIL ? ": end every branch of the function with a return" : ""
   }
 }

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// A configuration that passed every check: typed values, and the text that its functions are loaded from.
+/// A configuration that passed every check: typed values, and the sources that functions are loaded from.
 struct Generation: PolicyGeneration {
   let id: String
   let changeMark: String
@@ -15,14 +15,15 @@ struct Generation: PolicyGeneration {
   let pages: [PageFile]
   var warnings: [ConfigurationProblem]
   let functions: FunctionTable
-  /// By name, as problems spell it.
+  /// By file name, as in problems.
   let sources: [String: LuaFiles.Source]
-  /// Whom `require_also` may name.
+  /// The providers that `require_also` may name.
   let providers: Set<ProviderName>
-  /// What the providers of the program declare.
+  /// The facts that the program's providers declare.
   let declaredFacts: [DeclaredFact]
   let pads: Set<ProviderName>
-  /// Those of the program and those that came with this folder; nil where none did. Their programs live as long as it.
+  /// The providers of the program and those that this folder adds; nil if it adds none. Their programs live as long as
+  /// the registry.
   var registry: ProviderRegistry?
   let lease = GenerationLease()
 
@@ -30,7 +31,7 @@ struct Generation: PolicyGeneration {
 }
 
 extension PolicyGeneration {
-  /// The same generation with more to warn of.
+  /// The same generation with additional warnings.
   package func adding(warnings: [ConfigurationProblem]) -> any PolicyGeneration {
     guard !warnings.isEmpty, var generation = self as? Generation else { return self }
     generation.warnings = Problems.sorted(generation.warnings + warnings)

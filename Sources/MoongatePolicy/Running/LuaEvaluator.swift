@@ -2,9 +2,9 @@ import CLua
 import MoongateCore
 import MoongateSDK
 
-/// Runs a generation's functions in a Lua state of its own. Belongs to one thread at a time.
+/// Runs a generation's functions in its own Lua state. Belongs to one thread at a time.
 final class LuaEvaluator: PolicyEvaluator {
-  /// A function as C knows it.
+  /// A function as it is registered in CLua.
   private struct Loaded {
     let number: Int32
     let facts: Int32
@@ -13,10 +13,10 @@ final class LuaEvaluator: PolicyEvaluator {
     let location: SourceLocation
   }
 
-  /// What one call may cost: policy.md, "The sandbox". `decide` runs for each request and gets a tenth.
+  /// The budget of one call. `decide` runs for each request and gets a tenth of it.
   static let decision = clua_budget(steps: 100_000, bytes: 1 << 20, nanoseconds: 10_000_000)
   static let request = clua_budget(steps: 10_000, bytes: 1 << 20, nanoseconds: 1_000_000)
-  /// Of a group or a claim: there may be hundreds, and they are run one after another on an event loop.
+  /// The budget of a group or claim function. There may be hundreds, and they run one after another on an event loop.
   static let entitlement = clua_budget(steps: 10_000, bytes: 1 << 20, nanoseconds: 10_000_000)
 
   private let state: LuaState
@@ -24,11 +24,11 @@ final class LuaEvaluator: PolicyEvaluator {
   private let providers: Set<ProviderName>
   private var functions: [FunctionName: Loaded] = [:]
 
-  /// A result of `vary` that is outside of its bounds, so that the nearest bound was taken.
+  /// A result of `vary` outside its bounds, and the bound that replaces it.
   struct Clamped {
     let function: FunctionName
     let location: SourceLocation
-    /// What was returned, and what is taken, as a file writes them.
+    /// The returned value and the value that is used, in Lua syntax.
     let returned: String
     let taken: String
 
@@ -36,15 +36,16 @@ final class LuaEvaluator: PolicyEvaluator {
       ConfigurationProblem(
         location: location, path: String(function.path.split(separator: ".", maxSplits: 1).last ?? ""),
         message:
-          "the function of vary returned \(returned), outside of the bounds that stand before it, and \(taken) is taken: "
-          + "widen the bounds, or let the function stay within them")
+          "the function of vary returned \(returned), which is outside its bounds, so \(taken) is taken: "
+          + "widen the bounds or change the function")
     }
   }
 
-  /// That of the last call, where its result was.
+  /// The clamped result of the last call; nil if the result was within its bounds.
   private(set) var clamped: Clamped?
 
-  /// - Parameter branches: where they are to be noted; budgets are then ten times as large, for what the noting costs.
+  /// - Parameter branches: the branches to record. Recording multiplies budgets by ten, because the added calls cost
+  ///   steps.
   init(_ generation: Generation, branches: BranchIndex? = nil) throws(PolicyFault) {
     answers = Answers(declared: generation.declaredFacts)
     providers = generation.providers
@@ -58,7 +59,7 @@ final class LuaEvaluator: PolicyEvaluator {
         throw PolicyFault(
           kind: error.kind, location: SourceLocation(file: file, line: error.line), message: error.message)
       }
-      // The same text makes the same functions in the same order: the n-th here is the n-th that was read.
+      // Loading is deterministic: the n-th function of the text has the same number here as when it was read.
       for (index, function) in state.functions.enumerated() {
         numbers[LuaFunction(file: file, number: Int32(index), line: function.line)] = function.number
       }
@@ -67,7 +68,7 @@ final class LuaEvaluator: PolicyEvaluator {
     for (name, entry) in generation.functions.entries {
       let location = SourceLocation(file: entry.function.file, line: entry.function.line)
       guard let number = numbers[entry.function] else {
-        throw PolicyFault(kind: .error, location: location, message: "\(name) is not there any more")
+        throw PolicyFault(kind: .error, location: location, message: "\(name) no longer exists")
       }
       if facts[entry.audience] == nil {
         facts[entry.audience] = try Self.makeFacts(entry.audience, generation.declaredFacts, in: state)
@@ -88,8 +89,8 @@ final class LuaEvaluator: PolicyEvaluator {
     }
   }
 
-  /// The facts that functions of this audience are given, in a state.
-  /// - Parameter declared: what the providers of the program declare.
+  /// Creates the fact table for functions of an audience in a state.
+  /// - Parameter declared: the facts that the program's providers declare.
   static func makeFacts(_ audience: FunctionTable.Audience, _ declared: [DeclaredFact], in state: LuaState)
     throws(PolicyFault) -> Int32
   {
@@ -110,7 +111,7 @@ final class LuaEvaluator: PolicyEvaluator {
       }
     }
     guard status == CLUA_OK else {
-      throw PolicyFault(kind: .memory, location: nil, message: "there is no memory for the facts")
+      throw PolicyFault(kind: .memory, location: nil, message: "out of memory: the facts could not be created")
     }
     return facts
   }
@@ -121,7 +122,7 @@ final class LuaEvaluator: PolicyEvaluator {
     _ name: FunctionName, _ facts: borrowing Facts, _ read: (clua_value, SourceLocation) throws(PolicyFault) -> Result
   ) throws(PolicyFault) -> Result {
     guard let function = functions[name] else {
-      throw PolicyFault(kind: .error, location: nil, message: "there is no function \(name)")
+      throw PolicyFault(kind: .error, location: nil, message: "unknown function \(name)")
     }
     let box = answers.box
     clamped = nil
@@ -146,9 +147,10 @@ final class LuaEvaluator: PolicyEvaluator {
     }
   }
 
-  /// A message without what names the person whom the function was asked about.
+  /// The message with personal data of the current user redacted.
   ///
-  /// Attack (or accident): `error("no " .. f.phone.e164)`. Logs are read by people who may not see numbers.
+  /// Attack (or accident): `error("no " .. f.phone.e164)`. People who read logs may not be allowed to see phone
+  /// numbers.
   private func told(_ message: String, _ facts: borrowing Facts) -> String {
     answers.box.evidence(copy facts).filter { $0.namesPerson && !$0.value.isEmpty && $0.value != "nil" }.reduce(message)
     {
@@ -181,13 +183,13 @@ final class LuaEvaluator: PolicyEvaluator {
     }
   }
 
-  /// Notes from now on which members of sets functions read.
+  /// Starts recording which members of sets functions read.
   func noteSetReads() { answers.box.noteSetReads() }
 
-  /// What the last call read.
+  /// The facts that the last call read.
   var reads: FactReads { answers.box.reads }
 
-  /// Calls a function for the way that it goes, whatever it answers.
+  /// Calls a function only to record its branches and ignores its result.
   func run(_ function: FunctionName, _ facts: Facts) { try? call(function, facts) { _, _ in } }
 
   /// See `clua_sides_taken`.
@@ -205,7 +207,7 @@ final class LuaEvaluator: PolicyEvaluator {
     try call(function, facts) { value, location throws(PolicyFault) in
       switch value.kind {
       case CLUA_BOOLEAN: return value.boolean
-      // `return f.flow.passed.pin`: what is absent from a set is nil.
+      // Absent members of sets are nil, as in `return f.flow.passed.pin`.
       case CLUA_NIL: return false
       default: throw Self.wrongResult(value, location, "true or false")
       }
@@ -270,7 +272,7 @@ final class LuaEvaluator: PolicyEvaluator {
           result = min(highest, max(lowest, duration))
           isWithin = result == duration
         case CLUA_INTEGER, CLUA_NUMBER:
-          // Seconds, as duration() gives them. Clamped before the conversion, which traps outside its range.
+          // Seconds, as duration() returns them. They are clamped before the conversion, which traps outside its range.
           guard !value.number.isNaN else { throw Self.noDuration(value, location) }
           let seconds = min(Self.seconds(highest), max(Self.seconds(lowest), value.number))
           result = min(highest, max(lowest, .milliseconds(Int64((seconds * 1000).rounded(.down)))))
@@ -295,7 +297,7 @@ final class LuaEvaluator: PolicyEvaluator {
   private static func wrongResult(_ value: clua_value, _ location: SourceLocation, _ due: String) -> PolicyFault {
     PolicyFault(
       kind: .result, location: location,
-      message: "must return \(due), and returned \(described(value))\(FaultAdvice.of(value.kind))")
+      message: "must return \(due), but returned \(described(value))\(FaultAdvice.of(value.kind))")
   }
 
   private static func described(_ value: clua_value) -> String {
@@ -317,8 +319,9 @@ final class LuaEvaluator: PolicyEvaluator {
     return String(decoding: UnsafeRawBufferPointer(start: bytes, count: value.length), as: UTF8.self)
   }
 
-  /// `^[a-z][a-z0-9_]{0,47}$`, and none of our own codes: a policy must not be able to look like the core.
-  /// - Returns: nil where it is a reason.
+  /// Checks a reason against `^[a-z][a-z0-9_]{0,47}$` and the reserved error codes. A policy must not imitate errors of
+  /// the gateway.
+  /// - Returns: nil if the reason is valid.
   static func problem(ofReason reason: String) -> String? {
     if let first = reason.utf8.first, (97...122).contains(first), reason.utf8.count <= 48,
       reason.utf8.allSatisfy({ (97...122).contains($0) || (48...57).contains($0) || $0 == 95 }),
@@ -326,29 +329,30 @@ final class LuaEvaluator: PolicyEvaluator {
     {
       return nil
     }
-    return "`\(reason)` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
+    return
+      "`\(reason)` is not a valid reason: use at most 48 lower-case letters, digits and _, and none of the gateway's own codes"
   }
 
-  /// What is wrong with `require_also` of this name.
+  /// The problem with a `require_also` that names an unconfigured provider.
   static func unconfigured(_ name: String, among providers: Set<ProviderName>) -> String {
     "require_also names `\(name)`, which gateway.lua does not configure\(Suggestion.phrase(for: name, among: providers.map(\.rawValue)))"
   }
 }
 
-/// What C may ask while a function runs. It lives as long as the evaluator, whose state holds a pointer to it.
+/// The callbacks of CLua for a running function. Must live as long as the evaluator, whose state holds a pointer to it.
 final class Answers {
   let box: FactBox
   private let zones = TimeZoneHours()
 
   init(declared: [DeclaredFact]) { box = FactBox(declared: declared) }
 
-  /// Nothing in these functions throws or raises: they answer a status, and C raises once they have returned.
+  /// The callbacks never throw or raise. They return a status, and C raises the error after they have returned.
   var callbacks: clua_callbacks {
     var callbacks = clua_callbacks()
     callbacks.context = Unmanaged.passUnretained(self).toOpaque()
     callbacks.fact = { context, slot, key, length, index, value in
       guard let context, let value else { return 1 }
-      // Without a count of references, which would cost as much as the fact: the evaluator keeps it alive.
+      // Avoids reference counting, which would cost as much as reading the fact. The evaluator keeps the object alive.
       Unmanaged<Answers>.fromOpaque(context)._withUnsafeGuaranteedRef { answers in
         let name = key.map { String(decoding: UnsafeRawBufferPointer(start: $0, count: length), as: UTF8.self) }
         answers.box.answer(slot, key: name, index: index, into: &value.pointee)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// `hour(f.now, "Asia/Kolkata")`.
+/// Implements `hour(f.now, "Asia/Kolkata")`.
 final class TimeZoneHours {
   struct Unknown: Error {
     let sentence: String
@@ -10,9 +10,9 @@ final class TimeZoneHours {
 
   /// The hour of the day, 0 to 23.
   func hour(of seconds: Int64, in name: String) -> Result<Int, Unknown> {
-    // Zones reach back and forth a few thousand years; beyond that there is no hour to tell.
+    // Time zone rules cover a few thousand years. Beyond that, no hour can be computed.
     guard abs(Double(seconds)) < 2e11 else {
-      return .failure(Unknown(sentence: "hour: \(seconds) is no moment in Unix seconds"))
+      return .failure(Unknown(sentence: "hour: \(seconds) is not a valid time in Unix seconds"))
     }
     guard let zone = zone(name) else {
       let names = TimeZone.knownTimeZoneIdentifiers
@@ -20,7 +20,8 @@ final class TimeZoneHours {
         name.utf8.count < 60 ? Suggestion.nearest(to: name, among: names).map { "; did you mean `\($0)`?" } : nil
       return .failure(
         Unknown(
-          sentence: "hour: there is no time zone `\(name.prefix(60))`\(meant ?? ", such as `Asia/Kolkata` or `UTC`")"))
+          sentence:
+            "hour: unknown time zone `\(name.prefix(60))`\(meant ?? "; use a name such as `Asia/Kolkata` or `UTC`")"))
     }
     let local = seconds + Int64(zone.secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds))))
     let ofDay = local % 86_400
@@ -29,7 +30,8 @@ final class TimeZoneHours {
 
   private func zone(_ name: String) -> TimeZone? {
     if let zone = zones[name] { return zone }
-    // Foundation also takes abbreviations, whose meaning follows its locale: full names are the same everywhere.
+    // Foundation also accepts abbreviations, whose meaning depends on the locale. Only full names mean the same
+    // everywhere.
     guard name == "UTC" || name.contains("/"), let zone = TimeZone(identifier: name) else { return nil }
     if zones.count < 64 { zones[name] = zone }
     return zone

@@ -1,77 +1,79 @@
 import MoongateCore
 
-/// tests/NAME.lua, field by field.
+/// The tables of tests/NAME.lua.
 extension TableShape {
   static let caseAccount = TableShape(
-    name: "CaseAccount", summary: "Whether there is an account of the names said so far, and what it has.",
+    name: "CaseAccount", summary: "The account that has the identifiers given so far.",
     entries: [
-      .optional("exists", "boolean", "whether there is one", .flag(true)),
+      .optional("exists", "boolean", "whether the account exists", .flag(true)),
       .optional("age", "moongate.Duration", Field.durationKind),
       .optional("idle", "moongate.Duration", Field.durationKind),
-      .optional("phone", "string", "a phone number that it holds besides"),
-      .optional("email", "string", "an email address that it holds besides"),
+      .optional("phone", "string", "an additional phone number of the account"),
+      .optional("email", "string", "an additional email address of the account"),
       .optional("phone_verified", "boolean", "true or false", .flag(true)),
       .optional("email_verified", "boolean", "true or false", .flag(true)),
       .optional("has_pin", "boolean", "true or false", .flag(false)),
-      .optional("pin", "string", "the PIN that it has"),
-      .optional("password", "string", "the password that it has"),
+      .optional("pin", "string", "its PIN"),
+      .optional("password", "string", "its password"),
       .optional(
         "factors", "table<string, string>",
-        "the secrets that it has at other providers, as in { door_pin = \"739154\" }"),
-      .optional("locked", "boolean", "true: an operator locked it", .flag(false)),
+        "its secrets at other providers, as in { door_pin = \"739154\" }"),
+      .optional("locked", "boolean", "whether an operator locked it", .flag(false)),
     ])
 
   static let caseClient = TableShape(
-    name: "CaseClient", summary: "Where requests come from, from here on.",
+    name: "CaseClient", summary: "The client that sends the following requests.",
     entries: [
       .optional("ip", "string", "an address, such as \"203.0.113.7\""),
-      .optional("user_agent", "string", "what the browser calls itself"),
+      .optional("user_agent", "string", "the User-Agent header"),
       .optional(
         "device", "string",
-        "a name for the device, which remembers where it has signed in; without one every request is from a new device"),
-      .optional("known", "boolean", "true: a device that has signed in to the account before; false: a new one"),
+        "a name for the device, which keeps its cookies between requests; without it, every request comes from a new device"
+      ),
+      .optional("known", "boolean", "whether the device has signed in to the account before"),
     ])
 
   static let caseToken = TableShape(
-    name: "CaseToken", summary: "The service token of a program that requests come from.",
+    name: "CaseToken", summary: "The service token that requests carry.",
     entries: [
-      .required("name", "string", "its name, as a route's `tokens` says it, such as \"ci\""),
-      .optional("groups", "string[]", "the groups that it is in, as in { \"ops\" }"),
+      .required("name", "string", "its name, as in a route's `tokens`, such as \"ci\""),
+      .optional("groups", "string[]", "its groups, as in { \"ops\" }"),
     ])
 
   static let caseSend = TableShape(
-    name: "CaseSend", summary: "How a code is asked for.",
-    entries: [.optional("until_sent", "boolean", "true: wait until a code goes out", .flag(false))])
+    name: "CaseSend", summary: "Options for sending a code.",
+    entries: [.optional("until_sent", "boolean", "true: advances the clock until a code is sent", .flag(false))])
 
   static let caseWrong = TableShape(
-    name: "CaseWrong", summary: "How many wrong codes are entered.",
+    name: "CaseWrong", summary: "The number of wrong codes to enter.",
     entries: [
-      .optional("until_locked", "boolean", "true: until a lock stands", .flag(false)),
-      .optional("times", "integer", "how many"),
+      .optional("until_locked", "boolean", "true: enters wrong codes until a lock applies", .flag(false)),
+      .optional("times", "integer", "the number of wrong codes"),
     ])
 
   static let caseWait = TableShape(
-    name: "CaseWait", summary: "What is waited for: one of these.",
+    name: "CaseWait", summary: "The event to wait for: one of these fields.",
     entries: [
-      .optional("until_unlocked", "boolean", "true: until the lock is over", .flag(false)),
-      .optional("until_resend", "boolean", "true: until another code may be asked for", .flag(false)),
-      .optional("until_expired", "boolean", "true: until the code is dead", .flag(false)),
+      .optional("until_unlocked", "boolean", "true: until the lock ends", .flag(false)),
+      .optional("until_resend", "boolean", "true: until another code can be requested", .flag(false)),
+      .optional("until_expired", "boolean", "true: until the code expires", .flag(false)),
     ])
 
   static let caseExpect = TableShape(
-    name: "CaseExpect", summary: "What the answer before it must be.",
+    name: "CaseExpect", summary: "The expected answer to the previous action.",
     entries: [
       .optional(
-        "status", "integer|\"pending\"|\"complete\"|\"failed\"|\"refused\"", "an HTTP status, or how the flow stands"),
-      .optional("code", "string", "the code of a refusal, such as \"too_many_attempts\""),
+        "status", "integer|\"pending\"|\"complete\"|\"failed\"|\"refused\"", "the HTTP status, or the state of the flow"
+      ),
+      .optional("code", "string", "the error code, such as \"too_many_attempts\""),
       .optional("retry_after", "moongate.Duration", Field.durationKind),
-      .optional("attempts_left", "integer", "how many wrong codes before a lock"),
-      .optional("resends_left", "integer", "how many more codes may be asked for"),
-      .optional("field", "string", "the field that is wrong, such as \"phone\""),
-      .optional("messages", "integer", "how many messages went out so far"),
-      .optional("step", "string", "the provider that is due"),
-      .optional("locked", "boolean", "whether a lock stands"),
-      .optional("waiting", "boolean", "whether the step waits for an approval elsewhere"),
-      .optional("next", "string", "where the person goes, such as \"/home\""),
+      .optional("attempts_left", "integer", "attempts remaining before a lock"),
+      .optional("resends_left", "integer", "resends remaining"),
+      .optional("field", "string", "the invalid field, such as \"phone\""),
+      .optional("messages", "integer", "the number of messages sent so far"),
+      .optional("step", "string", "the provider of the current step"),
+      .optional("locked", "boolean", "whether a lock applies"),
+      .optional("waiting", "boolean", "whether the step waits for an approval on another device"),
+      .optional("next", "string", "the path after the flow, such as \"/home\""),
     ])
 }

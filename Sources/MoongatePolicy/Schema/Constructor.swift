@@ -1,16 +1,17 @@
-/// A word that files are made of: what it is called with, and what editors and the reference say of it. CLua is given
-/// them all.
+/// A function that configuration files call to build a value, such as `policy` or `env`.
+///
+/// `LuaState` passes all of them to CLua; editors and the reference show their parameters and help.
 struct Constructor: Sendable {
-  /// What stands behind the word.
+  /// The arguments that the function takes.
   enum Form: Sendable {
     case table, text, textOrTable, nothing, tableOrNothing
-    /// A name, and where one is wanted a table behind it: `policy "pin" { … }`.
+    /// A name, then a table if the name alone is not enough: `policy "pin" { … }`.
     case name
   }
 
   let name: String
   let form: Form
-  /// As editors show them.
+  /// Parameters and result as editors show them.
   let parameters: [(name: String, type: String)]
   let result: String
   let help: String
@@ -26,101 +27,120 @@ struct Constructor: Sendable {
   }
 
   static let all: [Constructor] = [
-    Constructor("gateway", .table, [("body", "moongate.Gateway")], "moongate.File", "gateway.lua returns this."),
-    Constructor("routes", .table, [("list", "moongate.Route[]")], "moongate.File", "routes.lua returns this."),
+    Constructor(
+      "gateway", .table, [("body", "moongate.Gateway")], "moongate.File",
+      "Declares the settings of the gateway; gateway.lua returns it."),
+    Constructor(
+      "routes", .table, [("list", "moongate.Route[]")], "moongate.File", "Declares the routes; routes.lua returns it."),
     Constructor(
       "policy", .name, [("provider", "string")], "fun(body: moongate.Policy): moongate.File",
-      "policies/NAME.lua returns this: policy \"NAME\" { … }."
+      "Declares the policy of a provider; policies/NAME.lua returns policy \"NAME\" { … }."
     ),
     Constructor(
       "flow", .name, [("name", "string")], "fun(body: moongate.Flow): moongate.File",
-      "flows/NAME.lua returns this: flow \"NAME\" { … }."),
-    Constructor("accounts", .table, [("body", "moongate.Accounts")], "moongate.File", "accounts.lua returns this."),
+      "Declares a flow; flows/NAME.lua returns flow \"NAME\" { … }."),
     Constructor(
-      "guarantees", .table, [("list", "moongate.Statement[]")], "moongate.File", "guarantees.lua returns this."),
+      "accounts", .table, [("body", "moongate.Accounts")], "moongate.File",
+      "Declares the rules for all accounts; accounts.lua returns it."),
+    Constructor(
+      "guarantees", .table, [("list", "moongate.Statement[]")], "moongate.File",
+      "Declares the guarantees; guarantees.lua returns it."),
     Constructor(
       "guarantee", .name, [("statement", "string")], "moongate.Act|fun(body: moongate.Guarantee): moongate.Statement",
-      "What is always true of sessions, in your own words: guarantee \"statement\" { … }. In a case, guarantee \"statement\" demands it of the session."
+      "Declares a property that sessions must always have, named in your own words: guarantee \"statement\" { … }. In a case, guarantee \"statement\" checks it for the session."
     ),
-    Constructor("tests", .table, [("cases", "moongate.Case[]")], "moongate.File", "tests/NAME.lua returns this."),
+    Constructor(
+      "tests", .table, [("cases", "moongate.Case[]")], "moongate.File",
+      "Declares test cases; tests/NAME.lua returns it."),
     Constructor(
       "case", .name, [("name", "string")],
       "fun(acts: (moongate.Act|fun(body: moongate.Flow): moongate.File)[]): moongate.Case",
-      "What a person does, in order, and what is expected: case \"what it shows\" { … }."),
-    Constructor("phone", .text, [("number", "string")], "moongate.Act", "Who it is, as they would type it."),
-    Constructor("email", .text, [("address", "string")], "moongate.Act", "Who it is, as they would type it."),
-    Constructor("provider", .text, [("name", "string")], "moongate.Act", "Which of a step's choices to take."),
+      "Declares a test case: the actions of a user in order, and the expected answers: case \"what it shows\" { … }."),
+    Constructor(
+      "phone", .text, [("number", "string")], "moongate.Act", "In a case: the phone number, as the user types it."),
+    Constructor(
+      "email", .text, [("address", "string")], "moongate.Act", "In a case: the email address, as the user types it."),
+    Constructor(
+      "provider", .text, [("name", "string")], "moongate.Act",
+      "In a case: selects one of the providers that a step offers."),
     Constructor(
       "undeliverable", .text, [("provider", "string")], "moongate.Act",
-      "No message of this provider arrives, from here on."),
+      "In a case: messages of this provider cannot be delivered from here on."),
     Constructor(
-      "account", .table, [("what", "moongate.CaseAccount")], "moongate.Act", "Whether there is an account of that name."
+      "account", .table, [("what", "moongate.CaseAccount")], "moongate.Act",
+      "In a case: describes the account that has the identifiers given so far."
     ),
     Constructor(
       "group", .textOrTable, [("names", "string|string[]|table<string, boolean>")], "moongate.Act",
-      "Adds the account to stored groups, or removes it with false."),
+      "In a case: adds the account to stored groups, or removes it with false."),
     Constructor(
       "token", .textOrTable, [("what", "string|moongate.CaseToken")], "moongate.Act",
-      "Requests come from a program with this service token, from here on."),
+      "In a case: the following requests carry this service token."),
     Constructor(
       "clock", .text, [("moment", "string")], "moongate.Act",
-      "Sets the clock to a moment with its offset, as in \"2026-12-24T23:30+05:30\"."),
+      "In a case: sets the clock to a time with its UTC offset, as in \"2026-12-24T23:30+05:30\"."),
     Constructor(
-      "client", .table, [("what", "moongate.CaseClient")], "moongate.Act", "Where requests come from, from here on."),
+      "client", .table, [("what", "moongate.CaseClient")], "moongate.Act",
+      "In a case: sets the client of the following requests."),
     Constructor(
-      "send", .tableOrNothing, [("how?", "moongate.CaseSend")], "moongate.Act", "Begins the step: a code goes out."),
-    Constructor("resend", .tableOrNothing, [("how?", "moongate.CaseSend")], "moongate.Act", "Asks for another code."),
+      "send", .tableOrNothing, [("how?", "moongate.CaseSend")], "moongate.Act",
+      "In a case: starts the step, which sends a code."),
+    Constructor(
+      "resend", .tableOrNothing, [("how?", "moongate.CaseSend")], "moongate.Act", "In a case: requests another code."),
     Constructor(
       "wrong", .tableOrNothing, [("how?", "moongate.CaseWrong")], "moongate.Act",
-      "Enters a code that is not the one that was sent."),
+      "In a case: enters a wrong code."),
     Constructor(
       "right", .nothing, [], "moongate.Act",
-      "Answers the open step as it asks: by the code that it sent, or by the account's secret."),
+      "In a case: answers the current step correctly, with the code that was sent or the account's secret."),
     Constructor(
       "enter", .table, [("what", "table<string, string>")], "moongate.Act",
-      "Gives these fields to the step that is open, or due."),
-    Constructor("skip", .nothing, [], "moongate.Act", "Passes the step over."),
+      "In a case: submits these fields to the current step."),
+    Constructor("skip", .nothing, [], "moongate.Act", "In a case: skips the step."),
     Constructor(
       "request", .table, [("what", "moongate.CaseRequest")], "moongate.Act",
-      "Asks for a page behind the gateway, signed in as by the last flow."),
+      "In a case: requests a page behind the gateway, with the session of the last flow."),
     Constructor(
-      "wait", .textOrTable, [("what", "moongate.Duration|moongate.CaseWait")], "moongate.Act", "Moves the clock."),
+      "wait", .textOrTable, [("what", "moongate.Duration|moongate.CaseWait")], "moongate.Act",
+      "In a case: advances the clock."),
     Constructor(
-      "expect", .table, [("what", "moongate.CaseExpect")], "moongate.Act", "What the answer before it must be."),
+      "expect", .table, [("what", "moongate.CaseExpect")], "moongate.Act",
+      "In a case: checks the answer to the previous action."),
     Constructor(
       "any_of", .table, [("names", "string[]")], "moongate.AnyOf",
-      "A step that any of these providers passes, or any one of these groups."),
+      "One of several providers or groups: any of them satisfies the step or requirement."),
     Constructor(
       "members", .nothing, [], "moongate.Members",
-      "A group whose members `moongate group add` and `group remove` change."),
+      "A group whose members you manage with `moongate group add` and `moongate group remove`."),
     Constructor(
       "fallback", .table, [("providers", "string[]")], "moongate.Fallback",
-      "A step whose code the first of these providers sends, and each next one where the one before it cannot deliver it."
+      "A step that sends its code with the first provider, and with the next one if delivery fails."
     ),
     Constructor(
       "exec", .table, [("program", "moongate.Program")], "moongate.Exec",
-      "A provider that is another program, in any language."),
-    Constructor("env", .text, [("name", "string")], "moongate.Secret", "A secret from the environment."),
+      "A provider that runs as a separate program, in any language."),
+    Constructor("env", .text, [("name", "string")], "moongate.Secret", "A secret from an environment variable."),
     Constructor(
       "credential", .text, [("name", "string")], "moongate.Secret",
-      "A secret that systemd hands over, as LoadCredential= in the unit names it."),
+      "A secret from a systemd credential, named by LoadCredential= in the unit."),
     Constructor(
       "file", .textOrTable, [("path", "string|moongate.AuditFile")], "moongate.Secret|moongate.AuditSink",
-      "A secret from a file: file \"path\". In `audit`: a file with an event a line: file { path = \"…\" }."),
+      "A secret from a file: file \"path\". In `audit`: a log file with one event per line: file { path = \"…\" }."),
     Constructor(
       "syslog", .tableOrNothing, [("settings?", "moongate.AuditSyslog")], "moongate.AuditSink",
       "In `audit`: sends events to a syslog server."),
     Constructor(
       "otlp", .table, [("settings", "moongate.OTLP")], "moongate.Tracing",
-      "In `tracing`: sends spans of requests to a collector of OpenTelemetry."),
+      "In `tracing`: sends the spans of requests to an OpenTelemetry collector."),
     Constructor(
       "outbox", .tableOrNothing, [("settings?", "moongate.Outbox")], "moongate.Delivery",
-      "Sends nothing: keeps messages in memory and shows them on the admin listener."),
+      "Keeps messages in memory and shows them on the admin listener; sends nothing."),
     Constructor(
       "webhook", .table, [("settings", "moongate.Webhook|moongate.AuditWebhook")],
       "moongate.Delivery|moongate.AuditSink",
-      "Posts messages to a site; in `audit`, events."),
-    Constructor("twilio", .table, [("settings", "moongate.Twilio")], "moongate.Delivery", "Sends SMS by Twilio."),
-    Constructor("smtp", .table, [("settings", "moongate.SMTP")], "moongate.Delivery", "Sends mail by a mail server."),
+      "Posts messages to a URL; in `audit`, posts events."),
+    Constructor("twilio", .table, [("settings", "moongate.Twilio")], "moongate.Delivery", "Sends SMS with Twilio."),
+    Constructor(
+      "smtp", .table, [("settings", "moongate.SMTP")], "moongate.Delivery", "Sends mail through an SMTP server."),
   ]
 }

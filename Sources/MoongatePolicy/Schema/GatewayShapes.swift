@@ -1,20 +1,21 @@
 import MoongateCore
 import MoongateSDK
 
-/// gateway.lua, field by field.
+/// The tables of gateway.lua.
 extension TableShape {
   static let gateway = TableShape(
-    name: "Gateway", summary: "The gateway itself: where it listens, where its state lies, how messages leave.",
+    name: "Gateway", summary: "The settings of the gateway: listeners, storage, delivery and providers.",
     entries: [
       .optional("listen", "string", "an address, such as \"127.0.0.1:8080\"", .text("127.0.0.1:8080")),
       .optional("admin", "string|moongate.Admin", "an address, such as \"127.0.0.1:9901\"", .text("127.0.0.1:9901")),
-      .required("public_url", "string", "how people reach the gateway, such as \"https://auth.example.com\""),
+      .required("public_url", "string", "the URL of the gateway in browsers, such as \"https://auth.example.com\""),
       .optional("tls", "moongate.TLS", "a table with cert and key"),
       .optional(
-        "store", "string|moongate.Secret", "where state is kept, such as \"sqlite:data/moongate.db\"",
+        "store", "string|moongate.Secret", "the database, such as \"sqlite:data/moongate.db\"",
         .text("sqlite:data/moongate.db")),
       .optional(
-        "key", "moongate.Secret", "file \"data/master.key\", env \"MOONGATE_KEY\" or credential \"master.key\"",
+        "key", "moongate.Secret",
+        "the master key: file \"data/master.key\", env \"MOONGATE_KEY\" or credential \"master.key\"",
         .call("file", "data/master.key")),
       .optional("region", "string", "a country in two letters, such as \"IN\"", .text("IN")),
       .optional("trusted_proxies", "string[]", "a list of address blocks"),
@@ -23,39 +24,44 @@ extension TableShape {
       .optional(
         "domains", "string[]", "the root domains that share one sign-in, such as { \"example.com\", \"example.org\" }"),
       .optional("cors_origins", "string[]", "a list of origins"),
-      .optional("hsts", "moongate.Duration|false", "how long browsers are to use https alone, or false", .text("365d")),
-      .optional("service", "string", "what messages call us", .text("Moongate")),
-      .optional("brand", "moongate.Brand", "what pages show"),
+      .optional(
+        "hsts", "moongate.Duration|false", "the max-age of Strict-Transport-Security, or false to omit the header",
+        .text("365d")),
+      .optional("service", "string", "the name of the service in messages", .text("Moongate")),
+      .optional("brand", "moongate.Brand", "the name, logo, colour and links of the hosted pages"),
       .optional("languages", "string[]", "the languages of pages and messages, such as { \"en\", \"hi\" }"),
       .optional("risk_budget", "string", "a probability, such as \"0.1% per 30d\""),
-      .optional("limits", "moongate.ConnectionLimits", "bounds on connections"),
+      .optional("limits", "moongate.ConnectionLimits", "limits on connections and flows"),
       .optional(
-        "drain", "moongate.Duration", "how long open connections may finish at the end, such as \"30s\"", .text("10s")),
+        "drain", "moongate.Duration",
+        "how long open connections may take to finish when the gateway stops, such as \"30s\"", .text("10s")),
       .optional(
         "audit", "moongate.AuditSink[]",
-        "where copies of the audit trail go, as in { file { path = \"data/audit.log\" } }"),
+        "the destinations of copies of the audit trail, as in { file { path = \"data/audit.log\" } }"),
       .optional(
-        "tracing", "moongate.Tracing", "where spans of requests go, as in otlp { url = \"http://127.0.0.1:4318\" }"),
+        "tracing", "moongate.Tracing",
+        "the destination of request spans, as in otlp { url = \"http://127.0.0.1:4318\" }"),
       .optional(
-        "gate", "moongate.Gate", "what a reload must not change, as in { replay = \"24h\", most_flips = \"0.5%\" }"),
+        "gate", "moongate.Gate",
+        "the limit on decisions that a reload may change, as in { replay = \"24h\", most_flips = \"0.5%\" }"),
       .required("providers", "moongate.Providers", "a table of providers, as in { phone_otp = { sms = outbox() } }"),
     ])
 
   static let admin = TableShape(
-    name: "Admin", summary: "An admin listener that other machines reach.",
+    name: "Admin", summary: "An admin listener that other hosts can reach.",
     entries: [
       .required("address", "string", "an address, such as \"10.0.0.5:9901\""),
       .optional(
         "token", "moongate.Secret",
-        "what each call must carry as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\""),
+        "the token that each call must send as Authorization: Bearer, as in env \"MOONGATE_ADMIN_TOKEN\""),
       .optional(
         "tokens", "moongate.AdminToken[]",
-        "a list of tokens with names and roles, as in { { name = \"grafana\", role = \"read\", token = env \"…\" } }"),
+        "tokens with names and roles, as in { { name = \"grafana\", role = \"read\", token = env \"…\" } }"),
     ])
 
   static let adminToken = TableShape(
     name: "AdminToken",
-    summary: "A token of the admin listener, with the name by which the audit trail knows who acted.",
+    summary: "A named token of the admin listener. The audit trail records its name.",
     entries: [
       .required("name", "string", "a name, such as \"grafana\""),
       .required("role", "\"read\"|\"act\"", "\"read\" or \"act\""),
@@ -63,11 +69,11 @@ extension TableShape {
     ])
 
   static let auditFile = TableShape(
-    name: "AuditFile", summary: "A file with an event a line.",
+    name: "AuditFile", summary: "A log file with one event per line.",
     entries: [
-      .required("path", "string", "a file, such as \"data/audit.log\""),
-      .optional("rotate", "string", "a size at which a new file is begun, such as \"100MiB\"", .text("100MiB")),
-      .optional("keep", "integer", "how many older files are kept", .integer(10)),
+      .required("path", "string", "the path of the file, such as \"data/audit.log\""),
+      .optional("rotate", "string", "the size at which the file is rotated, such as \"100MiB\"", .text("100MiB")),
+      .optional("keep", "integer", "the number of rotated files to keep", .integer(10)),
     ])
 
   static let auditSyslog = TableShape(
@@ -81,20 +87,20 @@ extension TableShape {
     ])
 
   static let auditWebhook = TableShape(
-    name: "AuditWebhook", summary: "A site that takes events as JSON lines, signed.",
+    name: "AuditWebhook", summary: "A URL that receives signed events as JSON lines.",
     entries: [
-      .required("url", "string", "where to post, such as \"https://siem.example.com/moongate\""),
-      .required("secret", "moongate.Secret", "the key of the signature, as in env \"AUDIT_SECRET\""),
+      .required("url", "string", "the URL, such as \"https://siem.example.com/moongate\""),
+      .required("secret", "moongate.Secret", "the signing key, as in env \"AUDIT_SECRET\""),
     ])
 
   static let otlp = TableShape(
-    name: "OTLP", summary: "A collector that takes spans by OTLP over HTTP, as JSON.",
+    name: "OTLP", summary: "A collector that receives spans over OTLP/HTTP as JSON.",
     entries: [
-      .required("url", "string", "the collector, such as \"http://127.0.0.1:4318\""),
-      .optional("sample", "number", "the share of requests that are recorded, from 0 to 1", .number(0.01)),
+      .required("url", "string", "the URL of the collector, such as \"http://127.0.0.1:4318\""),
+      .optional("sample", "number", "the share of requests that are traced, from 0 to 1", .number(0.01)),
       .optional(
         "headers", "table<string, string|moongate.Secret>",
-        "headers to send along, as in { [\"Authorization\"] = env \"OTLP_TOKEN\" }"),
+        "additional request headers, as in { [\"Authorization\"] = env \"OTLP_TOKEN\" }"),
     ])
 
   static let tls = TableShape(
@@ -102,7 +108,7 @@ extension TableShape {
     entries: [.required("cert", "string", "a PEM file"), .required("key", "string", "a PEM file")])
 
   static let brand = TableShape(
-    name: "Brand", summary: "What pages show.",
+    name: "Brand", summary: "The appearance of the hosted pages.",
     entries: [
       .optional("name", "string", "a text"), .optional("logo", "string", "a file or an address"),
       .optional("primary", "string", "a colour, such as \"#0D7377\""),
@@ -112,16 +118,17 @@ extension TableShape {
     ])
 
   static let connectionLimits = TableShape(
-    name: "ConnectionLimits", summary: "Bounds on connections, and on flows in which nobody has proved anything.",
+    name: "ConnectionLimits",
+    summary: "Limits on client connections, and on flows in which no step has been passed yet.",
     entries: [
       .optional("connections", "integer", "a whole number", .integer(Int64(ConnectionLimits().connections))),
-      .optional("per_ip", "moongate.AddressLimits", "bounds per address"),
-      .optional("flows", "moongate.FlowLimits", "bounds on flows in which nobody has proved anything"),
+      .optional("per_ip", "moongate.AddressLimits", "limits per client address"),
+      .optional("flows", "moongate.FlowLimits", "limits on flows in which no step has been passed yet"),
       .optional("body_rate", "string|false", BodyRateReader.kind, .text("1KiB/10s")),
     ])
 
   static let addressLimits = TableShape(
-    name: "AddressLimits", summary: "Bounds on one client address; requests are unlimited where nothing is said.",
+    name: "AddressLimits", summary: "Limits per client address. By default, the number of requests is unlimited.",
     entries: [
       .optional(
         "connections", "integer", "a whole number", .integer(Int64(ConnectionLimits().connectionsPerAddress ?? 0))),
@@ -131,28 +138,28 @@ extension TableShape {
   static let flowLimits = TableShape(
     name: "FlowLimits",
     summary:
-      "How many flows there may be in which nobody has proved anything. Beyond it the address with the most loses its oldest.",
+      "Limits on flows in which no step has been passed yet. When a limit is exceeded, the client address with the most flows loses its oldest ones.",
     entries: [
       .optional("count", "integer", "a whole number, from 1000", .integer(Int64(FlowBound().count))),
       .optional("bytes", "string", "a size, such as \"64MiB\"", .text("64MiB")),
     ])
 
-  /// `exec { … }`: what of it is the gateway's; the program's own settings stand beside it.
+  /// `exec { … }`: the fields that the gateway defines. The settings of the program stand in the same table.
   static let program = TableShape(
     name: "Program",
     summary:
-      "A provider that is another program, started and supervised by the gateway; its own settings stand beside these.",
+      "A provider that runs as a separate program. The gateway starts and supervises it. Its own settings go in the same table.",
     entries: [
       .optional(
         "env", "table<string, string|moongate.Secret>",
-        "what its environment holds, as in { TOKEN = env \"SMS_TOKEN\" }"),
-      .optional("timeout", "moongate.Duration", "how long it may take for one call, at most \"30s\"", .text("5s")),
+        "environment variables of the program, as in { TOKEN = env \"SMS_TOKEN\" }"),
+      .optional("timeout", "moongate.Duration", "the timeout of one call, at most \"30s\"", .text("5s")),
     ])
 
-  /// A provider's entry under `providers`, by what its author declared.
+  /// The shape of a provider's entry under `providers`, built from the settings that its descriptor declares.
   static func settings(of descriptor: ProviderDescriptor) -> TableShape {
     TableShape(
-      name: "Provider." + descriptor.name.rawValue, summary: "What `\(descriptor.name)` needs.",
+      name: "Provider." + descriptor.name.rawValue, summary: "Settings of `\(descriptor.name)`.",
       entries: descriptor.settings.map { field in
         let type =
           switch field.kind {
@@ -169,17 +176,17 @@ extension TableShape {
           standard: field.standard?.asWritten)
       }
         + (descriptor.hasOwnTitleSetting
-          ? [] : [.optional("title", "string", "what people read as its name, as in \"SMS (USA)\"")]))
+          ? [] : [.optional("title", "string", "the name that users see, as in \"SMS (USA)\"")]))
   }
 }
 
 extension ProviderDescriptor {
-  /// Whether `title` is a setting of the provider's own, and so not the gateway's.
+  /// Whether the provider declares a setting `title` itself, which then replaces the gateway's.
   var hasOwnTitleSetting: Bool { settings.contains { $0.name == "title" } }
 }
 
 extension SettingValue {
-  /// As the file would say it; nil for a list, whose table would stand nowhere.
+  /// The value in Lua syntax; nil for a list, which would need a source location.
   fileprivate var asWritten: LuaValue? {
     switch self {
     case .text(let text): .text(text)
@@ -191,7 +198,7 @@ extension SettingValue {
 }
 
 extension LuaValue {
-  /// `file "data/master.key"`, as it is when it was loaded.
+  /// The value of a call such as `file "data/master.key"`.
   fileprivate static func call(_ name: String, _ argument: String) -> LuaValue {
     .tagged(name, [LuaNode(value: .text(argument), location: SourceLocation(file: "", line: 0))])
   }

@@ -1,27 +1,32 @@
 import MoongateCore
 
-/// guarantees.lua, field by field.
+/// The tables of guarantees.lua.
 extension TableShape {
   static let guarantee = TableShape(
     name: "Guarantee",
-    summary: "What is always true: of the sessions of an account, or of every session that passes a route.",
+    summary:
+      "A property that must always hold: for the sessions of matching accounts, or for every session that a route accepts.",
     entries: [
-      .optional("account", "moongate.GuaranteeAccount", "which accounts it is about; all where it is left out"),
-      .optional("client", "moongate.GuaranteeClient", "which devices it is about; all where it is left out"),
-      .optional("session", "moongate.GuaranteeSession", "what a session has passed when it begins"),
+      .optional("account", "moongate.GuaranteeAccount", "the accounts that the guarantee covers; all by default"),
+      .optional("client", "moongate.GuaranteeClient", "the devices that the guarantee covers; all by default"),
+      .optional("session", "moongate.GuaranteeSession", "what a session must have passed when it begins"),
       .optional("route", "string", "a pattern of paths, such as \"/admin/**\""),
       .optional("host", "string", "a host, such as \"admin.example.com\"; with `route`"),
-      .optional("passed", "string|moongate.AnyOf", "a provider that a session has passed; with `route`"),
-      .optional("factors", "integer", "how many different providers a session has passed, from 1; with `route`"),
-      .optional("within", "moongate.Duration", "how long ago at most, such as \"5m\"; with `passed`"),
+      .optional("passed", "string|moongate.AnyOf", "a provider that the session must have passed; with `route`"),
       .optional(
-        "group", "string|moongate.AnyOf", "a group that every requester is in, or any_of { … } of several; with `route`"
+        "factors", "integer",
+        "the least number of different providers that the session must have passed, from 1; with `route`"),
+      .optional(
+        "within", "moongate.Duration", "the maximum time since the provider was passed, such as \"5m\"; with `passed`"),
+      .optional(
+        "group", "string|moongate.AnyOf",
+        "a group that every account with access belongs to, or any_of { … } of several; with `route`"
       ),
     ])
 
   static let guaranteeAccount = TableShape(
     name: "GuaranteeAccount",
-    summary: "Facts of the account as the flow finds it, spelled as functions read them in f.account.",
+    summary: "Facts of the account when the flow begins, named as in f.account.",
     entries: [
       .optional("exists", "boolean", "true or false"),
       .optional("has_pin", "boolean", "true or false"),
@@ -29,20 +34,20 @@ extension TableShape {
       .optional("email_verified", "boolean", "true or false"),
       .optional("phone_verified", "boolean", "true or false"),
       .optional(
-        "factors", "table<string, boolean>", "providers that keep a secret of the account, as in { totp = true }"),
+        "factors", "table<string, boolean>", "providers that store a secret of the account, as in { totp = true }"),
     ])
 
   static let guaranteeClient = TableShape(
-    name: "GuaranteeClient", summary: "Facts of the device, spelled as functions read them in f.client.",
+    name: "GuaranteeClient", summary: "Facts of the device, named as in f.client.",
     entries: [
       .optional("new_device", "boolean", "true or false"),
       .optional("network_changed", "boolean", "true or false"),
     ])
 
   static let guaranteeSession = TableShape(
-    name: "GuaranteeSession", summary: "What a session has passed when it begins.",
+    name: "GuaranteeSession", summary: "What a session must have passed when it begins.",
     entries: [
       .optional("passed", "string|moongate.AnyOf", "the name of a provider, or any_of { … }"),
-      .optional("factors", "integer", "how many different providers, from 1"),
+      .optional("factors", "integer", "the least number of different providers, from 1"),
     ])
 }

@@ -1,12 +1,13 @@
 import MoongateCore
 import MoongateSDK
 
-/// policies/NAME.lua, flows/NAME.lua, routes.lua and accounts.lua, field by field.
+/// The tables of policies/NAME.lua, flows/NAME.lua, routes.lua and accounts.lua.
 extension TableShape {
   static let policy = TableShape(
-    name: "Policy", summary: "One provider's codes, timers and limits. What is left out keeps the provider's default.",
+    name: "Policy",
+    summary: "The codes, timers, limits and decisions of one provider. Omitted fields keep the provider's defaults.",
     entries: [
-      .optional("code", "moongate.Code", "what a code looks like"),
+      .optional("code", "moongate.Code", "the format and lifetime of codes"),
       .optional("timers", "moongate.Timers", "a table of timers"),
       .required("limits", "table<string, moongate.Limit>", "a table of limits"),
       .choice("unknown_account", UnknownAccount.self, nil, .conceal),
@@ -15,11 +16,12 @@ extension TableShape {
       .optional("verify", "moongate.Decide", "a function of facts"),
       .optional(
         "reasons", "table<string, string>",
-        "what people read of deny \"reason\", as in { country_not_served = \"We do not serve this country yet.\" }"),
+        "messages that users see for deny \"reason\", as in { country_not_served = \"We do not serve this country yet.\" }"
+      ),
     ])
 
   static let code = TableShape(
-    name: "Code", summary: "What a code looks like and how long it lives.",
+    name: "Code", summary: "The format and lifetime of codes.",
     entries: [
       .optional("length", "integer", "4 to 10 characters", .integer(6)),
       .choice("alphabet", CodeAlphabet.self, nil, .digits),
@@ -27,18 +29,18 @@ extension TableShape {
     ])
 
   static let timers = TableShape(
-    name: "Timers", summary: "Waits between messages.",
+    name: "Timers", summary: "Waiting times between messages.",
     entries: [
       .optional(
-        "resend_after", "moongate.Durations", "how long before the first resend, the second, …")
+        "resend_after", "moongate.Durations", "how long to wait before the first resend, the second, …")
     ])
 
   static let limit = TableShape(
-    name: "Limit", summary: "At most `max` events in any `window`, counted `per` key.",
+    name: "Limit", summary: "A rate limit: at most `max` events in any `window`, counted `per` key.",
     entries: [
       .choice("on", LimitAction.self, "`send`, `verify`, `begin` or `register`", isRequired: true),
-      .choice("per", LimitKey.self, "what is counted by", isRequired: true),
-      .required("max", "integer|moongate.Vary", "how many, from 1"),
+      .choice("per", LimitKey.self, "the key of the counter", isRequired: true),
+      .required("max", "integer|moongate.Vary", "a whole number, from 1"),
       .optional("window", "moongate.Duration|moongate.Vary", Field.durationKind),
       .choice("counts", LimitCounts.self),
       .optional("lock", "moongate.Durations", "a duration, or a list that grows, such as { \"15m\", \"1h\" }"),
@@ -46,43 +48,48 @@ extension TableShape {
     ])
 
   static let flow = TableShape(
-    name: "Flow", summary: "What a flow is for, and its steps in order.",
+    name: "Flow", summary: "The purpose and the steps of a flow.",
     entries: [
       .optional(
-        "enabled", "boolean", "false: there is no such flow, not even one that comes with a provider", .flag(true)),
+        "enabled", "boolean", "false disables the flow, including a flow of this name that a provider ships",
+        .flag(true)),
       .choice("purpose", FlowPurposeKind.self, "what completing the flow does", isRequired: false),
-      .optional("provider", "string", "the provider whose factor the flow is about, such as \"pin\""),
-      .choice("identifier", GivenIdentifierKind.self, "the kind of identifier that the flow is about"),
-      .choice("account", AccountRule.self, "whose flow it is: \"existing\", \"new\" or \"any\"", isRequired: true),
+      .optional("provider", "string", "the provider whose factor the flow manages, such as \"pin\""),
+      .choice("identifier", GivenIdentifierKind.self, "the kind of identifier"),
+      .choice(
+        "account", AccountRule.self, "which accounts the flow accepts: \"existing\", \"new\" or \"any\"",
+        isRequired: true),
       .required("steps", "(string|moongate.AnyOf|moongate.Fallback|moongate.Step)[]", "a list of steps"),
       .optional("lifetime", "moongate.Duration", Field.durationKind, .text("15m")),
-      .optional("session", "moongate.Session", "how long a session lives"),
-      .optional("next", "moongate.Next", "where a person goes when it is complete"),
+      .optional("session", "moongate.Session", "the lifetime of sessions"),
+      .optional("next", "moongate.Next", "the path to open when the flow is complete"),
     ])
 
   static let step = TableShape(
-    name: "Step", summary: "A provider, or a choice of them, perhaps with a condition.",
+    name: "Step", summary: "A step: a provider or a choice of providers, with an optional condition.",
     entries: [
       .optional("skippable", "boolean", "true or false", .flag(false)),
       .optional("when", "fun(f: moongate.FlowFacts): boolean?", "a function of facts"),
     ])
 
   static let session = TableShape(
-    name: "Session", summary: "How long a session lives.",
+    name: "Session", summary: "The lifetime of sessions.",
     entries: [
       .optional("lifetime", "moongate.Duration", Field.durationKind, .text("12h")),
       .optional("idle", "moongate.Duration", Field.durationKind, .text("1h")),
     ])
 
   static let next = TableShape(
-    name: "Next", summary: "Where a person goes when a flow is complete.",
+    name: "Next", summary: "The path to open when a flow is complete.",
     entries: [
       .optional("new", "string", "a path, such as \"/home\"", .text("/")),
       .optional("returning", "string", "a path, such as \"/home\"", .text("/")),
     ])
 
   static let route = TableShape(
-    name: "Route", summary: "Requests of one kind: where they go and what they need. The first that matches wins.",
+    name: "Route",
+    summary:
+      "A route: which requests it matches, their upstream and their requirements. The first matching route applies.",
     entries: [
       .optional("host", "string", "a host, such as \"wallet.example.com\""),
       .required("path", "string", "a pattern, such as \"/pay/**\""),
@@ -90,14 +97,16 @@ extension TableShape {
       .required("to", "string|string[]", "an upstream, such as \"http://127.0.0.1:3000\""),
       .optional("allow", "boolean", "true: open to all", .flag(false)),
       .optional("flow", "string", "the name of a flow", .text("login")),
-      .optional("require", "moongate.Requirement", "what a session must have"),
+      .optional("require", "moongate.Requirement", "the requirements on the session"),
       .optional(
         "tokens", "boolean|moongate.RouteTokens",
-        "the tokens of programs that it takes: true, { \"ci\" } or { personal = true }"),
+        "the service and personal tokens that the route accepts: true, { \"ci\" } or { personal = true }"),
       .optional("decide", "fun(f: moongate.RouteFacts): moongate.Decision", "a function of facts"),
       .optional("timeout", "moongate.Duration", Field.durationKind, .text("30s")),
       .optional("websocket", "boolean", "true or false", .flag(false)),
-      .optional("headers", "table<string, string>", "headers to set, as in { [\"X-Tenant\"] = \"demo\" }"),
+      .optional(
+        "headers", "table<string, string>",
+        "request headers to set for the upstream, as in { [\"X-Tenant\"] = \"demo\" }"),
       .optional("body", "string", "a size, such as \"64MiB\""),
       .optional("body_rate", "string|false", BodyRateReader.kind),
     ])
@@ -105,7 +114,7 @@ extension TableShape {
   static let requirement = TableShape(
     name: "Requirement",
     summary:
-      "What a session must have: a group, a passed provider or a verified address; a group together with either.",
+      "Requirements on the session: a group, and either a passed provider or a verified email address.",
     entries: [
       .optional("group", "string|moongate.AnyOf", "the name of a group, or any_of { … } of several"),
       .optional("passed", "string", "the name of a provider"),
@@ -115,55 +124,57 @@ extension TableShape {
 
   static let routeTokens = TableShape(
     name: "RouteTokens",
-    summary: "The tokens that a route takes: service tokens by their names, and those that people have made.",
+    summary: "The tokens that a route accepts: service tokens by name, and personal tokens.",
     entries: [
-      .optional("personal", "boolean", "true: the tokens that people have made on their account page", .flag(false))
+      .optional(
+        "personal", "boolean", "true accepts personal tokens, which users create on their account page", .flag(false))
     ])
 
   static let accounts = TableShape(
-    name: "Accounts", summary: "What holds for every account, whichever flow opens its session.",
+    name: "Accounts", summary: "Rules for all accounts and sessions, independent of the flow.",
     entries: [
       .optional(
         "sign_in", "(string|moongate.AnyOf|moongate.SignInRequirement)[]",
-        "a list of steps that every session of an existing account requires"),
+        "the steps that every session of an existing account requires"),
       .optional(
         "offer", "(string|moongate.Offer)[]",
-        "a list of factors that people are offered to set up after a sign-in on the pages"),
+        "the factors that hosted pages offer to set up after a sign-in"),
       .optional(
-        "change_within", "moongate.Duration", "how recent a proof must be for a change of the account, such as \"10m\"",
+        "change_within", "moongate.Duration", "the maximum age of a proof for a change of the account, such as \"10m\"",
         .text("10m")),
       .optional(
         "recovery_delay", "moongate.Duration",
-        "how long a new number or address cannot reset anything, such as \"24h\"", .text("24h")),
+        "how long a new phone number or email address cannot be used for recovery, such as \"24h\"", .text("24h")),
       .optional(
         "unverified_lifetime", "moongate.Duration",
-        "how long an account without a verified identifier is kept unused, such as \"30d\"",
+        "when an unused account without a verified identifier is deleted, such as \"30d\"",
         .text("30d")),
       .optional(
         "groups", "table<string, moongate.Members|fun(f: moongate.EntitlementFacts): boolean?>",
-        "a table of groups, as in { ops = members() }"),
+        "the groups, as in { ops = members() }"),
       .optional(
         "claims", "table<string, fun(f: moongate.EntitlementFacts): string|number|boolean|nil>",
-        "a table of functions, as in { plan = function(f) return \"new\" end }"),
+        "functions that compute claims, as in { plan = function(f) return \"new\" end }"),
     ])
 
   static let signInRequirement = TableShape(
     name: "SignInRequirement",
-    summary: "A provider, or a choice of them, that every session requires, perhaps with a condition.",
+    summary: "A required step of every session: a provider or a choice of providers, with an optional condition.",
     entries: [
       .optional("when", "fun(f: moongate.FlowFacts): boolean?", "a function of facts"),
-      .optional("enroll", "boolean", "true: an account that lacks the factor sets it up on the way", .flag(false)),
+      .optional("enroll", "boolean", "true: an account without the factor sets it up during the sign-in", .flag(false)),
     ])
 
   static let offer = TableShape(
-    name: "Offer", summary: "A provider whose factor people are offered to set up, how often, and perhaps a condition.",
+    name: "Offer", summary: "An offer to set up the factor of a provider, with its interval and an optional condition.",
     entries: [
       .optional(
-        "every", "moongate.Duration", "the least time between two offers to one account, such as \"30d\"", .text("30d")),
+        "every", "moongate.Duration", "the minimum time between two offers to one account, such as \"30d\"",
+        .text("30d")),
       .optional("when", "fun(f: moongate.FlowFacts): boolean?", "a function of facts"),
     ])
 
-  /// Every shape that does not depend on the providers of the program.
+  /// All shapes, except those of provider settings.
   static let all: [TableShape] = [
     .gateway, .admin, .adminToken, .auditFile, .auditSyslog, .auditWebhook, .otlp, .gate, .tls, .brand,
     .connectionLimits, .addressLimits,

@@ -1,21 +1,22 @@
 import MoongateSDK
 
-/// The fields that one kind of table may have. The readers, the editors' types and the manual's test all go by it, so
-/// that there is one place to say what a field is.
+/// The schema of one kind of table: its fields, their types and defaults.
+///
+/// The readers, the editor types, the reference and the manual's test all use it, so a field is defined in one place.
 struct TableShape: Sendable {
-  /// One field.
+  /// A field of the table.
   struct Entry: Sendable {
     let name: String
-    /// As lua-language-server spells it.
+    /// The type in lua-language-server syntax.
     let type: String
-    /// What belongs there, in words; after "did you mean" and on hovering.
+    /// The kind of value in words. Problems show it after "is missing" and "did you mean".
     let help: String
     let isRequired: Bool
-    /// What holds where it is not said, as the file would say it.
+    /// The default, as a configuration file would write it; nil if there is none.
     let standard: LuaValue?
   }
 
-  /// Behind `moongate.`, in editors.
+  /// The class name in editors, after `moongate.`.
   let name: String
   let summary: String
   let entries: [Entry]
@@ -32,7 +33,7 @@ extension TableShape.Entry {
     Self(name: name, type: type, help: help, isRequired: false, standard: standard)
   }
 
-  /// One of the words of an enum.
+  /// A field that takes one of an enum's raw values.
   static func choice<Choice: CaseIterable & RawRepresentable<String>>(
     _ name: String, _: Choice.Type, _ help: String? = nil, isRequired: Bool = false, _ standard: Choice? = nil
   ) -> Self {
@@ -43,7 +44,7 @@ extension TableShape.Entry {
       standard: standard.map { .text($0.rawValue) })
   }
 
-  /// `standard` as it is written in a file.
+  /// `standard` in Lua syntax.
   var standardText: String? {
     switch standard {
     case .text(let text): "\"\(text)\""

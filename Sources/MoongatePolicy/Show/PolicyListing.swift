@@ -1,25 +1,25 @@
 import MoongateCore
 import MoongateSDK
 
-/// Every effective value of one provider's policy, or of accounts.lua, and where it was said.
+/// Every effective value of a provider's policy, or of accounts.lua, with its source.
 package struct PolicyListing: Sendable, Codable {
   package struct Line: Sendable, Codable, Equatable {
     /// `limits.verify.max`.
     package let path: String
-    /// As a file writes it.
+    /// The value in Lua syntax.
     package let value: String
-    /// nil: nobody said it, and this is what the field is then.
+    /// The file that sets the value; nil for a default.
     package let file: String?
     package let line: Int?
 
     var place: String { file.map { file in line.map { "\(file):\($0)" } ?? file } ?? "by default" }
   }
 
-  /// nil of accounts.lua.
+  /// The provider; nil for accounts.lua.
   package let provider: String?
   package let values: [Line]
 
-  /// - Parameter provider: nil of accounts.lua.
+  /// - Parameter provider: the provider; nil for accounts.lua.
   package init(provider: String?, values: [Line]) {
     self.provider = provider
     self.values = values
@@ -89,9 +89,9 @@ package struct PolicyListing: Sendable, Codable {
     values = lines
   }
 
-  /// For a person: a line a value, its place behind it, 80 columns where the value itself is not longer.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
-  /// - Parameter origin: which configuration it is of, in words.
+  /// The listing as text for terminals, one value per line with its source.
+  /// - Parameter colour: whether to use terminal colours.
+  /// - Parameter origin: a description of the configuration.
   package func text(colour: Bool, origin: String? = nil) -> String {
     let paint = TerminalStyle(isOn: colour)
     let path = values.map(\.path.count).max() ?? 0

@@ -1,13 +1,13 @@
 import MoongateCore
 import MoongateSDK
 
-/// Why an attacker went away before the end of a simulation: there was nothing more to be had.
+/// Why an attacker gave up before the end of a simulation.
 package struct AttackEnd: Sendable, Encodable, Equatable {
   /// Virtual seconds since the attack began.
   package let seconds: Int64
-  /// The refusal; nil where the attacker got in to nothing.
+  /// The error code of the refusal; nil if no step could be started.
   package let code: String?
-  /// The limit, or the function, that refused, and where it stands.
+  /// The limit or function that refused, with its location below.
   package let rule: String?
   package let location: String?
 
@@ -28,13 +28,13 @@ package struct AttackEnd: Sendable, Encodable, Equatable {
     try container.encode(location, forKey: .location)
   }
 
-  /// Without a full stop.
+  /// A sentence without a full stop.
   var sentence: String {
     let by = rule.map { " by \($0)\(location.map { " (\($0))" } ?? "")" } ?? ""
     switch code {
-    case RefusalCode.disabled.name?: return "the credential was turned off\(by), until an operator re-enables it"
-    case let code?: return "nobody is let in any more, \(code)\(by)"
-    case nil: return "there was nothing more to be tried"
+    case RefusalCode.disabled.name?: return "the credential was disabled\(by) until an operator re-enables it"
+    case let code?: return "all further attempts are refused, \(code)\(by)"
+    case nil: return "there was nothing more to try"
     }
   }
 }

@@ -1,15 +1,16 @@
 import MoongateCore
 import MoongateSDK
 
-/// Codes sent to one person after another, by every address as fast as it is let.
+/// Requests codes for one user after another, from every address as fast as allowed.
 struct FloodAttack {
-  /// How long a flood waits that is refused everywhere and is told no time: what refuses may go by the hour.
+  /// How long the attack waits if all addresses are refused without a waiting time, in case the refusals depend on the
+  /// time of day.
   private static let pause: Duration = .seconds(3600)
 
   func run(_ stage: Stage) async throws -> Stage {
     try await stage.makePeople(1)
     var person = 1
-    // The refusals of a round; a round in which nothing is sent ends with the shortest wait of them.
+    // The refusals of a round. A round in which nothing was sent ends with their shortest waiting time.
     var refusals: [Refusal] = []
     var hasSent = false
     while !stage.isOver {
@@ -18,7 +19,7 @@ struct FloodAttack {
       guard stage.isLastAddress else { continue }
       if refusals.count >= stage.round {
         let waits = refusals.compactMap(\.retryAfter)
-        // A policy that denies whatever comes is not asked for a month.
+        // A policy that always denies ends the attack.
         if waits.isEmpty, !hasSent {
           try await stage.finish(refusals.first)
         } else {
@@ -30,7 +31,7 @@ struct FloodAttack {
     return stage
   }
 
-  /// - Returns: why nothing was sent; nil where something was.
+  /// - Returns: the refusal; nil if a code was sent.
   private func send(to person: Int, _ stage: Stage) async -> Refusal? {
     let client = stage.nextAddress()
     do throws(Refusal) {

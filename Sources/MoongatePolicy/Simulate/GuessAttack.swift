@@ -1,14 +1,15 @@
 import MoongateCore
 import MoongateSDK
 
-/// One account, attacked by whoever knows its identifier: plays the best plans that the limits allow, and the obvious
-/// one, and tells of the one that made the most guesses.
+/// Guesses the secret of one account whose identifier the attacker knows.
+///
+/// Plays the best plan for each limit, and the obvious plan, and reports the one with the most guesses.
 struct GuessAttack {
   let policy: ProviderPolicy
   let span: Duration
 
   func run(_ makeStage: () throws -> Stage) async throws -> Stage {
-    // Each limit has its own best plan; the obvious one is to guess whenever it is possible.
+    // Each limit has its own best plan. The obvious plan is to guess whenever possible.
     let plans = policy.limits.filter { $0.action == .verify }.compactMap { GuessBound($0)?.plan(for: span) }
     var best: Stage?
     for plan in plans + [[]] {
@@ -35,12 +36,12 @@ struct GuessAttack {
     while !stage.isOver { if let over = try await step(&flow, stage) { return try await stage.finish(over.refusal) } }
   }
 
-  /// There is nothing more to be had, for what the refusal says.
+  /// No further guesses are possible.
   private struct Over {
     let refusal: Refusal?
   }
 
-  /// One guess, or the wait until one is possible.
+  /// Makes one guess, or waits until one is possible.
   private func step(_ flow: inout FlowID?, _ stage: Stage) async throws -> Over? {
     if flow == nil {
       switch try await stage.openFlow(for: Stage.owner) {
@@ -57,7 +58,7 @@ struct GuessAttack {
       return nil
     case .dead(let refusal):
       flow = nil
-      // A code that died is replaced; a credential that was turned off is not.
+      // An expired code can be replaced; a disabled credential cannot.
       return refusal?.code == .disabled ? Over(refusal: refusal) : nil
     }
   }

@@ -2,10 +2,10 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// How an account is made by a provider in a configuration.
+/// How a configuration creates accounts with a provider.
 struct Registration: Sendable {
   let flow: String
-  /// By which the step is begun, in order.
+  /// The providers that the step is begun with, in order.
   private let senders: [ProviderName]
   let provider: ProviderName
   private let begin: [InputField]
@@ -37,8 +37,8 @@ struct Registration: Sendable {
     submit = provider.descriptor.submitFields
   }
 
-  /// Makes the account of one person who reads what is sent to them.
-  /// - Returns: how it ended: nil where the account was made.
+  /// Registers the account of a user who receives their messages.
+  /// - Returns: the refusal; nil if the account was created.
   func register(_ person: Int, on gateway: VirtualGateway, by client: ClientContext) async -> Refusal? {
     let fields = self.fields(person)
     do throws(Refusal) {
@@ -57,7 +57,7 @@ struct Registration: Sendable {
     }
   }
 
-  /// What is typed for the person with this number: for a step that sets a secret all of it at once.
+  /// The input of the user with this number. A step that sets a secret takes all fields at once.
   private func fields(_ person: Int) -> [String: InputValue] {
     var fields: [String: InputValue] = [:]
     for field in sendsCodes ? begin : begin + submit {
@@ -73,7 +73,7 @@ struct Registration: Sendable {
   }
 }
 
-/// People who register beside an attack, each once, from addresses of their own.
+/// Users who register during an attack, each once and from their own address.
 struct NewRegistrations: Sendable {
   let registration: Registration
   private(set) var registrations = 0
@@ -89,7 +89,7 @@ struct NewRegistrations: Sendable {
   }
 }
 
-/// Accounts made one after another, by every address as fast as it is let.
+/// Registers one account after another, from every address as fast as allowed.
 struct RegisterAttack {
   let registration: Registration
 
@@ -97,8 +97,7 @@ struct RegisterAttack {
     try await stage.makePeople(1)
     stage.newcomers = NewRegistrations(registration)
     var person = 0
-    // The wait that each address of a round was told; a round in which nobody gets through ends with the shortest of
-    // them.
+    // The waiting time of each address in a round. A round without a success ends with the shortest of them.
     var waits: [Duration] = []
     while !stage.isOver {
       person += 1

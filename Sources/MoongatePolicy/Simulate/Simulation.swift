@@ -2,17 +2,17 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// An attacker against a configuration, on the real engine and a virtual clock, with honest people beside them.
+/// Simulates an attack on a configuration, on the real engine with a virtual clock, next to honest users.
 package struct Simulation: Sendable {
-  /// What the attacker is after.
+  /// The kind of attack.
   package enum Attacker: String, Sendable, CaseIterable {
-    /// One person's account, by guessing codes for as long as it takes.
+    /// Takes over one account by guessing codes.
     case guess
-    /// The operator's money and one person's patience, by having codes sent.
+    /// Has codes sent, which costs the operator money and annoys users.
     case flood
-    /// Anybody's account, by a few guesses at each of many.
+    /// Takes over any account by a few guesses at each of many.
     case spray
-    /// Rows, hashes and messages, by making accounts one after another.
+    /// Creates accounts, which costs storage, hashing time and messages.
     case register
   }
 
@@ -20,16 +20,16 @@ package struct Simulation: Sendable {
   package let provider: ProviderName
   /// Virtual time.
   package let span: Duration
-  /// How many addresses the attacker has.
+  /// The number of addresses of the attacker.
   package let addresses: Int
-  /// Over how many networks (/24) these are spread.
+  /// The number of networks (/24) that contain these addresses.
   package let networks: Int
-  /// How many accounts are sprayed.
+  /// The number of accounts for `spray`.
   package let accounts: Int
-  /// How long it may take in real time; what is not reached by then is said in the report.
+  /// The limit on real time. The report states how much virtual time was simulated.
   package let patience: Duration
   package let seed: UInt64
-  /// What one message costs; nil: nobody said.
+  /// The price of one message; nil if it is not given.
   package let price: Double?
 
   package init(
@@ -48,9 +48,9 @@ package struct Simulation: Sendable {
     self.price = price
   }
 
-  /// Runs it.
-  /// - Parameter makeStore: gives an empty store of the simulation's own at each call.
-  /// - Throws: `SimulationProblem` where the configuration cannot be attacked this way; a fault of the store.
+  /// Runs the simulation.
+  /// - Parameter makeStore: returns a new empty store for exclusive use.
+  /// - Throws: `SimulationProblem` if the configuration does not allow this attack; errors of the store.
   package func run(
     _ generation: any PolicyGeneration, providers: ProviderRegistry, makeStore: @escaping () throws -> any Store
   ) async throws
@@ -70,7 +70,7 @@ package struct Simulation: Sendable {
         policy: policy, span: span,
         addresses: addresses, networks: networks, patience: patience, seed: seed)
     }
-    // Of registrations too: people who have an account sign in by the same provider meanwhile.
+    // Registrations also need a target: users with an account sign in with the same provider meanwhile.
     let makeTarget = { () throws -> Target in try Target(generation, provider, of: known, wantsNew: attacker == .flood)
     }
     switch attacker {
@@ -93,7 +93,7 @@ package struct Simulation: Sendable {
   }
 }
 
-/// Why a configuration cannot be attacked as asked.
+/// Why a configuration cannot be attacked in the requested way.
 package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
   case notConfigured(ProviderName, [ProviderName])
   case noCodes(ProviderName)
@@ -105,12 +105,13 @@ package enum SimulationProblem: Error, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .notConfigured(let name, let known):
-      "gateway.lua configures no provider \(name); it has \(known.map(\.rawValue).sorted().joined(separator: ", "))"
-    case .noCodes(let name): "\(name) sends no codes, so there is no flood of them"
-    case .noMessages(let name): "\(name) sends no SMS, so there is no price of one"
-    case .nothingToGuess(let name): "\(name) has neither codes nor secrets here, so there is nothing to guess"
-    case .noRegistration(let name): "no flow makes accounts by \(name), so there is nothing to register"
-    case .noFlow(let name): "no flow begins with \(name), so nobody can be attacked through it"
+      "gateway.lua does not configure the provider \(name); available: \(known.map(\.rawValue).sorted().joined(separator: ", "))"
+    case .noCodes(let name): "\(name) sends no codes, so a flood is not possible"
+    case .noMessages(let name): "\(name) sends no SMS, so a price does not apply"
+    case .nothingToGuess(let name):
+      "\(name) has neither codes nor secrets in this gateway, so there is nothing to guess"
+    case .noRegistration(let name): "no flow registers accounts with \(name)"
+    case .noFlow(let name): "no flow begins with \(name), so no account can be attacked through it"
     }
   }
 }

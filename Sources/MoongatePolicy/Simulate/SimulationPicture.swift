@@ -1,7 +1,7 @@
 import Foundation
 import MoongateCore
 
-/// A simulation as a picture: guesses and messages over time, and the locks of the owner as bands behind them.
+/// A simulation as an SVG chart: guesses and messages over time, with the owner's locks as bands in the background.
 package struct SimulationPicture: Sendable {
   private let report: SimulationReport
   private let timeline: SimulationTimeline
@@ -9,7 +9,7 @@ package struct SimulationPicture: Sendable {
   private static let width = 960.0
   private static let left = 70.0
   private static let right = 930.0
-  /// The upper and the lower edge of each of the two plots.
+  /// The top and bottom edges of the two plots.
   private static let guesses = (top: 60.0, bottom: 250.0)
   private static let messages = (top: 310.0, bottom: 500.0)
   private static let height = 560.0
@@ -19,7 +19,7 @@ package struct SimulationPicture: Sendable {
     self.timeline = timeline
   }
 
-  /// SVG 1.1, without scripts and without anything from elsewhere.
+  /// SVG 1.1, without scripts and external resources.
   package var svg: String {
     let title = "\(report.attacker) against \(report.provider)"
     let size = "\(Self.number(Self.width)) \(Self.number(Self.height))"
@@ -33,7 +33,7 @@ package struct SimulationPicture: Sendable {
     parts += plot(Self.messages, "messages", "#0d7377", bound: nil) { $0.messages }
     parts += days
     parts.append(
-      text("bands: the owner is locked out", at: (Self.right, 28), "text-anchor=\"end\" fill=\"#8a6d00\""))
+      text("bands: owner locked out", at: (Self.right, 28), "text-anchor=\"end\" fill=\"#8a6d00\""))
     return parts.joined(separator: "\n") + "\n</svg>\n"
   }
 
@@ -58,7 +58,7 @@ package struct SimulationPicture: Sendable {
           + "stroke-dasharray=\"4 4\" fill=\"none\"/>")
       parts.append(text("check allows \(bound)", at: (Self.right, y(bound) - 5), "text-anchor=\"end\" fill=\"#555\""))
     }
-    // What is counted stays until it is counted again: steps, and not slopes.
+    // Draws steps: a count stays the same until the next event.
     var path = ""
     for point in timeline.points {
       let (px, py) = (Self.number(x(point.seconds)), Self.number(y(value(point))))
@@ -71,7 +71,7 @@ package struct SimulationPicture: Sendable {
     return parts
   }
 
-  /// The scale of time below both.
+  /// The time scale below both plots.
   private var days: [String] {
     let (unit, name) = timeline.span > 2 * 86_400 ? (86_400.0, "day") : (3_600.0, "hour")
     let count = timeline.span / unit

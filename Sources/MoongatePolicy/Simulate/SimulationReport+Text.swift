@@ -2,8 +2,8 @@ import Foundation
 import MoongateCore
 
 extension SimulationReport {
-  /// For a person, 80 columns.
-  /// - Parameter colour: whether the reader is a terminal that shows it.
+  /// The report as text, 80 columns wide.
+  /// - Parameter colour: whether to use terminal colours.
   package func text(colour: Bool) -> String {
     let paint = TerminalStyle(isOn: colour)
     var lines = [paint.bold("\(attacker) against \(provider), \(Self.length(seconds)), \(origin)"), ""]
@@ -11,13 +11,13 @@ extension SimulationReport {
       lines.append(("  " + Columns.pad(name, to: 17) + Columns.right(value, to: 10) + "  " + rest).trimmedAtEnd)
     }
     if let registrations { row("registrations", String(registrations), "each one is an account") }
-    if let hashes { row("hashes paid", String(hashes), hashes > 0 ? "each one is processor time" : "") }
+    if let hashes { row("hashes computed", String(hashes), hashes > 0 ? "each one is processor time" : "") }
     if attacker != "flood", attacker != "register" {
       row("guesses", String(guesses), bound.map { "\(Bar.text(guesses, of: $0)) of \($0) that check allows" } ?? "")
       let chance = probability.flatMap { probability in accepted.map { (probability, $0) } }.map {
         probability, accepted in
         let bar = Bar.text(probability / accepted)
-        return "\(isTooLikely ? paint.red(bar) : paint.green(bar)) of \(GuessBudget.percent(accepted)) that you accept"
+        return "\(isTooLikely ? paint.red(bar) : paint.green(bar)) of the accepted \(GuessBudget.percent(accepted))"
       }
       row("chance of entry", probability.map(GuessBudget.percent) ?? "unknown", chance ?? "")
     }
@@ -33,7 +33,7 @@ extension SimulationReport {
       row("newcomers", String(otherRegistrations), Self.refused(otherRegistrationsRefused ?? 0, paint))
     }
     if let ended {
-      let sentence = "The attacker went away after \(Self.length(ended.seconds)): \(ended.sentence)."
+      let sentence = "The attacker gave up after \(Self.length(ended.seconds)): \(ended.sentence)."
       lines += [""] + Columns.wrapped(sentence, indent: 2, width: Columns.width).map(paint.yellow)
     }
     if !isComplete {
@@ -42,8 +42,9 @@ extension SimulationReport {
         ("messages", atThisPace?.messages ?? 0),
       ].filter { $0.1 > 0 }.map { "\($1) \($0)" }
       let took = patience.map { " (\($0.asWritten))" } ?? ""
-      let played = "Real time\(took) ran out: \(Self.length(seconds)) of \(Self.length(askedSeconds)) were played."
-      lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " All of it, at this pace:"))]
+      let played =
+        "Time limit\(took) reached: \(Self.length(seconds)) of \(Self.length(askedSeconds)) simulated."
+      lines += ["", paint.yellow("  " + played + (pace.isEmpty ? "" : " Extrapolated:"))]
       if !pace.isEmpty {
         let all =
           price.flatMap { price in atThisPace.map { ", \(Self.money(Double($0.messages) * price)) for messages" } }
@@ -54,7 +55,7 @@ extension SimulationReport {
     return lines.joined(separator: "\n")
   }
 
-  /// Two digits behind the point, as amounts have.
+  /// With two decimals, as for amounts of money.
   private static func money(_ amount: Double) -> String { String(format: "%.2f", amount) }
 
   /// As it was given.

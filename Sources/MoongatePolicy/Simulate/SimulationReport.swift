@@ -2,53 +2,54 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// What an attack came to.
+/// The result of a simulated attack.
 package struct SimulationReport: Sendable, Encodable {
   package let attacker: String
   package let provider: String
-  /// Virtual seconds that were played; fewer than asked for where real time ran out.
+  /// Virtual seconds that were simulated; fewer than requested if the limit on real time was reached.
   package let seconds: Int64
   package let askedSeconds: Int64
   package let addresses: Int
-  /// Over how many networks (/24) they are spread.
+  /// The number of networks (/24) that contain the addresses.
   package var networks = 1
   package let guesses: Int
-  /// That one of the guesses was right, each at a code of its own; nil where it is not known how many secrets there are
+  /// The probability that a guess was right, each at a separate code; nil if the number of secrets is unknown
   /// (passwords).
   package let probability: Double?
-  /// Codes that were sent, the owner's own included.
+  /// Codes that were sent, including those of the owner.
   package let messages: Int
   package let ownerSignIns: Int
   package let ownerRefused: Int
   package let ownerLockedOutSeconds: Int64
-  /// People whom nobody attacks.
+  /// Users who are not attacked.
   package let otherSignIns: Int
   package let otherRefused: Int
-  /// Of those that were refused: people on a new device, to whom ceilings apply.
+  /// Refused users on a new device, to whom ceilings apply.
   package var otherRefusedOnNewDevices = 0
-  /// Accounts that the attacker has made; nil where that is not what the attack is about, as below.
+  /// Accounts that the attacker created; nil if the attack does not register accounts. The same holds for the next
+  /// fields.
   package var registrations: Int? = nil
-  /// Secrets that were hashed for them.
+  /// Secrets that were hashed for these accounts.
   package var hashes: Int? = nil
-  /// People who registered meanwhile.
+  /// Users who registered meanwhile.
   package var otherRegistrations: Int? = nil
   package var otherRegistrationsRefused: Int? = nil
-  /// What `check` says is the most; nil where nothing bounds it, or it is not about guesses at one account.
+  /// The bound that `check` reports; nil if nothing bounds the guesses, or the attack does not guess at one account.
   package let bound: Int?
-  /// `risk_budget` of gateway.lua, where there is one and it is about one account.
+  /// `risk_budget` of gateway.lua, if it is set and applies to one account.
   package let accepted: Double?
-  /// What there had been when time last went by: attackers act in bursts, and the last one may be cut short. nil: all
-  /// of it.
+  /// The counts when the clock last advanced. Attackers act in bursts, and the last one may be incomplete. Nil: the
+  /// whole simulation counts.
   package var settled: (guesses: Int, messages: Int)? = nil
-  /// Why the attacker went away before the end; nil where they did not.
+  /// Why the attacker gave up before the end; nil otherwise.
   package var ended: AttackEnd? = nil
-  /// What happened when.
+  /// The course of events.
   package var timeline: SimulationTimeline? = nil
-  /// How long it was let play in real time, where that ran out.
+  /// The limit on real time, if it was reached.
   package var patience: Duration? = nil
-  /// What one message costs; nil where nobody said.
+  /// The price of one message; nil if it is not given.
   package var price: Double? = nil
-  /// What the messages cost, in the currency of the price.
+  /// The cost of the messages, in the currency of the price.
   package var cost: Double? { price.map { $0 * Double(messages) } }
 
   enum CodingKeys: String, CodingKey {
@@ -93,22 +94,21 @@ package struct SimulationReport: Sendable, Encodable {
     try container.encodeIfPresent(cost, forKey: .cost)
   }
 
-  /// Whether all of the time that was asked for was played.
+  /// Whether the whole requested time was simulated.
   package var isComplete: Bool { seconds >= askedSeconds }
-  /// As many guesses and messages as all of the time would see, where it goes on as it went; nil where too little was
-  /// played to tell.
+  /// The guesses and messages extrapolated to the requested time; nil if too little was simulated.
   package var atThisPace: (guesses: Int, messages: Int)? {
     guard seconds >= 3600 else { return nil }
     let counts = settled ?? (guesses, messages)
     let share = Double(askedSeconds) / Double(seconds)
     return (Int(Double(counts.guesses) * share), Int(Double(counts.messages) * share))
   }
-  /// As many accounts as all of the time would see.
+  /// The accounts extrapolated to the requested time.
   package var registrationsAtThisPace: Int? {
     guard seconds >= 3600, let registrations else { return nil }
     return Int(Double(registrations) * Double(askedSeconds) / Double(seconds))
   }
-  /// Whether the attacker gets in more likely than is accepted.
+  /// Whether the probability of success exceeds `risk_budget`.
   package var isTooLikely: Bool { probability.flatMap { probability in accepted.map { probability > $0 } } ?? false }
 }
 

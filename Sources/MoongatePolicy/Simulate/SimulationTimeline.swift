@@ -1,8 +1,8 @@
 import MoongateCore
 
-/// What happened when in a simulation: sums over time, and locks.
+/// The course of a simulation: cumulative counts over time, and locks.
 package struct SimulationTimeline: Sendable, Equatable {
-  /// The sums at one moment.
+  /// The cumulative counts at one time.
   package struct Point: Sendable, Equatable {
     /// Virtual seconds since the attack began.
     package let seconds: Double
@@ -10,26 +10,26 @@ package struct SimulationTimeline: Sendable, Equatable {
     package let messages: Int
   }
 
-  /// A lock of the owner's.
+  /// A lock of the owner.
   package struct Lock: Sendable, Equatable {
     package let from: Double
     package let to: Double
   }
 
-  /// A picture has no more columns.
+  /// The maximum number of columns of a chart.
   private static let columns = 720
 
-  /// Seconds.
+  /// In seconds.
   package let span: Double
   package private(set) var points: [Point] = [Point(seconds: 0, guesses: 0, messages: 0)]
   package private(set) var locks: [Lock] = []
 
   init(span: Duration) { self.span = Self.seconds(span) }
 
-  /// - Parameter time: since the attack began; never less than before.
+  /// - Parameter time: the time since the attack began. Must not decrease.
   mutating func note(guesses: Int, messages: Int, after time: Duration) {
     let point = Point(seconds: Self.seconds(time), guesses: guesses, messages: messages)
-    // Of several moments in one column the last one stays.
+    // Keeps only the last point of each column.
     if points.count > 1, column(points[points.count - 1].seconds) == column(point.seconds) { points.removeLast() }
     points.append(point)
   }

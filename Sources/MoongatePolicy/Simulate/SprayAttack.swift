@@ -1,18 +1,18 @@
 import MoongateCore
 import MoongateSDK
 
-/// A few guesses at each of many accounts, and never one that locks.
+/// Makes a few guesses at each of many accounts, and stays below all locks.
 struct SprayAttack {
   let accounts: Int
 
   func run(_ stage: Stage) async throws -> Stage {
     try await stage.makePeople(accounts)
-    // When each account can be tried again without a lock.
+    // The earliest time of the next guess at each account that does not cause a lock.
     var ready = [Timestamp](repeating: stage.now, count: accounts)
     let window =
       stage.policy.limits.filter { $0.action == .verify && $0.key.isPersonal }.compactMap { $0.window?.lowest }.max()
       ?? .zero
-    // Why accounts could not be reached any more.
+    // The last refusal of an account that cannot be attacked any more.
     var last: Refusal?
     while !stage.isOver {
       if ready.allSatisfy({ $0 >= stage.end }), let last { return try await left(stage, last) }
@@ -34,13 +34,13 @@ struct SprayAttack {
     return stage
   }
 
-  /// Nobody is left to be tried.
+  /// No account can be attacked any more.
   private func left(_ stage: Stage, _ refusal: Refusal) async throws -> Stage {
     try await stage.finish(refusal)
     return stage
   }
 
-  /// As many guesses as leave one.
+  /// Makes guesses until one attempt remains.
   private func spray(_ flow: FlowID, at person: Int, _ stage: Stage) async throws {
     let client = stage.nextAddress()
     var left = try await stage.attemptsLeft(flow, for: person, from: client) ?? 2

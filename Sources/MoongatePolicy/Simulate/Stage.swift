@@ -1,18 +1,18 @@
 import MoongateCore
 import MoongateSDK
 
-/// Where an attack plays: a virtual gateway with people who go about their day, and the attacker's tools.
+/// The environment of an attack: a virtual gateway with honest users, and the operations of the attacker.
 final class Stage {
-  /// The person whose account it is about.
+  /// The user whose account is attacked.
   static let owner = 0
 
-  /// Someone who signs in now and then, from home, and types the right code.
+  /// An honest user who signs in regularly from home with the right code.
   struct Honest {
     let person: Int
     let home: ClientAddress
     let pause: Duration
     var next: Timestamp
-    /// Whether they keep the device token that a sign-in gives them; others come with a new device each time.
+    /// Whether they keep the device token of a sign-in. Others use a new device each time.
     let keepsDevice: Bool
     var device: SecretText?
     var signIns = 0
@@ -31,19 +31,19 @@ final class Stage {
   private var turn = 0
 
   private(set) var guesses = 0
-  /// Guesses and messages when time last went by.
+  /// Guesses and messages when the clock last advanced.
   private(set) var settled = (guesses: 0, messages: 0)
-  /// The owner first.
+  /// The owner is the first.
   private var honest: [Honest]
   private(set) var lockedOut: Duration = .zero
-  /// Accounts that the attacker has made, and what was hashed for that.
+  /// Accounts that the attacker created, and the hashes that were computed for them.
   var registrations = 0
   var hashes = 0
-  /// What happened when, for a picture.
+  /// The course of events, for a chart.
   private(set) var timeline: SimulationTimeline
-  /// Why the attacker went away before the end; nil where they did not.
+  /// Why the attacker gave up before the end; nil otherwise.
   private(set) var ended: AttackEnd?
-  /// Somebody who registers now and then; nil where the attack is not about that.
+  /// Users who register now and then; nil if the attack does not register accounts.
   var newcomers: NewRegistrations?
 
   init(
@@ -62,8 +62,8 @@ final class Stage {
     timeline = SimulationTimeline(span: span)
     deadline = ContinuousClock.now + patience
     let begin = start
-    // Whoever it is about thrice a day, five others once; some time, and off the round hours at which an attacker would
-    // be.
+    // The owner signs in three times a day, five others once, at times that do not coincide with the attacker's round
+    // hours.
     honest = (0..<6).map { number -> Honest in
       let isOwner = number == 0
       let offset = Int((seed &* 7_919 &+ UInt64(number) &* 104_729) % (isOwner ? 27_000 : 80_000)) + 611
@@ -76,35 +76,35 @@ final class Stage {
   }
 
   var owner: Honest { honest[0] }
-  /// Whom nobody attacks.
+  /// The users who are not attacked.
   var others: ArraySlice<Honest> { honest.dropFirst() }
 
   var now: Timestamp { gateway.clock.now() }
   var isOver: Bool { now >= end || ContinuousClock.now >= deadline }
 
-  /// The attacker's next address: each comes round again after all others.
+  /// The attacker's next address, in rotation.
   func nextAddress() -> ClientContext {
     turn += 1
     return address(turn)
   }
 
-  /// How many addresses there are.
+  /// The number of addresses.
   var round: Int { addresses }
 
-  /// Whether all addresses have had their turn.
+  /// Whether all addresses have been used in this round.
   var isLastAddress: Bool { turn % addresses == 0 }
 
   /// One of the attacker's addresses.
   func address(_ number: Int) -> ClientContext {
     let place = number % addresses
-    // A network (/24) has 256 addresses; more addresses take more networks.
+    // A network (/24) has 256 addresses, so more addresses need more networks.
     let (host, first) = (place / networks, place % networks)
     let network = first + networks * (host >> 8)
     let bytes = [10 &+ UInt8(network >> 16 & 255), UInt8(network >> 8 & 255), UInt8(network & 255), UInt8(host & 255)]
     return gateway.client(ClientAddress(bytes: bytes) ?? .unspecified)
   }
 
-  /// Makes the accounts of people `0..<count`, and of those whom nobody attacks. Those who keep their device have
+  /// Creates the accounts of users `0..<count`, and of those who are not attacked. Users who keep their device have
   /// signed in on it before.
   func makePeople(_ count: Int) async throws {
     for person in Array(0..<count) + others.map(\.person) { try await people.makeAccount(person) }
@@ -113,7 +113,7 @@ final class Stage {
     }
   }
 
-  /// Lets time go by; honest people do not wait for the attacker.
+  /// Advances the clock. Honest users sign in meanwhile.
   func wait(_ duration: Duration) async throws {
     let until = min(end, now + duration)
     if until > now { settled = (guesses, gateway.mailbox.count) }
@@ -131,7 +131,7 @@ final class Stage {
 
   private func note() { timeline.note(guesses: guesses, messages: gateway.mailbox.count, after: now - start) }
 
-  /// The attacker can do no more, for what the refusal says; everybody else goes on to the end.
+  /// Ends the attack with the reason of the refusal. Honest users continue to the end.
   func finish(_ refusal: Refusal?) async throws {
     if ended == nil, !isOver {
       let detail = try await refusal.asyncFlatMap { try await gateway.audit.event($0.decision)?.detail }
@@ -141,7 +141,7 @@ final class Stage {
     if ContinuousClock.now < deadline { try await wait(end - now) }
   }
 
-  /// Whether real time ran out before virtual time did.
+  /// Whether the limit on real time was reached before the end of virtual time.
   var ranOutOfTime: Bool { now < end }
 
   private func signsIn(_ honest: inout Honest) async throws -> Bool {
@@ -164,28 +164,28 @@ final class Stage {
     return true
   }
 
-  /// The last one that was sent to the person; empty where there is none.
+  /// The last code that was sent to the user; empty if there is none.
   private func code(of person: Int) throws -> String {
     target.secret == nil ? gateway.mailbox.latest(to: try target.identifier(person).value)?.code ?? "" : ""
   }
 
-  /// What came of a guess.
+  /// The result of a guess.
   enum Guess: Equatable {
-    /// Compared; another may follow at once.
+    /// The guess was checked. Another one may follow at once.
     case wrong
-    /// Compared, or not, and none will be for so long.
+    /// Further guesses are refused for this duration. `compared`: whether this guess was checked.
     case refused(compared: Bool, Duration)
-    /// The code is dead, or nobody may try any more.
+    /// The code has expired, or no further attempts are possible.
     case dead(Refusal?)
   }
 
-  /// How many tries the step leaves; nil where it is not open.
+  /// The attempts remaining in the step; nil if it is not open.
   func attemptsLeft(_ flow: FlowID, for person: Int, from client: ClientContext) async throws -> Int? {
     let client = try await people.client(client, of: person, heldBy: "attacker")
     return try? await gateway.view(flow, by: client).get().step?.attemptsLeft
   }
 
-  /// Sends a code, or a secret, that is surely wrong.
+  /// Submits a code or secret that is certainly wrong.
   func guess(_ flow: FlowID, for person: Int, from client: ClientContext) async throws -> Guess {
     let left = try await attemptsLeft(flow, for: person, from: client)
     let client = try await people.client(client, of: person, heldBy: "attacker")
@@ -197,7 +197,7 @@ final class Stage {
       guesses += 1
       return .wrong
     case .tooManyAttempts:
-      // The last try that a limit lets through is compared and answers as a lock does.
+      // The last attempt before a lock is checked, but answered like a lock.
       let compared = left == 1
       if compared { guesses += 1 }
       let wait = refusal.retryAfter ?? .seconds(1)
@@ -213,8 +213,8 @@ final class Stage {
     }
   }
 
-  /// Has a code sent, and waits as long as it takes until that is possible.
-  /// - Returns: nil where the time is over; the refusal where the person cannot be reached any more.
+  /// Requests a code, and waits until that is possible.
+  /// - Returns: nil if the time is over; the refusal if the user cannot be attacked any more.
   func openFlow(for person: Int) async throws -> Result<FlowID, Refusal>? {
     while !isOver {
       let client = try await people.client(nextAddress(), of: person, heldBy: "attacker")
@@ -229,7 +229,7 @@ final class Stage {
       case .success: return .success(flow.id)
       case .failure(let refusal):
         guard let wait = refusal.retryAfter else { return .failure(refusal) }
-        // Another address may be free at once; the person's own limits are not.
+        // Another address may be allowed at once, but the user's own limits apply to all addresses.
         try await self.wait(refusal.code == .rateLimited && !isLastAddress ? .zero : wait)
       }
     }

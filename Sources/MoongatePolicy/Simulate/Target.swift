@@ -2,29 +2,29 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// Which flow is attacked, and how people are named to it.
+/// The attacked flow, and the input for its users.
 struct Target: Sendable {
-  /// What a provider that sends no codes asks for.
+  /// The secret of a provider that sends no codes.
   struct Secret: Sendable {
     let field: String
-    /// Everybody's own.
+    /// The secret of every user.
     let right: String
     let wrong: String
   }
 
   let flow: String
-  /// By which an owner signs in to the account that is there.
+  /// The flow in which the owner signs in to the existing account.
   let ownersFlow: String
-  /// The providers by which the step is begun in each of the flows, in order: of a `fallback` all before the one that
-  /// is attacked.
+  /// The providers that the first step of each flow is begun with, in order. In a `fallback`, these are all providers
+  /// up to the attacked one.
   private let senders: [String: [ProviderName]]
-  /// nil: a code.
+  /// Nil: the provider sends codes.
   let secret: Secret?
-  /// Whether the flow begins with a session: then whoever guesses has one of the account's, as on a phone that was left
+  /// Whether the flow needs a session. The attacker then has a session of the account, as on a phone that was left
   /// unlocked.
   let needsSession: Bool
   private let provider: any Provider
-  /// Of the provider that is attacked.
+  /// The descriptor of the attacked provider.
   let descriptor: ProviderDescriptor
   private let field: InputField?
   private let region: String
@@ -42,10 +42,9 @@ struct Target: Sendable {
       $0.name < $1.name
     }
     if provider is any CodeProvider {
-      // An account's own flows begin with a session, which neither strangers nor attackers have.
+      // Flows of an account's own need a session, which attackers do not have.
       let flows = begun.filter { $0.purpose.letsIn }
-      // Messages to strangers are to be had where anybody may register; guesses are worth making where people have
-      // accounts.
+      // Messages can be sent to anyone where registration is open; guesses need existing accounts.
       let wanted: [AccountRule] = wantsNew ? [.new, .any, .existing] : [.existing, .any]
       guard let flow = wanted.lazy.compactMap({ rule in flows.first { $0.account == rule } }).first, field != nil else {
         throw .noFlow(name)
@@ -75,22 +74,22 @@ struct Target: Sendable {
     }
   }
 
-  /// By which providers the first step of the flow is begun, in order.
+  /// The providers that the first step of the flow is begun with, in order.
   func senders(in flow: String) -> [ProviderName] { senders[flow] ?? [] }
 
-  /// What to type for the person with this number.
+  /// The input of the user with this number.
   func fields(_ person: Int) -> [String: InputValue] {
-    // Numbers of a country that has ten digits for them; libphonenumber's possible is what is asked of them.
+    // Indian phone numbers have ten digits. libphonenumber must consider them possible.
     guard let field else { return [:] }
     return [field.name: .text(field.kind == .email ? "person\(person)@example.com" : Self.number(person))]
   }
 
-  /// Each person after the other has another prefix: who has messages sent for money has numbers of many.
+  /// Consecutive users have different prefixes, because attackers who earn money with messages use many prefixes.
   private static func number(_ person: Int) -> String {
     "+91" + String(person < 900_000_000 ? 9_000_000_000 + person * 100_003 % 900_000_000 : 9_000_000_000 + person)
   }
 
-  /// The person's identifier.
+  /// The identifier of the user.
   func identifier(_ person: Int) throws(InputProblem) -> Identifier {
     let input = ProviderInput(fields: fields(person), defaultRegion: region)
     if let codes = provider as? any CodeProvider { return try codes.readIdentifier(input) }
@@ -98,20 +97,20 @@ struct Target: Sendable {
     return Identifier(kind: .phone, value: Self.number(person), display: Self.number(person))
   }
 
-  /// How many codes or secrets there are, each equally likely; nil where that is not known.
+  /// The number of equally likely codes or secrets; nil if it is unknown.
   func space(_ rule: CodeRule) -> Double? {
     if secret != nil { return provider.descriptor.secretSpace.map(Double.init) }
     return pow(Double(rule.alphabet.characters.count), Double(rule.length))
   }
 
-  /// What to submit.
-  /// - Parameter code: that was sent to the person.
+  /// The fields to submit.
+  /// - Parameter code: the code that was sent to the user.
   func answer(isRight: Bool, code: String, _ rule: CodeRule) -> [String: InputValue] {
     if let secret { return [secret.field: .text(isRight ? secret.right : secret.wrong)] }
     return ["code": .text(isRight ? code : Self.wrong(code, rule))]
   }
 
-  /// A code that is surely not this one.
+  /// A code that is certainly wrong.
   private static func wrong(_ right: String, _ rule: CodeRule) -> String {
     let zero = String(repeating: rule.alphabet.characters[0], count: rule.length)
     return right == zero ? String(zero.dropLast()) + String(rule.alphabet.characters[1]) : zero
@@ -119,8 +118,8 @@ struct Target: Sendable {
 }
 
 extension FlowDefinition {
-  /// The providers by which its first step is begun until a code of this one goes out: of a `fallback` all before it,
-  /// and itself.
+  /// The providers that the first step is begun with, until a code of this provider is sent. In a `fallback`, these are
+  /// all providers before it and the provider itself.
   func senders(upTo provider: ProviderName) -> [ProviderName] {
     guard let first = steps.first, first.isFallback, let place = first.choices.firstIndex(of: provider) else {
       return [provider]
@@ -129,7 +128,7 @@ extension FlowDefinition {
   }
 }
 
-/// The accounts of people in a virtual gateway, and the sessions that their own flows begin with.
+/// The accounts of users in a virtual gateway, and the sessions that flows need.
 struct People {
   private let gateway: VirtualGateway
   private let target: Target
@@ -152,13 +151,13 @@ struct People {
       [.putProviderRecord(account: account.id, provider, sealed: record)], at: gateway.clock.now())
   }
 
-  /// The token of a device on which the person has signed in before.
+  /// The token of a device on which the user has signed in before.
   func device(of person: Int) async throws -> SecretText? {
     try accounts[person].map { try gateway.deviceToken(for: $0, passed: [provider]) }
   }
 
-  /// The client with a session of the person's, where flows begin with one.
-  /// - Parameter who: holds it; each has one of their own.
+  /// The client, with a session of the user if the flow needs one.
+  /// - Parameter who: the holder of the session. Each holder has a separate session.
   mutating func client(_ client: ClientContext, of person: Int, heldBy who: String) async throws -> ClientContext {
     guard target.needsSession, let account = accounts[person] else { return client }
     let key = "\(who) \(person)"
@@ -176,6 +175,6 @@ struct People {
       device: client.device)
   }
 
-  /// A flow that has been completed gave its session another token.
+  /// A completed flow has replaced the token of its session.
   mutating func forget(_ person: Int, heldBy who: String) { sessions["\(who) \(person)"] = nil }
 }

@@ -1,4 +1,4 @@
-/// What tools print is read in columns: 80 of them, where words allow it.
+/// Text layout in 80 columns.
 enum Columns {
   static let width = 80
 
@@ -6,7 +6,7 @@ enum Columns {
     text + String(repeating: " ", count: max(0, width - text.count))
   }
 
-  /// At the right edge.
+  /// Right-aligned.
   static func right(_ text: String, to width: Int) -> String {
     String(repeating: " ", count: max(0, width - text.count)) + text
   }
@@ -30,7 +30,7 @@ enum Columns {
 }
 
 extension String {
-  /// Without the spaces at its end.
+  /// The text without trailing spaces.
   var trimmedAtEnd: String {
     var text = self
     while text.last == " " { text.removeLast() }

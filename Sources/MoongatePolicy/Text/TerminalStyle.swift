@@ -1,4 +1,4 @@
-/// Colours of a terminal (ECMA-48 section 8.3.117), or none.
+/// Terminal colours (ECMA-48, section 8.3.117), or plain text.
 struct TerminalStyle {
   let isOn: Bool
 

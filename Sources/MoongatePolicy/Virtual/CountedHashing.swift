@@ -2,14 +2,14 @@ import MoongateCore
 import MoongateSDK
 import Synchronization
 
-/// Hashing whose work is counted: what an attack costs.
+/// A hasher that counts its operations, to measure the cost of an attack.
 final class CountedHashing: HashingPermits, SecretHasher {
   private let base: HashingInPlace
   private let done = Atomic(0)
 
   init(_ base: HashingInPlace) { self.base = base }
 
-  /// How many secrets have been hashed or compared.
+  /// The number of secrets that have been hashed or verified.
   var count: Int { done.load(ordering: .relaxed) }
 
   func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { self }

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// A generation whose own providers reach nobody: what is tried out sends no message.
+/// A generation whose providers send nothing to the outside.
 struct DryRunGeneration: PolicyGeneration {
   let base: any PolicyGeneration
   let registry: ProviderRegistry?
@@ -23,8 +23,7 @@ struct DryRunGeneration: PolicyGeneration {
 }
 
 extension ProviderRegistry {
-  /// The same providers, but for those that reach people by a way of their own: what they would send goes to the
-  /// mailbox.
+  /// The same providers, except that those with their own transport deliver to the mailbox.
   func rehearsed(sending mailbox: Mailbox) throws -> ProviderRegistry {
     try ProviderRegistry(
       all.map { provider in
@@ -35,12 +34,14 @@ extension ProviderRegistry {
 }
 
 extension CodeProvider {
-  /// The same provider, whose messages arrive as the mailbox says.
+  /// The same provider, with deliveries that the mailbox can suppress.
   fileprivate func reaching(_ mailbox: Mailbox) -> any Provider { VirtualCodes(base: self, mailbox: mailbox) }
 }
 
-/// A code provider whose messages a case may keep from arriving. It conforms to each protocol of the SDK that the
-/// provider conforms to, or else what its descriptor declares would be refused.
+/// A code provider whose deliveries a test case can suppress.
+///
+/// It conforms to each SDK protocol that the base provider may conform to. Otherwise, the registry would refuse the
+/// capabilities that the descriptor declares.
 private struct VirtualCodes<Base: CodeProvider>: CodeProvider {
   let base: Base
   let mailbox: Mailbox
@@ -61,7 +62,7 @@ private struct VirtualCodes<Base: CodeProvider>: CodeProvider {
   }
 }
 
-// Nobody's servers call where a configuration is only tried out.
+// A dry run receives no webhooks.
 extension VirtualCodes: WebhookReceiver where Base: WebhookReceiver {
   func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
     .refused(.unauthenticated)

@@ -3,8 +3,10 @@ import MoongateCore
 import MoongateSDK
 import Synchronization
 
-/// The real engine, with a clock that is moved by hand, a store of its own, and a mailbox in place of deliveries: what
-/// policies are tested, simulated and compared on. Only clock, randomness and store differ from what serves people.
+/// The real flow engine with a manual clock, its own store, and a mailbox instead of deliveries.
+///
+/// Policies are tested, simulated and compared on it. Only the clock, the randomness, the store and the delivery differ
+/// from production.
 package struct VirtualGateway: Sendable {
   package let clock: ManualClock
   package let store: any Store
@@ -19,8 +21,8 @@ package struct VirtualGateway: Sendable {
   private let places: CountedHashing
 
   /// - Parameters:
-  ///   - store: empty, and nobody else's.
-  ///   - seed: the same seed gives the same run.
+  /// - store: an empty store for exclusive use.
+  /// - seed: the same seed gives the same run.
   package init(
     _ generation: any PolicyGeneration, providers: ProviderRegistry, store: any Store,
     start: Timestamp = ManualClock.start, seed: UInt64 = 1
@@ -43,22 +45,22 @@ package struct VirtualGateway: Sendable {
       random: random, keys: keys, audit: audit, logger: logger)
   }
 
-  /// How many secrets have been hashed or compared.
+  /// The number of secrets that have been hashed or verified.
   package var hashes: Int { places.count }
 
   /// A client of this gateway.
-  /// - Parameter device: the token of a device that has passed before.
+  /// - Parameter device: the token of a device that has signed in before.
   package func client(_ address: ClientAddress = .unspecified, device: SecretText? = nil) -> ClientContext {
     ClientContext(
       decision: DecisionID(from: random), address: address, userAgent: nil, browser: nil, session: nil, device: device)
   }
 
-  /// A new flow.
+  /// Creates a flow.
   package func create(_ flow: String, by client: ClientContext) async -> Result<FlowView, Refusal> {
     await engine.create(flow, returnTo: nil, browser: nil, client: client)
   }
 
-  /// Begins a step; the answer comes when its message, where one goes out, has reached the mailbox.
+  /// Begins a step. Returns after its message, if any, has reached the mailbox.
   package func begin(_ id: FlowID, provider: ProviderName?, fields: [String: InputValue], by client: ClientContext)
     async -> Result<FlowView, Refusal>
   {
@@ -67,8 +69,7 @@ package struct VirtualGateway: Sendable {
     return answer
   }
 
-  /// Begins a step by one provider after the other, as a `fallback` demands of whoever wants the last one; ends where
-  /// one refuses.
+  /// Begins a step with one provider after the other, as in a `fallback`. Stops at the first refusal.
   package func begin(
     _ id: FlowID, providers: [ProviderName], fields: [String: InputValue], by client: ClientContext
   ) async -> Result<FlowView, Refusal> {
@@ -100,10 +101,11 @@ package struct VirtualGateway: Sendable {
     await engine.view(id, client: client)
   }
 
-  /// What the data path would say of a request.
-  /// - Parameter session: of whoever asks; nil: of nobody.
-  /// - Parameter service: the service token of a program that asks in place of a person.
-  /// - Returns: the route that takes it.
+  /// The decision of the proxy about a request.
+  /// - Parameters:
+  /// - token: the session of the user; nil without one.
+  /// - service: the service token of a program, instead of a session.
+  /// - Returns: the matching route, or the refusal.
   package func request(
     _ request: RequestFacts, session token: TokenHash?, token service: (name: String, groups: [GroupName])? = nil,
     by client: ClientContext
@@ -173,7 +175,7 @@ package struct VirtualGateway: Sendable {
     }
   }
 
-  /// Makes an account that holds the identifiers as proved.
+  /// Creates an account with verified identifiers.
   package func makeAccount(holding identifiers: [Identifier]) async throws(StoreFault) -> Account {
     let now = clock.now()
     let account = Account(
@@ -183,20 +185,20 @@ package struct VirtualGateway: Sendable {
     return account
   }
 
-  /// What a provider that hashes secrets would keep of this one.
+  /// The stored record of a secret for a provider that hashes secrets.
   package func record(of secret: String, for provider: ProviderName, account: String) throws -> [UInt8] {
     let hash = try hashing.hash(Array(secret.utf8))
     let record = (providers[provider] as? any SecretImporting)?.record(importing: hash) ?? Array(hash.utf8)
     return try keys.seal(record, for: "\(provider) \(account)")
   }
 
-  /// The token of a device that has passed the providers for the account just now.
+  /// The token of a device that has just passed the providers for the account.
   package func deviceToken(for account: String, passed: [ProviderName]) throws -> SecretText {
     let now = clock.now()
     return try keys.deviceToken(from: random, for: account, passed: passed, at: now)
   }
 
-  /// Makes a session as a sign-in just now would have.
+  /// Creates a session as if the account had just signed in.
   package func makeSession(of account: String) async throws(StoreFault) -> TokenHash {
     let now = clock.now()
     let token = SessionToken(from: random).hash
@@ -221,7 +223,7 @@ package struct VirtualGateway: Sendable {
   }
 }
 
-/// Where a virtual gateway's messages end up.
+/// Receives the messages of a virtual gateway.
 package final class Mailbox: DeliveryService, Messenger {
   private struct State {
     var latest: [String: Message] = [:]
@@ -237,7 +239,7 @@ package final class Mailbox: DeliveryService, Messenger {
   package func messenger(for settings: DeliverySettings) -> any Messenger { self }
 
   package func send(_ message: Message) async throws(DeliveryFault) {
-    // Notices are not what a policy grants or refuses.
+    // Notices are not limited by policies.
     guard message.code != nil else { return }
     state.withLock { state in
       state.latest[message.to] = message
@@ -245,21 +247,21 @@ package final class Mailbox: DeliveryService, Messenger {
     }
   }
 
-  /// No message of the provider arrives from now on.
+  /// Suppresses messages of the provider from now on.
   package func cut(off provider: ProviderName) { state.withLock { _ = $0.unreachable.insert(provider) } }
 
-  /// Whether messages of the provider arrive.
+  /// Whether messages of the provider are delivered.
   func isReachable(by provider: ProviderName) -> Bool { state.withLock { !$0.unreachable.contains(provider) } }
 
-  /// A code of the provider has arrived.
+  /// Records that a code of the provider was delivered.
   func note(_ code: String, by provider: ProviderName) { state.withLock { $0.codes[provider] = code } }
 
   /// The code that the provider sent last.
   func latest(by provider: ProviderName) -> String? { state.withLock { $0.codes[provider] } }
 
-  /// How many codes have been sent.
+  /// The number of codes that have been sent.
   package var count: Int { state.withLock { $0.count } }
 
-  /// The last message to this number or address.
+  /// The last message to this phone number or email address.
   package func latest(to: String) -> Message? { state.withLock { $0.latest[to] } }
 }

@@ -1,9 +1,9 @@
 import ExhaustivePlay
 import Foundation
 
-/// Plays random configurations to every end and compares with the prover: `make prove`.
+/// `make prove`: plays random configurations exhaustively and compares the results with the prover.
 ///
-/// `prove [COUNT [FIRST SEED]]`; exits with 1 where prover and play disagree.
+/// `prove [COUNT [FIRST SEED]]`; exits with 1 if prover and play disagree.
 @main struct Prove {
   static func main() async throws {
     let arguments = CommandLine.arguments.dropFirst().compactMap(Int.init)
@@ -37,6 +37,6 @@ import Foundation
     exit(sum.disagreements.isEmpty ? 0 : 1)
   }
 
-  /// At once, even into a file: it takes an hour, and may be ended early.
+  /// Not buffered, even into a file: a run takes an hour and may be stopped early.
   private static func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }
 }

@@ -6,7 +6,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// A gateway of three root domains, where people sign in at https://auth.example.com.
+/// A gateway with three root domains; people sign in at https://auth.example.com.
 enum DomainWorld {
   static let home = "https://auth.example.com"
   static let app = "https://app.example.org"
@@ -17,9 +17,9 @@ enum DomainWorld {
       publicURL: PublicURL(isSecure: isSecure, host: "auth.example.com", port: isSecure ? 443 : 80))
     settings.domains = ["example.com", "example.org", "example.net"]
     settings.cookieDomain = "example.com"
-    // Hosts without a route, and other ports: people may be led there after a sign-in, and no code goes there.
+    // Hosts without a route and other ports: allowed as a target after sign-in, but they never receive a handoff code.
     settings.redirectHosts = ["unknown.example.org", "app.example.org:8443", "evil.example", "app.example.org"]
-    // Tests say by what name they came in.
+    // Lets tests choose the host of a request.
     settings.trustedProxies = [AddressBlock(network: ClientAddress.unspecified.bytes, prefix: 32)]
     return settings
   }
@@ -38,12 +38,12 @@ enum DomainWorld {
   }
 }
 
-/// A browser that keeps cookies by their domains, as RFC 6265 section 5 has it.
+/// A browser that stores cookies by domain (RFC 6265, section 5).
 final class DomainBrowser {
   struct Cookie {
     let name: String
     let value: String
-    /// A host, or a domain with a dot before it.
+    /// A host, or a domain with a leading dot.
     let scope: String
   }
 
@@ -52,7 +52,7 @@ final class DomainBrowser {
 
   init(_ client: Client) { self.client = client }
 
-  /// One of somebody who is signed in at public_url.
+  /// A browser that is signed in at `public_url`.
   static func owner(_ client: Client, _ phone: String = "+919999999999") async throws -> DomainBrowser {
     let browser = DomainBrowser(client)
     let token = try await client.register(phone).token
@@ -99,7 +99,7 @@ final class DomainBrowser {
   }
 
   /// Follows redirects through handoff pages.
-  /// - Returns: every address that it was led to.
+  /// - Returns: Every address in the chain of redirects.
   func follow(_ address: String) async throws -> [String] {
     var (led, next) = ([String](), address)
     while led.count < 10, next.contains(DomainWorld.handoff), let location = try await visit(next).header("Location") {
@@ -109,8 +109,8 @@ final class DomainBrowser {
     return led
   }
 
-  /// Begins a handoff and fetches its code, which is not redeemed.
-  /// - Returns: the address that has the code.
+  /// Begins a handoff and fetches its code without redeeming it.
+  /// - Returns: The address that contains the code.
   func fetchCode(_ origin: String = DomainWorld.app, target: String = "/x") async throws -> String {
     let begun = try #require(
       try await visit("\(origin)\(DomainWorld.handoff)?return_to=\(PercentEncoding.encode(target))").header("Location"))
@@ -123,7 +123,7 @@ final class DomainBrowser {
     let parts = line.components(separatedBy: "; ")
     let pair = parts[0].split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
     let domain = parts.first { $0.hasPrefix("Domain=") }.map { String($0.dropFirst("Domain=".count)) }
-    // A browser keeps no cookie of another domain.
+    // A browser ignores cookies for other domains.
     if let domain, host != domain, !host.hasSuffix("." + domain) { return }
     let scope = domain.map { "." + $0 } ?? host
     cookies.removeAll { $0.name == pair[0] && $0.scope == scope }

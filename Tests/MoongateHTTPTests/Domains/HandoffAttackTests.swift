@@ -7,9 +7,9 @@ import Testing
 @testable import MoongateCore
 @testable import MoongateHTTP
 
-/// What attackers do with handoffs.
+/// Attacks on handoffs.
 @Suite struct HandoffAttackTests {
-  /// Refused: no cookie, no way on, and the operator reads why.
+  /// Expects a refusal that sets no cookie, redirects nowhere and records its reason in the audit trail.
   private func expectRefused(
     _ answer: Answer, _ why: HandoffRefusal?, _ client: Client, status: Int = 403,
     _ location: Testing.SourceLocation = #_sourceLocation
@@ -24,7 +24,7 @@ import Testing
     #expect(event?.detail["reason"] == why.rawValue, sourceLocation: location)
   }
 
-  /// Attack: a code from a history, a log or a shoulder, used again, one after the other and at once.
+  /// Attack: a code seen in a history, in a log or on a screen is used again, later or at the same time.
   @Test func aCodeIsGoodOnce() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
@@ -47,8 +47,8 @@ import Testing
     }
   }
 
-  /// Attack: a stolen code in the thief's browser, with no nonce, with one of its own, and with two. Whoever tries
-  /// spends it.
+  /// Attack: a stolen code in the thief's browser, with no nonce, with its own, or with two. Every attempt uses up the
+  /// code.
   @Test func aCodeIsGoodInTheBrowserThatAsked() async throws {
     try await DomainWorld.run { client in
       let owner = try await DomainBrowser.owner(client)
@@ -68,15 +68,15 @@ import Testing
     }
   }
 
-  /// Attack: login CSRF. The victim is led to a link with the attacker's code, and enters what is secret into the
-  /// attacker's account.
+  /// Attack: login CSRF. The victim opens a link with the attacker's code and then enters secrets into the attacker's
+  /// account.
   @Test func anAttackersCodeSignsNoVictimIn() async throws {
     try await DomainWorld.run { client in
       let attacker = try await DomainBrowser.owner(client, "+919999999991")
       let stranger = DomainBrowser(client)
       try await expectRefused(try await stranger.visit(try await attacker.fetchCode()), .otherBrowser, client)
       #expect(try await !stranger.isSignedIn(DomainWorld.app))
-      // One who has begun a handoff, and one who is signed in.
+      // One victim has begun a handoff, another is signed in.
       try await stranger.visit("\(DomainWorld.app)/auth/handoff?return_to=%2F")
       try await expectRefused(try await stranger.visit(try await attacker.fetchCode()), .otherBrowser, client)
       let victim = try await DomainBrowser.owner(client, "+919999999992")
@@ -88,8 +88,8 @@ import Testing
     }
   }
 
-  /// Attack: an attacker's challenge in the victim's browser: the code comes to the right host, in a browser whose
-  /// nonce it does not fit.
+  /// Attack: the attacker's challenge in the victim's browser. The code arrives at the right host, in a browser whose
+  /// nonce does not match.
   @Test func anAttackersChallengeGivesNoUsableCode() async throws {
     try await DomainWorld.run { client in
       let attacker = DomainBrowser(client)
@@ -102,7 +102,8 @@ import Testing
     }
   }
 
-  /// Attack: a code for one origin, brought to another one, of the same domain, of another, or under another Host.
+  /// Attack: a code for one origin is used at another one: on the same domain, on another domain, or with a different
+  /// Host.
   @Test func aCodeIsGoodAtItsOrigin() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
@@ -117,14 +118,14 @@ import Testing
       ] {
         let code = try await browser.fetchCode()
         try await expectRefused(try await browser.send(.get, code, at: host), nil, client, status: status)
-        #expect(try await browser.visit(code).status == 303, "it was not looked at, \(host)")
+        #expect(try await browser.visit(code).status == 303, "the wrong host did not use up the code, \(host)")
       }
       let plain = try await browser.fetchCode().replacingOccurrences(of: "https://", with: "http://")
       try await expectRefused(try await browser.visit(plain), nil, client)
     }
   }
 
-  /// Attack: a code from a history or a log, in the browser that asked for it, a moment too late.
+  /// Attack: a code from a history or a log is used after it has expired, even in the browser that requested it.
   @Test func aCodeIsGoodForThirtySeconds() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
@@ -136,7 +137,7 @@ import Testing
     }
   }
 
-  /// Attack: a code that was fetched before its owner signed out, was locked, stepped up, or came to the sign-in's end.
+  /// Attack: a code fetched before its session was signed out, locked, stepped up or expired.
   @Test func aCodeDiesWithItsSignIn() async throws {
     try await DomainWorld.run { client in
       for (index, end) in ["sign out", "lock", "step up", "expiry"].enumerated() {
@@ -185,7 +186,7 @@ import Testing
         #expect(
           try await browser.visit("\(DomainWorld.app)/auth/handoff?\(query)").status == 400, "\(query.prefix(20))")
       }
-      // Another installation's, which knows the session's hash.
+      // A code of another installation that knows the session's hash.
       let hash = TokenHash(of: try #require(browser.value("__Secure-moongate", ".example.com")).utf8)
       let session = try #require(try await client.gateway.store.session(hash)?.session)
       let stranger = HandoffService(
@@ -201,11 +202,11 @@ import Testing
           body: method == .head ? nil : "code=\(code)")
         #expect(answer.status == 405, "\(method)")
       }
-      #expect(try await browser.visit(whole).status == 303, "none of it spent the right one")
+      #expect(try await browser.visit(whole).status == 303, "none of the requests used up the code")
     }
   }
 
-  /// Attack: an open redirect by a link to our own pages, before the sign-in and after it.
+  /// Attack: an open redirect through a link to our own pages, before and after the sign-in.
   @Test func noHandoffLeadsElsewhere() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
@@ -256,9 +257,9 @@ import Testing
     }
   }
 
-  /// Attack: cookie tossing. A neighbour of the domain sets a nonce that it knows, beside ours or before there is one:
-  /// without https only, where no prefix protects the name. Two of one name are none, and a new handoff removes the
-  /// planted one.
+  /// Attack: cookie tossing. A neighbouring host of the domain sets a nonce it knows, next to ours or before one
+  /// exists. Possible only without HTTPS, where no prefix protects the name. Two cookies of one name count as none, and
+  /// a new handoff removes the planted one.
   @Test func aTossedNonceIsNone() async throws {
     try await DomainWorld.run(isSecure: false) { client in
       let attacker = DomainBrowser(client)
@@ -275,7 +276,7 @@ import Testing
       #expect(
         begun.setCookies.contains("moongate-flow=; Path=/; HttpOnly; SameSite=Lax; Domain=example.org; Max-Age=0"))
       #expect(victim.cookies.filter { $0.name == "moongate-flow" }.count == 1)
-      // The session's own name, planted twice, is no session, and the handoff removes it.
+      // A duplicate session cookie counts as no session, and the handoff removes the planted one.
       let owner = DomainBrowser(client)
       owner.cookies.append(
         DomainBrowser.Cookie(

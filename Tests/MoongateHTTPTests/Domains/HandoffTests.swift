@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateHTTP
 
-/// One sign-in on several root domains: `domains` in gateway.lua.
+/// One sign-in for several root domains: `domains` in gateway.lua.
 @Suite struct HandoffTests {
   @Test func whoIsSignedInComesBackWithoutTyping() async throws {
     try await DomainWorld.run { client in
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  /// Attack on a person's patience: a browser that keeps no cookies is asked to sign in again and again.
+  /// A browser that stores no cookies would otherwise be sent to sign in again and again.
   @Test func aBrowserWithoutCookiesIsToldSo() async throws {
     try await DomainWorld.run { client in
       let browser = DomainBrowser(client)
@@ -96,8 +96,8 @@ import Testing
     }
   }
 
-  /// Attack: a stolen cookie of one domain, sent to another one, as a cookie or as Bearer; a domain's token that makes
-  /// others.
+  /// Attack: a stolen token of one domain is sent to another one, as a cookie or as Bearer; or a domain's token is used
+  /// to create others.
   @Test func aTokenIsGoodOnItsOwnDomain() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
@@ -122,7 +122,8 @@ import Testing
       let thief = DomainBrowser(client)
       thief.cookies = [DomainBrowser.Cookie(name: "__Secure-moongate", value: other, scope: ".example.com")]
       #expect(
-        try await thief.fetchCode("https://app.example.net").hasPrefix("/auth/login"), "it is nobody's at public_url")
+        try await thief.fetchCode("https://app.example.net").hasPrefix("/auth/login"),
+        "the token is not valid at public_url")
       let found = try #require(try await client.gateway.store.session(TokenHash(of: other.utf8))?.session)
       let code = try client.gateway.engine.handoffs.issue(
         for: found, to: "https://app.example.net", target: "/", challenge: found.token)
@@ -142,7 +143,7 @@ import Testing
         let kept = browser.cookies
         #expect(try await browser.post("\(place)/auth/logout", [:]).status == 303)
         #expect(browser.value("__Secure-moongate", place.contains("org") ? ".example.org" : ".example.com") == nil)
-        // Attack: copies of the cookies, on every domain.
+        // Attack: copies of the cookies are sent on every domain.
         browser.cookies = kept
         for origin in everywhere {
           #expect(try await !browser.isSignedIn(origin), "\(origin) after a sign-out at \(place)")
@@ -156,7 +157,7 @@ import Testing
       for call in [("DELETE", "/api/auth/session"), ("POST", "/api/auth/logout")] {
         let browser = try await DomainBrowser.owner(client, call.0 == "POST" ? "+919999999991" : "+919999999992")
         _ = try await browser.follow("\(DomainWorld.app)/auth/handoff?return_to=%2Fx")
-        // Attack: another site's page.
+        // Attack: the request comes from another site's page.
         let method = call.0 == "POST" ? HTTPRequest.Method.post : .delete
         let json = [("Content-Type", "application/json")]
         #expect(
@@ -172,8 +173,7 @@ import Testing
     }
   }
 
-  /// Attack: a page or a call of a further domain that changes the account, or begins a step-up with that domain's
-  /// token.
+  /// Attack: a page or a call on a further domain changes the account, or begins a step-up with that domain's token.
   @Test func pagesAndAccountCallsAreThoseOfPublicURL() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
@@ -215,7 +215,7 @@ import Testing
     }
   }
 
-  /// Signing in as somebody else, on one domain, leaves nobody signed in as before on the others.
+  /// Signing in as another person on one domain replaces the previous person on the others too.
   @Test func anotherPersonInTheSameBrowserIsThatPersonEverywhere() async throws {
     try await DomainWorld.run { client in
       let browser = try await DomainBrowser.owner(client)
@@ -227,7 +227,8 @@ import Testing
       _ = try await browser.follow("\(DomainWorld.app)/auth/handoff?return_to=%2Fx")
       let account = { (answer: Answer) in (answer["account"] as? [String: Any])?["phone"] as? String }
       #expect(account(try await browser.visit("\(DomainWorld.app)/api/auth/session")) == "+919999999998")
-      #expect(try await client.gateway.store.session(TokenHash(of: first.utf8)) == nil, "it had no cookie any more")
+      #expect(
+        try await client.gateway.store.session(TokenHash(of: first.utf8)) == nil, "the replaced session has ended")
     }
   }
 }

@@ -7,7 +7,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Apps with Google (seeds.md 2.10): an ID token with our nonce, or a one-time code redeemed with PKCE.
+/// Apps that sign in with Google: an ID token with our nonce, or a one-time code redeemed with PKCE.
 @Suite("Apps with Google") struct AppSignInTests {
   let world: GoogleWorld
 
@@ -17,7 +17,7 @@ import Testing
   private static let challenge = Base64URL.encode(SHA256.hash(data: Data(verifier.utf8)))
   private static let address = "https://app.example.com/signed-in?from=google"
 
-  /// Begins a flow as an app does; its id, and where to send the person.
+  /// Begins a flow as an app does; returns its id and the address to open.
   private func begun(_ client: Client, _ fields: String = "") async throws -> (id: String, away: String) {
     let created = try await client.call(.post, "/api/auth/flows", #"{"flow":"login"\#(fields)}"#)
     #expect(created.status == 201, "\(created.text)")
@@ -35,7 +35,7 @@ import Testing
     return try await client.call(.post, "/api/auth/flows/\(id)/submit", json)
   }
 
-  /// An ID token that the app gets from Google by itself, with the nonce that it was told.
+  /// An ID token that the app has obtained from Google itself, with the flow's nonce.
   private func idToken(nonce: String) async throws -> String {
     let own =
       GoogleWorld.issuer
@@ -67,7 +67,7 @@ import Testing
       #expect((done["account"] as? [String: Any])?["email"] as? String == "asha@example.com")
       #expect(try await submit(client, id, ["id_token": good]).status == 409)
       let (other, _) = try await begun(client)
-      #expect(try await submit(client, other, ["id_token": good]).status == 401, "of another step")
+      #expect(try await submit(client, other, ["id_token": good]).status == 401, "for another step")
     }
   }
 
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test("a one-time code goes to the app's address, and is redeemed once, by who made the challenge") func code()
+  @Test("a one-time code is sent to the app's address and redeemed once, with the challenge's verifier") func code()
     async throws
   {
     try await world.run { client in
@@ -93,7 +93,8 @@ import Testing
       #expect(!browser.isSignedIn, "the session is the app's")
       let code = try #require(field("code", of: target))
 
-      // Attack: whoever began the flow, and sent its link, asks for it. It tells neither the code nor who came.
+      // Attack: a person who began the flow and sent its link to a victim reads the flow. It reveals neither the code
+      // nor the account.
       let seen = try await client.call(.get, "/api/auth/flows/\(id)")
       #expect(!seen.text.contains(code))
       #expect(!seen.text.contains("asha@example.com"))
@@ -113,7 +114,7 @@ import Testing
   }
 
   @Test(
-    "who cancels, or is refused, comes back to the app and not to a page of ours",
+    "after a cancellation or a refusal the person returns to the app, not to a hosted page",
     arguments: [(["action": "cancel"], "oauth_cancelled"), (["action": "error"], "oauth_failed")])
   func refused(choice: [String: String], code: String) async throws {
     try await world.run { client in
@@ -122,7 +123,7 @@ import Testing
       let answer = try await Browser(client).returns(back)
       #expect(answer.status == 303)
       #expect(answer.header("Location") == Self.address + "&error=\(code)")
-      #expect(try await client.call(.get, "/api/auth/flows/\(id)").status == 404, "the state is spent with the answer")
+      #expect(try await client.call(.get, "/api/auth/flows/\(id)").status == 404, "the answer has used up the state")
       #expect(try await Browser(client).returns(back).status == 404)
     }
   }

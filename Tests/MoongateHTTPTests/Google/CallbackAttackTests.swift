@@ -6,13 +6,13 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// security.md 16 and 17 at the callback.
+/// Attacks on the callback: changed, replayed and injected answers, and answers in another browser.
 @Suite("Attacks at the callback") struct CallbackAttackTests {
   let world: GoogleWorld
 
   init() throws { world = try GoogleWorld() }
 
-  /// With another first letter.
+  /// The text with a different first character.
   private static func flipped(_ text: String) -> String { (text.hasPrefix("A") ? "B" : "A") + text.dropFirst() }
 
   private static let changes: [(String, @Sendable (String) -> String)] = [
@@ -31,7 +31,7 @@ import Testing
     ("a provider that is none", { $0.replacing("callback/google_oauth", with: "callback/..%2fgoogle_oauth") }),
   ]
 
-  @Test("what was changed on its way signs nobody in", arguments: changes.map(\.0)) func changed(what: String)
+  @Test("a changed answer signs in nobody", arguments: changes.map(\.0)) func changed(what: String)
     async throws
   {
     let change = try #require(Self.changes.first { $0.0 == what }?.1)
@@ -48,14 +48,14 @@ import Testing
     }
   }
 
-  @Test("the link of somebody else's sign-in works in their browser only") func anotherBrowser() async throws {
+  @Test("the link of another person's sign-in works only in their browser") func anotherBrowser() async throws {
     try await world.run { client in
       let attacker = Browser(client)
       let back = try await world.google.choose(try await attacker.continuesWithGoogle(), ["account": GoogleWorld.asha])
       let bare = Browser(client)
       #expect(try await bare.returns(back).status == 404)
       #expect(!bare.isSignedIn)
-      // Nor in one that has a sign-in of its own under way.
+      // Nor in a browser with a sign-in of its own in progress.
       let victim = Browser(client)
       _ = try await victim.continuesWithGoogle()
       #expect(try await victim.returns(back).status == 404)
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test("a code of another session under one's own state") func injected() async throws {
+  @Test("another session's code with one's own state") func injected() async throws {
     try await world.run { client in
       let attacker = Browser(client)
       let victim = Browser(client)
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test("an answer is taken once", arguments: [true, false]) func reused(isGood: Bool) async throws {
+  @Test("an answer is accepted once", arguments: [true, false]) func reused(isGood: Bool) async throws {
     try await world.run { client in
       let browser = Browser(client)
       let back = try await world.google.choose(try await browser.continuesWithGoogle(), ["account": GoogleWorld.asha])
@@ -108,7 +108,7 @@ import Testing
   }
 
   @Test(
-    "nothing in the address says where to go on to",
+    "no parameter redirects to another site",
     arguments: [
       "//evil.example.com", "/\\evil.example.com", "https://evil.example.com", "javascript:alert(1)",
       "https:evil.example.com",
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test("looking ahead spends nothing") func head() async throws {
+  @Test("a HEAD request uses up nothing") func head() async throws {
     try await world.run { client in
       let browser = Browser(client)
       let back = try await world.google.choose(try await browser.continuesWithGoogle(), ["account": GoogleWorld.asha])
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  @Test("neither code nor state nor secret is in the log or an event") func quiet() async throws {
+  @Test("neither code nor state nor secret is in the log") func quiet() async throws {
     try await world.run { client in
       let browser = Browser(client)
       let away = try await browser.continuesWithGoogle()
@@ -148,14 +148,14 @@ import Testing
     }
   }
 
-  @Test("the page on the way is ours, in no frame, and kept by nobody") func leaving() async throws {
+  @Test("the page on the way is ours, cannot be framed and is not stored") func leaving() async throws {
     try await world.run { client in
       let browser = Browser(client)
       try await browser.visit("/auth/login")
       let answer = try await browser.submit(["provider": "google_oauth"])
       #expect(answer.header("Cache-Control") == "no-store")
       #expect(answer.header("Content-Security-Policy")?.contains("frame-ancestors 'none'") == true)
-      // Attack: another site's form that begins a sign-in here.
+      // Attack: another site's form begins a sign-in here.
       let foreign = Browser(client, origin: "https://evil.example.com")
       #expect(try await foreign.post("/auth/login", ["provider": "google_oauth"]).status == 403)
     }

@@ -6,7 +6,7 @@ import MoongateSDK
 import MoongateTesting
 import Testing
 
-/// Connecting a site on the account page, and the attacks on the way there and back.
+/// Connecting Google on the account page, and attacks on the redirects there and back.
 @Suite("Connecting Google") struct ConnectingPageTests {
   let world: GoogleWorld
 
@@ -20,7 +20,7 @@ import Testing
 
   private static let ravi = "100000000000000000002"
 
-  /// A browser of somebody who has registered by a number.
+  /// A browser signed in to an account registered with a phone number.
   private func owner(_ client: Client, _ phone: String = "9999999999") async throws -> Browser {
     let browser = Browser(client)
     try await browser.visit("/auth/register")
@@ -37,7 +37,9 @@ import Testing
     }.map(\.identifier.value)
   }
 
-  @Test("it signs in from then on, and the address that came with it is nobody's") func connects() async throws {
+  @Test("it can be used to sign in from then on, and its email address is not added to the account") func connects()
+    async throws
+  {
     try await world.run { client in
       let browser = try await owner(client)
       let page = try await browser.visit("/auth/account")
@@ -61,7 +63,7 @@ import Testing
     }
   }
 
-  @Test("an identity of another account is refused in words of its own") func taken() async throws {
+  @Test("an identity of another account is refused with a text of its own") func taken() async throws {
     try await world.run { client in
       let victim = Browser(client)
       _ = try await victim.returns(
@@ -77,9 +79,9 @@ import Testing
     }
   }
 
-  /// Attack: the thief's flow, finished by the victim's identity at Google: the next sign-in by Google would open the
-  /// thief's account to the victim.
-  @Test("the link of somebody else's connection works in their browser only") func anotherBrowser() async throws {
+  /// Attack: the thief begins a connection, and the victim finishes it with their identity at Google. The victim's next
+  /// sign-in with Google would open the thief's account.
+  @Test("the link of another person's connection works only in their browser") func anotherBrowser() async throws {
     try await world.run { client in
       let thief = try await owner(client)
       let back = try await world.google.choose(try await thief.connectsGoogle(), ["account": GoogleWorld.asha])
@@ -90,9 +92,9 @@ import Testing
     }
   }
 
-  /// Attack (RFC 9700 section 4.5): the thief's code in the answer to the victim's flow connects the thief's identity
-  /// with the victim's account.
-  @Test("a code of another flow under one's own state connects nothing", arguments: ["connect", "sign in"])
+  /// Attack (RFC 9700, section 4.5): the thief's code in the answer to the victim's flow connects the thief's identity
+  /// to the victim's account.
+  @Test("another flow's code with one's own state connects nothing", arguments: ["connect", "sign in"])
   func injected(from: String) async throws {
     try await world.run { client in
       let thief = from == "connect" ? try await owner(client) : Browser(client)
@@ -124,7 +126,7 @@ import Testing
       case "of a sign-in":
         forged = changing("state", to: field("state", of: try await Browser(client).continuesWithGoogle()), in: back)
       case "used":
-        // Cancelled once, the state is spent.
+        // A cancelled flow has used up its state.
         _ = try await browser.returns(changing("code", to: nil, in: back) + "&error=access_denied")
         forged = back
       default: forged = changing("state", to: what, in: back)
@@ -134,8 +136,8 @@ import Testing
     }
   }
 
-  /// Attack: on a shared computer the next person's account is connected with the identity of the one before.
-  @Test("who has signed out, or is somebody else since, is connected with nothing", arguments: [true, false])
+  /// Attack: on a shared computer, the previous person's identity is connected to the next person's account.
+  @Test("after a sign-out, or a sign-in to another account, nothing is connected", arguments: [true, false])
   func sessionChanged(isSomebody: Bool)
     async throws
   {
@@ -156,7 +158,7 @@ import Testing
     }
   }
 
-  @Test("another site begins nothing here") func crossSite() async throws {
+  @Test("another site cannot begin a connection") func crossSite() async throws {
     try await world.run { client in
       let browser = try await owner(client)
       let headers = [
@@ -169,7 +171,7 @@ import Testing
     }
   }
 
-  @Test("without a recent proof the person is led to one, and back") func proof() async throws {
+  @Test("without a recent proof the person is redirected to a step-up, and back") func proof() async throws {
     try await world.run { client in
       let browser = try await owner(client)
       world.gateway.clock.advance(by: .seconds(660))
@@ -182,7 +184,9 @@ import Testing
     }
   }
 
-  @Test("cancelled leads back and says so; no sentence but ours is shown") func cancelled() async throws {
+  @Test("cancelling returns to the account page with a message; only our own messages are shown") func cancelled()
+    async throws
+  {
     try await world.run { client in
       let browser = try await owner(client)
       let back = try await browser.returns(
@@ -220,8 +224,8 @@ import Testing
 }
 
 extension Browser {
-  /// Presses "Connect" beside Google on the account page.
-  /// - Returns: the address at Google's.
+  /// Presses "Connect" next to Google on the account page.
+  /// - Returns: The address at Google.
   fileprivate func connectsGoogle() async throws -> String {
     try await visit("/auth/account")
     let answer = try await submit(["provider": "google_oauth"])

@@ -12,7 +12,7 @@ import Testing
   init() throws { world = try GoogleWorld() }
 
   @Test(
-    "a new person gets an account, and the same one the next time, whatever the flow's account says",
+    "a new person gets an account, and the same one the next time, from both pages",
     arguments: ["/auth/login", "/auth/register"])
   func newAndKnown(path: String) async throws {
     try await world.run { client in
@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(
-    "cancelled and failed lead back with their sentences",
+    "a cancelled or failed sign-in returns to the page with its message",
     arguments: [
       ("cancel", "Sign-in cancelled", "oauth_cancelled"),
       ("error", "Google sign-in failed. Try again.", "oauth_failed"),
@@ -54,9 +54,9 @@ import Testing
       #expect(!browser.isSignedIn)
       let next = try await browser.continuesWithGoogle()
       _ = try await browser.returns(try await world.google.choose(next, ["account": GoogleWorld.asha]))
-      #expect(browser.isSignedIn, "the way is open again")
+      #expect(browser.isSignedIn, "a new sign-in works")
 
-      // Where they were going is not lost.
+      // The original target is kept.
       let other = Browser(client)
       let wanted = try await other.continuesWithGoogle(returnTo: "/pay?x=1")
       let refused = try await other.returns(try await world.google.choose(wanted, ["action": action]))
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test(
-    "the page shows no sentence but its own", arguments: ["denied%20now", "<b>", "flow_expired", "store_unavailable"])
+    "the page shows only its own messages", arguments: ["denied%20now", "<b>", "flow_expired", "store_unavailable"])
   func sentences(code: String) async throws {
     try await world.run { client in
       let page = try await Browser(client).visit("/auth/login?refused=" + PercentEncoding.encode(code))
@@ -74,21 +74,21 @@ import Testing
     }
   }
 
-  @Test("an address that Google vouches for joins the account that has it verified; an unverified one joins nothing")
+  @Test("an address verified by Google joins the account that has it verified; an unverified one does not")
   func joining() async throws {
     try await world.run { client in
       let first = Browser(client)
       _ = try await first.returns(
         try await world.google.choose(try await first.continuesWithGoogle(), ["account": GoogleWorld.asha]))
       let account = try #require(try await first.account()?["id"] as? String)
-      // Another identity at Google, of the same address: the same person.
+      // Another identity at Google with the same verified address: the same account.
       let second = Browser(client)
       let away = try await second.continuesWithGoogle()
       let verified = try await world.google.choose(
         away, ["account": "other", "name": "Asha R", "email": "ASHA@example.com", "verified": "1", "hd": "example.com"])
       #expect(try await second.returns(verified).header("Location") == "/home")
       #expect(try await second.account()?["id"] as? String == account)
-      // Attack: an identity that only says that it has the address.
+      // Attack: an identity that claims the address without having verified it.
       let third = Browser(client)
       let forged = try await world.google.choose(
         try await third.continuesWithGoogle(), ["account": "other", "name": "Mallory", "email": "asha@example.com"])
@@ -96,7 +96,7 @@ import Testing
       let other = try #require(try await third.account())
       #expect(other["id"] as? String != account)
       #expect(other["is_email_verified"] as? Bool == false)
-      // And the victim's own next sign-in is still the victim's.
+      // The victim's next sign-in still opens the victim's account.
       let fourth = Browser(client)
       _ = try await fourth.returns(
         try await world.google.choose(try await fourth.continuesWithGoogle(), ["account": GoogleWorld.asha]))
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test("new keys at Google's are found in between") func rotation() async throws {
+  @Test("new signing keys at Google are picked up") func rotation() async throws {
     try await world.run { client in
       for _ in 0..<3 {
         let browser = Browser(client)

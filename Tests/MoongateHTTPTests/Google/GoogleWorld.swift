@@ -15,7 +15,7 @@ import PhoneOTP
 import Synchronization
 import Testing
 
-/// The gateway with Google beside the phone code, and mock Google that it reaches without a socket.
+/// A gateway with Google and phone codes, and a mock of Google that it reaches without a socket.
 struct GoogleWorld: Sendable {
   static let issuer = "https://google.test"
   static let callback = "http://localhost:8080/auth/callback/google_oauth"
@@ -54,7 +54,7 @@ struct GoogleWorld: Sendable {
   }
 }
 
-/// Mock Google as the gateway's web, and as a person's browser sees it.
+/// The mock of Google: the gateway's web client, and the site a person's browser opens.
 final class MockWeb: WebClient {
   private let site: MockGoogleSite
   let provider: MockGoogle
@@ -80,8 +80,8 @@ final class MockWeb: WebClient {
     return WebAnswer(status: response.status.code, body: body)
   }
 
-  /// A person goes to an address of Google's and does something there.
-  /// - Returns: where Google sends them back to.
+  /// Opens an address at Google and submits the form with these fields.
+  /// - Returns: The address Google redirects to.
   func choose(_ address: String, _ fields: [String: String]) async throws -> String {
     let page = await ask(.get, String(address.dropFirst(GoogleWorld.issuer.count)))
     let html = String(decoding: page.1, as: UTF8.self)
@@ -107,7 +107,7 @@ final class MockWeb: WebClient {
   }
 }
 
-/// The gateway's clock, which is there only after the web that needs it.
+/// The gateway's clock, set after the web client that needs it has been created.
 private final class ClockBox: Sendable {
   private let clock = Mutex<ManualClock?>(nil)
 
@@ -123,8 +123,8 @@ private final class BodyCollector: ResponseBodyWriter {
 }
 
 extension Browser {
-  /// Presses "Continue with Google" on a page that the browser looks at.
-  /// - Returns: the address at Google's.
+  /// Presses "Continue with Google" on a page.
+  /// - Returns: The address at Google.
   func continuesWithGoogle(_ path: String = "/auth/login", returnTo: String? = nil) async throws -> String {
     try await visit(path + (returnTo.map { "?return_to=" + PercentEncoding.encode($0) } ?? ""))
     #expect(page?.text.contains("Continue with Google") == true)
@@ -133,7 +133,7 @@ extension Browser {
     return try #require(Self.address(on: answer))
   }
 
-  /// Where the page between the sites leads by itself.
+  /// The address to which the intermediate page redirects.
   static func address(on answer: Answer) -> String? {
     answer.text.firstRange(of: "content=\"0; url=").map { start in
       String(answer.text[start.upperBound...].prefix { $0 != "\"" }).replacing("&amp;", with: "&").replacing(
@@ -143,7 +143,7 @@ extension Browser {
     }
   }
 
-  /// Comes back from Google.
+  /// Opens the callback as Google's redirect does.
   func returns(_ address: String) async throws -> Answer {
     #expect(address.hasPrefix("http://localhost:8080/auth/callback/google_oauth?"))
     return try await visit(String(address.dropFirst("http://localhost:8080".count)))
@@ -151,19 +151,19 @@ extension Browser {
 
   var isSignedIn: Bool { cookies["moongate"] != nil }
 
-  /// The account that it is signed in to.
+  /// The account the browser is signed in to.
   func account() async throws -> [String: Any]? {
     let answer = try await client.call(.get, "/api/auth/session", headers: cookieHeader)
     return answer["account"] as? [String: Any]
   }
 }
 
-/// A field of an address's query.
+/// A parameter in the query of an address.
 func field(_ name: String, of address: String) -> String? {
   URLComponents(string: address)?.queryItems?.first { $0.name == name }?.value
 }
 
-/// The same address with a field changed; nil takes it out.
+/// The address with one parameter changed, or removed if the value is nil.
 func changing(_ name: String, to value: String?, in address: String) -> String {
   guard var parts = URLComponents(string: address) else { return address }
   parts.queryItems = (parts.queryItems ?? []).compactMap { item in

@@ -141,7 +141,7 @@ import Testing
   }
 }
 
-/// Messages that name the right line and the fix.
+/// Messages with the right line and advice.
 @Suite struct MessageOfMistakeTests {
   @Test(arguments: [
     ("3min", "3m"), ("2 hours", "2h"), ("1w", "7d"), ("90 Sec", "90s"), ("1day", "1d"),
@@ -150,7 +150,7 @@ import Testing
       "policies/phone_otp.lua": "return policy \"phone_otp\" {\n  code = { ttl = \"\(text)\" },\n}"
     ]).problems()
     #expect(
-      problems == ["policies/phone_otp.lua:2: code.ttl: \"\(text)\" is no duration; did you mean \"\(meant)\"?"],
+      problems == ["policies/phone_otp.lua:2: code.ttl: \"\(text)\" is not a duration; did you mean \"\(meant)\"?"],
       "\(problems)")
   }
 
@@ -162,7 +162,7 @@ import Testing
     let problems = try TestFolder(["policies/phone_otp.lua": "return policy \"phone_otp\" {\n\(body)\n}"]).problems()
     #expect(
       problems.count == 1
-        && problems[0].hasPrefix("policies/phone_otp.lua:\(line): a comma is missing after this field?"), "\(problems)")
+        && problems[0].hasPrefix("policies/phone_otp.lua:\(line): is a comma missing after this field?"), "\(problems)")
   }
 
   @Test func anotherSyntaxErrorStaysAsLuaTellsIt() throws {

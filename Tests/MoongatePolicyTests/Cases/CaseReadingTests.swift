@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  /// The example of policy.md, to the letter.
+  /// A complete example.
   @Test func theExampleIsRead() throws {
     let cases = try cases(
       """
@@ -81,7 +81,7 @@ import Testing
     #expect(one.acts[11...].map(\.kind).first == .wait(.untilUnlocked))
   }
 
-  /// A case is Lua: what repeats can be a local.
+  /// Cases are Lua, so repeated parts can be locals.
   @Test func partsCanBeShared() throws {
     let cases = try cases(
       """
@@ -105,7 +105,7 @@ import Testing
     ),
     (
       "return tests { case \"x\" {\n send(), flow \"login\", expect { status = 404 } } }",
-      "tests/a.lua:2: comes before any flow: begin with flow \"login\""
+      "tests/a.lua:2: must follow a flow: begin with flow \"login\""
     ),
     (
       "return tests { case \"x\" { flow \"login\",\n wait(5) } }",
@@ -113,7 +113,7 @@ import Testing
     ),
     (
       "return tests { case \"x\" { flow \"login\",\n wait \"5\", expect { status = 404 } } }",
-      "\"5\" is no duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""
+      "\"5\" is not a duration; write \"90s\", \"10m\", \"1h30m\" or \"7d\""
     ),
     (
       "return tests { case \"x\" { flow \"login\",\n expect {\n attempts_lft = 4 } } }",
@@ -121,14 +121,14 @@ import Testing
     ),
     (
       "return tests { case \"x\" { flow \"login\", expect {\n status = \"complte\" } } }",
-      "tests/a.lua:2: expect.status: \"complte\" is no status; did you mean `complete`?"
+      "tests/a.lua:2: expect.status: \"complte\" is not a status; did you mean `complete`?"
     ),
-    ("return tests { case \"x\" { flow \"login\",\n expect {} } }", "tests/a.lua:2: expect: expects nothing"),
+    ("return tests { case \"x\" { flow \"login\",\n expect {} } }", "tests/a.lua:2: expect: is empty"),
     ("return tests { case \"x\" {\n expect { status = 404 } } }", "tests/a.lua:2: expect: there is no answer yet"),
-    ("return tests { case \"x\" {\n flow \"login\" } }", "tests/a.lua:1: case \"x\" expects nothing"),
+    ("return tests { case \"x\" {\n flow \"login\" } }", "tests/a.lua:1: case \"x\" has no expectation"),
     (
       "return tests { case \"x\" { flow \"login\",\n wrong, expect { status = 404 } } }",
-      "tests/a.lua:2: a word without its (), text or table is nothing to do"
+      "tests/a.lua:2: a word without its (), text or table is not an act"
     ),
     (
       "return tests { case \"x\" { flow \"login\",\n wrong { untl_locked = true }, expect { status = 404 } } }",
@@ -136,21 +136,21 @@ import Testing
     ),
     (
       "return tests { case \"x\" { flow \"login\", client {\n ip = \"300.1.1.1\" }, expect { status = 404 } } }",
-      "tests/a.lua:2: client.ip: \"300.1.1.1\" is no address"
+      "tests/a.lua:2: client.ip: \"300.1.1.1\" is not an IP address"
     ),
     (
       "return tests { case \"x\" { flow \"login\", expect { status = 404 } },\n case \"x\" { flow \"login\", expect { status = 404 } } }",
-      "tests/a.lua:2: case \"x\" is there already, at line 1"
+      "tests/a.lua:2: case \"x\" already exists at line 1"
     ),
     (
       "return tests { case \"x\" { flow \"login\", outbox(),\n expect { status = 404 } } }",
-      "tests/a.lua:1: `outbox` does not belong in a case"
+      "tests/a.lua:1: `outbox` is not an act of a case"
     ),
     (
       "return tests { case \"x\" { provider \"pn\", flow \"login\", expect { status = 404 } } }",
-      "tests/a.lua:1: provider: no provider is called \"pn\"; did you mean `pin`?"
+      "tests/a.lua:1: provider: unknown provider \"pn\"; did you mean `pin`?"
     ),
-    ("return routes {}", "tests/a.lua: must return tests { … }, and returns `routes`"),
+    ("return routes {}", "tests/a.lua: must return tests { … }, but returns `routes`"),
   ]
 
   @Test(arguments: mistakes) func everyMistakeHasItsLine(_ text: String, _ problem: String) throws {
@@ -158,13 +158,13 @@ import Testing
     #expect(problems.contains { $0.contains(problem) }, "\(problems)")
   }
 
-  /// The case of a provider that is taken out of gateway.lua goes with it; a slip of the pen is told as before.
+  /// Cases of a provider that gateway.lua does not configure are left out. Misspelled names are still reported.
   @Test(arguments: [
     ("provider \"pin\", flow \"login\"", "gateway.lua does not configure `pin`"),
     ("account { factors = { pin = \"739154\" } }, flow \"login\"", "gateway.lua does not configure `pin`"),
-    ("account { has_pin = true }, flow \"login\"", "gateway.lua configures no provider of a PIN"),
-    ("account { password = \"x\" }, flow \"login\"", "gateway.lua configures no provider of a password"),
-    ("flow \"forgotten\"", "there is no flow `forgotten`, since it is switched off or its provider is not configured"),
+    ("account { has_pin = true }, flow \"login\"", "gateway.lua does not configure a PIN provider"),
+    ("account { password = \"x\" }, flow \"login\"", "gateway.lua does not configure a password provider"),
+    ("flow \"forgotten\"", "the flow `forgotten` is disabled or its provider is not configured"),
     ("flow \"login\", send(), expect { step = \"pin\" }", "gateway.lua does not configure `pin`"),
   ])
   func aCaseOfAProviderThatIsNotConfiguredIsLeftOut(_ acts: String, _ why: String) throws {
@@ -181,12 +181,12 @@ import Testing
     #expect(told.contains("tests/a.lua:2: case \"x\" is left out: \(why)"), "\(told)")
   }
 
-  /// A signature whose last byte is zero is spoiled, too: one case in 256 would else fail.
+  /// Also changes a signature whose last byte is zero. Otherwise, one case in 256 would fail.
   @Test func aSpoiledSignatureIsNeverTheRightOne() {
     for last in UInt8.min...UInt8.max { #expect(CaseDevice.spoiled(Data([0x30, last])) != Data([0x30, last])) }
   }
 
-  /// Who is named nowhere gets codes by what the account holds: such a case is played as before.
+  /// Without an identifier in the case, codes go to one of the account.
   @Test func aCaseThatNamesNobodyIsPlayed() throws {
     let cases = try cases(
       "return tests { case \"x\" { account { phone = \"+919999999999\" }, flow \"login\", send(), expect { status = 404 } } }"

@@ -44,13 +44,13 @@ import Testing
     let text = report.text(colour: false)
     let holds = report.holds
     #expect(holds, "\(text)")
-    #expect(report.text(colour: false) == "The one case holds.")
+    #expect(report.text(colour: false) == "The only case passes.")
     #expect(
       report.text(colour: false, isVerbose: true)
-        == "tests/a.lua\n✓ five wrong codes lock for 15 minutes\n\nThe one case holds.")
+        == "tests/a.lua\n✓ five wrong codes lock for 15 minutes\n\nThe only case passes.")
   }
 
-  /// Attack: messages pumped over many numbers, networks and prefixes.
+  /// Attack: SMS pumping over many numbers, networks and prefixes.
   @Test func ceilingsHoldPumpingOverNetworksAndPrefixes() async throws {
     let policy = """
       return policy "phone_otp" { unknown_account = "reveal", limits = {
@@ -161,7 +161,7 @@ import Testing
             0s  right()
 
             tests/a.lua:10
-              no code has been sent to +919999999999, so there is none to enter
+              no code has been sent to +919999999999
 
         2 of 3 cases fail.
         """, "\(text)")
@@ -169,7 +169,7 @@ import Testing
       report.problems(after: .seconds(30)).map(\.description) == [
         "tests/a.lua:5: case \"three wrong codes lock for an hour\" fails: code should be \"denied\" and is \"too_many_attempts\"; "
           + "retry_after should be \"1h\" and is \"15m\"",
-        "tests/a.lua:10: case \"nobody is let in without a code\" fails: no code has been sent to +919999999999, so there is none to enter",
+        "tests/a.lua:10: case \"nobody is let in without a code\" fails: no code has been sent to +919999999999",
       ])
   }
 
@@ -339,8 +339,8 @@ import Testing
     #expect(report.failures.map(\.name) == ["shown"], "\(report.text(colour: false))")
   }
 
-  /// A function that fails is told once and first, however many cases meet it, and a case that wants it to fail is not
-  /// to blame.
+  /// A failing function is reported once and first, however many cases it affects. A case that expects the failure
+  /// passes.
   @Test func aFunctionThatFailsIsToldOnce() async throws {
     let sends = "flow \"enter\", phone \"+919999999999\", send()"
     let report = try await report(
@@ -355,11 +355,11 @@ import Testing
           "return policy \"phone_otp\" {\n  send = function(f) return nil .. f.phone.country end }"
       ])
     let fault =
-      "policies/phone_otp.lua:2: attempt to concatenate a nil value; look first whether it is there, as in "
+      "policies/phone_otp.lua:2: attempt to concatenate a nil value; check first that the value is not nil, as in "
       + "`f.account.exists and f.account.age > 60`"
     #expect(
       report.problems(after: .seconds(30)).map(\.description) == [
-        "\(fault); 3 cases fail by it, the first is \"one\" (tests/a.lua:2)",
+        "\(fault); 3 cases fail because of it, the first is \"one\" (tests/a.lua:2)",
         "tests/a.lua:4: case \"wanted\" fails: messages should be 1 and is 0",
       ])
     let text = report.text(colour: false)
@@ -368,7 +368,7 @@ import Testing
         """
         ✗ policies/phone_otp.lua:2: attempt to concatenate a nil value; look first
           whether it is there, as in `f.account.exists and f.account.age > 60`
-          3 cases fail by it:
+          3 cases fail because of it:
             tests/a.lua:2  one
             tests/a.lua:3  two
             tests/a.lua:5  three
@@ -379,7 +379,7 @@ import Testing
     #expect(text.hasSuffix("\n\n4 of 4 cases fail."), "\(text)")
     let all = report.text(colour: false, isVerbose: true)
     #expect(all.hasPrefix("tests/a.lua\n✗ one\n  tests/a.lua:2\n"), "\(all)")
-    #expect(all.components(separatedBy: "attempt to concatenate").count > 4, "every case tells its cause: \(all)")
+    #expect(all.components(separatedBy: "attempt to concatenate").count > 4, "every case shows its cause: \(all)")
   }
 
   @Test func aResultOfVaryOutsideOfItsBoundsIsWarnedOf() async throws {
@@ -394,10 +394,10 @@ import Testing
       ["policies/phone_otp.lua": policy])
     #expect(
       Set(report.warnings.map(\.description)) == [
-        "policies/phone_otp.lua:2: limits.send.max: the function of vary returned the number 9, outside of the bounds that stand before it, and 4 is "
-          + "taken: widen the bounds, or let the function stay within them",
-        "policies/phone_otp.lua:3: limits.verify.lock: the function of vary returned the text \"1m\", outside of the bounds that stand before it, and "
-          + "\"5m\" is taken: widen the bounds, or let the function stay within them",
+        "policies/phone_otp.lua:2: limits.send.max: the function of vary returned the number 9, which is outside its bounds, so 4 is "
+          + "taken: widen the bounds or change the function",
+        "policies/phone_otp.lua:3: limits.verify.lock: the function of vary returned the text \"1m\", which is outside its bounds, so "
+          + "\"5m\" is taken: widen the bounds or change the function",
       ])
     #expect(report.holds && report.text(colour: false).contains("warning: policies/phone_otp.lua:2: limits.send.max"))
   }
@@ -411,10 +411,10 @@ import Testing
       report.outcomes.first?.trace.map(\.outcome).contains(
         "503 policy_error, policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?") ?? false,
       "\(report.text(colour: false))")
-    // A case that fails by it says so where only one line is told of each.
+    // If only one line is shown per case, that line names the function.
     #expect(
       report.problems(after: .seconds(30)).map(\.description) == [
-        "policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?; case \"x\" fails by it (tests/a.lua:2)"
+        "policies/phone_otp.lua:2: unknown fact `f.phone.contry`; did you mean `country`?; case \"x\" fails because of it (tests/a.lua:2)"
       ])
     let sent = try await self.report(
       "case \"x\" { flow \"enter\", phone \"+919999999999\", send(), right(), expect { status = 200 } },",
@@ -427,8 +427,7 @@ import Testing
         """)
   }
 
-  /// Whoever runs a case looks into its flow, and a flow that is looked into asks its functions: that is no call of the
-  /// case.
+  /// The runner reads the flow of a case, which evaluates functions. These calls do not count for coverage.
   @Test func whoRunsACaseIsNotCounted() async throws {
     let files = [
       "flows/enter.lua":

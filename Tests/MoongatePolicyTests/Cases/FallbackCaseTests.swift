@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// A code provider that declares why it may not reach a number.
+/// A code provider that declares reasons for undeliverable messages.
 private struct Messenger: CodeProvider {
   let descriptor = ProviderDescriptor(
     name: ProviderName(test: "whatsapp_code"), beginFields: PhoneOTP().descriptor.beginFields,
@@ -28,7 +28,7 @@ private struct Messenger: CodeProvider {
   }
 }
 
-/// Cases and simulations play a fallback as the engine does.
+/// Cases and simulations handle a fallback like the engine.
 @Suite struct FallbackCaseTests {
   private static let files: [String: String?] = [
     "gateway.lua": TestFolder.gateway.replacing(
@@ -79,8 +79,8 @@ private struct Messenger: CodeProvider {
     #expect(holds, "\(text)")
   }
 
-  /// Attack: whoever attacks the second provider of a fallback makes it send, and finds the attempts that are left of
-  /// the one budget.
+  /// Attack: an attacker of the second provider in a fallback makes it send, and has only the remaining attempts of the
+  /// shared budget.
   @Test func simulatedAttackOnTheSecondProviderStaysInItsBudget() async throws {
     let generation = try load().generation
     let target = try Target(generation, ProviderName(test: "phone_otp"), of: try registry, wantsNew: false)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Codes by a vendor whose servers call, and a document that the provider publishes.
+/// A code provider that receives webhooks and publishes a document.
 private struct Receipts: CodeProvider, WebhookReceiver, WellKnownPublisher, RehearsableProvider {
   let descriptor = ProviderDescriptor(
     name: "receipts", beginFields: [InputField(name: "phone", kind: .phone)],
@@ -22,9 +22,9 @@ private struct Receipts: CodeProvider, WebhookReceiver, WellKnownPublisher, Rehe
   func rehearsal(sending messenger: any Messenger) -> any Provider { self }
 }
 
-/// What stands for a provider where a configuration is tried out.
+/// The replacements of providers in a dry run.
 @Suite struct RehearsedProviderTests {
-  /// A code provider that takes webhooks or publishes documents does not refuse the configuration.
+  /// A dry run does not refuse a code provider that receives webhooks or publishes documents.
   @Test func aCodeProviderKeepsWhatItDeclares() throws {
     let registry = try ProviderRegistry([Receipts()]).rehearsed(sending: Mailbox())
     #expect(registry["receipts"] is any WebhookReceiver && registry["receipts"] is any WellKnownPublisher)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// `require_also` of `verify` and of `send` (exact.md), with the providers that ship.
+/// `require_also` of `verify` and of `send`, with the shipped providers.
 @Suite struct RequiredFactorTests {
   private static let files = [
     "gateway.lua": """
@@ -31,7 +31,7 @@ import Testing
   ]
 
   @Test(arguments: [
-    // Behind the step, from `verify`; whoever has no verified address is denied.
+    // After the step, for `verify`. An account without a verified address is denied.
     """
     account { email = "a@example.com" }, flow "login", send(), right(), expect { status = "pending", step = "email_code" },
     email "a@example.com", send(), right(), expect { status = "complete" },
@@ -39,7 +39,7 @@ import Testing
     """
     account { email = "a@example.com", email_verified = false }, flow "login", send(), right(), expect { status = 403, code = "denied" },
     """,
-    // Before it, from `send`; whoever has no PIN is denied, and so is a number that has proved nothing yet.
+    // Before the step, for `send`. An account without a PIN is denied, and so is a number that is not verified yet.
     """
     account { email = "a@example.com", pin = "739154" }, flow "ladder", send(), right(), expect { status = "pending", step = "email_code" },
     email "a@example.com", send(), expect { status = "pending", step = "pin", messages = 1 },
@@ -48,7 +48,7 @@ import Testing
     """
     account { email = "a@example.com" }, flow "ladder", send(), right(), email "a@example.com", send(), expect { status = 403, code = "denied" },
     """,
-    // Denying charges nothing, however often.
+    // A denial charges no counter, however often it is repeated.
     """
     account { email = "a@example.com" }, flow "ladder", send(), right(), email "a@example.com", send(), send(), send(), send(), send(),
     expect { status = 403, code = "denied", messages = 1 },

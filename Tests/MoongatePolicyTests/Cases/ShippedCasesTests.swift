@@ -7,8 +7,8 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// config/tests and the cases that come with providers: they hold for the shipped policy, and for any numbers that an
-/// operator puts in their place.
+/// The cases in config/tests and those that providers ship. They pass for the shipped policies, and for any numbers in
+/// them.
 @Suite struct ShippedCasesTests {
   private func run(_ folder: String) async throws -> CaseReport {
     switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).read(folder: folder) {
@@ -29,7 +29,7 @@ import Testing
     #expect(report.outcomes.count >= 8)
   }
 
-  /// Attack on the operator: a stricter number on a bad night, and the gateway refuses it for a test's sake.
+  /// Attack on the operator: a stricter limit during an attack is refused because of a test.
   @Test(arguments: [("phone_otp", "phone", "by_phone"), ("email_code", "email", "by_email")])
   func anyNumbersWillDo(provider: String, key: String, cases: String) async throws {
     let random = SeededRandom(seed: 42)
@@ -95,7 +95,8 @@ import Testing
     }
   }
 
-  /// Who takes a way in out of `login` is told which step the cases miss, and not that some other site is busy.
+  /// If a sign-in method is removed from `login`, the failing case names the missing step instead of an unrelated
+  /// error.
   @Test func aCaseWhoseStepIsGoneIsNotSentElsewhere() async throws {
     let folder = try ScratchFolder()
     let flows = try FileManager.default.contentsOfDirectory(atPath: TestFolder.root + "/config/flows").map {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Cases about a step that waits for a decision that the person makes elsewhere: `right()` approves, `wrong()` refuses.
+/// Cases with a step that waits for an approval on another device: `right()` approves, `wrong()` denies.
 @Suite struct WaitingCaseTests {
   private final class Approval: FullProvider, DecidedRehearsal {
     private let decision = Mutex<Bool?>(nil)

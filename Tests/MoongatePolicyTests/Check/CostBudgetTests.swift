@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// What limits on `send`, `begin` and `register` bound, and what they do not.
+/// The bounds of limits on `send`, `begin` and `register`.
 @Suite struct CostBudgetTests {
   private static let phone = ProviderName(test: "phone_otp")
   private static let hour: Duration = .seconds(3600)
@@ -47,8 +47,8 @@ import Testing
       CostBudget.table([cost(.test("a", on: .send, per: .phone, max: 10, window: .seconds(86_400)))], colour: false)
         == """
         cost budget    to one a day   messages an hour   accounts an hour
-        phone_otp                20             no end             no end
-        of attackers with any number of addresses; limits per address bound those with few
+        phone_otp                20             unlimited          unlimited
+        for attackers with any number of addresses; limits per address bound those with few
         """)
   }
 }

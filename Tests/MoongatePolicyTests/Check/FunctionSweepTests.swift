@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Functions are run over the facts that they read: what would fail for somebody is found, and nothing else.
+/// The sweep finds functions that fail with possible facts, and reports nothing else.
 @Suite struct FunctionSweepTests {
   private func faults(_ files: [String: String]) throws -> [String] {
     let generation = try TestFolder(files).generation()
@@ -90,14 +90,14 @@ import Testing
       faults.map { String($0.prefix(60)) } == [
         "accounts.lua:2: argument 1 must be a string, not nil, where ",
         "accounts.lua:3: must return a text, a number, true or false,",
-        "flows/login.lua:5: must return true or false, and returned t",
+        "flows/login.lua:5: must return true or false, but returned t",
         "routes.lua:3: must return allow, deny \"reason\" or require_al",
         "routes.lua:4: argument 1 must be a string, not nil, where f.",
       ], "\(faults)")
   }
 
-  /// Attack on the loader: functions that run until they are stopped would hold a reload for minutes, since each is
-  /// tried with many facts.
+  /// Attack on the loader: functions that run until their budget is exhausted would delay a reload for minutes, because
+  /// each is called with many facts.
   @Test func functionsThatNeverEndAreLeftAfterTheFirstTime() throws {
     let reads = [
       "client.new_device", "client.network_changed", "clock.suspect", "account.has_pin", "account.has_email",
@@ -111,12 +111,12 @@ import Testing
     let faults = try faults(["policies/phone_otp.lua": policy])
     #expect(
       faults.count == 12 && faults.allSatisfy { $0.contains("steps") || $0.contains("instructions") }, "\(faults)")
-    // It takes some milliseconds. Without the defence it takes the patience of ten seconds, which is for functions that
-    // are slow and end.
+    // It takes some milliseconds. Without the defence, it would take ten seconds, the time limit for slow functions.
     #expect(ContinuousClock.now - began < .seconds(4))
   }
 
-  /// `vary` is asked before counters are read, so limits have none yet; its results are held to their bounds.
+  /// `vary` is evaluated before counters are read, so limits have no counters yet. Its results are checked against
+  /// their bounds.
   @Test func varyIsSwept() throws {
     let folder = try TestFolder([
       "policies/phone_otp.lua": """

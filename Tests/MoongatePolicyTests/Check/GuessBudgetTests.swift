@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// The most that an attacker can guess, against the rules of limits themselves.
+/// The maximum number of guesses, compared with the rules of limits.
 @Suite struct GuessBudgetTests {
   private static let day: Duration = .seconds(86_400)
   private let phone = ProviderName(test: "phone_otp")
@@ -14,13 +14,13 @@ import Testing
   @Test func theShippedPhonePolicyGives447() {
     let budget = GuessBudget(codesOf: .test(phone))
     #expect(budget.per30Days == 447)
-    // Three bursts and their locks before 24 h are over, and the fourth burst at 7 h 15 min.
+    // Three bursts and their locks fit into 24 h, and a fourth burst at 7 h 15 min.
     #expect(budget.perDay == 20)
     #expect(abs((budget.probability30Days ?? 0) - 0.000447) < 0.000001)
   }
 
-  /// What `check` shows an operator of the shipped files, at 80 columns; the last row is of those that open an account
-  /// alone.
+  /// The output of `check` for the shipped files, 80 columns wide. The last row covers the providers that open an
+  /// account alone.
   @Test func theTableOfTheShippedFiles() throws {
     let generation = try ShippedProviders.generation()
     let budgets = try ShippedProviders.all.map { provider in
@@ -40,8 +40,8 @@ import Testing
         google_oauth           0            0                 0 %
         totp                  20          379             0.114 %  not alone
         passkey              925        26846          2.91e-13 %
-        pin: if people chose evenly; the guesses cover 44.7 % of the 1,000 commonest
-        █████████████████░░░  0.0894 % of the 0.1 % that you accept
+        pin: if chosen uniformly; guesses cover 44.7 % of the 1,000 most common
+        █████████████████░░░  0.0894 % of the accepted 0.1 %
         """, "\(table(false))")
     #expect(table(false).split(separator: "\n").allSatisfy { $0.count <= 80 })
     #expect(table(true).contains("\u{1b}[32m█"))
@@ -105,8 +105,7 @@ import Testing
     #expect(most >= 5 * 30 * 86_400_000 / milliseconds)
   }
 
-  /// Every strategy over a small grid of times, played against `CounterState`, never beats the bound; the best one
-  /// meets it.
+  /// No strategy on a small time grid, played against `CounterState`, exceeds the bound; the best one reaches it.
   @Test(arguments: 1...60) func theBoundIsTheBestStrategy(seed: Int) throws {
     let random = SeededRandom(seed: UInt64(seed))
     let number = { (below: UInt32) in Int(random.uniform(below: below)) }
@@ -123,7 +122,7 @@ import Testing
   }
 }
 
-/// Tries out every number of guesses at every second.
+/// Tries every number of guesses at every second.
 private struct StrategySearch {
   private struct Counter: Hashable {
     var events: [Int] = []
@@ -168,7 +167,7 @@ private struct StrategySearch {
     return most
   }
 
-  /// One wrong guess by the rules themselves.
+  /// One wrong guess, evaluated by the rules of limits.
   private func guess(_ counter: inout Counter, at second: Int) -> Bool {
     let now = Timestamp(milliseconds: Int64(second) * 1000)
     guard case .open = state(counter).judge(limit, at: now) else { return false }

@@ -3,8 +3,8 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Ten mistakes that operators make, in one folder: `check` prints ten lines, each with its file and line, and says
-/// what was meant wherever that can be told.
+/// A folder with ten typical mistakes: `check` prints ten lines, each with its file and line, and a suggestion if
+/// possible.
 @Suite struct PlantedMistakesTests {
   private static let files = [
     "gateway.lua": """
@@ -50,21 +50,21 @@ import Testing
     let problems = try TestFolder(Self.files).problems()
     #expect(
       problems == [
-        "flows/login.lua:4: steps[1]: no provider is called \"phone_opt\"; did you mean `phone_otp`?",
+        "flows/login.lua:4: steps[1]: unknown provider \"phone_opt\"; did you mean `phone_otp`?",
         "gateway.lua:3: lisen: unknown field; did you mean `listen`? (an address, such as \"127.0.0.1:8080\")",
-        "gateway.lua:4: region: \"in\" is no country in two capital letters (ISO 3166-1); did you mean `IN`?",
+        "gateway.lua:4: region: \"in\" is not a country code of two capital letters (ISO 3166-1); did you mean `IN`?",
         "policies/email_code.lua:1: unknown name `polcy`; did you mean `policy`?",
-        "policies/phone_otp.lua:2: code.ttl: a bare number is no duration; write \"600s\" for seconds or \"600m\" for minutes",
+        "policies/phone_otp.lua:2: code.ttl: a bare number is not a duration; write \"600s\" for seconds or \"600m\" for minutes",
         "policies/phone_otp.lua:4: limits.send.per: \"phon\" is not known; did you mean `phone`?",
         "policies/phone_otp.lua:5: limits.verify.windw: unknown field; did you mean `window`? (a duration, such as \"15m\")",
         "policies/phone_otp.lua:8: message: unknown part {servce}; did you mean `service`?",
-        "routes.lua:3: this route can never match: routes.lua:2 takes every path before it",
-        "routes.lua:4: routes[3].methods: \"get\" is no method in capitals; did you mean `GET`?",
+        "routes.lua:3: this route can never match: routes.lua:2 matches all its requests first",
+        "routes.lua:4: routes[3].methods: \"get\" is not a method in upper case; did you mean `GET`?",
       ])
     #expect(problems.count { $0.contains("did you mean") || $0.contains("; write ") } == 9)
   }
 
-  /// What can be told without running anything is a warning, and changes no exit status.
+  /// Problems that may be intended are warnings and do not change the exit status.
   @Test func whatLooksWrongIsAWarning() throws {
     let folder = try TestFolder([
       "gateway.lua": TestFolder.gateway.replacing("http://localhost:8080", with: "http://auth.example.com")
@@ -91,14 +91,14 @@ import Testing
     ])
     #expect(
       try folder.generation().warnings.map(\.description) == [
-        "flows/login.lua:4: steps[2]: asks again for what steps[1] has proved by then (`phone_otp`): remove it",
-        "gateway.lua:2: public_url: codes, PINs and cookies would travel unencrypted: use https outside this machine",
+        "flows/login.lua:4: steps[2]: repeats steps[1], which has been passed by then (`phone_otp`): remove it",
+        "gateway.lua:2: public_url: codes, PINs and cookies would be sent unencrypted: use https outside this machine",
         "gateway.lua:4: providers.email_code.mail: outbox sends nothing and shows every code on the admin listener, and public_url is http://auth.example.com: for tests only",
         "gateway.lua:4: providers.phone_otp.sms: outbox sends nothing and shows every code on the admin listener, and public_url is http://auth.example.com: for tests only",
-        "policies/phone_otp.lua:2: code.ttl: is shorter than the longest wait of timers.resend_after: a code is dead before a new one may be asked for",
-        "policies/phone_otp.lua:4: limits: no limit on send counts per phone, email, identifier or account: one person can be tried without end; add one with per = \"identifier\"",
-        "policies/phone_otp.lua:4: limits: the default limits `hard`, `send`, `send_day`, `send_ip`, `send_network`, `send_prefix` and `sms_global` are replaced and no longer there",
-        "policies/phone_otp.lua:6: limits.net.lock: a later lock is shorter than the one before it: sort the list so that each is longer",
+        "policies/phone_otp.lua:2: code.ttl: is shorter than the longest wait of timers.resend_after: a code expires before a new one can be requested",
+        "policies/phone_otp.lua:4: limits: no limit on send counts per phone, email, identifier or account: requests for one account are unlimited; add a limit with per = \"identifier\"",
+        "policies/phone_otp.lua:4: limits: the default limits `hard`, `send`, `send_day`, `send_ip`, `send_network`, `send_prefix` and `sms_global` are replaced and no longer in effect",
+        "policies/phone_otp.lua:6: limits.net.lock: a lock is shorter than the one before it: sort the list in ascending order",
       ])
   }
 

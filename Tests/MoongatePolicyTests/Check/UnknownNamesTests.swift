@@ -3,7 +3,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// What functions name, and is not there, is told before any of them is called.
+/// Unknown names in functions are reported before any function is called.
 @Suite struct UnknownNamesTests {
   private static func problems(_ file: String, _ text: String) throws -> [String] {
     try TestFolder([file: text]).problems()
@@ -27,16 +27,16 @@ import Testing
     ("return f.limits.sned.used > 1 and deny 'x' or allow", "unknown fact `f.limits.sned`; did you mean `send`?"),
     (
       "return f.flow.passed.pinn and allow or deny 'x'",
-      "`f.flow.passed.pinn`: no provider is called `pinn`; did you mean `pin`?"
+      "`f.flow.passed.pinn`: unknown provider `pinn`; did you mean `pin`?"
     ),
     ("return f.request.method == 'GET' and allow or deny 'x'", "unknown fact `f.request`"),
     (
       "return deny 'Not Served'",
-      "`Not Served` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own codes"
+      "`Not Served` is not a valid reason: use at most 48 lower-case letters, digits and _, and none of the gateway's own codes"
     ),
     (
       "return deny(\"policy_error\")",
-      "`policy_error` is no reason: lower-case letters, digits and _, at most 48, and none of the gateway's own"
+      "`policy_error` is not a valid reason: use at most 48 lower-case letters, digits and _, and none of the gateway's own"
     ),
     (
       "return require_also 'email_cod'",
@@ -44,19 +44,20 @@ import Testing
     ),
     (
       "return hour(f.now, 'Asia/Kolkatta') < 6 and allow or deny 'x'",
-      "hour: there is no time zone `Asia/Kolkatta`, such as `Asia/Kolkata` or `UTC`"
+      "hour: unknown time zone `Asia/Kolkatta`; use a name such as `Asia/Kolkata` or `UTC`"
     ),
     (
       "return f.account.age > duration '15' and allow or deny 'x'",
-      "`15` is no duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""
+      "`15` is not a duration such as \"90s\", \"10m\", \"1h30m\" or \"7d\""
     ),
     (
       "return cidr('10.0.0.0/99', f.client.ip) and allow or deny 'x'",
-      "cidr: `10.0.0.0/99` is no address block such as 10.0.0.0/8"
+      "cidr: `10.0.0.0/99` is not an address block such as 10.0.0.0/8"
     ),
-    ("return os.time() > 0 and allow or deny 'x'", "`os` is not offered: a policy has no clock of its own; use f.now"),
+    ("return os.time() > 0 and allow or deny 'x'", "`os` is not offered: a policy has no clock; use f.now"),
     (
-      "return math.random() > 0 and allow or deny 'x'", "`random` is not offered: the same facts give the same decision"
+      "return math.random() > 0 and allow or deny 'x'",
+      "`random` is not offered: a policy must decide the same for the same facts"
     ),
     ("return string.strat('x') and allow or deny 'x'", "`string.strat` is not offered"),
     ("seen = true return allow", "globals are read-only: write `local seen = …`"),
@@ -90,7 +91,7 @@ import Testing
     #expect(problems.first?.hasPrefix("policies/phone_otp.lua:3: \(problem)") ?? false, "\(problems)")
   }
 
-  /// What cannot be told, or is right, is nobody's problem: a good folder must never be refused.
+  /// Names that are valid or cannot be resolved are not reported: a valid folder must never be refused.
   @Test(arguments: [
     ("", "local t = { send = function(x) return x.whatever end } return t.send { whatever = 1 } and allow"),
     ("local function pick(x) return x.name end", "return pick { name = 'a' } == 'a' and allow or deny 'x'"),
@@ -150,7 +151,7 @@ import Testing
     #expect(
       try Self.problems("routes.lua", routes) == [
         "routes.lua:1: unknown fact `f.request.mehtod`; did you mean `method`?",
-        "routes.lua:4: `f.session.passed.phone_opt`: no provider is called `phone_opt`; did you mean `phone_otp`?",
+        "routes.lua:4: `f.session.passed.phone_opt`: unknown provider `phone_opt`; did you mean `phone_otp`?",
         "routes.lua:4: require_also names `phone_opt`, which gateway.lua does not configure; did you mean `phone_otp`?",
       ])
     let flow = """
@@ -164,7 +165,7 @@ import Testing
       ])
   }
 
-  /// A misspelled constructor stops its file, and hides nothing else in it.
+  /// A misspelled constructor is an error, and hides no other mistake in its file.
   @Test func aMisspelledConstructorHidesNothing() throws {
     let gateway = """
       return gateway {
@@ -175,8 +176,8 @@ import Testing
       """
     #expect(
       try Self.problems("gateway.lua", gateway) == [
-        "gateway.lua:2: public_ulr: unknown field; did you mean `public_url`? (how people reach the gateway, such as \"https://auth.example.com\")",
-        "gateway.lua:3: region: \"in\" is no country in two capital letters (ISO 3166-1); did you mean `IN`?",
+        "gateway.lua:2: public_ulr: unknown field; did you mean `public_url`? (the URL of the gateway in browsers, such as \"https://auth.example.com\")",
+        "gateway.lua:3: region: \"in\" is not a country code of two capital letters (ISO 3166-1); did you mean `IN`?",
         "gateway.lua:4: unknown name `otubox`; did you mean `outbox`?",
         "gateway.lua:4: unknown name `outbx`; did you mean `outbox`?",
       ])
@@ -184,7 +185,7 @@ import Testing
       try Self.problems("routes.lua", "return rutes_of_mine { }") == ["routes.lua:1: unknown name `rutes_of_mine`"])
   }
 
-  /// Nesting as deep as Lua allows, and deeper: no crash, no hang, and no word about it.
+  /// Nesting as deep as Lua allows, and deeper: no crash, no hang and no report.
   @Test(arguments: [50, 190, 5_000]) func nestingIsBounded(_ depth: Int) {
     let opened = String(repeating: "{ f(function(a) return (", count: depth)
     let closed = String(repeating: ") end) }", count: depth)
@@ -192,7 +193,7 @@ import Testing
     #expect(names.globals.map(\.path) == (depth < 100 ? [["x"]] : []))
   }
 
-  /// A megabyte of whatever is slow to follow is followed no longer than files may take to load.
+  /// The analysis of a megabyte of complex text takes no longer than a file may take to load.
   @Test func longTextsAreReadInTime() throws {
     let chain = (1..<10_000).map { "do local function g\($0)(f) return f.nwo end g\($0)(f) end" }.joined(
       separator: "\n")

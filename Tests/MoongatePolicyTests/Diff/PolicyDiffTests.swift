@@ -9,7 +9,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// What a change of the files would change for people.
+/// The effects of changed files on users.
 @Suite struct PolicyDiffTests {
   private static let phone = ProviderName(test: "phone_otp")
 
@@ -65,7 +65,7 @@ import Testing
               + 2  that follow, of one person: 1 right, 1 wrong
         """), "\(text)")
     #expect(report.causes.map(\.followUps) == [["wrong": 1, "right": 1]])
-    // What makes the difference stands first, with what it does.
+    // The causing setting is listed first, with its effect.
     #expect(report.settings.map(\.path) == ["limits.verify.max"])
     #expect(report.settings.first?.old == "5" && report.settings.first?.new == "2")
     #expect(report.settings.first?.effect.guesses.map { $0.old.map { $0 > 100 } ?? false } == true)
@@ -88,7 +88,7 @@ import Testing
     #expect(traffic.people == 2 && traffic.strangers == [0])
   }
 
-  /// What happened within one second is played as it happened: whoever signs in twice does not do both at once.
+  /// Events within one second keep their order: two sign-ins of a user do not overlap.
   @Test func millisecondsTellTheOrder() throws {
     let events = """
       [{"at":"2026-11-20T12:00:00.900Z","kind":"code_verified","identifier":"a"},
@@ -101,7 +101,7 @@ import Testing
     #expect(traffic.acts.map { $0.at.milliseconds % 1000 } == [50, 350, 700, 900])
   }
 
-  /// A PIN's try names nobody and asks for nothing to be sent: it is begun where it is typed.
+  /// Entering a PIN has no identifier and no preceding message, so it also begins the step.
   @Test func aLogOfSecretsIsPlayedAgain() async throws {
     let wrong = (1...4).map {
       #"{"at":"2026-11-20T12:00:0\#($0).000Z","kind":"refused","code":"invalid_pin","provider":"pin","account":"ac_1"}"#
@@ -134,7 +134,7 @@ import Testing
       "\(report.text(colour: false))")
   }
 
-  /// Who is in step again and differs anew is another root; what follows stays with its root.
+  /// A user whose decisions agree again and later differ is a new root cause. Follow-ups belong to their root cause.
   @Test func decisionsAreToldByRootCause() async throws {
     let act = { (second: Int, person: String, kind: String) in
       let time = "2026-11-20T12:\(String(format: "%02d", second / 60)):\(String(format: "%02d", second % 60)).000Z"
@@ -158,7 +158,7 @@ import Testing
     #expect(report.causes.map(\.size).reduce(0, +) == report.flips.map(\.count).reduce(0, +))
   }
 
-  /// Every kind of setting, with its place and its effect.
+  /// Every kind of setting, with its location and effect.
   @Test func settingsThatDifferAreListedWithTheirEffects() async throws {
     let old = """
       return policy "phone_otp" {
@@ -246,7 +246,7 @@ import Testing
     #expect(first != nil && first == second && first != third && first != fourth)
   }
 
-  /// A week of a town against a stricter lock: what an operator sees at 80 columns.
+  /// A week of traffic against a stricter lock: the output, 80 columns wide.
   @Test func aWeekOfATown() async throws {
     let report = try await diff(generation(max: 5), generation(max: 3), Traffic(seed: 1, people: 10, days: 2))
     let text = report.text(colour: false)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// A refusal by its id: the rule, its line, what it read, and what it charged.
+/// A refusal by its id: the rule, its line, the facts that it read, and the counters.
 @Suite struct DecisionTests {
   private static let number = "+919999999999"
 
@@ -120,7 +120,7 @@ import Testing
       refused.detail["verdict"] == "deny \"not_here\"" && refused.detail["fact.phone.country"] == "IN"
         && refused.detail["fact.limits.send.used"] == "0")
     #expect(refused.detail["fact.client.ip"] == nil)
-    // Who it was is there as a keyed hash only.
+    // The identifier is recorded only as a keyed hash.
     #expect(refused.detail["fact.phone.e164"].map { !$0.contains("9999") } ?? false)
     #expect(!refused.detail.values.contains { $0.contains("9999999999") })
     #expect(refused.text(colour: false).contains("f.phone.country    = IN"))
@@ -157,7 +157,7 @@ import Testing
       text.contains(
         "  counters   send  1 → 1 of 1\n  asked      policies/phone_otp.limits.send.max  1  policies/phone_otp.lua:4\n"),
       "\(text)")
-    // A step's `when`, where it breaks.
+    // A failing `when` of a step.
     let broken = try TestFolder([
       "flows/enter.lua":
         "return flow \"enter\" { account = \"any\", steps = { { \"phone_otp\", when = function(f)\n return f.client.ip > 5 end } } }"

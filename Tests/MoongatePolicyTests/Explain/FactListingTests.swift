@@ -8,7 +8,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// What policies see of a person whom an operator asks about.
+/// The facts of an account or identifier as policies read them.
 @Suite struct FactListingTests {
   private static let number = "+13055550123"
 
@@ -34,7 +34,7 @@ import Testing
     _ = try await gateway.begin(flow, provider: nil, fields: ["phone": .text(Self.number)], by: gateway.client()).get()
     _ = await gateway.submit(flow, fields: ["code": .text("000000")], by: gateway.client())
 
-    // Those of a virtual gateway are its own.
+    // The keys of a virtual gateway are its own.
     let asked = PersonFacts(policy, in: generation, keys: gateway.keys, at: gateway.clock.now())
     for _ in 0..<2 {
       let facts = try await asked.facts(of: try person(), account, from: nil, in: gateway.store)
@@ -48,7 +48,7 @@ import Testing
           && seen["f.account.factors"] == .set([]))
       #expect(seen["f.limits.send.used"] == .integer(1) && seen["f.limits.send.max"] == .integer(3))
       #expect(seen["f.limits.verify.locked_until"] == .integer((gateway.clock.now() + .seconds(900)).seconds))
-      // What counts by a request that is not there, and facts of it, are left out.
+      // Facts of a request, and limits that count by one, are left out.
       #expect(
         seen["f.limits.ip.used"] == nil && seen["f.limits.flow.used"] == nil && seen["f.client.ip"] == nil
           && seen["f.flow.name"] == nil)
@@ -57,7 +57,7 @@ import Testing
       of: try person(), nil, from: ClientAddress(bytes: [192, 0, 2, 1]), in: gateway.store)
     let listing = FactListing(facts, of: policy, in: generation, knowsAddress: true)
     let text = listing.text(colour: false).replacing(#/ +/#, with: " ")
-    #expect(text.contains("f.account.exists false whether there is an account\n"), "\(text)")
+    #expect(text.contains("f.account.exists false whether the account exists\n"), "\(text)")
     #expect(
       text.contains("f.client.ip \"192.0.2.1\"") && text.contains("f.limits.ip.used")
         && text.contains("f.limits.send.max 2"))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// The table of doors: for each flow that opens a session, the least that gets in.
+/// The table of entry points: for each flow that opens a session, the minimum set of factors.
 @Suite struct EntryPointTableTests {
   private static func doors(_ files: [String: String?]) throws -> [String] {
     let table = EntryPointTable(

@@ -1,10 +1,9 @@
 import ExhaustivePlay
 import Testing
 
-/// The prover against the real engine: what it says of random configurations is what happens when each of them is
-/// played to every end.
+/// Compares the prover with the real engine: its result for random configurations must match an exhaustive play.
 ///
-/// `make prove` plays ten thousand.
+/// `make prove` compares ten thousand.
 @Suite struct ExhaustivePlayTests {
   static let count = 25
   /// Seeds that found mistakes of the prover.
@@ -15,7 +14,7 @@ import Testing
     for seed in Array(1...Self.count) + Self.regressions { sum += try await Comparison(seed: seed) }
     for disagreement in sum.disagreements { Issue.record("\(disagreement)") }
     #expect(sum.undecided == 0)
-    // A generator that made only one of the two would prove nothing.
+    // A generator that produces only one of the two results would prove nothing.
     #expect(sum.held > Self.count / 2 && sum.broken > Self.count / 2, "\(sum.held) held, \(sum.broken) broken")
   }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// A folder with every shipped provider, a `login` by phone and what a test adds, for what guarantees say of it.
+/// A folder with every shipped provider, a `login` flow by phone and additional files, for guarantees.
 struct GuaranteeFolder {
   let folder: TestFolder
 
@@ -20,7 +20,7 @@ struct GuaranteeFolder {
     }
     """
 
-  /// - Parameter files: over the folder's own; nil removes one.
+  /// - Parameter files: replace the folder's files; nil removes one.
   init(_ files: [String: String?]) throws {
     let own: [String: String?] = ["gateway.lua": Self.gateway, "google.secret": "a secret of Google's"]
     folder = try TestFolder(own.merging(files) { $1 })
@@ -33,7 +33,7 @@ struct GuaranteeFolder {
     }
   }
 
-  /// What is wrong with the files, as `check` prints it.
+  /// The problems of the files as `check` prints them.
   func problems() -> [String] {
     switch folder.load(ShippedProviders.all.map(\.descriptor)) {
     case .success: []

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Guarantees that hold are proved, and what takes too much work is refused.
+/// Guarantees that hold are proved. Proofs that exceed the budget are refused.
 @Suite struct GuaranteeProofTests {
   private typealias Make = GuaranteeRefusalTests
 
@@ -34,7 +34,7 @@ import Testing
         "account = { factors = { totp = true } }, session = { passed = \"totp\", factors = 2 }"),
     ]
     #expect(try Self.refutations(files) == [])
-    // Without it, each of them opens the account.
+    // Without the requirement, each of them opens the account.
     #expect(try Self.refutations(files.merging(["accounts.lua": nil]) { $1 }).count == 1)
   }
 
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test func functionsAreAskedWithEveryFactThatTheyRead() throws {
-    // True of nobody but one account in 64: sampling would miss it.
+    // True only for one account in 64, which sampling would miss.
     let files: [String: String?] = [
       "flows/login.lua": Make.flow(
         "login", "existing", "{ \"phone_otp\" }",
@@ -99,7 +99,7 @@ import Testing
   }
 
   @Test func requiredFactorIsPassedBeforeTheStepThatAsksForIt() throws {
-    // The code asks for the PIN first, and with the PIN passed the app is not asked for.
+    // The code requires the PIN first, and after the PIN, the app is not required.
     let files: [String: String?] = [
       "flows/login.lua": Make.flow(
         "login", "existing", "{ \"phone_otp\" }", "{ \"email_code\" }",
@@ -136,7 +136,7 @@ import Testing
       refutations == [
         "guarantees.lua:2: guarantee \"ten factors\" is not proved: there are more than 100,000 situations to look at. Let functions read fewer facts, or flows have fewer steps and choices, or state less in one file"
       ])
-    // A bound of work, not of time: this is only far from a minute.
+    // The budget limits work, not time. This only checks that it is far from a minute.
     #expect(ContinuousClock.now - start < .seconds(60))
   }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// guarantees.lua: what it may say, and each way to say it wrongly, by its line.
+/// Reading guarantees.lua, and the problems of invalid statements with their lines.
 @Suite struct GuaranteeReadingTests {
   struct Mistake: Sendable, CustomTestStringConvertible {
     let text: String
@@ -23,9 +23,9 @@ import Testing
   }
 
   static let mistakes: [Mistake] = [
-    Mistake("return routes {}", " must return guarantees { … }, and returns `routes`"),
-    Mistake("return guarantee \"x\" {}", " must return guarantees { … }, and returns `guarantee`"),
-    Mistake("return 5", " must return guarantees { … }, and returns the number 5"),
+    Mistake("return routes {}", " must return guarantees { … }, but returns `routes`"),
+    Mistake("return guarantee \"x\" {}", " must return guarantees { … }, but returns `guarantee`"),
+    Mistake("return 5", " must return guarantees { … }, but returns the number 5"),
     Mistake("return guarantees { \"x\" ", "1: '}' expected near <eof>"),
     Mistake(
       "return guarantees {\n  { route = \"/admin/**\", factors = 2 },\n}",
@@ -36,11 +36,11 @@ import Testing
     ),
     Mistake(
       "return guarantees {\n  guarantee \"administration takes two factors\",\n}",
-      "2: a guarantee says what it guarantees in a table after its words, as in guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"
+      "2: a guarantee needs a table after its statement, as in guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"
     ),
     Mistake(
       "return guarantees {\n  guarantee \" \" { route = \"/**\", factors = 1 },\n}",
-      "2: a guarantee says in words what it guarantees, as in guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"
+      "2: a guarantee needs a statement in words, as in guarantee \"administration takes two factors\" { route = \"/admin/**\", factors = 2 }"
     ),
     Mistake(
       "return guarantees {\n  guarantee \"a\" { route = \"/**\", factors = 1 },\n  guarantee \"a\" { route = \"/x\", factors = 1 },\n}",
@@ -54,15 +54,15 @@ import Testing
       "2: unknown name `guarante`; did you mean `guarantee`?"),
     Mistake(
       one(""),
-      "2: guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about"
+      "2: guarantees nothing: state what sessions must have passed, as in session = { passed = \"pin\" }, or name a route"
     ),
     Mistake(
       one("account = { has_pin = true },"),
-      "2: guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about"
+      "2: guarantees nothing: state what sessions must have passed, as in session = { passed = \"pin\" }, or name a route"
     ),
     Mistake(
       one("rout = \"/admin/**\", factors = 2,"),
-      "3: factors: belongs to a guarantee about a route, and there is no `route`; for sessions as they begin, write session = { factors = … }",
+      "3: factors: applies only to a guarantee with `route`; for sessions as they begin, write session = { factors = … }",
       "3: rout: unknown field; did you mean `route`? (a pattern of paths, such as \"/admin/**\")"),
     Mistake(one("route = \"admin\",\nfactors = 2,"), "3: route: \"admin\" must begin with /"),
     Mistake(
@@ -71,7 +71,7 @@ import Testing
     Mistake(one("route = 5,\nfactors = 2,"), "3: route: must be a text in quotes, not the number 5"),
     Mistake(
       one("route = \"/**\", host = \"Admin.example.com\",\nfactors = 2,"),
-      "3: host: \"Admin.example.com\" is no exact host in lower case, without port or trailing dot; did you mean `admin.example.com`?"
+      "3: host: \"Admin.example.com\" is not a host name in lower case, without port and trailing dot; did you mean `admin.example.com`?"
     ),
     Mistake(
       one("route = \"/**\","), "2: guarantees nothing: write passed = \"pin\" or factors = 2, or group = \"ops\""),
@@ -80,7 +80,7 @@ import Testing
     Mistake(
       one("route = \"/**\",\nfactors = 1.5,"), "4: factors: must be a whole number from 1 to 9, not the number 1.5"),
     Mistake(
-      one("route = \"/**\",\npassed = \"pni\","), "4: passed: no provider is called \"pni\"; did you mean `pin`?"),
+      one("route = \"/**\",\npassed = \"pni\","), "4: passed: unknown provider \"pni\"; did you mean `pin`?"),
     Mistake(
       one("route = \"/**\",\npassed = 7,"),
       "4: passed: must name a provider in quotes, or several, as in any_of { \"pin\", \"totp\" }, not the number 7"),
@@ -92,33 +92,33 @@ import Testing
       "4: passed: any_of takes a list of providers, as in any_of { \"pin\", \"totp\" }"),
     Mistake(
       one("route = \"/**\",\npassed = any_of { \"pin\", \"topt\" },"),
-      "4: passed: no provider is called \"topt\"; did you mean `totp`?"),
+      "4: passed: unknown provider \"topt\"; did you mean `totp`?"),
     Mistake(
       one("route = \"/**\",\nfactors = 2, within = \"5m\","),
-      "4: within: counts from when a provider was passed: say which, with `passed`"),
+      "4: within: requires `passed`: it is measured from the time when that provider was passed"),
     Mistake(
       one("route = \"/**\", passed = \"pin\",\nwithin = 5,"),
-      "4: within: a bare number is no duration; write \"5s\" for seconds or \"5m\" for minutes"),
+      "4: within: a bare number is not a duration; write \"5s\" for seconds or \"5m\" for minutes"),
     Mistake(
       one("route = \"/**\", passed = \"pin\",\nwithin = \"5 minutes\","),
-      "4: within: \"5 minutes\" is no duration; did you mean \"5m\"?"),
+      "4: within: \"5 minutes\" is not a duration; did you mean \"5m\"?"),
     Mistake(
       one(
         "route = \"/**\", factors = 2,\naccount = { has_pin = true },\nclient = { new_device = true },\nsession = { passed = \"pin\" },"
       ),
-      "4: account: a guarantee about a route is about every session that passes it: remove this",
-      "5: client: a guarantee about a route is about every session that passes it: remove this",
-      "6: session: a guarantee about a route is about every session that passes it: remove this; write `passed` or `factors` beside `route`"
+      "4: account: a guarantee with `route` covers every session that the route accepts: remove this",
+      "5: client: a guarantee with `route` covers every session that the route accepts: remove this",
+      "6: session: a guarantee with `route` covers every session that the route accepts: remove this; write `passed` or `factors` beside `route`"
     ),
     Mistake(
       one("account = { has_pin = true },\npassed = \"pin\","),
-      "2: guarantees nothing: say what sessions have passed, as in session = { passed = \"pin\" }, or which route it is about",
-      "4: passed: belongs to a guarantee about a route, and there is no `route`; for sessions as they begin, write session = { passed = … }"
+      "2: guarantees nothing: state what sessions must have passed, as in session = { passed = \"pin\" }, or name a route",
+      "4: passed: applies only to a guarantee with `route`; for sessions as they begin, write session = { passed = … }"
     ),
     Mistake(
       one("session = { passed = \"pin\" },\nhost = \"a.example.com\",\nwithin = \"5m\","),
-      "4: host: belongs to a guarantee about a route, and there is no `route`",
-      "5: within: belongs to a guarantee about a route, and there is no `route`"),
+      "4: host: applies only to a guarantee with `route`",
+      "5: within: applies only to a guarantee with `route`"),
     Mistake(one("session = \"pin\","), "3: session: must be a table, as in `{ … }`, not \"pin\""),
     Mistake(one("session = {},"), "3: session: guarantees nothing: write passed = \"pin\" or factors = 2"),
     Mistake(
@@ -126,7 +126,7 @@ import Testing
       "4: session.passd: unknown field; did you mean `passed`? (the name of a provider, or any_of { … })"),
     Mistake(
       one("session = { passed = \"pin\",\nwithin = \"5m\" },"),
-      "4: session.within: unknown field; there are `factors` and `passed`"),
+      "4: session.within: unknown field; available: `factors` and `passed`"),
     Mistake(one("account = true,\nsession = { factors = 2 },"), "3: account: must be a table, as in `{ … }`, not true"),
     Mistake(
       one("account = { has_pni = true },\nsession = { factors = 2 },"),
@@ -136,24 +136,24 @@ import Testing
       "3: account.has_pin: must be true or false, not \"yes\""),
     Mistake(
       one("account = { age = 5 },\nsession = { factors = 2 },"),
-      "3: account.age: unknown field; there are `email_verified`, `exists`, `factors`, `has_email`, `has_pin` and `phone_verified`"
+      "3: account.age: unknown field; available: `email_verified`, `exists`, `factors`, `has_email`, `has_pin` and `phone_verified`"
     ),
     Mistake(
       one("account = { factors = { topt = true } },\nsession = { factors = 2 },"),
-      "3: account.factors.topt: no provider is called \"topt\"; did you mean `totp`?"),
+      "3: account.factors.topt: unknown provider \"topt\"; did you mean `totp`?"),
     Mistake(
       one("account = { factors = { \"totp\" } },\nsession = { factors = 2 },"),
-      "3: account.factors: \"totp\" has no name here; fields are written `name = value`"),
+      "3: account.factors: \"totp\" is not a field; write fields as `name = value`"),
     Mistake(
       one("account = { has_pin = true,\nfactors = { pin = false } },\nsession = { factors = 2 },"),
       "4: account.factors.pin: contradicts `has_pin`"),
     Mistake(
       one("account = { email_verified = true, has_email = false },\nsession = { factors = 2 },"),
-      "3: account: no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has"
+      "3: account: these facts contradict each other: a true fact requires an existing account, and a verified address requires an address"
     ),
     Mistake(
       one("account = { exists = false, has_pin = true },\nsession = { factors = 2 },"),
-      "3: account: no account has all of these facts: a fact that is true means that the account exists, and a verified address is one that it has"
+      "3: account: these facts contradict each other: a true fact requires an existing account, and a verified address requires an address"
     ),
     Mistake(
       one("client = { new_devce = true },\nsession = { factors = 2 },"),
@@ -163,7 +163,7 @@ import Testing
       "3: client.new_device: must be true or false, not the number 1"),
     Mistake(
       one("session = { factors = 2 },\nsession = { factors = 1 },"),
-      "4: session: is said twice in one table, first in line 3: call one of them something else, or remove it"),
+      "4: session: is set twice in one table, first in line 3: rename or remove one of them"),
   ]
 
   @Test(arguments: mistakes) func isRefused(_ mistake: Mistake) throws {
@@ -178,11 +178,11 @@ import Testing
     ])
     #expect(
       folder.problems() == [
-        "guarantees.lua:1: passed: gateway.lua configures no provider `pin`, so nobody could ever pass it"
+        "guarantees.lua:1: passed: gateway.lua does not configure the provider `pin`, so no session could pass it"
       ])
   }
 
-  /// Facts are told only of what is configured, so such a guarantee would be about nobody.
+  /// Only configured providers have facts, so such a guarantee would cover no account.
   @Test(arguments: ["has_pin = true", "has_pin = false", "factors = { pin = true }"])
   func factOfAnUnconfiguredProviderIsRefused(_ fact: String)
     throws
@@ -193,8 +193,8 @@ import Testing
     ])
     let told =
       fact.hasPrefix("has_pin")
-      ? "account.has_pin: gateway.lua configures no provider of a PIN, so no account has one"
-      : "account.factors.pin: gateway.lua configures no provider `pin`, so nobody could ever pass it"
+      ? "account.has_pin: gateway.lua does not configure a PIN provider, so no account has a PIN"
+      : "account.factors.pin: gateway.lua does not configure the provider `pin`, so no session could pass it"
     #expect(folder.problems() == ["guarantees.lua:1: \(told)"])
   }
 

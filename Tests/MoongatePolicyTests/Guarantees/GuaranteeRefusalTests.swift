@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Guarantees that are broken on purpose: each refusal names the flow, the steps with their lines, and the facts.
+/// Broken guarantees: each problem names the flow, the steps with their lines, and the facts.
 @Suite struct GuaranteeRefusalTests {
   struct Broken: Sendable, CustomTestStringConvertible {
     let testDescription: String
@@ -43,7 +43,7 @@ import Testing
         "flows/enter.lua": flow("enter", "any", "any_of { \"phone_otp\", \"google_oauth\" }"),
       ],
       "guarantees.lua:2: guarantee \"the app protects the account\" does not hold. In flow \"enter\", phone_otp is passed "
-        + "(flows/enter.lua:4). A session begins that has passed phone_otp: it has not passed totp. Facts: f.account.exists = true, "
+        + "(flows/enter.lua:4). The new session has passed phone_otp: it has not passed totp. Facts: f.account.exists = true, "
         + "f.account.phone_verified = true, f.account.factors.totp = true"),
     Broken(
       "the step may be skipped",
@@ -52,7 +52,7 @@ import Testing
         "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "{ \"totp\", skippable = true }"),
       ],
       "guarantees.lua:2: guarantee \"the app protects the account\" does not hold. In flow \"login\", phone_otp is passed "
-        + "(flows/login.lua:4), then totp is skipped (flows/login.lua:5, `skippable`). A session begins that has passed phone_otp: it "
+        + "(flows/login.lua:4), then totp is skipped (flows/login.lua:5, `skippable`). The new session has passed phone_otp: it "
         + "has not passed totp. Facts: f.account.exists = true, f.account.phone_verified = true, f.account.factors.totp = true"
     ),
     Broken(
@@ -73,7 +73,7 @@ import Testing
         "flows/login.lua": flow("login", "existing", "{ \"phone_otp\" }", "any_of { \"totp\", \"email_code\" }"),
       ],
       "guarantees.lua:2: guarantee \"the app protects the account\" does not hold. In flow \"login\", phone_otp is passed "
-        + "(flows/login.lua:4), then email_code is passed (flows/login.lua:5). A session begins that has passed phone_otp and "
+        + "(flows/login.lua:4), then email_code is passed (flows/login.lua:5). The new session has passed phone_otp and "
         + "email_code: it has not passed totp. Facts: f.account.exists = true, f.account.phone_verified = true, f.account.has_email = "
         + "true, f.account.factors.totp = true"),
     Broken(
@@ -84,7 +84,7 @@ import Testing
         "flows/register.lua": flow("register", "new", "{ \"phone_otp\" }"),
       ],
       "guarantees.lua:2: guarantee \"every session has two factors\" does not hold. In flow \"register\", phone_otp is passed "
-        + "(flows/register.lua:4). A session begins that has passed phone_otp: that is 1 of 2 factors. Facts: f.account.exists = false"
+        + "(flows/register.lua:4). The new session has passed phone_otp: that is 1 of 2 factors. Facts: f.account.exists = false"
     ),
     Broken(
       "Google signs in where accounts are registered",
@@ -94,7 +94,7 @@ import Testing
         "flows/register.lua": flow("register", "new", "any_of { \"phone_otp\", \"google_oauth\" }"),
       ],
       "guarantees.lua:2: guarantee \"people prove their number\" does not hold. In flow \"register\", google_oauth is passed "
-        + "(flows/register.lua:4). A session begins that has passed google_oauth: it has not passed phone_otp. Facts: f.account.exists = "
+        + "(flows/register.lua:4). The new session has passed google_oauth: it has not passed phone_otp. Facts: f.account.exists = "
         + "true, f.account.phone_verified = true, the account has a federated identity"),
     Broken(
       "a password is reset by a code",
@@ -121,7 +121,7 @@ import Testing
         """,
       ],
       "guarantees.lua:2: guarantee \"a passcode is asked for\" does not hold. In flow \"login\", phone_otp is passed "
-        + "(flows/login.lua:3). A session begins that has passed phone_otp: it has not passed pin. Facts: f.account.exists = true, "
+        + "(flows/login.lua:3). The new session has passed phone_otp: it has not passed pin. Facts: f.account.exists = true, "
         + "f.account.phone_verified = true, f.account.factors.pin = true, f.client.new_device = false"),
     Broken(
       "accounts.lua takes another factor instead",
@@ -137,11 +137,11 @@ import Testing
         """,
       ],
       "guarantees.lua:2: guarantee \"a passcode is asked for\" does not hold. In flow \"login\", phone_otp is passed "
-        + "(flows/login.lua:3), then email_code is passed (accounts.lua:3). A session begins that has passed phone_otp and email_code: "
+        + "(flows/login.lua:3), then email_code is passed (accounts.lua:3). The new session has passed phone_otp and email_code: "
         + "it has not passed pin. Facts: f.account.exists = true, f.account.phone_verified = true, f.account.email_verified = true, "
         + "f.account.factors.pin = true"),
     Broken(
-      "the function reads what may be anything",
+      "the function reads an undecided fact",
       [
         "guarantees.lua": totp,
         "accounts.lua": """
@@ -154,7 +154,7 @@ import Testing
       ],
       "guarantees.lua:2: guarantee \"the app protects the account\" does not hold. In flow \"login\", phone_otp is passed "
         + "(flows/login.lua:3), then totp does not apply (accounts.lua:3): `when` (accounts.lua:3) reads facts that can be anything, and "
-        + "so may answer false. A session begins that has passed phone_otp: it has not passed totp. Facts: f.account.exists = true, "
+        + "so may answer false. The new session has passed phone_otp: it has not passed totp. Facts: f.account.exists = true, "
         + "f.account.phone_verified = true, f.account.factors.totp = true"),
     Broken(
       "the route requires nothing", ["guarantees.lua": admin, "routes.lua": routes("path = \"/admin/**\"")],
@@ -162,7 +162,7 @@ import Testing
         + "(flows/login.lua:3). The session has passed phone_otp. It passes the route at routes.lua:2 (GET /admin), which requires "
         + "nothing more: that is 1 of 2 factors. Facts: f.account.exists = true, f.account.phone_verified = true"),
     Broken(
-      "an earlier route takes part of it",
+      "an earlier route matches some of its paths",
       [
         "guarantees.lua": admin,
         "flows/step_up.lua": flow("step_up", "existing", "any_of { \"phone_otp\", \"totp\" }"),
@@ -206,7 +206,7 @@ import Testing
         + "passes the route at routes.lua:2 (GET /admin), where `decide` (routes.lua:2) allows it: it has not passed totp. Facts: "
         + "f.account.exists = true, f.account.phone_verified = true, f.account.factors.pin = true"),
     Broken(
-      "the route requires it less freshly",
+      "the route allows an older proof",
       [
         "guarantees.lua": guarantee(
           "nobody pays without a fresh code", "route = \"/pay/**\", passed = \"phone_otp\", within = \"5m\""),
@@ -217,7 +217,7 @@ import Testing
         + "phone_otp within 10m: it can have passed phone_otp up to 10m ago. Facts: f.account.exists = true, f.account.phone_verified = "
         + "true"),
     Broken(
-      "the route does not say how fresh",
+      "the route sets no age limit",
       [
         "guarantees.lua": guarantee(
           "nobody pays without a fresh code", "route = \"/pay/**\", passed = \"phone_otp\", within = \"5m\""),
@@ -228,12 +228,12 @@ import Testing
         + "more: it can have passed phone_otp up to 12h16m ago. Facts: f.account.exists = true, f.account.phone_verified = true"
     ),
     Broken(
-      "no route takes such a path",
+      "no route matches such a path",
       [
         "guarantees.lua": guarantee("administration takes two factors", "route = \"/amdin/**\", factors = 2"),
         "routes.lua": routes("path = \"/admin/**\""),
       ],
-      "guarantees.lua:2: guarantee \"administration takes two factors\" is about nothing: no route of routes.lua takes a path of "
+      "guarantees.lua:2: guarantee \"administration takes two factors\" covers no request: no route of routes.lua matches a path of "
         + "\"/amdin/**\""),
   ]
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Which routes take requests of a pattern, and an example of each.
+/// The routes that handle requests of a pattern, with an example of each.
 @Suite struct RouteReachTests {
   private static func pattern(_ text: String) throws -> PathPattern {
     let problems = Problems()
@@ -40,7 +40,7 @@ import Testing
     #expect(try Self.reach([Self.route("/admin/**"), Self.route("/**")], "/admin/**") == ["0 GET /admin"])
     #expect(
       try Self.reach([Self.route("/admin"), Self.route("/**")], "/admin/**") == ["0 GET /admin", "1 GET /admin/"])
-    // No one of them covers it, both together do.
+    // Neither route covers it alone, but both together do.
     #expect(
       try Self.reach([Self.route("/a"), Self.route("/a/**/"), Self.route("/a/*"), Self.route("/a/**")], "/a/*").map {
         $0.prefix(1)
@@ -62,8 +62,8 @@ import Testing
     #expect(try Self.reach([Self.route("/*/")], "/**") == ["0 GET /x/"])
   }
 
-  /// Against the matcher that serves requests: its first match of random paths is always among the routes, and each
-  /// example is matched so.
+  /// Compared with the production matcher: its first match of random paths is always among the routes, and each example
+  /// is matched in the same way.
   @Test func agreesWithTheMatcher() throws {
     let random = SeededRandom(seed: 5)
     let parts = ["a", "b", "*", "a*", "*b", "**", "a*b"]

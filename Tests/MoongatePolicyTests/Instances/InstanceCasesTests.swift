@@ -6,28 +6,28 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Instances of one provider side by side: each with its own limits, locks, messages and records.
+/// Several instances of one provider, each with its own limits, locks, messages and records.
 @Suite struct InstanceCasesTests {
   @Test(arguments: [
-    // Attack: whoever locks one instance's step locks the other's, or the lock of one is passed by guessing at the
-    // other under the first's counter.
+    // Attack: a lock of one instance locks the other one, or guessing at the other instance avoids the lock of the
+    // first.
     """
     account {}, flow "login", provider "sms_in", send(), wrong { until_locked = true }, expect { locked = true },
     flow "login", provider "sms_us", send(), right(), expect { status = "complete" },
     flow "login", provider "sms_in", send(), expect { locked = true },
     """,
-    // Each sends by its own limits.
+    // Each sends within its own limits.
     """
     account {}, flow "login", provider "sms_in", send(), wait "70s", resend(), expect { messages = 2 },
     flow "login", provider "sms_us", send(), expect { messages = 3 },
     """,
-    // Attack: the PIN of one instance at the other.
+    // Attack: the PIN of one instance is entered at the other.
     """
     account { factors = { pin = "739154", door_pin = "402917" } },
     flow "door_pin_unlock", enter { pin = "739154" }, expect { status = "refused", code = "invalid_pin" }, right(), expect { status = "complete" },
     flow "pin_unlock", enter { pin = "402917" }, expect { status = "refused", code = "invalid_pin" }, right(), expect { status = "complete" },
     """,
-    // Attack: the record of one instance counts as the other's.
+    // Attack: the record of one instance is accepted by the other.
     """
     account { pin = "739154" }, flow "door_pin_unlock", enter { pin = "739154" }, expect { status = 409, code = "no_pin" },
     """,
@@ -35,7 +35,7 @@ import Testing
     account { factors = { pin = "739154", door_pin = "402917" } }, flow "door_pin_unlock", wrong { until_locked = true },
     flow "pin_unlock", right(), expect { status = "complete" }, flow "door_pin_unlock", right(), expect { locked = true },
     """,
-    // Removing the one leaves the other.
+    // Removing one keeps the other.
     """
     account { factors = { pin = "739154", door_pin = "402917" } }, flow "door_pin_disable", right(), expect { status = "complete" },
     flow "pin_unlock", right(), expect { status = "complete" },
@@ -49,7 +49,7 @@ import Testing
     #expect(report.holds, "\(text)")
   }
 
-  /// The cases that come with a provider come with each of its instances, and hold.
+  /// The cases that a provider ships also exist for each of its instances, and pass.
   @Test func theProvidersCasesHoldForEachInstance() async throws {
     let loaded = try InstanceFolder.loaded()
     #expect(loaded.providerCases.count { $0.origin == "door_pin" } == loaded.providerCases.count { $0.origin == "pin" })
@@ -59,9 +59,9 @@ import Testing
     #expect(report.holds, "\(text)")
   }
 
-  /// Attack: the code of one instance entered at the other, in a flow that offers both, and in another flow.
+  /// Attack: the code of one instance is entered at the other, in a flow that offers both, and in another flow.
   @Test func theCodeOfOneIsWrongAtTheOther() async throws {
-    // Codes of one form, so that only the instance tells them apart.
+    // Codes with the same format, so that only the instance differs.
     let loaded = try InstanceFolder.loaded(["policies/sms_us.lua": "return policy \"sms_us\" {}"])
     let gateway = try VirtualGateway(
       loaded.generation, providers: ProviderRegistry(ShippedProviders.all), store: SQLiteStore.memory(), seed: 4)
@@ -79,7 +79,7 @@ import Testing
     #expect(throws: Refusal.self) { try answer.get() }
     if case .failure(let refusal) = answer { #expect(refusal.code == .invalidCode) }
     gateway.clock.advance(by: .seconds(120))
-    // The step of the first flow is begun anew by the other instance: the first code is dead.
+    // The step of the first flow is begun again with the other instance, which invalidates the first code.
     _ = try await gateway.begin(first.id, provider: "sms_us", fields: phone, by: client).get()
     let again = await gateway.submit(first.id, fields: ["code": .text(code)], by: client)
     if case .failure(let refusal) = again {

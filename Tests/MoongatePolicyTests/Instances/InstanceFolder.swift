@@ -5,7 +5,7 @@ import MoongateTesting
 
 @testable import MoongatePolicy
 
-/// A folder with two instances of `phone_otp` and two PINs.
+/// A folder with two instances of `phone_otp` and two of `pin`.
 enum InstanceFolder {
   static let providers = """
     sms_in = phone_otp { sms = outbox(), title = "SMS (India)" },
@@ -53,7 +53,7 @@ enum InstanceFolder {
     }
   }
 
-  /// Plays cases.
+  /// Runs cases.
   static func run(_ cases: [PolicyCase], of loaded: LoadedConfiguration) async throws -> CaseReport {
     try await CaseRunner(
       loaded.generation, providers: ProviderRegistry(ShippedProviders.all), makeStore: { try SQLiteStore.memory() }

@@ -31,8 +31,7 @@ import Testing
     #expect(registry["sms_us"] is any IdentifierFormatting && registry["door_pin"] is any SecretImporting)
   }
 
-  /// A flow that comes with a provider and offers another one offers the instances of that one, where it is not
-  /// configured itself.
+  /// A shipped flow that offers a provider offers the instances of that provider if it is not configured itself.
   @Test func aFlowOfOneProviderOffersTheInstancesOfAnother() throws {
     let generation = try InstanceFolder.loaded().generation
     #expect(generation.flows["pin_reset"]?.steps.first?.choices == ["sms_in", "sms_us"])
@@ -87,10 +86,10 @@ import Testing
   }
 
   @Test(arguments: [
-    // Attack: an entry that is called as another provider would read what accounts keep for that one.
+    // Attack: an entry with the name of another provider would read that provider's records.
     (
       "sms_in = phone_otp { sms = outbox() }, sms_us = phone_otp { sms = outbox() }, door_pin = pin {}, pin = password {},",
-      "gateway.lua:5: providers.pin: `pin` is a provider of this program, and the entry is an instance of `password`: choose another name for the entry"
+      "gateway.lua:5: providers.pin: `pin` is a built-in provider, but the entry is an instance of `password`: choose another name for the entry"
     ),
     (
       InstanceFolder.providers + "\nsms_de = phone_opt { sms = outbox() },",
@@ -98,13 +97,13 @@ import Testing
     ),
     (
       InstanceFolder.providers + "\n[\"Sms\"] = phone_otp { sms = outbox() },",
-      "gateway.lua:9: providers.Sms: is no name of a provider: lower-case letters, digits and _, a letter first, 48 characters at most"
+      "gateway.lua:9: providers.Sms: is not a valid provider name: use at most 48 lower-case letters, digits and _, beginning with a letter"
     ),
     (
       InstanceFolder.providers + "\na_very_long_name_for_another_pin_of_this_house = pin {},",
       """
-      gateway.lua:9: providers.a_very_long_name_for_another_pin_of_this_house: the name is too long: the flow \
-      `a_very_long_name_for_another_pin_of_this_house_set` comes with it, and a flow's name has 48 characters at most
+      gateway.lua:9: providers.a_very_long_name_for_another_pin_of_this_house: the name is too long: the provider \
+      ships the flow `a_very_long_name_for_another_pin_of_this_house_set`, and a flow's name has at most 48 characters
       """
     ),
     (
@@ -142,17 +141,17 @@ import Testing
     #expect(store == ["gateway.lua:2: region: must be a text in quotes, not pin"], "\(store)")
   }
 
-  /// What one provider or a route says of an instance by a name that there is not.
+  /// Unknown names of instances in policies and routes get suggestions.
   @Test func namesAreSuggested() throws {
     let problems = try InstanceFolder.problems([
       "flows/login.lua": "return flow \"login\" { account = \"existing\", steps = { { \"sms_inn\" } } }"
     ])
     #expect(
-      problems == ["flows/login.lua:1: steps[1]: no provider is called \"sms_inn\"; did you mean `sms_in`?"],
+      problems == ["flows/login.lua:1: steps[1]: unknown provider \"sms_inn\"; did you mean `sms_in`?"],
       "\(problems)")
     let policies = try InstanceFolder.problems(["policies/sms_uk.lua": "return policy \"sms_uk\" {}"])
     #expect(
-      policies.count == 1 && policies[0].contains("this program has no provider `sms_uk`; did you mean `sms_us`?"),
+      policies.count == 1 && policies[0].contains("unknown provider `sms_uk`; did you mean `sms_us`?"),
       "\(policies)")
   }
 
@@ -160,7 +159,7 @@ import Testing
     let problems = try InstanceFolder.problems(["policies/sms_us.lua": "return policy \"sms_in\" {}"])
     #expect(
       problems == [
-        "policies/sms_us.lua:1: says policy \"sms_in\", and its file is called sms_us.lua: give both one name"
+        "policies/sms_us.lua:1: declares policy \"sms_in\", but the file is sms_us.lua: give both the same name"
       ], "\(problems)")
   }
 

@@ -5,7 +5,7 @@ import PIN
 import Password
 import Testing
 
-/// What `check` says of secrets that people choose.
+/// The report of `check` for secrets that users choose.
 @Suite struct SecretBudgetTests {
   private func shipped() throws -> any PolicyGeneration {
     switch ConfigurationLoader(providers: ShippedProviders.all, environment: [:]).load(
@@ -23,7 +23,8 @@ import Testing
     #expect(abs((budget.probability30Days ?? 0) - 447.0 / 901_441) < 1e-6)
     #expect(budget.commonShare30Days == 0.447)
     let table = GuessBudget.table([budget], accepted: nil, alone: [], colour: false)
-    #expect(table.contains("pin: if people chose evenly; the guesses cover 44.7 % of the 1,000 commonest"))
+    #expect(
+      table.contains("pin: if chosen uniformly; guesses cover 44.7 % of the 1,000 most common"))
     #expect(table.contains("not alone"))
   }
 

@@ -6,9 +6,9 @@ import MoongateTesting
 import Password
 import Testing
 
-/// security.md, "Secrets", for PINs and passwords.
+/// Storage of PINs and passwords.
 @Suite struct SecretKeepingTests {
-  /// 12.
+  /// Secrets are stored as Argon2id hashes with salt and pepper.
   @Test func whatIsKeptIsArgon2idWithSaltAndPepper() async throws {
     let bench = try SecretsBench(cost: .shipped)
     try await bench.person(pin: nil, password: nil)
@@ -22,12 +22,12 @@ import Testing
       return
     }
     #expect(hash.salt.count == 16)
-    // Without the pepper the PIN does not fit: a copy of the database is not enough to try a million of them.
+    // Without the pepper, the PIN does not match, so a copy of the database does not allow an offline attack.
     let bare = try Argon2Hash(Array(SecretsBench.pin.utf8), cost: hash.cost, pepper: nil, salt: hash.salt)
     #expect(bare.digest != hash.digest)
   }
 
-  /// 12: parameters go with the hash, and are raised at the next success.
+  /// Parameters are stored with the hash, and raised at the next success.
   @Test func anOldHashIsMadeAnewAtTheNextSuccess() async throws {
     let old = try SecretsBench(cost: .cheap)
     try await old.person()
@@ -43,7 +43,7 @@ import Testing
     #expect(await bench.login("wrong one").told == "invalid_password")
   }
 
-  /// 12: those who come from elsewhere sign in with what they have.
+  /// Imported hashes are accepted, and replaced at the first sign-in.
   @Test func importedHashesOpenOnceAndAreThenOurOwn() async throws {
     let bench = try SecretsBench()
     let address = try #require(EmailAddress("old@example.com"))
@@ -58,7 +58,7 @@ import Testing
           version: 1)
       ])
     #expect(try await desk.add([imported]) == nil)
-    #expect(try await desk.add([imported]) == 0, "someone holds the address now")
+    #expect(try await desk.add([imported]) == 0, "the address is in use now")
     #expect(await bench.login("U*V", as: "old@example.com").told == "invalid_password")
     #expect(await bench.login("U*U", as: "old@example.com").told == "complete")
     let id = try #require(try await bench.store.account(holding: Identifier(address))?.id)
@@ -66,7 +66,7 @@ import Testing
     #expect(await bench.login("U*U", as: "old@example.com").told == "complete")
   }
 
-  /// 13.
+  /// No secret appears in logs, events or records.
   @Test func nothingSecretIsWrittenAnywhere() async throws {
     let folder = try ScratchFolder()
     let store = try SQLiteStore(path: folder.path("moongate.db"), keyFingerprint: [UInt8](repeating: 7, count: 16))
@@ -110,7 +110,7 @@ import Testing
     for secret in secrets { #expect(!told.contains { $0.contains(secret) }, "\(secret)") }
   }
 
-  /// 14, counted: the same work whoever it is.
+  /// Unknown users cost the same number of hash operations.
   @Test func unknownPeopleCostTheSameWork() async throws {
     let places = CountedPlaces(
       SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap))
@@ -124,13 +124,14 @@ import Testing
     let right = try #require(unknown.refusal)
     left.decision = right.decision
     #expect(left == right, "one answer, byte for byte")
-    // And they lock alike.
+    // Unknown users are locked in the same way.
     for _ in 1...3 { _ = await bench.login("wrong one", as: "nobody@example.com") }
     #expect(await bench.login("wrong one", as: "nobody@example.com").refusal?.retryAfter == .seconds(900))
   }
 
-  /// 14, measured, at the cost that ships: the processor's time, which does not depend on what else the machine does.
-  /// Pairs are taken in turn; of several rounds one has to show no difference, which no round would if there were one.
+  /// Unknown users take the same processor time with the shipped hashing cost. Processor time does not depend on the
+  /// load of the machine. The pairs alternate. One of several rounds must show no difference, which would be impossible
+  /// if there were one.
   @Test func unknownPeopleTakeTheSameTime() async throws {
     var differences: [Double] = []
     for _ in 0..<5 {
@@ -138,7 +139,7 @@ import Testing
       try await bench.person()
       var (known, unknown): ([Double], [Double]) = ([], [])
       for index in 0..<30 {
-        // Four tries each before a lock; then the clock goes on.
+        // Four attempts each before a lock; then the clock advances.
         if index % 4 == 0 { bench.clock.advance(by: .seconds(86_400 * 2)) }
         let start = Self.processorTime()
         #expect(await bench.login("wrong one").told == "invalid_password")
@@ -154,7 +155,7 @@ import Testing
     Issue.record("medians differ by \(differences.map { "\(Int($0 * 1000)) ‰" })")
   }
 
-  /// Seconds that this process has had.
+  /// The processor time of this process in seconds.
   private static func processorTime() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)

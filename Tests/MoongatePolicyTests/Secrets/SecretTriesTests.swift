@@ -4,8 +4,8 @@ import MoongateTesting
 import Synchronization
 import Testing
 
-/// security.md, "Tries and races", for PINs and passwords under the shipped policies: five wrong ones, then a quarter
-/// of an hour.
+/// Attempts and races for PINs and passwords with the shipped policies: five wrong ones, then a lock of a quarter of an
+/// hour.
 @Suite struct SecretTriesTests {
   private static func counted(gate: (@Sendable () async -> Void)? = nil) throws -> (SecretsBench, CountedPlaces) {
     let hashing = SecretHashing(keys: try SecretsBench.keys(), random: SeededRandom(seed: 2), cost: .cheap)
@@ -22,10 +22,10 @@ import Testing
     }
   }
 
-  /// An address begins sixty steps an hour: a flood has more than one.
+  /// An address may begin sixty steps per hour, so a flood needs several addresses.
   private static func address(_ index: Int) -> [UInt8] { [10, 0, 0, UInt8(index / 50)] }
 
-  /// 1.
+  /// Attack: parallel wrong attempts exceed the limit.
   @Test func twoHundredWrongPINsAtOnceAreFiveComparisons() async throws {
     let (bench, places) = try Self.counted()
     try await bench.person()
@@ -38,7 +38,7 @@ import Testing
     #expect(
       await bench.enter("pin_unlock", "pin", ["pin": SecretsBench.pin], by: bench.client(session)).told
         == "too_many_attempts")
-    #expect(places.verified == 5, "the right one is not looked at either")
+    #expect(places.verified == 5, "the correct PIN is not checked either")
   }
 
   @Test func twoHundredWrongPasswordsAtOnceAreFiveComparisons() async throws {
@@ -51,7 +51,7 @@ import Testing
     #expect(told == ["invalid_password": 4, "too_many_attempts": 196])
   }
 
-  /// 2, 9.
+  /// Attack: parallel right answers complete a flow more than once.
   @Test func fiftyRightOnesAtOnce() async throws {
     let (bench, _) = try Self.counted()
     try await bench.person()
@@ -81,7 +81,7 @@ import Testing
     #expect(pins["complete", default: 0] <= 1 && pins["invalid_pin", default: 0] <= 5, "\(pins)")
   }
 
-  /// 3.
+  /// Attack: a new flow or session resets the attempts.
   @Test func nothingGivesAFreshBudget() async throws {
     let (bench, places) = try Self.counted()
     try await bench.person()
@@ -97,7 +97,7 @@ import Testing
       #expect(told == (index < 4 ? "invalid_password" : "too_many_attempts"), "\(spelling)")
     }
     #expect(places.verified == 5)
-    // Another flow of the account, and another session of it, share the PIN's budget.
+    // Another flow and another session of the account share the attempts of the PIN.
     for index in 0..<6 {
       let session = try await bench.session()
       let flow = ["pin_unlock", "pin_disable", "pin_unlock"][index % 3]
@@ -111,7 +111,7 @@ import Testing
     #expect(places.verified == 10)
   }
 
-  /// 4.
+  /// The last attempt can succeed.
   @Test func aRightOneOnTheLastTryPasses() async throws {
     let bench = try SecretsBench()
     try await bench.person()
@@ -126,7 +126,7 @@ import Testing
     #expect(await bench.login("wrong one").refusal?.retryAfter == .seconds(3600), "each lock is longer")
   }
 
-  /// 5: malformed and weak ones are no tries, and say nothing of the current one.
+  /// Malformed and weak input is not an attempt, and reveals nothing about the current secret.
   @Test func whatCannotBeJudgedIsNotCounted() async throws {
     let (bench, places) = try Self.counted()
     try await bench.person()
@@ -147,7 +147,7 @@ import Testing
     #expect(await bench.login("wrong one").refusal?.attemptsLeft == 4)
   }
 
-  /// 6: the process died between reservation and answer.
+  /// The process ends between the reservation and the answer.
   @Test func aTryThatNobodySettlesStaysCharged() async throws {
     let gate = Mutex<[CheckedContinuation<Void, Never>]>([])
     let isHeld = Atomic(true)
@@ -161,12 +161,13 @@ import Testing
     isHeld.store(false, ordering: .relaxed)
     bench.clock.advance(by: .seconds(11))
     for _ in 1...3 { #expect(await bench.login("wrong one").told == "invalid_password") }
-    #expect(await bench.login("wrong one").told == "too_many_attempts", "the lost one was the first of five")
+    #expect(
+      await bench.login("wrong one").told == "too_many_attempts", "the interrupted attempt counts as the first of five")
     gate.withLock { $0 }.forEach { $0.resume() }
     _ = await lost.value
   }
 
-  /// 9.
+  /// Success with one factor does not reset the counters of another.
   @Test func oneFactorsSuccessDoesNotClearAnothers() async throws {
     let bench = try SecretsBench()
     try await bench.person()
@@ -177,7 +178,7 @@ import Testing
     #expect(await bench.login("wrong one").told == "too_many_attempts")
   }
 
-  /// 12: a flood is told busy, and nobody pays for it.
+  /// During a flood, the answer is `busy`, and no counter is charged.
   @Test func busyChargesNothing() async throws {
     let busy = try SecretsBench(places: NoPlaces())
     try await busy.person()
@@ -194,7 +195,8 @@ import Testing
       await free.enter("pin_unlock", "pin", ["pin": "402917"], by: free.client(session)).refusal?.attemptsLeft == 4)
   }
 
-  /// The pool itself under a flood: what it takes is judged, the rest is busy, and the counters agree with that.
+  /// The real thread pool during a flood: it verifies what it accepts, answers `busy` otherwise, and the counters
+  /// agree.
   @Test func aFloodOfTheRealThreads() async throws {
     let pool = HashingPool(
       keys: try SecretsBench.keys(), random: SeededRandom(seed: 3), cost: .cheap, threads: 1, queue: 1)

@@ -7,7 +7,7 @@ import MoongateStore
 import MoongateTesting
 import Synchronization
 
-/// The shipped configuration on the real engine, with people who have PINs and passwords.
+/// The shipped configuration on the real engine, with users who have PINs and passwords.
 final class SecretsBench: Sendable {
   let clock = ManualClock()
   let random = SeededRandom()
@@ -24,8 +24,8 @@ final class SecretsBench: Sendable {
   static let address = "asha@example.com"
 
   /// - Parameters:
-  ///   - hashing: nil: in place, at the cost.
-  ///   - store: nil: in memory.
+  /// - hashing: nil: in place, at the given cost.
+  /// - store: nil: in memory.
   init(places: (any HashingPermits)? = nil, store: (any Store)? = nil, cost: HashCost = .cheap) throws {
     self.store = try store ?? SQLiteStore.memory()
     keys = try Self.keys()
@@ -47,7 +47,7 @@ final class SecretsBench: Sendable {
 
   static func keys() throws -> KeyRing { try KeyRing(master: [UInt8](repeating: 7, count: 32)) }
 
-  /// Someone with an address, a PIN and a password.
+  /// A user with an email address, a PIN and a password.
   @discardableResult
   func person(
     _ id: String = "ac_1", address: String = SecretsBench.address, pin: String? = SecretsBench.pin,
@@ -72,7 +72,7 @@ final class SecretsBench: Sendable {
     return id
   }
 
-  /// The hash that is kept.
+  /// The stored hash.
   func record(_ provider: ProviderName, of account: String = "ac_1") async throws -> String? {
     try await store.providerRecord(of: account, for: provider).map {
       String(decoding: try keys.open($0, for: "\(provider) \(account)"), as: UTF8.self)
@@ -85,7 +85,7 @@ final class SecretsBench: Sendable {
       browser: nil, session: session)
   }
 
-  /// A session of the account, as a sign-in just now would have made it.
+  /// A session of the account, as if it had just signed in.
   func session(of account: String = "ac_1") async throws -> SessionSnapshot {
     let now = clock.now()
     let token = SessionToken(from: random).hash
@@ -100,7 +100,7 @@ final class SecretsBench: Sendable {
     return found
   }
 
-  /// A flow begun anew, and its first step with these fields.
+  /// Begins a new flow and its first step with these fields.
   func enter(
     _ flow: String, _ provider: String, _ fields: [String: String], by client: ClientContext
   ) async -> Result<FlowView, Refusal> {
@@ -111,7 +111,7 @@ final class SecretsBench: Sendable {
     }
   }
 
-  /// Signing in by password.
+  /// Signs in with a password.
   func login(
     _ password: String, as address: String = SecretsBench.address, from client: [UInt8] = [203, 0, 113, 1]
   ) async -> Result<FlowView, Refusal> {
@@ -120,7 +120,7 @@ final class SecretsBench: Sendable {
 }
 
 extension Result where Success == FlowView, Failure == Refusal {
-  /// The refusal's code, or how the flow stands.
+  /// The error code of a refusal, or the state of the flow.
   var told: String {
     switch self {
     case .success(let view): view.status.rawValue
@@ -131,11 +131,11 @@ extension Result where Success == FlowView, Failure == Refusal {
   var refusal: Refusal? { if case .failure(let refusal) = self { refusal } else { nil } }
 }
 
-/// Any number of places, whose comparisons are counted.
+/// Unlimited permits, whose comparisons are counted.
 final class CountedPlaces: HashingPermits, SecretHasher {
   private let hashing: SecretHashing
   private let state = Mutex((verified: 0, hashed: 0))
-  /// Waited for before each comparison.
+  /// Awaited before each comparison.
   private let gate: (@Sendable () async -> Void)?
 
   init(_ hashing: SecretHashing, gate: (@Sendable () async -> Void)? = nil) {
@@ -160,7 +160,7 @@ final class CountedPlaces: HashingPermits, SecretHasher {
   }
 }
 
-/// No place at all.
+/// No permits.
 struct NoPlaces: HashingPermits {
   func slot(for address: [UInt8], salt: [UInt8]?) async -> (any SecretHasher)? { nil }
 }

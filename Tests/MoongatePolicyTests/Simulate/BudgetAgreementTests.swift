@@ -8,14 +8,14 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// The guesses of an attacker on the real engine and the budget that `check` computes, on random policies.
+/// Compares the guesses of an attacker on the real engine with the bound that `check` computes, for random policies.
 ///
-/// `MOONGATE_RANDOM_POLICIES=1000` tries so many; each takes a quarter of a second.
+/// `MOONGATE_RANDOM_POLICIES=1000` sets their number. Each takes a quarter of a second.
 @Suite struct BudgetAgreementTests {
   private static let phone = ProviderName(test: "phone_otp")
   private static let count = ProcessInfo.processInfo.environment["MOONGATE_RANDOM_POLICIES"].flatMap { Int($0) } ?? 16
 
-  /// One to three limits on guesses, of which the strictest holds.
+  /// One to three limits on guesses, of which the strictest applies.
   private static func limits(_ seed: Int) -> [Limit] {
     let random = SeededRandom(seed: UInt64(seed) &* 2_654_435_761)
     let number = { (below: UInt32) in Int(random.uniform(below: below)) }
@@ -47,11 +47,10 @@ import Testing
     ).run(generation, providers: ProviderRegistry([PhoneOTP()])) { try SQLiteStore.memory() }
     let budget = try #require(GuessBudget(codesOf: policy).perDay)
     #expect(report.bound == budget && report.isComplete)
-    // What `check` says is the most is never exceeded.
+    // The bound of `check` is never exceeded.
     #expect(report.guesses <= budget, "\(limits)")
     let bounding = limits.filter { $0.action == .verify }
-    // A single limit is used up but for what honest sign-ins take of it. Several limits hold each other's best plan
-    // back.
+    // A single limit is used up, except for honest sign-ins. Several limits restrict each other's best plan.
     guard bounding.count == 1 else { return }
     let slack =
       max(bounding[0].max.highest, budget / 10)

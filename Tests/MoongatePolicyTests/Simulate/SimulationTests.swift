@@ -8,7 +8,7 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// Attackers on the real engine, against what `check` computes.
+/// Attacks on the real engine, compared with the bounds of `check`.
 @Suite struct SimulationTests {
   private static let phone = ProviderName(test: "phone_otp")
 
@@ -38,12 +38,12 @@ import Testing
     #expect(report.isComplete)
     #expect(report.bound == 447)
     #expect(report.guesses <= 447)
-    // What the owner does in between costs the attacker a minute here and there.
+    // The owner's sign-ins cost the attacker a minute now and then.
     #expect(report.guesses >= 430, "\(report)")
     #expect(report.ownerSignIns == 90)
     #expect(report.ownerRefused > 0)
     #expect(report.ownerLockedOutSeconds > 86_400)
-    // Whom nobody attacks notices nothing.
+    // Users who are not attacked are not affected.
     #expect(report.otherSignIns == 5 * 30 && report.otherRefused == 0)
   }
 
@@ -66,13 +66,14 @@ import Testing
 
   @Test func aFloodIsHeldByTheAddresses() async throws {
     let report = try await run(.flood, span: .seconds(3 * 3600), addresses: 4)
-    // 30 an hour and address, and the owner's own.
+    // 30 per hour and address, and the owner's own.
     #expect(report.messages <= 4 * 30 * 3 + report.ownerSignIns + report.otherSignIns)
     #expect(report.messages >= 4 * 30 * 3)
     #expect(report.bound == nil)
   }
 
-  /// Attack: accounts made without end. The limits that ship give ten an hour and address, and no hash beyond.
+  /// Attack: accounts are registered without end. The shipped limits allow ten per hour and address, and no further
+  /// hashes.
   @Test func registeringIsHeldByTheShippedLimits() async throws {
     let report = try await registering(span: .seconds(2 * 3600), addresses: 4, networks: 4)
     #expect(report.isComplete && report.registrations == 4 * 10 * 2, "\(report)")
@@ -94,7 +95,7 @@ import Testing
     }
   }
 
-  /// Without the limits that ship, as a month ago: as many accounts as there is time for.
+  /// Without the shipped limits, the number of accounts is only limited by time.
   @Test func withoutLimitsRegistrationsHaveNoEnd() async throws {
     let generation = TestGeneration(
       gateway: .test(providers: [Self.phone: ProviderSettings(deliveries: ["sms": .outbox])]),
@@ -113,8 +114,7 @@ import Testing
     #expect(report.messages >= report.registrations ?? 0)
   }
 
-  /// Attack: messages pumped over networks and prefixes until the ceiling is full. Devices that have passed before go
-  /// on; new ones do not.
+  /// Attack: SMS pumping over networks until the ceiling is full. Trusted devices can continue; new ones cannot.
   @Test func aFloodThatFillsTheCeilingStopsNewDevicesOnly() async throws {
     let limits: [Limit] = [
       .test("send", on: .send, per: .phone, max: 4, window: .seconds(900)),
@@ -140,7 +140,7 @@ import Testing
         register against password, 1d, 100 addresses in 10 networks
 
           registrations          2000  each one is an account
-          hashes paid            2000  each one is processor time
+          hashes computed        2000  each one is processor time
           messages sent             0
           owner's sign-ins          3  none refused
           owner locked out         0s  0% of the time
@@ -151,13 +151,13 @@ import Testing
 
   @Test func sprayingLocksNobodyOut() async throws {
     let report = try await run(.spray, span: .seconds(2 * 86_400), addresses: 50, accounts: 20)
-    // Four guesses a day at each of twenty; the owner's own success takes nothing away from that.
+    // Four guesses per day at each of twenty accounts. The owner's success does not reduce that.
     #expect(report.guesses == 2 * 4 * 20)
     #expect(report.ownerRefused == 0)
     #expect(report.ownerLockedOutSeconds == 0)
   }
 
-  /// What a person reads, at 80 columns.
+  /// The report, 80 columns wide.
   @Test func theReportIsATable() {
     var report = SimulationReport(
       attacker: "guess", provider: "phone_otp", seconds: 2_592_000, askedSeconds: 2_592_000, addresses: 100,
@@ -170,7 +170,7 @@ import Testing
         guess against phone_otp, 30d, 100 addresses
 
           guesses                 441  ███████████████████░ of 447 that check allows
-          chance of entry     0.044 %  ████████░░░░░░░░░░░░ of 0.1 % that you accept
+          chance of entry     0.044 %  ████████░░░░░░░░░░░░ of the accepted 0.1 %
           messages sent           175
           owner's sign-ins         90  61 of them refused
           owner locked out     23d 3h  77% of the time
@@ -182,7 +182,7 @@ import Testing
       probability: 0, messages: 30,
       ownerSignIns: 0, ownerRefused: 0, ownerLockedOutSeconds: 0, otherSignIns: 2, otherRefused: 1, bound: nil,
       accepted: nil,
-      // The burst at the end of the hour belongs to the next one.
+      // The burst at the end of the hour belongs to the next hour.
       settled: (0, 20))
     #expect(
       report.text(colour: false) == """
@@ -193,18 +193,18 @@ import Testing
           owner locked out         0s  0% of the time
           others' sign-ins          2  1 of them refused
 
-          Real time ran out: 1h of 1d were played. All of it, at this pace:
+          Time limit reached: 1h of 1d simulated. Extrapolated:
           480 messages
         """, "\(report.text(colour: false))")
     report.price = 0.05
     report.patience = .seconds(9)
     let text = report.text(colour: false)
     #expect(text.contains("  messages sent            30  1.50 at 0.05 each\n"), "\(text)")
-    #expect(text.contains("  Real time (9s) ran out: 1h of 1d were played."), "\(text)")
+    #expect(text.contains("  Time limit (9s) reached: 1h of 1d simulated."), "\(text)")
     #expect(text.hasSuffix("\n  480 messages, 24.00 for messages"), "\(text)")
   }
 
-  /// An attack that comes to an end of its own is played to the end of the time, and says what ended it.
+  /// An attack that ends early is simulated to the end of the time, and the report names the reason.
   @Test func anAccountThatIsTurnedOffIsToldOf() async throws {
     let limits: [Limit] = [
       Limit(
@@ -221,7 +221,7 @@ import Testing
     let text = report.text(colour: false).split(whereSeparator: \.isWhitespace).joined(separator: " ")
     #expect(
       !text.contains("ran out")
-        && text.contains("the credential was turned off by limits.hard (policies/phone_otp.lua:7)"), "\(text)")
+        && text.contains("the credential was disabled by limits.hard (policies/phone_otp.lua:7)"), "\(text)")
     let sprayed = try await run(.spray, limits: limits, resendAfter: [], span: .seconds(86_400), accounts: 2)
     #expect(sprayed.isComplete && sprayed.guesses > 0)
   }
@@ -278,10 +278,10 @@ import Testing
         ) {
           try SQLiteStore.memory()
         }
-      }, throws: { "\($0)" == "email_code sends no SMS, so there is no price of one" })
+      }, throws: { "\($0)" == "email_code sends no SMS, so a price does not apply" })
   }
 
-  /// PINs and passwords, as they ship: the same best plan, and never more than `check` says.
+  /// PINs and passwords with the shipped policies: the same best plan, and never more than `check` reports.
   @Test(arguments: [("pin", "pin_unlock"), ("password", "login_password")])
   func aMonthOfGuessingAtSecretsMeetsTheBound(name: String, flow: String) async throws {
     let generation = try ShippedProviders.generation()
@@ -310,8 +310,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("pin", Simulation.Attacker.flood, "pin sends no codes, so there is no flood of them"),
-    ("google_oauth", .guess, "google_oauth has neither codes nor secrets here, so there is nothing to guess"),
+    ("pin", Simulation.Attacker.flood, "pin sends no codes, so a flood is not possible"),
+    (
+      "google_oauth", .guess, "google_oauth has neither codes nor secrets in this gateway, so there is nothing to guess"
+    ),
   ]) func whatThereIsNothingToGuessOf(name: String, attacker: Simulation.Attacker, sentence: String) async throws {
     let simulation = Simulation(
       attacker: attacker, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)
@@ -329,8 +331,8 @@ import Testing
     let generation = TestGeneration(gateway: .test(), flows: [], policies: [.test(Self.phone)])
     let providers = try ProviderRegistry([PhoneOTP()])
     for (name, sentence) in [
-      ("phone_otp", "no flow begins with phone_otp, so nobody can be attacked through it"),
-      ("pin", "gateway.lua configures no provider pin; it has phone_otp"),
+      ("phone_otp", "no flow begins with phone_otp, so no account can be attacked through it"),
+      ("pin", "gateway.lua does not configure the provider pin; available: phone_otp"),
     ] {
       let simulation = Simulation(
         attacker: .guess, provider: try #require(ProviderName(rawValue: name)), span: .seconds(1), addresses: 1)

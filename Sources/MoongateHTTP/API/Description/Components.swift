@@ -1,4 +1,4 @@
-/// `components/schemas`: what several calls answer.
+/// `components/schemas`: the schemas that several calls share.
 enum Components {
   static let schemas: KeyValuePairs<String, JSONValue> = [
     "Flow": Schema.answer(

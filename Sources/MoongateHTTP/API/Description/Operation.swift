@@ -1,18 +1,18 @@
 import HTTPTypes
 import MoongateCore
 
-/// What one endpoint of the API takes and answers. `openapi.json` is written from these, and each hangs on its
-/// endpoint: there is no list that could be forgotten.
+/// The description of an API endpoint. `openapi.json` is generated from these. Each is attached to its endpoint, so the
+/// document cannot omit one.
 struct Operation: Sendable {
-  /// What an answer holds.
+  /// The content of an answer.
   enum Content: Sendable {
     case nothing
     case json(JSONValue)
-    /// Of a media type.
+    /// Text of a media type.
     case text(String)
   }
 
-  /// One field of the query.
+  /// A parameter of the query.
   struct Query: Sendable {
     let name: String
     let help: String
@@ -23,24 +23,24 @@ struct Operation: Sendable {
   /// `operationId`.
   let id: String
   let summary: String
-  /// The part of the manual that it belongs to.
+  /// The section of the document that it belongs to.
   let tag: Tag
-  /// What stands in the place of each `{}` of the path.
+  /// The names of the path parameters, one for each `{}`.
   var path: [String] = []
   var query: [Query] = []
   var body: JSONValue?
-  /// The answer where all is well.
+  /// The status of the successful answer.
   let status: Int
   let content: Content
-  /// Whether it is nothing without a session.
+  /// Whether it requires a session.
   var needsSession = false
-  /// Whether a call of the admin listener asks for no token.
+  /// Whether a call of the admin listener requires no token.
   var isOpen = false
-  /// What it may be refused with, besides what everything may.
+  /// Refusals in addition to those of every call.
   var refusals: [RefusalCode] = []
-  /// Answers of other statuses that are no refusals.
+  /// Successful answers with other statuses.
   var otherAnswers: [Int: JSONValue] = [:]
-  /// Media types in which it answers as well, where the request asks for them.
+  /// Other media types in which it can answer if the request asks for them.
   var otherTypes: [String] = []
 
   enum Tag: String, Sendable, CaseIterable {
@@ -49,7 +49,7 @@ struct Operation: Sendable {
     case account = "Account"
     case apps = "Calls for apps"
     case more = "More"
-    // Of the admin listener.
+    // Tags of the admin listener.
     case people = "People and locks"
     case programs = "Tokens of programs"
     case trail = "Audit trail"
@@ -59,8 +59,8 @@ struct Operation: Sendable {
     static let ofAdmin: [Tag] = [.people, .programs, .trail, .operation]
   }
 
-  /// Everything that it may be refused with. It may not be found, since hosts of further root domains (`domains`)
-  /// answer few calls.
+  /// All possible refusals. They include `not_found`, because hosts of further root domains (`domains`) serve only some
+  /// calls.
   var allRefusals: [RefusalCode] {
     var all: [RefusalCode] = [.badRequest, .notFound, .storeUnavailable] + refusals
     if body != nil { all += [.notJSON, .timeout, .tooLarge, .originRefused] }
@@ -71,19 +71,19 @@ struct Operation: Sendable {
 }
 
 extension [RefusalCode] {
-  /// Of every step.
+  /// Refusals of every step.
   static let steps: [RefusalCode] = [
     .flowNotFound, .flowExpired, .stepNotOpen, .denied, .disabled, .unauthenticated, .tooManyAttempts, .rateLimited,
     .policyError, .busy,
   ]
-  /// Of a step that sends something.
+  /// Refusals of a step that sends a message.
   static let sending: [RefusalCode] =
     steps + [
       .sendLimit, .resendTooSoon, .deliveryFailed, .accountNotFound, .alreadyRegistered, .invalidPhone, .invalidEmail,
       .stepUpRequired,
       .identifierTooNew,
     ]
-  /// Of a step that judges something.
+  /// Refusals of a step that checks an answer.
   static let judging: [RefusalCode] =
     steps + [
       .invalidCode, .invalidPIN, .invalidPassword, .oauthFailed, .oauthCancelled, .codeExpired, .alreadyRegistered,

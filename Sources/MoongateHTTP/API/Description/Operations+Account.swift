@@ -1,4 +1,4 @@
-// What people do with all of their sessions, and with their whole account.
+// Operations on all sessions of an account, and on the whole account.
 import MoongateCore
 
 extension Operation {
@@ -6,7 +6,7 @@ extension Operation {
     id: "endSessions", summary: "Sign out everywhere else", tag: .sessions,
     query: [
       Query(
-        name: "all", help: "true: this session too", isRequired: false,
+        name: "all", help: "true also ends this session", isRequired: false,
         schema: Schema.orEmpty(Schema.oneOf(["true", "false"])))
     ],
     status: 204,
@@ -14,11 +14,11 @@ extension Operation {
     refusals: [.originRefused])
   static let exportAccount = Operation(
     id: "exportAccount",
-    summary: "Everything that is stored about you; needs a recent proof of something that the account holds",
+    summary: "Export everything that is stored about you; needs a recent proof of a factor of the account",
     tag: .account,
     status: 200, content: .json(Schema.named("AccountExport")), needsSession: true, refusals: recentProof + [.busy])
   static let deleteAccount = Operation(
-    id: "deleteAccount", summary: "Delete your account; needs a recent proof of something that the account holds",
+    id: "deleteAccount", summary: "Delete your account; needs a recent proof of a factor of the account",
     tag: .account, status: 204,
     content: .nothing, needsSession: true, refusals: recentProof + [.originRefused])
 

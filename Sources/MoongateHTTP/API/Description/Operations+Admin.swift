@@ -1,31 +1,31 @@
-// Every call of the admin listener, one by one.
+// The operations of the admin listener.
 import MoongateCore
 
 extension Operation {
   static let healthz = Operation(
-    id: "healthz", summary: "Whether the process lives; asks for no token", tag: .operation, status: 200,
+    id: "healthz", summary: "Whether the process is alive; needs no token", tag: .operation, status: 200,
     content: .json(Schema.answer(["status": Schema.text])), isOpen: true)
   static let readyz = Operation(
-    id: "readyz", summary: "Whether the gateway can serve; asks for no token", tag: .operation, status: 200,
+    id: "readyz", summary: "Whether the gateway can serve; needs no token", tag: .operation, status: 200,
     content: .json(Schema.answer(["status": Schema.text, "generation": Schema.text])), isOpen: true,
     otherAnswers: [503: Schema.named("NotReady")])
   static let metrics = Operation(
     id: "metrics", summary: "Metrics, in the text format of Prometheus", tag: .operation, status: 200,
     content: .text(MetricText.mediaType))
   static let policy = Operation(
-    id: "policy", summary: "Which configuration is active, and what is wrong with a newer one", tag: .operation,
+    id: "policy", summary: "The active configuration, and the problems of a newer one", tag: .operation,
     status: 200,
     content: .json(Schema.named("PolicyStatus")))
   static let policyValues = Operation(
     id: "policyValues",
-    summary: "Every value of the active policies with the line that said it, and the guesses that they grant",
+    summary: "Every value of the active policies with its source line, and the guesses that they allow",
     tag: .operation,
     status: 200, content: .json(Schema.named("PolicyValues")))
   static let reloadPolicy = Operation(
-    id: "reloadPolicy", summary: "Read the configuration again", tag: .operation,
+    id: "reloadPolicy", summary: "Reload the configuration", tag: .operation,
     query: [
       Query(
-        name: "force", help: "1: pass over the gate of gateway.lua", isRequired: false,
+        name: "force", help: "1 skips the gate of gateway.lua", isRequired: false,
         schema: Schema.orEmpty(Schema.one)), Query.asked,
     ], status: 200, content: .json(Schema.named("PolicyStatus")),
     refusals: act, otherAnswers: [422: Self.problems])
@@ -33,11 +33,11 @@ extension Operation {
   static let upgrade = Operation(
     id: "upgrade",
     summary:
-      "Start the program again in this process's place, without a failed request; answered once it serves or has failed",
+      "Replace this process by a new one without failing requests; answers once the new process serves or has failed",
     tag: .operation,
     query: [
       Query(
-        name: "within", help: "How many seconds it may take until it serves, 600 at most; 60 where nothing is said",
+        name: "within", help: "Maximum number of seconds until it serves, at most 600; 60 by default",
         isRequired: false,
         schema: Schema.orEmpty(Schema.positive)), Query.asked,
     ], status: 200, content: .json(Schema.answer(["process": Schema.number, "generation": Schema.text])), refusals: act,
@@ -45,47 +45,47 @@ extension Operation {
 
   static let beginShadow = Operation(
     id: "beginShadow",
-    summary: "Let a candidate look on: it judges live traffic beside the active configuration, without effect",
+    summary: "Start a shadow candidate: it evaluates live traffic next to the active configuration, without effect",
     tag: .operation,
     query: [
       Query(
-        name: "folder", help: "The whole path of its folder, on the gateway's machine", isRequired: true,
+        name: "folder", help: "The absolute path of its folder on the gateway's machine", isRequired: true,
         schema: Schema.queryText), Query.asked,
     ], status: 200, content: .json(Schema.named("PolicyStatus")), refusals: act, otherAnswers: [422: Self.problems])
   static let promoteShadow = Operation(
-    id: "promoteShadow", summary: "Make the candidate that looks on the active configuration", tag: .operation,
+    id: "promoteShadow", summary: "Make the shadow candidate the active configuration", tag: .operation,
     query: [
       Query(
-        name: "force", help: "1: pass over the gate of gateway.lua", isRequired: false,
+        name: "force", help: "1 skips the gate of gateway.lua", isRequired: false,
         schema: Schema.orEmpty(Schema.one)), Query.asked,
     ], status: 200, content: .json(Schema.named("PolicyStatus")), refusals: act + [.notFound],
     otherAnswers: [422: Self.problems])
   static let endShadow = Operation(
-    id: "endShadow", summary: "End the candidate that looks on, and forget what it has seen", tag: .operation,
+    id: "endShadow", summary: "End the shadow candidate and discard its results", tag: .operation,
     query: [Query.asked], status: 204,
     content: .nothing, refusals: act + [.notFound])
   private static let problems = Schema.answer(["problems": Schema.list(of: Schema.named("ConfigurationProblem"))])
 
   static let locks = Operation(
-    id: "locks", summary: "The locks of limits that stand, oldest first, with whom they are about", tag: .people,
+    id: "locks", summary: "The current locks of limits, oldest first, with their accounts or identifiers", tag: .people,
     status: 200,
     content: .json(Schema.list(of: Schema.named("Lock"))))
   static let clearLock = Operation(
     id: "clearLock",
-    summary: "Lift a lock by its id, or all locks of a person by an account's id, a number or an address", tag: .people,
+    summary: "Lift a lock by its id, or all locks of a user by account id, phone number or email address", tag: .people,
     path: ["name"], status: 204, content: .nothing, refusals: act + [.notFound])
 
   static let accounts = Operation(
-    id: "accounts", summary: "Accounts in the order of their ids, 1,000 a page, or those that a name names",
+    id: "accounts", summary: "Accounts in the order of their ids, 1,000 a page, or those with a given id or identifier",
     tag: .people,
     query: [
       Query(
         name: "name", help: "An account's id, a phone number or an email address", isRequired: false,
         schema: Schema.orEmpty(Schema.queryText)),
-      Query(name: "after", help: "Begin behind this id", isRequired: false, schema: Schema.orEmpty(Schema.queryText)),
+      Query(name: "after", help: "Begin after this id", isRequired: false, schema: Schema.orEmpty(Schema.queryText)),
     ], status: 200, content: .json(Schema.list(of: Schema.named("OperatedAccount"))))
   static let account = Operation(
-    id: "account", summary: "All that is known of an account: locks, factors, devices, last sign-ins", tag: .people,
+    id: "account", summary: "An account with its locks, factors, devices and last sign-ins", tag: .people,
     path: ["name"], status: 200,
     content: .json(Schema.named("AccountOverview")), refusals: [.notFound])
   static let accountSessions = Operation(
@@ -96,11 +96,11 @@ extension Operation {
     path: ["name"], status: 200,
     content: .json(Schema.named("AccountExport")), refusals: [.notFound])
   static let lockAccount = Operation(
-    id: "lockAccount", summary: "Lock an account: its sessions end, and nobody signs in to it", tag: .people,
+    id: "lockAccount", summary: "Lock an account: its sessions end, and sign-ins are refused", tag: .people,
     path: ["name"], status: 204,
     content: .nothing, refusals: act + [.notFound])
   static let unlockAccount = Operation(
-    id: "unlockAccount", summary: "End every lock that stands between a person and a sign-in", tag: .people,
+    id: "unlockAccount", summary: "Lift every lock that prevents a user from signing in", tag: .people,
     path: ["name"], status: 200,
     content: .json(
       Schema.answer(["account": Schema.text, "was_locked": Schema.flag, "locks": Schema.list(of: Schema.named("Lock"))])
@@ -108,7 +108,7 @@ extension Operation {
     refusals: act + [.notFound])
   static let disableAccount = Operation(
     id: "disableAccount",
-    summary: "Lock an account that somebody else got into, and forget its PIN, password and other factors",
+    summary: "Lock a compromised account, and delete its PIN, password and other factors",
     tag: .people,
     path: ["name"], status: 204, content: .nothing, refusals: act + [.notFound])
   static let resetFactor = Operation(
@@ -120,7 +120,7 @@ extension Operation {
     content: .nothing,
     refusals: act + [.notFound])
   static let deleteAccountByOperator = Operation(
-    id: "deleteAccount", summary: "Remove an account and all that tells of the person", tag: .people, path: ["name"],
+    id: "deleteAccount", summary: "Delete an account and all personal data", tag: .people, path: ["name"],
     status: 204, content: .nothing,
     refusals: act + [.notFound])
 
@@ -132,13 +132,13 @@ extension Operation {
     path: ["group"],
     query: [
       Query(
-        name: "after", help: "Begin behind this account's id", isRequired: false,
+        name: "after", help: "Begin after this account's id", isRequired: false,
         schema: Schema.orEmpty(Schema.queryText))
     ], status: 200,
     content: .json(Schema.named("GroupMembers")), refusals: [.notFound, .invalidInput])
   static let addGroupMember = Operation(
     id: "addGroupMember",
-    summary: "Add an account to a group: by its id, or by a number or an address that it has verified", tag: .people,
+    summary: "Add an account to a group: by its id, or by a verified phone number or email address", tag: .people,
     path: ["group", "name"], status: 200, content: .json(Schema.named("GroupChange")),
     refusals: act + [.notFound, .invalidInput])
   static let removeGroupMember = Operation(
@@ -147,10 +147,10 @@ extension Operation {
     content: .json(Schema.named("GroupChange")), refusals: act + [.notFound, .invalidInput])
 
   static let serviceTokens = Operation(
-    id: "tokens", summary: "The tokens of programs by name, without their secrets", tag: .programs, status: 200,
+    id: "tokens", summary: "The service tokens by name, without their secrets", tag: .programs, status: 200,
     content: .json(Schema.list(of: Schema.named("ServiceToken"))))
   static let createServiceToken = Operation(
-    id: "createServiceToken", summary: "Make a token; its secret is in this answer alone", tag: .programs,
+    id: "createServiceToken", summary: "Create a token; only this answer contains its secret", tag: .programs,
     body: Schema.body(
       ["name": Schema.text],
       perhaps: [
@@ -159,11 +159,11 @@ extension Operation {
       ]), status: 201, content: .json(Schema.named("NewServiceToken")), refusals: act + [.alreadySet])
   static let rotateServiceToken = Operation(
     id: "rotateServiceToken",
-    summary: "Give a token a new secret; the old one goes on for `overlap` (24h unless it is given)", tag: .programs,
+    summary: "Give a token a new secret; the old one stays valid for `overlap` (24h by default)", tag: .programs,
     path: ["name"], body: Schema.body([:], perhaps: ["overlap": Schema.optionalText]), status: 200,
     content: .json(Schema.named("NewServiceToken")), refusals: act + [.notFound])
   static let revokeServiceToken = Operation(
-    id: "revokeToken", summary: "End a token, and every secret that it took the place of", tag: .programs,
+    id: "revokeToken", summary: "Revoke a token, with all its earlier secrets", tag: .programs,
     path: ["name"], status: 204,
     content: .nothing, refusals: act + [.notFound])
 
@@ -171,21 +171,24 @@ extension Operation {
     id: "events", summary: "The audit trail, newest first", tag: .trail,
     query: [
       Query(
-        name: "account", help: "Of one person: an account's id, a number or an address", isRequired: false,
+        name: "account", help: "Events of one user: an account id, a phone number or an email address",
+        isRequired: false,
         schema: Schema.orEmpty(Schema.queryText)),
       Query(
-        name: "identifier", help: "About a number or an address, whether somebody has it or not", isRequired: false,
+        name: "identifier", help: "Events about a phone number or email address, whether or not an account has it",
+        isRequired: false,
         schema: Schema.orEmpty(Schema.queryText)),
       Query(
-        name: "kind", help: "Kinds of events, with commas between them", isRequired: false,
+        name: "kind", help: "Kinds of events, separated by commas", isRequired: false,
         schema: Schema.orEmpty(Schema.named("EventKind"))),
       Query(
-        name: "since", help: "From when on: 90s, 30m, 12h, 7d, or 2026-11-20T12:15:00Z", isRequired: false,
+        name: "since", help: "Events since: 90s, 30m, 12h, 7d, or 2026-11-20T12:15:00Z", isRequired: false,
         schema: Schema.orEmpty(Schema.since)),
       Query(
-        name: "decision", help: "Of one request, by its decision id", isRequired: false,
+        name: "decision", help: "Events of one request, by its decision id", isRequired: false,
         schema: Schema.orEmpty(Schema.decision)),
-      Query(name: "limit", help: "At most so many", isRequired: false, schema: Schema.orEmpty(Schema.positive)),
+      Query(
+        name: "limit", help: "Maximum number of events", isRequired: false, schema: Schema.orEmpty(Schema.positive)),
     ], status: 200, content: .json(Schema.list(of: Schema.named("Event"))), otherTypes: ["text/event-stream"])
   static let decision = Operation(
     id: "decision", summary: "One event of the audit trail", tag: .trail, path: ["decision"], status: 200,
@@ -201,14 +204,14 @@ extension Operation {
 
   private static let act: [RefusalCode] = [.originRefused]
 
-  /// What every call of the admin listener but two may be refused with.
+  /// Refusals of every call of the admin listener except the two health checks.
   static let adminRefusals: [RefusalCode] = [.unauthenticated, .denied, .rateLimited]
 }
 
 extension Operation.Query {
-  /// Who gives the command.
+  /// The operator who gives the command.
   static let asked = Self(
-    name: "as", help: "Who asks, for the audit trail, where no token says it", isRequired: false,
+    name: "as", help: "The name of the operator for the audit trail, if there is no token", isRequired: false,
     schema: Schema.orEmpty(Schema.queryText))
 }
 
@@ -228,7 +231,7 @@ extension Schema {
 }
 
 extension Components {
-  /// What the admin listener answers.
+  /// The schemas of the admin listener's answers.
   static let admin: KeyValuePairs<String, JSONValue> = [
     "Lock": Schema.answer([
       "id": Schema.text, "provider": Schema.text, "limit": Schema.text, "since": Schema.moment,

@@ -1,9 +1,9 @@
-// The calls of the apps that started the project (http.md, "The seeds' own calls").
+// The operations of the App API (v1).
 import MoongateCore
 
 extension Operation {
   private static let signedIn = Schema.answer(["user": Schema.named("User"), "token": Schema.text])
-  /// `token` is there where the call has changed it.
+  /// `token` is present if the call has replaced it.
   private static let done = Content.json(Schema.answer(["message": Schema.text], perhaps: ["token": Schema.text]))
 
   static let sendOTP = Operation(
@@ -22,22 +22,22 @@ extension Operation {
       ])),
     refusals: .sending)
   static let verifyOTP = Operation(
-    id: "verifyOTP", summary: "Send the code back, and be signed in", tag: .apps,
+    id: "verifyOTP", summary: "Verify the code and sign in", tag: .apps,
     body: Schema.body(["verification_id": Schema.input, "code": Schema.input]), status: 200, content: .json(signedIn),
     refusals: .judging)
   static let register = Operation(
-    id: "register", summary: "Make an account of an email address and a password; a code goes to the address",
+    id: "register", summary: "Create an account with an email address and a password; a code is mailed to the address",
     tag: .apps,
     body: Schema.body(
       ["email": Schema.email, "password": Schema.newPassword, "first_name": Schema.name, "last_name": Schema.name]),
     status: 201,
     content: .json(signedIn), refusals: .sending + .judging)
   static let login = Operation(
-    id: "login", summary: "Sign in by email address and password", tag: .apps,
+    id: "login", summary: "Sign in with an email address and a password", tag: .apps,
     body: Schema.body(["email": Schema.email, "password": Schema.password]),
     status: 200, content: .json(signedIn), refusals: .judging + [.invalidEmail])
   static let verifyEmail = Operation(
-    id: "verifyEmail", summary: "Prove the account's address by the code that went to it", tag: .apps,
+    id: "verifyEmail", summary: "Verify the account's email address with the code that was mailed to it", tag: .apps,
     body: Schema.body(["code": Schema.input]),
     status: 200,
     content: .json(
@@ -45,12 +45,12 @@ extension Operation {
     needsSession: true,
     refusals: .judging)
   static let resendVerification = Operation(
-    id: "resendVerification", summary: "Mail another code; the same answer whatever is known of the address",
+    id: "resendVerification", summary: "Mail another code; the answer does not reveal whether the address is known",
     tag: .apps,
     body: Schema.body(["email": Schema.email]), status: 200, content: .json(Schema.answer(["message": Schema.text])),
     refusals: .sending)
   static let setPasscode = Operation(
-    id: "setPasscode", summary: "Set a passcode where there is none", tag: .apps,
+    id: "setPasscode", summary: "Set a passcode for the first time", tag: .apps,
     body: Schema.body(["passcode": Schema.passcode]), status: 200,
     content: done, needsSession: true, refusals: .judging)
   static let changePasscode = Operation(
@@ -59,7 +59,7 @@ extension Operation {
     content: done, needsSession: true,
     refusals: .judging)
   static let verifyPasscode = Operation(
-    id: "verifyPasscode", summary: "Prove the passcode", tag: .apps, body: Schema.body(["passcode": Schema.passcode]),
+    id: "verifyPasscode", summary: "Verify the passcode", tag: .apps, body: Schema.body(["passcode": Schema.passcode]),
     status: 200,
     content: .json(Schema.answer(["unlocked": Schema.flag], perhaps: ["token": Schema.text])), needsSession: true,
     refusals: .judging)
@@ -69,11 +69,11 @@ extension Operation {
     body: Schema.body([:]), status: 200, content: .json(Schema.answer(["message": Schema.text])), needsSession: true,
     refusals: .sending)
   static let resetPasscode = Operation(
-    id: "resetPasscode", summary: "Set a new passcode by that code", tag: .apps,
+    id: "resetPasscode", summary: "Set a new passcode with that code", tag: .apps,
     body: Schema.body(["code": Schema.input, "new_passcode": Schema.passcode]), status: 200, content: done,
     needsSession: true, refusals: .judging)
   static let disablePasscode = Operation(
-    id: "disablePasscode", summary: "Turn the passcode off", tag: .apps,
+    id: "disablePasscode", summary: "Disable the passcode", tag: .apps,
     body: Schema.body(["passcode": Schema.passcode]), status: 200, content: done,
     needsSession: true, refusals: .judging)
   static let logout = Operation(

@@ -1,21 +1,21 @@
-// The tokens that people make for programs of their own.
+// Operations on the personal tokens of users.
 import MoongateCore
 
 extension Operation {
   static let tokens = Operation(
-    id: "tokens", summary: "The tokens that you have made for programs", tag: .account, status: 200,
+    id: "tokens", summary: "Your personal tokens", tag: .account, status: 200,
     content: .json(Schema.list(of: Schema.named("PersonalToken"))), needsSession: true)
   static let createToken = Operation(
     id: "createToken",
     summary:
-      "Make a token for a program of yours; needs a recent proof of something that the account holds. The answer alone has the token itself",
+      "Create a personal token for a program; needs a recent proof of a factor of the account. Only this answer contains the token itself",
     tag: .account,
     body: Schema.body(["name": Schema.tokenName], perhaps: ["expires": Schema.nullable(Schema.tokenLifetime)]),
     status: 201,
     content: .json(Schema.named("MadeToken")), needsSession: true,
     refusals: [.denied, .disabled, .stepUpRequired, .identifierTooNew, .flowExpired])
   static let revokeToken = Operation(
-    id: "revokeToken", summary: "End a token that you have made", tag: .account, path: ["token"], status: 204,
+    id: "revokeToken", summary: "Revoke a personal token", tag: .account, path: ["token"], status: 204,
     content: .nothing, needsSession: true,
     refusals: [.notFound, .originRefused])
 }

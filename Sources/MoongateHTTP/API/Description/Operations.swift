@@ -1,9 +1,10 @@
-// Every call of the API, one by one.
+// The operations of the API.
 import MoongateCore
 
 extension Operation {
   private static let flow = Content.json(Schema.named("Flow"))
-  /// What providers ask for; which of them a step needs stands in its `fields`. `provider` is of `begin` only.
+  /// The input fields of providers. A step lists the ones that it needs in its `fields`. `provider` is only for
+  /// `begin`.
   private static let inputs: KeyValuePairs<String, JSONValue> = [
     "provider": Schema.optionalInput, "phone": Schema.input, "region": Schema.input, "email": Schema.input,
     "code": Schema.input, "pin": Schema.input,
@@ -23,25 +24,26 @@ extension Operation {
     status: 201, content: flow,
     refusals: [.denied, .unauthenticated, .stepUpRequired, .identifierTooNew, .policyError, .disabled])
   static let viewFlow = Operation(
-    id: "viewFlow", summary: "The flow as it stands; never a token", tag: .flows, path: ["flow"], status: 200,
+    id: "viewFlow", summary: "The current state of the flow, without tokens", tag: .flows, path: ["flow"], status: 200,
     content: flow,
     refusals: [.flowNotFound, .flowExpired, .unauthenticated, .policyError])
   static let beginStep = Operation(
-    id: "beginStep", summary: "Begin a step: send a code, ask for a PIN, lead to another site", tag: .flows,
+    id: "beginStep", summary: "Begin a step: send a code, ask for a PIN, or redirect to another site", tag: .flows,
     path: ["flow"],
     body: Schema.body([:], perhaps: inputs), status: 200, content: flow, refusals: .sending + .judging)
   static let submitStep = Operation(
     id: "submitStep",
-    summary: "Send what the step asks for; of a field of the kind choice, the value of one of its choices", tag: .flows,
+    summary: "Submit the fields of the step; for a field of the kind choice, the value of one of its choices",
+    tag: .flows,
     path: ["flow"],
     body: Schema.body([:], perhaps: inputs), status: 200,
     content: flow, refusals: .judging)
   static let resendCode = Operation(
-    id: "resendCode", summary: "Send another code; the one before it is dead", tag: .flows, path: ["flow"],
+    id: "resendCode", summary: "Send another code; the previous one becomes invalid", tag: .flows, path: ["flow"],
     body: Schema.body([:]), status: 200,
     content: flow, refusals: .sending)
   static let skipStep = Operation(
-    id: "skipStep", summary: "Leave the step out, where it may be", tag: .flows, path: ["flow"], body: Schema.body([:]),
+    id: "skipStep", summary: "Skip the step, if it is skippable", tag: .flows, path: ["flow"], body: Schema.body([:]),
     status: 200, content: flow,
     refusals: .steps)
   static let deleteFlow = Operation(
@@ -49,26 +51,26 @@ extension Operation {
     refusals: [.flowNotFound, .flowExpired, .stepNotOpen, .unauthenticated, .originRefused])
 
   static let session = Operation(
-    id: "session", summary: "Who is signed in", tag: .sessions, status: 200,
+    id: "session", summary: "The current session", tag: .sessions, status: 200,
     content: .json(Schema.answer(["account": Schema.named("Account"), "session": Schema.named("Session")])),
     needsSession: true)
   static let signOut = Operation(
     id: "signOut", summary: "Sign out", tag: .sessions, status: 204, content: .nothing, needsSession: true,
     refusals: [.originRefused])
   static let sessions = Operation(
-    id: "sessions", summary: "Where this account is signed in", tag: .sessions, status: 200,
+    id: "sessions", summary: "The sessions of the account", tag: .sessions, status: 200,
     content: .json(Schema.list(of: Schema.named("SessionEntry"))), needsSession: true)
   static let endSession = Operation(
-    id: "endSession", summary: "Sign out there", tag: .sessions, path: ["session"], status: 204, content: .nothing,
+    id: "endSession", summary: "End a session", tag: .sessions, path: ["session"], status: 204, content: .nothing,
     needsSession: true,
     refusals: [.notFound, .originRefused])
 
   static let phoneFormat = Operation(
-    id: "phoneFormat", summary: "How a number looks while it is typed", tag: .more,
+    id: "phoneFormat", summary: "Format a phone number while it is typed", tag: .more,
     query: [
-      Query(name: "input", help: "What was typed so far", isRequired: true, schema: Schema.queryText),
+      Query(name: "input", help: "The input so far", isRequired: true, schema: Schema.queryText),
       Query(
-        name: "region", help: "The country in two letters, where it has no +", isRequired: false,
+        name: "region", help: "The country code, for a number without +", isRequired: false,
         schema: Schema.orEmpty(Schema.named("Region"))),
     ], status: 200,
     content: .json(
@@ -77,7 +79,7 @@ extension Operation {
       ])),
     refusals: [.notFound])
   static let clientEvents = Operation(
-    id: "clientEvents", summary: "What only the browser knows, for /events; a closed list", tag: .more,
+    id: "clientEvents", summary: "Report events that only the browser knows, from a closed list", tag: .more,
     body: Schema.body(
       ["events": Schema.list(of: Schema.body(["name": Schema.named("ClientEventName")]), atMost: ClientEventCall.most)],
       perhaps: ["flow": Schema.optionalInput]), status: 204, content: .nothing, refusals: [.rateLimited])

@@ -1,52 +1,52 @@
-/// JSON Schema (2020-12, as OpenAPI 3.1 has it), as far as this API needs it.
+/// The parts of JSON Schema (2020-12, as in OpenAPI 3.1) that this API uses.
 enum Schema {
   static let text: JSONValue = .members(["type": .text("string")])
   static let flag: JSONValue = .members(["type": .text("boolean")])
   static let count: JSONValue = .members(["type": .text("integer"), "minimum": .number(0)])
   static let number: JSONValue = .members(["type": .text("integer")])
-  /// An object whose members are another standard's to say.
+  /// An object whose members are defined by another standard.
   static let anyObject: JSONValue = .members(["type": .text("object")])
   /// ISO 8601 in UTC.
   static let moment: JSONValue = .members(["type": .text("string"), "format": .text("date-time")])
-  /// Text, or null as if it were not there.
+  /// Text, or null as if it were absent.
   static let optionalText: JSONValue = .members(["type": .list([.text("string"), .text("null")])])
 
-  // What a client sends.
+  // Input of clients.
 
-  /// Any text: NUL is refused wherever it is (`JSONReader`).
+  /// Any text without NUL, which `JSONReader` refuses.
   static let input = input(pattern: anyText)
-  /// The same, or null as if it were not there.
+  /// The same, or null as if it were absent.
   static let optionalInput: JSONValue = .members([
     "type": .list([.text("string"), .text("null")]), "pattern": .text(anyText),
   ])
-  /// As `EmailAddress` reads it. The addresses of international domains are sent in their ASCII form.
+  /// An email address as `EmailAddress` reads it. International domains are sent in their ASCII form.
   static let email: JSONValue = .members([
     "type": .text("string"), "format": .text("email"), "pattern": .text(emailPattern),
   ])
   static let passcode = input(pattern: "^[0-9]{6}$")
-  /// Every character is one like any other.
+  /// Any characters are allowed.
   static let password: JSONValue = .members([
     "type": .text("string"), "minLength": .number(1), "maxLength": .number(1024),
   ])
   static let newPassword: JSONValue = .members([
     "type": .text("string"), "minLength": .number(8), "maxLength": .number(1024),
   ])
-  /// The SHA-256 of a verifier in base64url (RFC 7636 section 4.2).
+  /// The SHA-256 of a verifier in base64url (RFC 7636, section 4.2).
   static let challenge = input(pattern: "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$")
-  /// A person's name.
+  /// The name of a person.
   static let name: JSONValue = .members([
     "type": .text("string"), "minLength": .number(1), "maxLength": .number(100), "pattern": .text(anyText),
   ])
-  /// What a person calls a token (`PersonalTokenName`): it has to have a character that is seen.
+  /// The name of a personal token (`PersonalTokenName`). It must have a visible character.
   static let tokenName: JSONValue = .members([
     "type": .text("string"), "minLength": .number(1), "maxLength": .number(60),
     "pattern": .text("^[A-Za-z0-9][A-Za-z0-9 ._-]*$"),
   ])
-  /// Days, 1 to 366.
+  /// A number of days from 1 to 366.
   static let tokenLifetime = input(pattern: "^([1-9][0-9]?|[12][0-9][0-9]|3[0-5][0-9]|36[0-6])d$")
-  /// An id that an answer named.
+  /// An id from an earlier answer.
   static let id = input(pattern: "^[A-Za-z0-9_-]{1,128}$")
-  /// Behind a `?`: control characters are refused (`FormFields`).
+  /// Text in a query. `FormFields` refuses control characters.
   static let queryText = input(pattern: "^[^\\u0000-\\u001f\\u007f]+$")
 
   private static let anyText = "^[^\\u0000]*$"
@@ -60,7 +60,7 @@ enum Schema {
     .members(["type": .text("string"), "pattern": .text(pattern)])
   }
 
-  /// Members that we do not know, at any depth.
+  /// Unknown members at any depth.
   static let ignored: JSONValue = .members([
     "anyOf": .list([
       .members(["type": .list([.text("boolean"), .text("number"), .text("null")])]), input,
@@ -76,33 +76,33 @@ enum Schema {
     .members(["type": .text("string"), "enum": .list(words.map { .text($0) })])
   }
 
-  /// A parameter of a query that may be empty, which is as if it were not there.
+  /// A parameter of a query that may be empty, which is treated as absent.
   static func orEmpty(_ schema: JSONValue) -> JSONValue {
     .members(["anyOf": .list([schema, .members(["const": .text("")])])])
   }
   static func list(of item: JSONValue) -> JSONValue { .members(["type": .text("array"), "items": item]) }
 
-  /// What a client sends: no more items than these.
+  /// A list that a client sends, with at most this many items.
   static func list(of item: JSONValue, atMost most: Int) -> JSONValue {
     .members(["type": .text("array"), "items": item, "maxItems": .number(most)])
   }
 
-  /// One of `components/schemas`.
+  /// A reference to `components/schemas`.
   static func named(_ name: String) -> JSONValue { .members(["$ref": .text("#/components/schemas/\(name)")]) }
 
   static func anyOf(_ schemas: [JSONValue]) -> JSONValue { .members(["anyOf": .list(schemas)]) }
 
-  /// Also null.
+  /// The schema, or null.
   static func nullable(_ schema: JSONValue) -> JSONValue { anyOf([schema, .members(["type": .text("null")])]) }
 
-  /// What we answer: with these members, and no others.
+  /// An answer of the gateway: these members and no others.
   static func answer(
     _ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]
   ) -> JSONValue {
     object(required, optional, isClosed: true)
   }
 
-  /// What a client sends: members that we do not know are read and ignored.
+  /// A request body. Unknown members are ignored.
   static func body(
     _ required: KeyValuePairs<String, JSONValue>, perhaps optional: KeyValuePairs<String, JSONValue> = [:]
   ) -> JSONValue {

@@ -1,7 +1,7 @@
 import Foundation
 
-/// An operator's main colour on our pages: every pair of colours that carries text keeps 4.5:1 (WCAG 2.2, 1.4.3),
-/// whatever was asked for.
+/// The operator's primary colour on the pages. Every pair of text and background colours has a contrast of at least
+/// 4.5:1 (WCAG 2.2, 1.4.3), whatever the colour is.
 struct BrandColour {
   private let red, green, blue: Double
 
@@ -15,17 +15,17 @@ struct BrandColour {
     self.init(Double(value >> 16 & 255) / 255, Double(value >> 8 & 255) / 255, Double(value & 255) / 255)
   }
 
-  /// The custom properties that replace the stylesheet's. Buttons have the colour as it is, with white or dark text on
-  /// it. Links and icons have the nearest shade that is readable on the page. The stylesheet derives tints, rings and
-  /// shadows from these.
+  /// The custom properties that replace those of the stylesheet. Buttons have the exact colour, with white or dark
+  /// text. Links and icons have the nearest shade that is readable on the page. The stylesheet derives tints, rings and
+  /// shadows from them.
   var stylesheet: String {
-    // More than 4.5:1, because links also stand on a tint, which is a little darker than the page.
+    // More than 4.5:1, because links are also used on a tint, which is slightly darker than the page.
     let enough = 5.0
     let onWhite = darkened(until: { $0.contrast(with: Self.white) >= enough })
     let onDark = lightened(until: { $0.contrast(with: Self.darkSurface) >= enough })
     let tints = "--tint:color-mix(in srgb,var(--primary) var(--share),var(--background))"
     let emblem = "--secondary:var(--link);--emblem:var(--tint)"
-    // A button in the colour of the page has an edge.
+    // A button with the colour of the page gets a border.
     let edges = [Self.white, Self.ink].map { contrast(with: $0) < 1.5 ? "var(--link)" : "transparent" }
     return """
       :root{--share:8%;--primary:\(hex);--on-primary:\(textColour.hex);--link:\(onWhite.hex);--edge:\(edges[0]);\(tints);\(emblem)}
@@ -39,8 +39,8 @@ struct BrandColour {
   private static let ink = Self(0x1e / 255.0, 0x1e / 255.0, 0x1e / 255.0)
   private static let darkSurface = Self(0x2a / 255.0, 0x2a / 255.0, 0x2a / 255.0)
 
-  /// The colour of text on the colour: white where it is readable, else the pages' own ink, else black. One of white
-  /// and black always is.
+  /// The text colour on this colour: white if it is readable, else the page's ink, else black. White or black is always
+  /// readable.
   private var textColour: Self {
     [Self.white, Self.ink].first { contrast(with: $0) >= 4.5 } ?? .black
   }
@@ -67,7 +67,7 @@ struct BrandColour {
     return (max(one, two) + 0.05) / (min(one, two) + 0.05)
   }
 
-  /// - Parameter share: of the other colour.
+  /// - Parameter share: the share of the other colour.
   private func mixed(with other: Self, share: Double) -> Self {
     Self(
       red + (other.red - red) * share, green + (other.green - green) * share, blue + (other.blue - blue) * share)

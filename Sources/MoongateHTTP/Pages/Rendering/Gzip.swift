@@ -1,11 +1,11 @@
 import CZlib
 
-/// Files that are sent again and again, packed once (RFC 1952).
+/// Compresses assets once (RFC 1952).
 ///
-/// Assets only, never a page: a page shows what its address says beside what only its reader may know, and the length
-/// of the two packed together tells an eavesdropper how much of the one is in the other (BREACH).
+/// Only assets are compressed, never pages. A page contains text from its address next to secrets, and their compressed
+/// length would reveal similarities between the two (BREACH).
 enum Gzip {
-  /// - Returns: nil where it saves less than a tenth, as with pictures.
+  /// - Returns: nil if it saves less than a tenth, as with pictures.
   static func pack(_ bytes: [UInt8]) -> [UInt8]? {
     let most = czlib_bound(bytes.count)
     let packed = [UInt8](unsafeUninitializedCapacity: most) { buffer, count in
@@ -14,8 +14,8 @@ enum Gzip {
     return packed.isEmpty || packed.count > bytes.count / 10 * 9 ? nil : packed
   }
 
-  /// Whether who asks takes it (RFC 9110 section 12.5.3).
-  /// - Parameter lines: the values of `Accept-Encoding`. Bounded: a header of ten thousand codings is nobody's wish.
+  /// Whether the client accepts gzip (RFC 9110, section 12.5.3).
+  /// - Parameter lines: the values of `Accept-Encoding`. Only the first 20 codings are read.
   static func isAccepted(_ lines: [String]) -> Bool {
     var byStar = false
     for item in lines.flatMap({ $0.split(separator: ",").prefix(20) }).prefix(20) {

@@ -2,12 +2,12 @@ import HTTPTypes
 import Hummingbird
 import MoongateCore
 
-/// In which of the languages a page is shown: for a script the language of its page; else the one that the person chose
-/// on a page, or what their browser asks for (RFC 9110 section 12.5.4), else English.
+/// Chooses the language of a page. For a script, it is the language of its page; otherwise the language that the user
+/// selected on a page, the browser's preference (RFC 9110, section 12.5.4), or English.
 enum LanguageChoice {
-  /// Keeps what was chosen. It is sent to our own pages only, and says nothing about anybody.
+  /// The cookie with the selected language. It is sent only to hosted pages and contains no personal data.
   static let cookie = "moongate-language"
-  /// A year.
+  /// A year in seconds.
   private static let memory = 31_536_000
 
   static func choose(_ request: Request, chosen: String?, among languages: [Words]) -> Words? {
@@ -18,8 +18,7 @@ enum LanguageChoice {
     return choose(accepting: request.headers[values: .acceptLanguage], among: languages)
   }
 
-  /// What the person has chosen on a page, and then what the browser asks for; for messages, which are in the language
-  /// of the pages.
+  /// The preferred languages for messages: the one that the user selected on a page, then those of the browser.
   static func wanted(by request: Request) -> [String] {
     let kept = request.headers[values: .cookie].flatMap { $0.split(separator: ";") }.map { $0.drop { $0 == " " } }
       .first { $0.hasPrefix("\(cookie)=") }.map { String($0.dropFirst(cookie.count + 1)) }
@@ -32,7 +31,7 @@ enum LanguageChoice {
     choose(wanting: wanted(lines), among: languages)
   }
 
-  /// - Parameter tags: the most wanted first.
+  /// - Parameter tags: the language tags by descending preference.
   static func choose(wanting tags: [String], among languages: [Words]) -> Words? {
     for tag in tags.map({ $0.lowercased() }) {
       if tag == "*" { break }
@@ -43,18 +42,18 @@ enum LanguageChoice {
     return languages.first
   }
 
-  /// The line of `Set-Cookie` that keeps a choice.
+  /// The `Set-Cookie` value that stores the selection.
   static func keep(_ words: Words, isSecure: Bool) -> String {
     "\(cookie)=\(words.tag); Path=/auth; Max-Age=\(memory); SameSite=Lax\(isSecure ? "; Secure" : "")"
   }
 
-  /// Whether one of the cookies (RFC 6265 section 5.4) says so. It opens nothing: whoever planted it has chosen a
+  /// Whether one of the cookies (RFC 6265, section 5.4) selects the language. A forged cookie can only change the
   /// language.
   private static func isKept(_ tag: String, _ lines: [String]) -> Bool {
     lines.contains { line in line.split(separator: ";").contains { $0.drop { $0 == " " } == "\(cookie)=\(tag)" } }
   }
 
-  /// Tags in lower case, the most wanted first. Bounded: a header of ten thousand tags is nobody's wish.
+  /// The language tags in lower case, by descending preference. Only the first 20 are read.
   private static func wanted(_ lines: [String]) -> [String] {
     let items = lines.flatMap { $0.split(separator: ",").prefix(20) }.prefix(20)
     let weighed = items.map { item -> (tag: String, weight: Double) in

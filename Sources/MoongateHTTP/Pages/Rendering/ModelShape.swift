@@ -1,6 +1,6 @@
-/// The names that a model's type has, and theirs in turn; a list stands for what is in it.
+/// The member names of a model's type, with those of nested types. A list stands for its elements.
 ///
-/// Read off the type itself: a name that is added to a model or taken from it is known here at once.
+/// They are derived from the type by decoding, so they always match the model.
 struct ModelShape: Equatable {
   private(set) var members: [String: ModelShape]
 
@@ -8,7 +8,7 @@ struct ModelShape: Equatable {
 
   init(of model: any Decodable.Type) {
     let node = Node()
-    // What cannot be made of blanks has shown its names by then.
+    // A type that cannot be decoded from placeholders has already revealed its names.
     _ = try? model.init(from: Recorder(node: node))
     self = node.shape
   }
@@ -22,7 +22,7 @@ struct ModelShape: Equatable {
   }
 }
 
-/// Gives whoever is decoded from it something for everything, and writes down what was asked for.
+/// A decoder that provides a placeholder for everything and records what was requested.
 private struct Recorder: Decoder {
   let node: ModelShape.Node
   var codingPath: [any CodingKey] { [] }
@@ -60,7 +60,7 @@ private struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func superDecoder(forKey key: Key) -> any Decoder { member(key) }
 }
 
-/// A list with one item.
+/// A list with one element.
 private struct Items: UnkeyedDecodingContainer {
   let node: ModelShape.Node
   var codingPath: [any CodingKey] { [] }
@@ -87,7 +87,7 @@ private struct Items: UnkeyedDecodingContainer {
 private struct Leaf: SingleValueDecodingContainer {
   var codingPath: [any CodingKey] { [] }
 
-  /// One of the things that models are made of in the end; nil for what has parts.
+  /// A placeholder for a primitive type; nil for a type with members.
   static func blank<Part>(_ type: Part.Type) -> Part? {
     let blanks: [Any] = ["", false, 0, Int64(0)]
     return blanks.lazy.compactMap { $0 as? Part }.first

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 
 extension PageRenderer: MessageLanguages {
-  /// Messages are in the languages of the pages, with the words of the pages.
+  /// Messages use the languages and words of the pages.
   package func language(_ wanted: [String], of generation: any PolicyGeneration, providers: [StepWords])
     -> any MessageLanguage
   {

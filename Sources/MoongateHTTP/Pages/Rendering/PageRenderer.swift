@@ -6,30 +6,30 @@ import MoongateSDK
 import Mustache
 import Synchronization
 
-/// Makes pages: templates, one layout, one stylesheet and small scripts that are part of the program, and what the
-/// operator's `pages/` puts in their place. Every page works without its scripts.
+/// Renders pages from templates, a layout, a stylesheet and small scripts, which are part of the program, with the
+/// overrides of the operator's `pages/`. Every page works without scripts.
 package final class PageRenderer: Sendable {
-  /// What every page has around its content.
+  /// The layout around a page's content.
   struct Frame: Decodable {
     struct Language: Decodable {
       let tag: String
       let name: String
       let address: String
       let isCurrent: Bool
-      /// Whether the page's form goes there, with what was typed in it.
+      /// Whether the page's form is sent there, with its input.
       let takesForm: Bool
     }
 
     let title: String
-    /// What we call ourselves.
+    /// The name of the service.
     let service: String
     let language: String
     let direction: String
-    /// Where stylesheets and scripts are.
+    /// The base path of stylesheets and scripts.
     let base: String
     let hasBrandStyle: Bool
     let logo: String?
-    /// Where "Contact us" leads; nil where the operator names nothing.
+    /// The target of "Contact us"; nil if none is configured.
     let support: String?
     /// The operator's terms of service.
     let terms: String?
@@ -37,18 +37,18 @@ package final class PageRenderer: Sendable {
     let privacy: String?
     let hasLegal: Bool
     let languages: [Language]
-    /// What the page's language calls itself.
+    /// The language's own name for itself.
     let languageName: String
     /// Whether there is more than one language to choose from.
     let hasChoice: Bool
-    /// Whether there are so many languages that they are a menu and not a row.
+    /// Whether the languages are shown as a menu instead of a row.
     let hasMenu: Bool
     let hasScript: Bool
-    /// What the page is to scripts and stylesheet.
+    /// The page's kind for scripts and the stylesheet.
     let kind: String
   }
 
-  /// What a template's names are looked up in: words as `w`, the frame as `frame`, and the page's own.
+  /// The names that templates can use: words as `w`, the layout as `frame`, and the page's own model.
   private struct Root: MustacheParent {
     let words: Words
     private let frame: [String: Any]
@@ -60,8 +60,8 @@ package final class PageRenderer: Sendable {
       fields = Self.fields(of: model)
     }
 
-    /// All of them at once, and what lies in them: a mirror for each name that a template looks up is most of what a
-    /// page costs. What is nil is not there.
+    /// All members at once, including nested ones, because a mirror for each lookup would dominate the cost of a page.
+    /// Nil values are left out.
     private static func fields(of model: Any) -> [String: Any] {
       var fields: [String: Any] = [:]
       for child in Mirror(reflecting: model).children {
@@ -90,32 +90,32 @@ package final class PageRenderer: Sendable {
     }
   }
 
-  /// Those of the latest generations, the newest last: what an open page still names is served while it is open.
+  /// The sets of the latest generations, newest last. Open pages may still request assets of an earlier one.
   private let made = Mutex<[(generation: String, set: PageSet)]>([])
   private static let most = 4
   private let logger: Logger
 
-  /// - Throws: where a template of ours cannot be parsed, which a test would have shown.
+  /// - Throws: if a built-in template cannot be parsed. A test covers this.
   package init(logger: Logger) throws {
     self.logger = logger
     let own = PageSet.faults
     if let fault = own.first { throw BrokenPage(problem: fault) }
   }
 
-  /// A page of ours that cannot be made.
+  /// A built-in page that cannot be rendered.
   private struct BrokenPage: Error {
     let problem: String
   }
 
-  /// What is wrong with an operator's `pages/`, and with the languages that gateway.lua names.
+  /// The problems of an operator's `pages/`, and of the languages in gateway.lua.
   package static func problems(of files: [PageFile], gateway: GatewaySettings? = nil) -> [ConfigurationProblem] {
     (files.isEmpty ? [] : PageSet(files, brand: Brand()).problems) + (gateway.map { unknownLanguages($0, files) } ?? [])
   }
 
-  /// The tags of the languages that the pages are shipped in.
+  /// The tags of the built-in languages.
   package static let shippedLanguages = ShippedWords.files.map(\.tag)
 
-  /// Languages that are neither shipped nor among the files.
+  /// Reports languages that are neither built in nor in the files.
   private static func unknownLanguages(_ gateway: GatewaySettings, _ files: [PageFile]) -> [ConfigurationProblem] {
     let shipped = shippedLanguages
     return gateway.languages.filter { tag in !shipped.contains(tag) && !files.contains { $0.name == tag + ".words" } }
@@ -123,7 +123,7 @@ package final class PageRenderer: Sendable {
         ConfigurationProblem(
           location: gateway.locations["languages"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "languages",
           message:
-            "there are no words for \"\(tag)\": add pages/\(tag).words, or choose from \(shipped.joined(separator: ", "))"
+            "no translation for \"\(tag)\": add pages/\(tag).words, or choose from \(shipped.joined(separator: ", "))"
         )
       }
   }
@@ -148,21 +148,21 @@ package final class PageRenderer: Sendable {
         let (version, name) = (exchange.parameters[0], exchange.parameters[1])
         let current = set(of: exchange.generation)
         let kept = made.withLock { made in made.last { $0.set.version == version }?.set }
-        // A page of a generation that is forgotten gets what there is now, and keeps none of it under the old name.
+        // A page of a forgotten generation gets the current assets, but must not cache them under the old name.
         guard let asset = (kept ?? current).asset(name) else { throw exchange.refusal(.notFound) }
         let packed = Gzip.isAccepted(exchange.request.headers[values: .acceptEncoding]) ? asset.packed : nil
         var response = Response.plain(.ok, type: asset.type, packed ?? asset.bytes)
         if packed != nil { response.headers[.contentEncoding] = "gzip" }
         response.headers[.vary] = "Accept-Encoding"
         if kept != nil { response.headers[.cacheControl] = "public, max-age=31536000, immutable" }
-        // A picture of the operator's that is opened as a page of its own must run nothing.
+        // An operator's picture that is opened as a page must not run scripts.
         response.headers.set("Content-Security-Policy", to: "default-src 'none'; style-src 'unsafe-inline'; sandbox")
         return response
       }
     ]
   }
 
-  /// The words of the language that the request asks for.
+  /// The words in the language of the request.
   func words(_ exchange: Exchange) -> Words {
     words(exchange.request, set(of: exchange.generation)).knowing(exchange.pages.compactMap(\.descriptor.words))
   }
@@ -177,15 +177,14 @@ package final class PageRenderer: Sendable {
     return FormFields(target[target.index(after: mark)...])?["language"]
   }
 
-  /// A page with the headers that it needs.
+  /// A page with its headers.
   /// - Parameters:
-  ///   - model: what its template's names are looked up in; text in it is escaped by the template.
-  ///   - provider: the words of the provider whose page it is; they go before the pages' own.
-  ///   - kind: what the page is to scripts and stylesheet, where that is not the template's name.
-  ///   - address: where the page is found again, in another language; nil: where it was asked for.
-  ///   - isTypedInto: whether the page has a form `typed` that its path shows again in another language
-  ///     (`Exchange.isSwitch`). What people type is their own: it goes in a form's body, never in an address, which
-  ///     browsers and proxies keep.
+  /// - model: the values for the template, which escapes text.
+  /// - provider: the words of the page's provider, which override those of the page.
+  /// - kind: the page's kind for scripts and the stylesheet, if it is not the template's name.
+  /// - address: the address of the page in another language; nil: that of the request.
+  /// - isTypedInto: whether the page has a form `typed` that its path shows again in another language
+  ///   (`Exchange.isSwitch`). Input is sent in the form's body, never in a URL, which browsers and proxies store.
   func page<Model: PageModel>(
     _ model: Model, title: String, of provider: StepWords? = nil, kind: String? = nil,
     status: HTTPResponse.Status = .ok, at address: String? = nil,
@@ -219,7 +218,7 @@ package final class PageRenderer: Sendable {
     return response
   }
 
-  /// The same as text, for the proxy, which writes its own head, and lets no script run.
+  /// The page as text, for the proxy, which writes its own headers and allows no scripts.
   func html<Model: PageModel>(
     _ model: Model, title: (Words) -> String, in words: Words, generation: any PolicyGeneration
   ) -> String {
@@ -229,16 +228,16 @@ package final class PageRenderer: Sendable {
     return text(template, Root(words: words, frame: frame, model: model), set)
   }
 
-  /// Ours, for where the operator's say nothing.
+  /// The built-in pages.
   private static let own = PageSet([], brand: Brand())
 
-  /// Nobody is left before a blank page: a template of the operator's that can be read and comes to nothing is as good
-  /// as none.
+  /// An operator's template that renders only white space is replaced by the built-in one, so that users never see a
+  /// blank page.
   private func text(_ template: String, _ root: Root, _ set: PageSet) -> String {
     if let text = set.library.render(root, withTemplate: template), text.contains(where: { !$0.isWhitespace }) {
       return text
     }
-    logger.error("a template of pages/ says nothing; ours takes its place", metadata: ["page": "\(template)"])
+    logger.error("a template of pages/ is empty; using the built-in template", metadata: ["page": "\(template)"])
     return Self.own.library.render(root, withTemplate: template) ?? ""
   }
 
@@ -256,16 +255,16 @@ package final class PageRenderer: Sendable {
       hasScript: hasScript, kind: kind)
   }
 
-  /// So many languages stand beside each other at the foot of a page; more are a menu.
+  /// The maximum number of languages in a row at the bottom of a page. More languages are shown as a menu.
   private static let mostInRow = 3
 
-  /// The fields of an address that a page in another language has too.
+  /// The query parameters that links to other languages keep.
   private static let carried = [
     "id", "flow", "with", "phone", "region", "return_to", "done", "refused", "item", "offer",
   ]
 
-  /// The same page in each language. What says an error is carried by the page that explains errors alone: elsewhere
-  /// `code` is what another site has sent, and no link of ours repeats it.
+  /// The same page in each language. Only the error page keeps `code`: elsewhere, `code` comes from another site, and
+  /// links must not repeat it.
   private func languages(_ set: PageSet, _ current: Words, at address: String, _ isTypedInto: Bool) -> [Frame.Language]
   {
     let target = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
@@ -283,10 +282,10 @@ package final class PageRenderer: Sendable {
     }
   }
 
-  /// What keeps other sites and injected markup from doing anything with a page.
+  /// The headers that protect a page from other sites and injected markup.
   ///
-  /// `form-action` names the places that a completed sign-in may lead to besides us: browsers hold a form's redirects
-  /// to it too (Content Security Policy Level 3, section 6.4.1).
+  /// `form-action` lists the possible targets after a sign-in, because browsers also apply it to redirects of a form
+  /// (Content Security Policy Level 3, section 6.4.1).
   static func headers(_ generation: any PolicyGeneration, images: String?) -> [(name: String, value: String)] {
     let gateway = generation.gateway
     let targets = RedirectTargets(

@@ -4,15 +4,14 @@ import MoongateCore
 import MoongateSDK
 import Mustache
 
-/// Everything that pages are made of under one generation: our own files, and what the operator's `pages/` puts in
-/// their place.
+/// The templates, words and assets of one generation: the built-in files with the operator's overrides.
 struct PageSet: Sendable {
-  /// A file that pages name. The folder's name changes with the content of all of them, so browsers may keep it for
-  /// good.
+  /// A file that pages link to. The version in its path changes with the content of all assets, so browsers may cache
+  /// it forever.
   struct Asset: Sendable {
     let type: String
     let bytes: [UInt8]
-    /// The same as gzip; nil where that is hardly shorter.
+    /// The content as gzip; nil if it is hardly shorter.
     let packed: [UInt8]?
 
     init(type: String, bytes: [UInt8]) {
@@ -22,31 +21,30 @@ struct PageSet: Sendable {
     }
   }
 
-  /// What it was made of.
+  /// The inputs of the set.
   private let overrides: [PageFile]
   private let brand: Brand
   private let offered: [String]
 
   let library: MustacheLibrary
-  /// Those that are offered, in the operator's order. The first is for people whose browser wants none of them. Never
-  /// empty.
+  /// The offered languages in the operator's order. The first is the default. Never empty.
   let languages: [Words]
   private let assets: [String: Asset]
-  /// Names the content of all assets.
+  /// A hash of all assets.
   let version: String
-  /// Where a picture of the operator's brand is; nil: ours is drawn.
+  /// The address of the operator's logo; nil: the built-in one.
   let logo: String?
-  /// The origin of a logo that lies elsewhere.
+  /// The origin of a logo on another site.
   let logoOrigin: String?
-  /// Whether there is a stylesheet of the brand's colour.
+  /// Whether there is a stylesheet with the brand's colour.
   let hasBrandStyle: Bool
-  /// What is wrong with the operator's files; ours take their place then.
+  /// The problems of the operator's files. Built-in files replace files with problems.
   let problems: [ConfigurationProblem]
 
   /// `/auth/assets/VERSION`.
   var base: String { "/auth/assets/\(version)" }
 
-  /// Whether another generation's would be the same.
+  /// Whether a set from these inputs would be the same.
   func isMade(of overrides: [PageFile], brand: Brand, languages: [String]) -> Bool {
     self.overrides == overrides && self.brand == brand && offered == languages
   }
@@ -84,7 +82,7 @@ struct PageSet: Sendable {
     "jpeg": "image/jpeg", "webp": "image/webp",
   ]
 
-  /// - Parameter offered: the languages by their tags; empty: English, Hindi and those that the overrides add.
+  /// - Parameter offered: the tags of the offered languages; empty: English, Hindi and the languages of the overrides.
   init(_ overrides: [PageFile], brand: Brand, languages offered: [String] = []) {
     self.overrides = overrides
     self.brand = brand
@@ -109,13 +107,13 @@ struct PageSet: Sendable {
         problems.append(
           file.problem(
             0,
-            "the pages have no file of this name"
-              + (names.isEmpty ? "" : "; there are \(names.sorted().joined(separator: ", "))")))
+            "unknown file"
+              + (names.isEmpty ? "" : "; available: \(names.sorted().joined(separator: ", "))")))
       }
     }
     for name in overrides.isEmpty ? [] : TemplateTag.endless(in: files) {
       guard let file = overrides.first(where: { $0.name == name }) else { continue }
-      problems.append(file.problem(0, "leads back to itself by what it includes, and would have no end"))
+      problems.append(file.problem(0, "includes itself, directly or through other templates"))
       files[name] = Self.own.first { $0.name == name }?.bytes
     }
 
@@ -123,7 +121,7 @@ struct PageSet: Sendable {
     self.problems = problems
     var library = MustacheLibrary()
     for (name, bytes) in files where name.hasSuffix(".mustache") {
-      // Those that cannot be parsed were left out above; ours are held by a test.
+      // Invalid templates were removed above. A test covers the built-in ones.
       try? library.register(String(decoding: bytes, as: UTF8.self), named: String(name.dropLast(9)))
     }
     self.library = library
@@ -163,22 +161,21 @@ struct PageSet: Sendable {
     logoOrigin = picture == nil ? logo.map { "https://" + $0.dropFirst(8).prefix { $0 != "/" } } : nil
   }
 
-  /// What is wrong with templates of ours: nothing, as a test holds.
+  /// The problems of built-in templates. A test asserts that there are none.
   static let faults: [String] = own.filter { $0.name.hasSuffix(".mustache") }.flatMap { file in
     faults(of: file.bytes, for: String(file.name.dropLast(9))).map { "\(file.name):\($0.line): \($0.message)" }
   }
 
-  /// What a template can include.
+  /// The templates that a template can include.
   private static let templates = Set(
     own.map(\.name).filter { $0.hasSuffix(".mustache") }.map { String($0.dropLast(9)) })
-  /// What it can say.
+  /// The words that a template can use.
   private static let names = Set(
     Words(tag: "en", base: nil, String(decoding: PackageResources.en_words, as: UTF8.self), known: nil) { _, _ in }
       .texts.keys)
 
-  /// What is wrong with a template: where it cannot be read that, else what it names and there is not, which would be
-  /// left out in silence.
-  /// - Parameter name: whose place it takes.
+  /// The problems of a template: syntax errors, or else unknown names, which Mustache would silently render as nothing.
+  /// - Parameter name: the built-in template that it replaces.
   private static func faults(of template: [UInt8], for name: String) -> [(line: Int, message: String)] {
     guard let text = String(validating: template, as: UTF8.self) else { return [(0, "is not UTF-8")] }
     do {
@@ -194,8 +191,8 @@ struct PageSet: Sendable {
 
   private static func sentence(_ error: any Error) -> String {
     switch error as? MustacheTemplate.Error {
-    case .sectionCloseNameIncorrect: "this section is closed by another name than it was opened with"
-    case .expectedSectionEnd: "a section is never closed"
+    case .sectionCloseNameIncorrect: "the closing tag of this section does not match its opening tag"
+    case .expectedSectionEnd: "a section is not closed"
     case .unfinishedName: "a tag has no end: `}}` is missing"
     default: "this cannot be read as Mustache: \(error)"
     }
@@ -221,7 +218,7 @@ struct PageSet: Sendable {
     for file in files where file.name != "en.words" {
       let tag = String(file.name.dropLast(6))
       guard isTag(tag) else {
-        problem(file, 0, "is to be called after its language, such as fr.words")
+        problem(file, 0, "must be named after its language, such as fr.words")
         continue
       }
       all[tag] = Words(
@@ -235,12 +232,12 @@ struct PageSet: Sendable {
     return languages.isEmpty ? [english] : languages
   }
 
-  /// Whether it has the form of a language's tag (BCP 47).
+  /// Whether the text has the form of a language tag (BCP 47).
   static func isTag(_ text: String) -> Bool { text.wholeMatch(of: /[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*/) != nil }
 }
 
 extension PageFile {
-  /// - Parameter line: 0 for the file as a whole.
+  /// - Parameter line: the line; 0 for the whole file.
   fileprivate func problem(_ line: Int, _ message: String) -> ConfigurationProblem {
     ConfigurationProblem(location: SourceLocation(file: path, line: line), path: "", message: message)
   }

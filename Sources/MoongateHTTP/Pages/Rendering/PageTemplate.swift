@@ -1,8 +1,8 @@
-/// The pages, by their templates.
+/// The templates of pages.
 enum PageTemplate: String, CaseIterable {
   case account, choose, code, contact, delete, leave, login, logout, message, outbox, password, pin, step, token, wait
 
-  /// What is shown by it.
+  /// The type of the template's model.
   var model: any PageModel.Type {
     switch self {
     case .account: AccountPage.Model.self
@@ -23,8 +23,8 @@ enum PageTemplate: String, CaseIterable {
     }
   }
 
-  /// What can be named in a template of ours, beside the words: on a page its own and the frame's; in what pages
-  /// include, that of all of them.
+  /// The names that a built-in template can use besides the words: for a page, its model and the layout; for an
+  /// included template, those of all pages.
   static func names(in template: String) -> ModelShape {
     let own = Self(rawValue: template).map { [$0] } ?? allCases
     return own.map { ModelShape(of: $0.model) }.reduce(
@@ -33,8 +33,8 @@ enum PageTemplate: String, CaseIterable {
   }
 }
 
-/// What a template shows. It is decoded from nothing ever: by its `Decodable`, which the compiler writes, its names are
-/// known without one of it (`ModelShape`), so that a template of an operator's can be held against them.
+/// The model of a template. It is never decoded from data: its compiler-generated `Decodable` conformance provides its
+/// member names (`ModelShape`), with which operators' templates are checked.
 protocol PageModel: Decodable {
   static var template: PageTemplate { get }
 }

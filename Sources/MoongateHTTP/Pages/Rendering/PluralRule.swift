@@ -1,12 +1,12 @@
-/// A form of a word that goes with some numbers (Unicode CLDR, "Language Plural Rules").
+/// A plural category (Unicode CLDR, "Language Plural Rules").
 enum PluralCategory: String, CaseIterable {
   case zero, one, two, few, many, other
 }
 
-/// Which form goes with which whole number in a language. Numbers of a million and more, for which some languages have
-/// a form of their own, are not said on any page.
+/// The plural rule of a language for whole numbers below a million. Larger numbers, for which some languages have a
+/// separate form, appear on no page.
 struct PluralRule: Sendable {
-  /// Those that whole numbers have in the language.
+  /// The categories that whole numbers have in the language.
   let categories: [PluralCategory]
   private let choose: @Sendable (Int) -> PluralCategory
 
@@ -17,8 +17,8 @@ struct PluralRule: Sendable {
 
   func category(of number: Int) -> PluralCategory { choose(number) }
 
-  /// The rule of a language; where it is not in the table, 1 is singular and everything else is plural.
-  /// - Parameter tag: of BCP 47.
+  /// The rule of a language. For an unknown language, 1 is singular and all other numbers are plural.
+  /// - Parameter tag: a tag of BCP 47.
   init(of tag: String) {
     if tag.lowercased() == "pt-pt" {
       self = Self.oneIsSingular

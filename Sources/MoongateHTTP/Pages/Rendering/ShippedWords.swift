@@ -1,9 +1,9 @@
-/// The languages that come with the program, each a file of `Templates/`.
+/// The built-in languages, each in a file of `Templates/`.
 ///
-/// A new one is that file, `LANGUAGE.words`, and its line here; each provider has a file of the same name in its
-/// `words/`. Tests say what is missing.
+/// To add one, add its file `LANGUAGE.words` and its line here; each provider needs a file of the same name in its
+/// `words/`. Tests report missing texts.
 enum ShippedWords {
-  /// English first, which gives what another language leaves out.
+  /// English is the first. It provides the texts that another language lacks.
   static let files: [(tag: String, bytes: [UInt8])] = [
     ("en", PackageResources.en_words), ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words),
     ("bn", PackageResources.bn_words),
@@ -12,7 +12,7 @@ enum ShippedWords {
     ("ta", PackageResources.ta_words), ("te", PackageResources.te_words),
   ]
 
-  /// Those that are offered where gateway.lua says nothing.
+  /// The languages that are offered by default.
   static let offered = ["en", "hi"]
 
   static func text(of tag: String) -> String? {

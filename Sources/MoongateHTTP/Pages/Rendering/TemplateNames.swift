@@ -1,25 +1,24 @@
-/// What there is for a template to name.
+/// The names that templates can use.
 struct TemplateNames {
-  /// Templates that can be included.
+  /// The templates that can be included.
   let templates: Set<String>
-  /// Found as `{{w.name}}`.
+  /// The words, used as `{{w.name}}`.
   let words: Set<String>
-  /// Everything else.
+  /// All other names.
   let shape: ModelShape
 
-  /// What a template names and there is not, each with its line.
+  /// The unknown names in a template, each with its line.
   func missing(in tags: [TemplateTag]) -> [(line: Int, message: String)] {
     var found: [(line: Int, message: String)] = []
-    // What names are looked up in, the innermost last. nil: nothing is known of it, so nothing in it is said to be
-    // missing.
+    // The scopes for lookups, the innermost last. Nil: an unknown scope, in which no name is reported.
     var open: [[ModelShape?]] = [[shape]]
     for tag in tags {
       let here = open.last ?? [shape]
       switch tag.meaning {
       case .includes(let name), .inherits(let name):
-        // One that starts with a star is chosen by a value.
+        // A name with a star is computed from a value.
         if !name.hasPrefix("*"), !templates.contains(name) {
-          found.append((tag.line, "there is no template `\(name)`" + TemplateTag.meant(name, among: templates)))
+          found.append((tag.line, "unknown template `\(name)`" + TemplateTag.meant(name, among: templates)))
         }
         if case .inherits = tag.meaning { open.append(here) }
       case .block: open.append(here)
@@ -34,31 +33,31 @@ struct TemplateNames {
     return found
   }
 
-  /// What has nothing in it to name.
+  /// A value without members.
   private static let text = ModelShape(members: [:])
 
-  /// What a name stands for; nil where nothing is known of that, for whatever reason.
+  /// The shape of a name; nil if it is unknown for any reason.
   private func look(for name: String, _ open: [ModelShape?]) -> (shape: ModelShape?, message: String?) {
     let parts = name.split(separator: ".").map(String.init)
     guard let first = parts.first else { return (open.last ?? nil, nil) }
     if first == "w" {
-      // In `{{#w}}…{{/w}}` words are named without it.
+      // Inside `{{#w}}…{{/w}}`, words are used without the prefix.
       guard parts.count > 1 else {
         return (ModelShape(members: Dictionary(uniqueKeysWithValues: words.map { ($0, Self.text) })), nil)
       }
       guard !words.contains(parts[1]) else { return (Self.text, nil) }
-      return (nil, "the pages have no words of the name `\(parts[1])`" + TemplateTag.meant(parts[1], among: words))
+      return (nil, "unknown words `\(parts[1])`" + TemplateTag.meant(parts[1], among: words))
     }
     guard var shape = open.reversed().lazy.compactMap({ $0?.members[first] }).first else {
       if open.contains(where: { $0 == nil }) { return (nil, nil) }
       let known = Set(open.compactMap { $0 }.flatMap(\.members.keys)).union(["w"])
-      return (nil, "there is nothing of the name `\(first)` here" + TemplateTag.meant(first, among: known))
+      return (nil, "unknown name `\(first)`" + TemplateTag.meant(first, among: known))
     }
     for (index, part) in parts.enumerated().dropFirst() {
       guard let inner = shape.members[part] else {
         return (
           nil,
-          "`\(parts[index - 1])` has nothing of the name `\(part)`" + TemplateTag.meant(part, among: shape.members.keys)
+          "`\(parts[index - 1])` has no member `\(part)`" + TemplateTag.meant(part, among: shape.members.keys)
         )
       }
       shape = inner

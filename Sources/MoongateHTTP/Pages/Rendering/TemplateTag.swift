@@ -1,5 +1,5 @@
-/// A tag of a template that names something, or ends what another has begun. Mustache takes what it does not find for
-/// nothing: a layout that is misspelt is a blank page.
+/// A tag of a template that uses a name or ends a section. Mustache renders unknown names as nothing, so a misspelled
+/// layout would give a blank page.
 struct TemplateTag {
   enum Meaning: Equatable {
     /// `{{>name}}`.
@@ -8,7 +8,7 @@ struct TemplateTag {
     case inherits(String)
     /// `{{$name}}`, up to `{{/name}}`.
     case block
-    /// `{{#name}}`, up to `{{/name}}`: what is in it is looked up in the value first.
+    /// `{{#name}}`, up to `{{/name}}`. Names inside it are looked up in the value first.
     case section(String)
     /// `{{^name}}`, up to `{{/name}}`.
     case inverted(String)
@@ -16,11 +16,11 @@ struct TemplateTag {
     case value(String)
   }
 
-  /// From 1.
+  /// Counted from 1.
   let line: Int
   let meaning: Meaning
 
-  /// Those of a template that can be read, up to where it changes what a tag looks like.
+  /// The tags of a valid template, up to a change of its delimiters.
   static func all(in text: String) -> [TemplateTag] {
     var tags: [TemplateTag] = []
     for match in text.matches(of: /\{\{(.*?)\}\}/.dotMatchesNewlines()) {
@@ -47,20 +47,20 @@ struct TemplateTag {
     }
   }
 
-  /// Without the transforms around it, as in `uppercased(w.name)`; empty for one of what is there, as in `first()`.
+  /// The name without transforms, as in `uppercased(w.name)`; empty for transforms without a name, as in `first()`.
   private static func name(in text: String) -> String {
     guard let inner = text.lastIndex(of: "(") else { return text }
     return String(text[text.index(after: inner)...].prefix { $0 != ")" })
   }
 
-  /// "; did you mean `x`?", where one of the names is a slip of the finger away.
+  /// "; did you mean `x`?", if one of the names is similar.
   static func meant(_ name: String, among names: some Sequence<String>) -> String {
     let near = names.map { (steps: $0.difference(from: name).count, name: $0) }.filter { $0.steps <= 2 }
     return near.min { ($0.steps, $0.name) < ($1.steps, $1.name) }.map { "; did you mean `\($0.name)`?" } ?? ""
   }
 
-  /// The names of the files that include themselves, in one step or more: the first such page that is asked for would
-  /// end the program.
+  /// The files that include themselves, directly or through other files. Rendering one would overflow the stack and end
+  /// the program.
   static func endless(in files: [String: [UInt8]]) -> [String] {
     var included: [String: Set<String>] = [:]
     for (name, bytes) in files where name.hasSuffix(".mustache") {

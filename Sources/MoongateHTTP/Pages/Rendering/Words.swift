@@ -2,30 +2,30 @@ import MoongateCore
 import MoongateSDK
 import Mustache
 
-/// The words of the pages in one language. Templates find them as `{{w.name}}`.
+/// The words of the pages in one language. Templates use them as `{{w.name}}`.
 struct Words: MustacheParent, Sendable {
   /// A tag of BCP 47, such as `hi`.
   let tag: String
-  /// Which form of a word goes with a number.
+  /// Selects the plural form for a number.
   private let plural: PluralRule
-  /// By name.
+  /// Texts by name.
   private(set) var texts: [String: String] = [:]
-  /// By what they say in English.
+  /// Translated sentences by their English text.
   private(set) var sentences: [String: String] = [:]
-  /// What a provider says of itself in this language, by what it says in English.
+  /// The current provider's translations by their English text.
   private var lent: [String: String] = [:]
-  /// What all configured providers say in this language, by what they say in English.
+  /// The translations of all configured providers by their English text.
   private var providers: [[String: String]] = []
 
-  /// What it calls itself.
+  /// The language's own name for itself.
   var language: String { texts["language"] ?? tag }
   /// `ltr` or `rtl`.
   var direction: String { texts["direction"] == "rtl" ? "rtl" : "ltr" }
 
   /// - Parameters:
-  ///   - base: gives what the text leaves out.
-  ///   - known: the names that there are; nil takes any.
-  ///   - problem: is told of each line that cannot be read.
+  /// - base: provides the texts that this language lacks.
+  /// - known: the valid names; nil allows any.
+  /// - problem: called for each invalid line.
   init(
     tag: String, base: Words?, _ text: String, known: Set<String>?, problem: (_ line: Int, _ message: String) -> Void
   ) {
@@ -42,7 +42,7 @@ struct Words: MustacheParent, Sendable {
         continue
       }
       guard let separator = line.firstRange(of: " = ") else {
-        problem(index + 1, "is no `name = text`")
+        problem(index + 1, "is not `name = text`")
         continue
       }
       var name = String(line[..<separator.lowerBound])
@@ -54,7 +54,7 @@ struct Words: MustacheParent, Sendable {
       } else if let known, !known.contains(name), !name.hasPrefix("way_"),
         !(Self.general(name, plural).map(known.contains) ?? false)
       {
-        problem(index + 1, "the pages have no words of the name `\(name)`" + TemplateTag.meant(name, among: known))
+        problem(index + 1, "unknown words `\(name)`" + TemplateTag.meant(name, among: known))
       } else {
         own[name] = said
       }
@@ -63,7 +63,7 @@ struct Words: MustacheParent, Sendable {
       texts = own
       return
     }
-    // What a language says in general is not to be said in the base's form for some numbers.
+    // A general form in this language takes precedence over the base's forms for specific numbers.
     texts = base.texts.filter { name, _ in
       base.tag == tag
         || name != "language" && name != "direction"
@@ -72,7 +72,8 @@ struct Words: MustacheParent, Sendable {
     if base.tag == tag { sentences = base.sentences.merging(sentences) { $1 } }
   }
 
-  /// `sent_digits` of `sent_digits_8`, `minutes_other` of `minutes_one`; nil for what is no form for some numbers.
+  /// The general form of a name, such as `sent_digits` for `sent_digits_8` or `minutes_other` for `minutes_one`; nil
+  /// for names without a number or category.
   private static func general(_ name: String, _ plural: PluralRule) -> String? {
     guard let match = name.wholeMatch(of: /(.+)_([a-z]+|\d+)/) else { return nil }
     if match.2.allSatisfy(\.isNumber) { return String(match.1) }
@@ -82,7 +83,7 @@ struct Words: MustacheParent, Sendable {
     return match.1 + "_other"
   }
 
-  /// The same, knowing also what a provider says of itself. What the pages' own files say goes first.
+  /// The same words with a provider's own. The pages' own files take precedence.
   func speaking(_ words: StepWords?) -> Words {
     guard let words else { return self }
     var speaking = self
@@ -93,7 +94,7 @@ struct Words: MustacheParent, Sendable {
     return speaking
   }
 
-  /// The same, knowing also what providers say of themselves in this language.
+  /// The same words with the translations of providers in this language.
   func knowing(_ providers: [StepWords]) -> Words {
     var knowing = self
     knowing.providers = providers.map { $0.translations(in: tag) }.filter { !$0.isEmpty }
@@ -102,27 +103,27 @@ struct Words: MustacheParent, Sendable {
 
   func child(named name: String) -> Any? { texts[name] }
 
-  /// The text of the name; the name itself where there is none, which a test would have shown.
+  /// The text of the name; the name itself if it is unknown, which a test would report.
   subscript(name: String) -> String { texts[name] ?? name }
 
-  /// What an operator calls a provider where it is one of several: `way_NAME` of their own words.
+  /// The operator's name for a provider in a choice: `way_NAME`.
   func text(ofChoice provider: ProviderName) -> String? { texts["way_\(provider)"] }
 
-  /// The text with its braces filled in.
+  /// The text with its placeholders replaced.
   func text(_ name: String, _ values: KeyValuePairs<String, String>) -> String { fill(self[name], values) }
 
-  /// The text for a length; `NAME_8` is the form that the length 8 has of its own: "an 8-digit code".
+  /// The text for a length. `NAME_8` is a special form for the length 8, such as "an 8-digit code".
   func text(_ name: String, length: Int) -> String {
     fill(texts["\(name)_\(length)"] ?? self[name], ["length": String(length)])
   }
 
-  /// The name's form for the number, with the number in it: `minutes_one`, `minutes_few`, `minutes_other`.
+  /// The plural form of a name with the number in it: `minutes_one`, `minutes_few`, `minutes_other`.
   func count(_ number: Int, _ name: String) -> String {
     let form = "\(name)_\(plural.category(of: number).rawValue)"
     return text(texts[form] == nil ? name + "_other" : form, ["n": String(number)])
   }
 
-  /// A time for a person, rounded up.
+  /// A duration for users, rounded up.
   func wait(_ duration: Duration) -> String {
     let seconds = duration.retryAfterSeconds
     return switch seconds {
@@ -132,10 +133,10 @@ struct Words: MustacheParent, Sendable {
     }
   }
 
-  /// More than that is no news: what counts by address only has a hundred.
+  /// Higher numbers of remaining attempts are not shown. Limits per address may allow a hundred.
   private static let fewTries = 10
 
-  /// What a refusal says to the person, and how many tries are left where these are few.
+  /// The message of a refusal, with the attempts remaining if there are few.
   func sentenceWithTries(of refusal: Refusal) -> String {
     let said = sentence(of: refusal)
     guard let left = refusal.attemptsLeft, left <= Self.fewTries else { return said }
@@ -143,9 +144,9 @@ struct Words: MustacheParent, Sendable {
     return said + (isEnded ? " " : ". ") + count(left, "tries")
   }
 
-  /// What a refusal says to the person.
+  /// The message of a refusal.
   func sentence(of refusal: Refusal) -> String {
-    // A policy's reason is the key of its own words.
+    // The reason of a policy is the key of its message.
     if case .policyReason(let reason) = refusal.code, let said = sentences[reason] { return said }
     let english = refusal.sentence
     if let wait = refusal.retryAfter, let range = english.firstRange(of: wait.spokenLength) {
@@ -154,11 +155,11 @@ struct Words: MustacheParent, Sendable {
     return translated(english)
   }
 
-  /// An English sentence of ours in this language, where it is known.
+  /// The translation of an English sentence, or the sentence itself if there is none.
   func translated(_ english: String) -> String {
     if let known = known(english) { return known }
     guard !(sentences.isEmpty && lent.isEmpty && providers.isEmpty) else { return english }
-    // The 8-digit code, in the words of every {n}-digit code.
+    // A sentence about an 8-digit code is also found under its general form with {n}.
     guard let number = english.firstMatch(of: /\d+/), let known = known(english.with("{n}", in: number.range)) else {
       return english
     }
@@ -169,7 +170,7 @@ struct Words: MustacheParent, Sendable {
     sentences[english] ?? lent[english] ?? providers.lazy.compactMap { $0[english] }.first
   }
 
-  /// What the scripts have to say, as a module.
+  /// The texts for scripts, as a JavaScript module.
   var script: [UInt8] {
     let said = texts.filter { $0.key.hasPrefix("say_") }.sorted { $0.key < $1.key }
     let object = JSONValue.object(said.map { JSONMember(name: String($0.key.dropFirst(4)), value: .text($0.value)) })
@@ -186,7 +187,7 @@ struct Words: MustacheParent, Sendable {
 }
 
 extension String {
-  /// With something else in place of the range.
+  /// The string with another text in place of the range.
   fileprivate func with(_ text: String, in range: Range<String.Index>) -> String {
     self[..<range.lowerBound] + text + self[range.upperBound...]
   }

@@ -1,5 +1,5 @@
-// A field for a code of known length on a page of any provider: the boxes show what is in it, and a whole code is sent
-// by itself.
+// A code field with known length on a provider's step page. The boxes show the content of the field, and a complete
+// code is submitted automatically.
 import { announce, say } from "./say.js";
 
 export default function enhance(holder) {
@@ -41,7 +41,7 @@ export default function enhance(holder) {
       if (input.selectionStart !== input.value.length) input.setSelectionRange(input.value.length, input.value.length);
       });
   }
-  // Something else is sent with the same form: a recovery code.
+  // The form submits another field, such as a recovery code.
   form.addEventListener("submit", () => clearTimeout(timer));
   document.addEventListener("moongate:refused", (event) => {
     if (event.detail.form !== form) return;

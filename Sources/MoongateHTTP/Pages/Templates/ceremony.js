@@ -1,12 +1,11 @@
-// A call of the browser's credential API (Web Authentication, Level 3): the page's options go in, and the answer goes
-// into the form's hidden field.
+// Calls the Web Authentication API (Level 3) with the page's options, and puts the answer into the form's hidden field.
 import { announce, hush, say } from "./say.js";
 import { busy, look, problem, send } from "./form.js";
 
 const bytes = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")),
   (letter) => letter.charCodeAt(0));
 
-/// Older browsers have the API without its JSON forms (section 5.1.10).
+/// Older browsers have the API without its JSON methods (section 5.1.10).
 function parse(call, options) {
   const name = call === "create" ? "parseCreationOptionsFromJSON" : "parseRequestOptionsFromJSON";
   if (PublicKeyCredential[name]) return PublicKeyCredential[name](options);
@@ -38,7 +37,7 @@ function answer(credential) {
   };
 }
 
-/// Asks the browser. `more` is what the page adds to the call, such as a mediation.
+/// Calls the API. `more` contains additional options, such as `mediation`.
 export async function ask(call, options, more = {}) {
   const credential = await navigator.credentials[call]({ publicKey: parse(call, options), ...more });
   return JSON.stringify(answer(credential));
@@ -46,14 +45,14 @@ export async function ask(call, options, more = {}) {
 
 export const isAvailable = () => typeof PublicKeyCredential === "function" && Boolean(navigator.credentials);
 
-// The request that waits in the fields of the page, for what the browser offers there. There can be one request at a
-// time.
+// The pending request for suggestions in the fields of the page. Only one request can be pending at a time.
 let waiting = null;
 
-/// How long a request waits before it gets a new challenge: challenges live for two minutes.
+/// How long a request is pending before it gets a new challenge. Challenges are valid for two minutes.
 const patience = 100_000;
 
-/// Offers what the browser has in the field for an identifier (conditional mediation). `take` is given the page that answers.
+/// Offers the browser's credentials in the identifier field (conditional mediation). `take` receives the page of the
+/// answer.
 async function offer(form, take) {
   if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
   for (;;) {
@@ -96,9 +95,9 @@ export default function enhance(form) {
   function explain(error, isArrival) {
     if (error.name === "InvalidStateError") return tell(form.dataset.known);
     if (error.name !== "NotAllowedError" && error.name !== "AbortError") return tell(form.dataset.failed);
-    // Who cancels uses the digits.
+    // A user who cancels enters the PIN instead.
     if (instead) return void location.replace(instead.href);
-    // Some browsers want a click first. The button is there.
+    // Some browsers need a click first, for which there is a button.
     if (isArrival && !navigator.userActivation?.hasBeenActive) return;
     tell(form.dataset.cancelled, true);
   }
@@ -127,7 +126,7 @@ export default function enhance(form) {
     show(result);
   }
 
-  // Each answer belongs to one challenge: what is asked for now is on the new page.
+  // Each answer belongs to one challenge. The new page has the next one.
   function show(result) {
     if (!field) {
       const sentence = problem(result.page);
@@ -146,9 +145,9 @@ export default function enhance(form) {
     run();
   });
   if (!isAvailable()) {
-    // Beside another way it is not offered.
+    // Hidden if another sign-in method is available.
     if (!form.dataset.unavailable) return void (form.hidden = true);
-    // What is only offered, and cannot be done here, is skipped. The address is the gateway's, which has judged it.
+    // An offer that the browser does not support is skipped. The gateway has validated the address.
     const skip = document.querySelector("main [data-skip]");
     if (skip) return void location.replace(skip.href);
     if (button) button.disabled = true;

@@ -1,4 +1,4 @@
-// Countdowns. The page says how much time is left, not until when: the reader's own clock may be wrong.
+// Countdowns. The page contains the remaining time, not a time of day, because the user's clock may be wrong.
 import { announce, say, spoken } from "./say.js";
 import { look, patch } from "./form.js";
 
@@ -10,7 +10,7 @@ const text = (seconds) => {
   return seconds < 3600 ? tail : `${Math.floor(seconds / 3600)}:${tail}`;
 };
 
-/// Seconds that are left of the page's countdown; 0 without one.
+/// The remaining seconds of the page's countdown; 0 without one.
 export function remaining() {
   const element = document.querySelector("[data-countdown]");
   return element && ends.has(element) ? Math.max(0, Math.ceil((ends.get(element) - performance.now()) / 1000)) : 0;
@@ -23,7 +23,7 @@ function tick() {
     const seconds = Math.max(0, Math.ceil((ends.get(element) - performance.now()) / 1000));
     if (element.textContent === text(seconds) && seconds > 0) continue;
     element.textContent = text(seconds);
-    // Not at once: a page first says what it is.
+    // Not at once: a screen reader first announces the page.
     if (element.dataset.announce && !isNew && seconds > 0 &&
       seconds % 10 === 0) announce(say(element.dataset.announce, { wait: spoken(seconds) }));
     if (seconds === 0) {
@@ -68,7 +68,7 @@ tick();
 setInterval(tick, 200);
 document.addEventListener("moongate:changed", tick);
 
-// A machine that slept has lost count.
+// After sleep, the countdown is wrong.
 let hiddenAt = 0;
 document.addEventListener("visibilitychange", async () => {
   if (document.hidden) hiddenAt = Date.now();

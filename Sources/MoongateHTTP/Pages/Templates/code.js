@@ -1,4 +1,4 @@
-// Six boxes that are one field: the field takes keys, paste and autofill, the boxes show what is in it.
+// Six boxes for one field: the field receives keys, paste and autofill, and the boxes show its content.
 import { announce, hush, say, toast } from "./say.js";
 import { look, patch, problem, send } from "./form.js";
 import { remaining } from "./clock.js";
@@ -6,7 +6,7 @@ import { record } from "./events.js";
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-/// The code in a text: the whole of an SMS, "532 917", or the domain-bound line's #532917.
+/// The code in a text: a whole SMS, "532 917", or the #532917 of a domain-bound line.
 export function codeIn(text, length) {
   const plain = [...text].map(ascii).join("");
   const bound = plain.match(new RegExp(`#(\\d{${length}})(?!\\d)`));
@@ -17,7 +17,7 @@ export function codeIn(text, length) {
   return spaced ? spaced[0].replace(/\D/g, "") : digits.slice(0, length);
 }
 
-/// The digits of other scripts are digits too.
+/// Accepts the digits of all scripts.
 function ascii(character) {
   if (!/\p{Nd}/u.test(character)) return character;
   let zero = character.codePointAt(0);
@@ -25,7 +25,7 @@ function ascii(character) {
   return String(character.codePointAt(0) - zero);
 }
 
-/// The code of a message that names our domain, where the browser offers it (WebOTP).
+/// The code of a message for this domain, if the browser provides it (WebOTP).
 export async function messageCode() {
   if (!("OTPCredential" in window)) return undefined;
   try {
@@ -109,7 +109,7 @@ export default function enhance(form) {
     if (input.readOnly) return;
     const text = event.clipboardData.getData("text");
     const value = isDigits ? codeIn(text, length) : clean(text);
-    // What holds nothing of a code takes nothing away.
+    // Text without digits leaves the field unchanged.
     if (!value) return;
     clearTimeout(timer);
     forgive();
@@ -199,7 +199,7 @@ export default function enhance(form) {
       if (next.searchParams.get("id") !== new URL(location.href).searchParams.get("id")) return location.replace(result.next);
       const page = await look(location.href);
       if (page) patch(page);
-      // What was typed since is the new code: a message can be quicker than the answer.
+      // Input since the submission is the new code: a message can arrive before the answer.
       if (input.value === before) input.value = "";
       draw();
       input.focus();
@@ -213,7 +213,7 @@ export default function enhance(form) {
     if (sentence) announce(say("error", { sentence }), true);
   });
 
-  // The moment at which the code dies, as the server counts.
+  // Waits until the code expires, by the server's clock.
   function watch() {
     clearTimeout(watch.timer);
     const left = Number(form.dataset.expires);
@@ -222,7 +222,7 @@ export default function enhance(form) {
         const dead = form.dataset.expires;
         const page = isWorking ? null : await look();
         const isHere = document.activeElement === input;
-        // Another code may have come meanwhile.
+        // Another code may have been sent meanwhile.
         if (!page || form.dataset.expires !== dead || !patch(page)) return;
         input.value = "";
         draw();

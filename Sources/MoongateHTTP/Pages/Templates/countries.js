@@ -1,5 +1,5 @@
-// Every country with a calling code, as libphonenumber knows them: its two letters of ISO 3166, its three (the last one
-// only, where they begin with the two), and its calling code.
+// All countries with a calling code, as in libphonenumber: the two letters of ISO 3166, the three letters (only the
+// last one if they begin with the two), and the calling code.
 export default `
 ACASC247 ADAND376 AEARE971 AFG93 AGATG1 AIA1 ALB355 AMARM374 AOAGO244 ARG54 ASM1 ATAUT43 AUS61 AWABW297 AXALA358 AZE994 BABIH387 BBBRB1 BDBGD880
 BEL32 BFA226 BGR359 BHR973 BIBDI257 BJBEN229 BLM590 BMU1 BNBRN673 BOL591 BQBES599 BRA55 BSBHS1 BTN975 BWA267 BYBLR375 BZBLZ501 CAN1 CCK61 CDCOD243
@@ -29,7 +29,8 @@ export const aliases = {
 
 const emoji = (region) => String.fromCodePoint(...[...region].map((letter) => 0x1f1a5 + letter.codePointAt(0)));
 
-/// Whether this system draws flags: they have colours, and what stands in their place (empty boxes, letters) is drawn in the colour of the pen.
+/// Whether this system draws flags. Flags have colours; their replacements (empty boxes, letters) have the colour of
+/// the pen.
 const hasFlags = () => {
   const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   if (!pen) return false;
@@ -40,7 +41,7 @@ const hasFlags = () => {
 };
 let drawsFlags;
 
-/// The sign of a country: the emoji of its flag, or its two letters where no flags are drawn.
+/// The symbol of a country: its flag emoji, or its two letters if the system does not draw flags.
 export function flag(region) {
   drawsFlags ??= hasFlags();
   return drawsFlags ? { text: emoji(region), name: "flag" } : { text: region, name: "flag letters" };

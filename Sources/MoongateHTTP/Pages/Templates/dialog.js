@@ -1,4 +1,4 @@
-// Questions and sheets, and the question before a code is left behind.
+// Dialogs and sheets, and the confirmation before a user leaves a page with a code.
 import { record } from "./events.js";
 import { open } from "./say.js";
 
@@ -47,11 +47,11 @@ function guard(root) {
     record("otp_screen_back", { confirmed: true });
     location.replace(back.href);
   });
-  // The browser's own way back is asked too: one entry more in the history, and the question where it is stepped over.
+  // Intercepts the browser's Back button: adds a history entry, and asks when the user leaves it.
   if (!history.state?.moongate) history.pushState({ moongate: true }, "");
   addEventListener("popstate", () => {
     if (isLeaving) return;
-    // Another page has taken this one's place: there is nothing to ask about any more.
+    // Another page has replaced this one, so there is nothing to confirm.
     if (!question.isConnected) {
       isLeaving = true;
       history.back();

@@ -1,4 +1,4 @@
-// Tells the gateway what only the browser knows: a closed list of names, never what was typed.
+// Reports events that only the browser knows to the gateway: names from a closed list, never input.
 const queue = [];
 let timer;
 

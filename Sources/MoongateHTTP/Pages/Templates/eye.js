@@ -1,4 +1,4 @@
-// Shows what is typed into a password field, for as long as the person wants to see it.
+// Shows the content of a password field as long as the user wants.
 import { announce, say } from "./say.js";
 
 const open = "M2.500 12S6 5.500 12 5.500 21.500 12 21.500 12 18 18.500 12 18.500 2.500 12 2.500 12z";
@@ -20,7 +20,7 @@ export default function enhance(holder) {
     draw();
     announce(say(field.type === "text" ? "password_shown" : "password_hidden"));
   });
-  // What is sent is a password again: browsers offer to keep it, and nobody reads it on the next page.
+  // Submits it as a password field again, so that browsers offer to save it and the next page does not show it.
   field.form?.addEventListener("submit", () => {
     if (field.type === "password") return;
     field.type = "password";

@@ -1,15 +1,16 @@
-// Sends a form without leaving the page. The answer is where to go on, or the same page as it is now: of that, only
-// what differs is put in.
+// Submits a form without leaving the page. The answer is the next address, or the updated page, of which only the
+// differences are applied.
 import { announce, hush, open, problemLine, say, toast } from "./say.js";
 import { record } from "./events.js";
 
-// What the gateway may lead this browser to: a ceremony is offered only where the browser has the API for it.
+// The abilities of this browser for the gateway. A ceremony is offered only if the browser supports the API.
 const abilities = typeof PublicKeyCredential === "function" && navigator.credentials ? "script, ceremony" : "script";
-/// What goes in goes into this page: it is in this page's language, whatever has been chosen in another tab since.
+/// Answers are inserted into this page, so they must be in its language, even if another tab has changed the selected
+/// language.
 const ours = { Accept: "text/html", "Moongate-Language": document.documentElement.lang };
 
-/// { next } or { right } where it went well, { page, status } with a page of refusal, { failed } if the network or the server failed, with the
-/// server's sentence where it sent one.
+/// Returns { next } or { right } on success, { page, status } with the page of a refusal, or { failed } if the network
+/// or the server failed, with the server's message if there is one.
 export async function send(form, submitter, patience = 10_000, more = {}) {
   const body = new URLSearchParams(new FormData(form));
   if (submitter?.name) body.set(submitter.name, submitter.value);
@@ -30,10 +31,10 @@ export async function send(form, submitter, patience = 10_000, more = {}) {
 
 const parse = (text) => new DOMParser().parseFromString(text, "text/html");
 
-/// Something on the way may answer in our place: its words are no page of ours.
+/// Whether a page comes from the gateway. A proxy in between may answer instead.
 const isOurs = (page) => page.querySelector("main") !== null && Boolean(page.body.dataset.page);
 
-/// The page as it stands at the server now; null where that cannot be had.
+/// The current page from the server; null if it is not available.
 export async function look(address = location.href) {
   try {
     const answer = await fetch(address, { headers: ours, signal: AbortSignal.timeout(10_000) });
@@ -46,14 +47,14 @@ export async function look(address = location.href) {
 
 const synced = ["disabled", "aria-invalid", "data-state", "data-code", "data-expires"];
 
-/// What a provider's step tells and asks: after a refusal it may be another round of the same page.
+/// The texts and fields of a provider's step. After a refusal, the page may show another round.
 const round = (root) =>
   root.querySelector("#typed[data-way=step]") &&
     [...root.querySelectorAll("main .subtitle, main .secret, main .codes, #typed [name]")].map((part) => part.name ??
       part.textContent.trim()).join("\n");
 
-/// Brings the page up to date. What a person types into stays where it is, so that their keyboard stays too.
-/// Returns whether it was the same page; another one has taken its place as a whole.
+/// Updates the page. The focused field stays in place, so that the on-screen keyboard stays open. Returns false if
+/// another page has replaced this one as a whole.
 export function patch(page) {
   if (page.body.dataset.page !== document.body.dataset.page || round(page) !== round(document)) {
     document.title = page.title;
@@ -66,7 +67,7 @@ export function patch(page) {
   for (const slot of document.querySelectorAll("main [data-slot]")) {
     const fresh = page.querySelector(`main [data-slot="${slot.dataset.slot}"]`);
     if (!fresh || fresh.innerHTML === slot.innerHTML) continue;
-    // The scripts say what is to be said; twice is too often.
+    // The scripts announce messages, so live regions must not repeat them.
     for (const loud of fresh.querySelectorAll("[role=alert], [role=status]")) loud.removeAttribute("role");
     slot.replaceChildren(...fresh.childNodes);
   }
@@ -85,10 +86,10 @@ export function patch(page) {
   return true;
 }
 
-/// What the page says is wrong.
+/// The error message of the page.
 export const problem = (root = document) => root.querySelector(".problem, .subtitle[role=alert]")?.textContent.trim();
 
-/// Turns a button's text into work in progress, and everything else off. The function that comes back undoes it.
+/// Shows progress in a button and disables everything else. Returns a function that undoes this.
 export function busy(button, text, form = button.form) {
   const before = [...button.childNodes];
   const spinner = document.createElement("span");
@@ -108,16 +109,16 @@ export function busy(button, text, form = button.form) {
     button.removeAttribute("aria-busy");
     for (const control of off) control.disabled = false;
     for (const link of links) link.inert = false;
-    // A disabled control loses the focus; a screen reader would start again at the top.
+    // A disabled control loses the focus, and a screen reader would start at the top again.
     if (document.activeElement === document.body) focused.focus();
   };
 }
 
-/// A form of one page: a number, an address, a password.
+/// A form with an identifier or a password.
 export default function enhance(form) {
   const isPhone = () => form.querySelector("[data-phone]") !== null;
   form.addEventListener("submit", async (event) => {
-    // Another page, or this one in another language, with what was typed.
+    // Leads to another page, or to this one in another language, with the input.
     if (event.submitter?.hasAttribute("formaction")) return;
     event.preventDefault();
     if (form.dataset.busy) return;
@@ -150,7 +151,7 @@ export default function enhance(form) {
       return;
     }
     const code = result.page.querySelector("[data-form]")?.dataset.code;
-    // Before the page behind takes it.
+    // Read before the page behind the dialog is updated.
     const dialog = form.closest("dialog");
     const told = dialog ? refusal(result.page) : null;
     if (form.dataset.form !== "edit" && !patch(result.page)) return;
@@ -167,19 +168,19 @@ export default function enhance(form) {
     }
     document.dispatchEvent(new CustomEvent("moongate:refused", { detail: { form, code } }));
     const ask = document.querySelector(`dialog[data-ask-for="${code}"]`);
-    // Focus the field first: the dialog gives the focus back when it closes.
+    // Focuses the field first, because the dialog restores the focus when it closes.
     (form.querySelector("[aria-invalid=true]") ?? form.querySelector("input:not([type=hidden])"))?.focus();
     if (ask) open(ask);
   });
 }
 
-/// What a page says against what was asked, and the way on where it names one: for the sheet or the question that asked.
+/// The message of a page, with its link if there is one, for the dialog that sent the form.
 function refusal(page) {
   const told = [...(page.querySelector("main [data-slot=problem]")?.cloneNode(true).children ?? [])];
   if (!told.length) {
     told.push(problemLine(problem(page) ?? say("no_connection")));
   }
-  // The scripts say it.
+  // The scripts announce it.
   for (const loud of told) loud.removeAttribute("role");
   const way = page.querySelector("[data-ask-for] .choices a");
   if (way) {

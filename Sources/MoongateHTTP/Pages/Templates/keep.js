@@ -1,4 +1,4 @@
-// What a person is to keep: a key to copy, codes to copy and to save as a file.
+// Secrets to save: a key to copy, codes to copy or to download.
 import { announce, say, toast } from "./say.js";
 
 function button(label, act) {
@@ -16,12 +16,12 @@ export default function enhance(holder) {
   row.className = "keep";
   row.append(button(say("copy"), async () => {
     try {
-      // A key is shown in groups of four; it is one word.
+      // A key is shown in groups of four, but copied as one word.
       await navigator.clipboard.writeText(holder.dataset.keep === "list" ?
         lines.join("\n") : lines[0].replaceAll(" ", ""));
       toast(say("copied"));
     } catch {
-      // Without leave to write the clipboard the text is marked, for the person to copy.
+      // Without permission to write to the clipboard, the text is selected for the user to copy.
       getSelection().selectAllChildren(holder.querySelector("code").parentElement);
       announce(say("marked"));
     }

@@ -1,4 +1,4 @@
-// The outbox as it fills.
+// Updates the outbox when messages arrive.
 import { look, patch } from "./form.js";
 
 export default function enhance() {

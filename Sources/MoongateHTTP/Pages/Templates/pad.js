@@ -1,5 +1,5 @@
-// A passcode: one field at a time, shown as dots, with a number pad beneath. The fields are the form's own, so the
-// keyboard works too. The code of a reset is shown in boxes and can be pasted.
+// A passcode: one field at a time, shown as dots, with a PIN pad. The fields belong to the form, so the keyboard works
+// too. The code of a reset is shown in boxes and can be pasted.
 import { announce, hush, problemLine, say } from "./say.js";
 import { patch, problem, send } from "./form.js";
 
@@ -41,7 +41,7 @@ export default function enhance(form) {
     stage.input.addEventListener("input", () => typed(stage));
   }
 
-  /// Fills in a code that is pasted, or that the browser reads from its message.
+  /// Enters a code that is pasted, or that the browser reads from a message.
   async function fill(stage) {
     const { codeIn, messageCode } = await import("./code.js");
     const take = (code) => {
@@ -62,7 +62,7 @@ export default function enhance(form) {
     if (key === "") { pad.append(document.createElement("span")); continue; }
     const press = document.createElement("button");
     press.type = "button";
-    // The field keeps the focus, and a keyboard or a screen reader its place in it.
+    // The field keeps the focus, so that keyboards and screen readers keep their position.
     press.addEventListener("mousedown", (event) => event.preventDefault());
     if (key === "delete") {
       press.className = "plain";
@@ -86,7 +86,7 @@ export default function enhance(form) {
   spinner.setAttribute("aria-hidden", "true");
   slot.after(pad);
 
-  /// The keys stay where they are while the server works.
+  /// The keys keep their position while the server works.
   function work(isAtWork) {
     isWorking = isAtWork;
     pad.inert = isAtWork;
@@ -121,7 +121,7 @@ export default function enhance(form) {
     if (!isWorking) setTimeout(() => advance(stage), 120);
   }
 
-  // Above the keys: a toast would lie on them.
+  // Above the keys, which a toast would cover.
   function tell(sentence) {
     slot.replaceChildren(problemLine(sentence));
     announce(say("error", { sentence }), true);
@@ -140,7 +140,7 @@ export default function enhance(form) {
       draw(stage);
       wrong();
       tell(say("mismatch"));
-      // Not wrong any more: the dots of the first step would shake again.
+      // Resets the state, because the dots of the first step would shake again.
       setTimeout(() => { form.dataset.state = "open"; empty(index(form.dataset.new)); go(index(form.dataset.new)); },
         500);
       return;
@@ -166,7 +166,7 @@ export default function enhance(form) {
     }
     const asks = [...result.page.querySelectorAll(".stage")].map((stage) => stage.dataset.stage).join();
     if (asks !== stages.map((stage) => stage.name).join()) {
-      // The code was right and the passcode was not: what is asked for is another thing now.
+      // The code was accepted and the passcode was refused, so the page asks for other input now.
       document.querySelector("main").replaceWith(result.page.querySelector("main"));
       document.dispatchEvent(new Event("moongate:changed"));
       return;
@@ -181,7 +181,7 @@ export default function enhance(form) {
     wrong();
     const sentence = problem(slot);
     if (sentence) announce(say("error", { sentence }), true);
-    // Locked: the next possible action gets the focus.
+    // Locked: focuses the next possible action.
     if (stages[at].input.disabled) document.querySelector("[data-opens], [data-support]")?.focus();
   }
 

@@ -1,4 +1,4 @@
-// Wires a page: each behaviour is a module of its own, and is fetched where its element is.
+// Wires a page. Each behaviour is a module, which is loaded only if its element is present.
 import { announce, problemLine, say } from "./say.js";
 import { wire } from "./dialog.js";
 import { record } from "./events.js";
@@ -31,7 +31,7 @@ function enhance() {
 enhance();
 document.addEventListener("moongate:changed", enhance);
 
-// Another site: the button works while the page leaves.
+// A sign-in with another site: the button shows progress while the page unloads.
 for (const form of document.querySelectorAll("form[data-site]")) {
   form.addEventListener("submit", () => {
     record(`login_${form.elements.provider.value.split("_")[0]}_started`);
@@ -44,8 +44,8 @@ for (const form of document.querySelectorAll("form[data-site]")) {
       for (const control of document.querySelectorAll("main button, main input:not([type=hidden])")) control.disabled = true; });
   });
 }
-// Browsers that do not resize the page for a phone's keyboard: sheets stay above the keyboard, and toasts stay in the
-// visible part.
+// In browsers that do not resize the page for the on-screen keyboard, sheets stay above the keyboard, and toasts stay
+// in the visible part.
 const view = window.visualViewport;
 function fit() {
   const isZoomed = view.scale > 1;
@@ -55,10 +55,10 @@ function fit() {
 }
 if (view) for (const name of ["resize", "scroll"]) view.addEventListener(name, fit);
 
-// A page that comes back out of the browser's memory is as it was left: off, and its times are wrong.
+// A page from the back/forward cache is in its old state: its controls are disabled and its times are wrong.
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
-// A second click while the first one works.
+// Ignores a second click while the first one is processed.
 for (const form of document.querySelectorAll("form:not([data-form], [data-site])")) {
   form.addEventListener("submit", (event) => {
     if (form.dataset.sent) event.preventDefault();
@@ -72,7 +72,7 @@ const kind = document.body.dataset.page;
 const screens = { login: "login", register: "register", verify: "otp_verification", email: "email", pin: "pin",
   account: "account" };
 if (screens[kind]) record("screen_view", { screen_name: screens[kind] });
-// What was typed goes along to the other page.
+// Carries the input over to the other page.
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("[data-other]");
   const form = document.querySelector("main form[data-form=entrance]");
@@ -84,7 +84,7 @@ document.addEventListener("click", (event) => {
   }
   link.href = address;
 }, true);
-// Another way in, with the address that was typed: in a form's body, never in an address.
+// Switches to another method with the typed address, in a form's body and never in a URL.
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("[data-carries]");
   const form = document.getElementById("typed");
@@ -95,19 +95,19 @@ document.addEventListener("click", (event) => {
   button.hidden = true;
   button.formNoValidate = true;
   button.setAttribute("formaction", link.getAttribute("href"));
-  // A password belongs to this page alone.
+  // A password must not be carried over.
   if (form.elements.password) form.elements.password.value = "";
   form.append(button);
   form.requestSubmit(button);
   button.remove();
 });
-// Includes links that scripts insert: in the dialog for an unknown number, and the stressed link below the form.
+// Includes links that scripts insert: in the dialog for an unknown number, and the highlighted link below the form.
 document.addEventListener("click", (event) => {
   if (document.body.dataset.page === "login" &&
     event.target.closest?.("[data-other], [data-event=login_create_account_tapped]")) record("login_create_account_tapped");
 });
 
-// No code is sent that could not be entered: without cookies its page would be nobody's.
+// Without cookies, no code is sent, because the user could not enter it.
 if (kind === "login" || kind === "register") {
   const slot = document.querySelector("main [data-slot=problem]");
   if (!navigator.cookieEnabled && slot && !slot.childElementCount) slot.append(problemLine(say("cookies_needed")));
@@ -115,7 +115,7 @@ if (kind === "login" || kind === "register") {
 
 const said = document.querySelector("main .problem")?.textContent.trim();
 const isEntrance = kind === "login" || kind === "register";
-// What was there when the page came is no change, and live regions tell of changes only.
+// Live regions announce only changes, so messages of the initial page are announced here.
 if (said) {
   announce(said, true);
 } else if (isEntrance) {

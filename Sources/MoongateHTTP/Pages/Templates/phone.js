@@ -1,12 +1,12 @@
-// A number as it is typed: its country, its spaces, and whether it can be one. libphonenumber at the gateway judges;
-// where it cannot be asked, typing goes on and the form is judged when it is sent.
+// Formats and checks a phone number while it is typed: its country, its spaces and its validity. libphonenumber at the
+// gateway validates it. If the gateway is not reachable, the form is validated when it is submitted.
 import { announce, open, problemLine, say } from "./say.js";
 import { record } from "./events.js";
 import countries, { aliases, flag } from "./countries.js";
 
 const names = new Intl.DisplayNames([document.documentElement.lang, "en"], { type: "region" });
 const fewest = 4;
-/// Of countries that share a code, the one that is meant where none was chosen.
+/// The default country of those that share a calling code.
 const principal = new Set(["US", "RU", "GB", "AU", "FI", "IT", "NO", "MA", "RE", "GP", "CW", "SH"]);
 
 export default function enhance(field) {
@@ -40,8 +40,8 @@ export default function enhance(field) {
   for (const name of ["pointerup", "pointercancel"]) addEventListener(name, () => { isDown = false; }, true);
   let asked = 0, hasStarted = false, verdict = null, judged = "", wasValid = false, waitsToSend = false;
 
-  // A hold is for one number: another number can be sent meanwhile. The hold returns when the person types the same
-  // number again.
+  // A waiting time applies to one number; another number can be used meanwhile. It applies again when the user types
+  // the same number.
   let held = null;
   const isHeld = () => Boolean(slot?.querySelector("[data-countdown]"));
   function hold() {
@@ -59,7 +59,7 @@ export default function enhance(field) {
     check.hidden = !verdict?.valid;
     if (!form.dataset.busy) button.disabled = isHeld() || !(verdict ?
       verdict.e164 : input.value.replace(/\D/g, "").length >= fewest && verdict === undefined);
-    // Of a number that was there before anyone typed nothing is said: the page says first what it is.
+    // A prefilled number is not announced, because the screen reader first announces the page.
     if (hasStarted && verdict?.valid && !wasValid) announce(say("valid_number"));
     wasValid = verdict?.valid ?? false;
   }
@@ -83,7 +83,7 @@ export default function enhance(field) {
       verdict = found;
       if (found.formatted !== typed) space(found.formatted);
       judged = input.value;
-      // More digits than any number here has: there is nothing to wait for.
+      // More digits than any number in this country: no further input can make it valid.
       if (!found.e164 && found.problem && found.formatted.replace(/\D/g, "").length > 10) complain(sentence(found));
     } catch {
       if (number !== asked) return;
@@ -95,12 +95,12 @@ export default function enhance(field) {
       if (button.disabled) refuse(); else form.requestSubmit(button);
       return;
     }
-    // Whoever had gone on already is told now.
+    // If the user has already left the field, the error is shown now.
     if (hasStarted && !field.contains(document.activeElement)) invalid();
     if (!hasStarted || document.activeElement !== input) adopt();
   }
 
-  /// Puts the spaced number in, the caret behind the same digit.
+  /// Inserts the formatted number and keeps the caret after the same digit.
   function space(text) {
     const before = input.value.slice(0, input.selectionStart).replace(/[^\d+]/g, "").length;
     input.value = text;
@@ -116,10 +116,10 @@ export default function enhance(field) {
     return answer.json();
   };
 
-  /// A number that was typed with its country's code: the code goes where codes stand, so that it does not stand there twice.
+  /// Moves a typed country code into the country field, so that it is not shown twice.
   async function adopt() {
     const whole = verdict?.e164;
-    // What was typed since is not judged yet; its own verdict comes here too.
+    // The input has changed since. The result of the new check is handled here too.
     if (!whole || judged !== input.value || !input.value.startsWith("+") || form.dataset.busy) return;
     const shared = countries.filter((country) => whole.startsWith(`+${country.code}`));
     const country = shared.find((one) => one.region === region.value) ??
@@ -147,7 +147,7 @@ export default function enhance(field) {
   const sentence = (found) => (region.value === "IN" && !input.value.startsWith("+") ?
     say("invalid_number") : found.problem ?? say("invalid_number"));
   const invalid = () => { if (input.value.trim() && verdict && !verdict.e164) complain(sentence(verdict)); };
-  // Not while a finger is down: what moves under it would not be pressed.
+  // Not while a pointer is down: a control that moves would not be clicked.
   field.addEventListener("focusout", (event) => {
     if (field.contains(event.relatedTarget)) return;
     adopt();
@@ -157,7 +157,7 @@ export default function enhance(field) {
   input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !button.disabled) return;
     event.preventDefault();
-    // On a slow network the number is sent as soon as it is known to be one.
+    // On a slow network, the number is submitted as soon as it is known to be valid.
     if (input.value.trim() && verdict !== undefined && judged !== input.value) waitsToSend = true; else refuse();
   });
   function refuse() {
@@ -193,7 +193,7 @@ export default function enhance(field) {
   if (input.value) judge(); else settle();
 }
 
-/// All countries with the reader's own names for them, the gateway's first, to be searched by name or code.
+/// A searchable list of all countries with their names in the user's language, the gateway's country first.
 function openList(field, current, choose) {
   const dialog = document.createElement("dialog");
   dialog.className = "sheet list";

@@ -1,14 +1,14 @@
-// What scripts say: in the page's language, to eyes by a toast and to ears by the page's two live regions.
+// Messages of scripts in the page's language, shown as toasts and announced by the page's two live regions.
 const { default: words } = await import(`./words-${document.documentElement.lang}.js`);
 
-/// In a text that runs from right to left, a part that is not one word or number keeps its own order.
+/// In right-to-left text, isolates a value that is not a single word or number.
 const isolated = (value) => document.dir === "rtl" && /[^\p{L}\p{N}\p{M}]/u.test(value) ?
   `\u2068${value}\u2069` : value;
 
 export const say = (name, values = {}) => (words[name] ?? name).replace(/\{(\w+)\}/g,
   (all, key) => (key in values ? isolated(String(values[key])) : all));
 
-/// 45 seconds, 2 minutes: for ears, where mm:ss is a riddle.
+/// A duration in words, such as 45 seconds or 2 minutes, because mm:ss is not clear when read aloud.
 export function spoken(seconds) {
   const plural = new Intl.PluralRules(document.documentElement.lang);
   const count = (number, name) => {
@@ -23,11 +23,11 @@ export function spoken(seconds) {
 
 const [polite, urgently, toasts] = ["polite", "urgent", "toasts"].map((id) => document.getElementById(id));
 
-/// A disc with a sign in it, as the path of the sign.
+/// A disc with a sign, whose path is given.
 const sign = (path) => `<svg viewBox="0 0 16 16" width="20" height="20" aria-hidden="true" focusable="false"><circle cx="8" cy="8" r="8" fill="currentColor"/><path d="${path}" fill="none" stroke="var(--sign, var(--background))" stroke-width="1.600" stroke-linecap="round" stroke-linejoin="round"/></svg>`;
 const alarm = "M8 4v5M8 11.700v.010";
 
-/// A sentence about what is wrong, as the pages write it.
+/// An error message in the format of the pages.
 export function problemLine(text) {
   const line = document.createElement("p");
   line.className = "problem below";
@@ -38,7 +38,7 @@ export function problemLine(text) {
   return line;
 }
 
-/// Shows a question or a sheet. All that is beside it is inert, for eyes and for ears: what is said meanwhile is said inside it.
+/// Shows a dialog or sheet. Everything outside is inert, so toasts and live regions move into it.
 export function open(dialog) {
   dialog.append(polite, urgently, toasts);
   dialog.addEventListener("close", () => {
@@ -51,13 +51,13 @@ export function open(dialog) {
 export function announce(text, urgent = false) {
   const region = urgent ? urgently : polite;
   region.textContent = "";
-  // A region that is emptied and filled at once says nothing.
+  // A live region that is cleared and filled at the same time announces nothing.
   setTimeout(() => { region.textContent = text; }, 50);
 }
 
 let last;
 
-/// Shows a line on top of the page. With an action it stays until it is used or closed.
+/// Shows a toast at the top of the page. With an action, it stays until it is used or closed.
 export function toast(text, { bad = false, label, action } = {}) {
   last?.remove();
   const line = document.createElement("div");

@@ -1,4 +1,4 @@
-// Times as the reader writes them. A line ends between the date and the time of day, not inside of one.
+// Times in the user's format. A line may break between the date and the time of day, but not inside them.
 const language = document.documentElement.lang;
 const format = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 const parts = [{ dateStyle: "medium" }, { timeStyle: "short" }].map((style) => new Intl.DateTimeFormat(language,

@@ -1,8 +1,8 @@
-// A step that waits for an approval elsewhere: the page asks whether it has come, and goes on by itself.
+// A step that waits for an approval on another device: the page polls and continues automatically.
 import { patch, problem, send } from "./form.js";
 import { announce, say } from "./say.js";
 
-/// The longest pause while the gateway cannot be reached, in milliseconds.
+/// The longest pause while the gateway is not reachable, in milliseconds.
 const longest = 60_000;
 
 export default function enhance(form) {
@@ -35,7 +35,7 @@ export default function enhance(form) {
     event.preventDefault();
     poll();
   });
-  // Whoever has approved it in another window comes back to a page that knows.
+  // Polls at once when the user returns to this page, for example after an approval in another window.
   document.addEventListener("visibilitychange", () => { if (!document.hidden) poll(); });
   announce(form.querySelector("[role=status]").textContent.trim());
   plan(Number(form.dataset.poll));
