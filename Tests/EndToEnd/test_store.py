@@ -1,4 +1,4 @@
-"""A store is checked and copied, and who was signed in on the one is signed in on the other."""
+"""A store is checked and copied, and sessions of the original work with the copy."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from test_keys import bearer
 
 
 def store(*arguments, **environment):
-    """`moongate store`: exit status, what it prints, what it complains of."""
+    """Runs `moongate store`. Returns exit status, output and errors."""
     done = subprocess.run(
         [BIN / "moongate", "store", *arguments],
         capture_output=True,
@@ -30,7 +30,7 @@ def test_a_gateway_goes_on_from_a_copy(house, number):
     person = house.register(number)
     token = person["session"]["token"]
     status, text, complaint = tool(house, "store", "check")
-    assert status == 0 and "All is as it should be." in text, text + complaint
+    assert status == 0 and "No problems found." in text, text + complaint
     source = f"sqlite:{house.config}/data/moongate.db"
     status, text, complaint = store("copy", source, f"sqlite:{house.config}/data/copy.db")
     assert (status, text) == (1, "") and re.search(
@@ -98,7 +98,7 @@ def test_commands_make_nothing_in_an_empty_database(empty_house):
         source = store("copy", url, f"sqlite:{house.config}/data/copy.db")
         assert source[0] == 2 and "There is no store at" in source[2] and not (house.config / "data/copy.db").exists()
         assert postgres.ask("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace") == "0"
-        # `store migrate` makes a store, and claims it for nobody.
+        # `store migrate` creates a store without binding it to a key.
         assert tool(house, "store", "migrate")[0] == 0
         assert tool(house, "account", "list")[0] == 2
         assert postgres.ask("SELECT count(*) FROM meta") == "0"
@@ -107,7 +107,7 @@ def test_commands_make_nothing_in_an_empty_database(empty_house):
 
 
 def commands(database):
-    """What the manual says to back up a database, and to restore it: the commands of two cells."""
+    """The manual's commands to back up and restore a database, from two table cells."""
     row = re.search(rf"^\| {database} \| (.*) \| (.*) \|$", MANUAL, re.M)
     return [re.findall(r"`([^`]+)`", cell) for cell in row.groups()]
 
@@ -171,7 +171,7 @@ def test_a_backup_of_postgres_is_restored(empty_house, number, other_number):
         house.start()
         assert house.api("GET", "/session", **bearer(token)).status_code == 200
         assert house.api("GET", "/session", **bearer(later)).status_code == 401
-        # The next version's tables can be made in it, too.
+        # The next version's tables can be created in it too.
         postgres.ask("CREATE TABLE next (id BIGINT)", "restored", "moongate", PASSWORD)
     finally:
         house.stop()
@@ -184,9 +184,9 @@ def test_what_it_says(tmp_path):
     assert store("check", first) == (2, "", none)
     assert store("copy", first, f"sqlite:{tmp_path}/second.db") == (2, "", none)
     assert not list(tmp_path.iterdir())
-    assert store("migrate", first, "--dry-run") == (0, f"{first}: the schema would go from 0 to 12.\n", "")
-    assert store("migrate", first) == (0, f"{first}: the schema went from 0 to 12.\n", "")
-    assert store("migrate", first) == (0, f"{first}: the schema is 12 already.\n", "")
+    assert store("migrate", first, "--dry-run") == (0, f"{first}: the schema would be migrated from 0 to 12.\n", "")
+    assert store("migrate", first) == (0, f"{first}: the schema was migrated from 0 to 12.\n", "")
+    assert store("migrate", first) == (0, f"{first}: the schema is already 12.\n", "")
     assert store("check", first)[0] == 0
     status, _, complaint = store(
         "check", "postgres://somebody:a-secret@127.0.0.1:1/moongate", PGPASSWORD="another-secret"
@@ -195,5 +195,5 @@ def test_what_it_says(tmp_path):
     assert "secret" not in complaint and "somebody" not in complaint
     assert (
         store("check", "a-secret")[2]
-        == "moongate: That is no store: write sqlite:data/moongate.db or postgres://user@host/database.\n"
+        == "moongate: That is not a store. Write sqlite:data/moongate.db or postgres://user@host/database.\n"
     )

@@ -8,7 +8,7 @@ import Testing
 @testable import MoongateDelivery
 
 @Suite("A guarded way for messages") struct GuardedMessengerTests {
-  /// Fails as it is told, and holds messages back until it is told to let go.
+  /// A transport that fails as configured and can hold messages back.
   final class TestCarrier: MessageTransport {
     let site = "https://sms.example.com"
     let most = 2
@@ -58,7 +58,7 @@ import Testing
     let until = (clock.now() + .seconds(10)).text
     await #expect(
       throws: DeliveryFault(
-        reason: "https://sms.example.com has failed again and again, and is tried again at \(until)")
+        reason: "https://sms.example.com failed repeatedly; the next attempt is at \(until)")
     ) {
       try await messenger.send(message("b"))
     }

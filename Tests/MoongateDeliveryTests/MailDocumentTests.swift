@@ -20,7 +20,7 @@ import Testing
     return String(decoding: document.bytes, as: UTF8.self)
   }
 
-  /// The names of its headers, in order.
+  /// The names of the headers, in order.
   private func names(_ text: String) -> [String] {
     let head = text.prefix(upTo: text.firstRange(of: "\r\n\r\n")?.lowerBound ?? text.endIndex)
     return head.split(separator: "\r\n").filter { !$0.hasPrefix(" ") }.map { String($0.prefix { $0 != ":" }) }
@@ -62,7 +62,7 @@ import Testing
     ])
   func injection(_ attack: String) throws {
     #expect(names(try text(subject: attack)) == usual)
-    #expect(throws: CarryFault("the address cannot stand in a mail", isOfMessage: true)) {
+    #expect(throws: CarryFault("the address is not valid in a mail", isOfMessage: true)) {
       try text(to: "a@example.com" + attack)
     }
     #expect(throws: CarryFault.self) { try text(to: attack + "@example.com") }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateDelivery
 
-/// Against a server that answers as it is told; Tests/EndToEnd has a real one, with TLS.
+/// With a configurable server. Tests/EndToEnd uses a real one with TLS.
 @Suite("Mail by SMTP") struct MailTransportTests {
   static let mail = Message(
     channel: .mail, to: "a@example.com", subject: "Your code", text: "It is\n.\n012345", code: "012345")
@@ -81,7 +81,7 @@ import Testing
     let carrier = try carrier(1)
     let fault = await #expect(throws: CarryFault.self) { try await carrier.carry(Self.mail) }
     #expect(fault?.isOfMessage == false)
-    await #expect(throws: CarryFault("the address cannot stand in a mail", isOfMessage: true)) {
+    await #expect(throws: CarryFault("the address is not valid in a mail", isOfMessage: true)) {
       try await carrier.carry(Message(channel: .mail, to: "a@b>\r\nRCPT TO:<c@d", text: "x"))
     }
   }

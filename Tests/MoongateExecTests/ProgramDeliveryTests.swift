@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateExec
 
-/// What a program says of a delivery, and the facts that it tells of a proof.
+/// Delivery reasons and facts of proofs from programs.
 @Suite struct ProgramDeliveryTests {
   private static func sender(_ version: Int, _ answer: String) -> String {
     let reasons =
@@ -45,17 +45,17 @@ import Testing
     #expect(try await deliver(2, #"{"failed": None}"#, try ProgramFixture()) == nil)
   }
 
-  /// Attack: a program tells a person, through the gateway's page, whatever it likes.
+  /// Attack: a program shows arbitrary text to a user on the gateway's page.
   @Test(arguments: ["no_such_reason", "Not a reason!", "too_many_attempts"]) func undeclaredReasonIsAFault(
     _ reason: String
   ) async throws {
     let desk = try ProgramFixture()
     let fault = try #require(try await deliver(2, #"{"failed": "\#(reason)"}"#, desk))
-    #expect(fault.declared == nil && fault.reason.contains("did not declare"))
-    #expect(desk.log.lines.contains { $0.contains("is not to be believed") })
+    #expect(fault.declared == nil && fault.reason.contains("undeclared reason"))
+    #expect(desk.log.lines.contains { $0.contains("is not valid") })
   }
 
-  /// Version 1 stays as it was: what else its answer holds is not looked at.
+  /// In version 1, other members of the answer are ignored.
   @Test func versionOneKnowsNoReasons() async throws {
     #expect(try await deliver(1, #"{"failed": "not_on_chat"}"#, try ProgramFixture()) == nil)
   }
@@ -70,16 +70,16 @@ import Testing
     let reason = #""delivery_reasons": [{"reason": "gone", "sentence": "It is gone."}]"#
     #expect(
       try problems(#""protocol": 2, "# + reason) == [
-        "says `delivery_reasons` and is no code provider: it delivers nothing"
+        "has `delivery_reasons` but is not a code provider"
       ])
     #expect(
       try problems(#""shape": "code", "submit": None, "outcomes": None, "# + reason) == [
-        "says what only version 2 of the protocol has: answer `protocol`: 2"
+        "uses members of protocol version 2: answer `protocol`: 2"
       ])
     let code = #""protocol": 2, "shape": "code", "submit": None, "outcomes": None, "#
     #expect(
       try problems(code + #""delivery_reasons": [{"reason": "Gone!", "sentence": "It is gone."}]"#) == [
-        "\"Gone!\" is no reason of a failed delivery: lower-case letters, digits and _"
+        "\"Gone!\" is not a valid delivery reason: use lower-case letters, digits and _"
       ])
     #expect(
       try problems(code + #""delivery_reasons": [{"reason": "gone", "sentence": ""}]"#) == [
@@ -112,14 +112,14 @@ import Testing
     return proof.facts
   }
 
-  /// Attack: a program tells what the gateway's own reader tells, or what it has not declared.
+  /// Attack: a program sends facts of the gateway's own parser, or undeclared ones.
   @Test func declaredFactsOfAProofArrive() async throws {
     let facts = #"{"length": 7, "rare": True, "domain": "bank.example", "made_up": "x"}"#
     let desk = try ProgramFixture()
     #expect(try await proved(2, facts, desk) == ["length": "7", "rare": "true"])
     #expect(
       desk.log.lines.contains {
-        $0.contains("tells `domain` of a proof, which `facts` does not declare: it is left out")
+        $0.contains("sent the undeclared fact `domain` of a proof, which is ignored")
       })
     #expect(try await proved(1, facts, try ProgramFixture()) == [:])
   }

@@ -5,10 +5,10 @@ import Testing
 
 @testable import MoongateExec
 
-/// Programs that end, hang and flood, and what becomes of them.
+/// Programs that exit, hang or flood.
 @Suite struct SupervisionTests {
-  /// Attack: somebody keeps all processors busy, by signing in or otherwise. A program with the low priority of the
-  /// thread that loads configurations would not get to answer.
+  /// Attack: an attacker keeps all processors busy, for example with sign-ins. A program with the low priority of the
+  /// loader thread would not be able to answer.
   @Test func aProgramHasThePriorityOfTheGateway() async throws {
     let which = __priority_which_t(PRIO_PROCESS.rawValue)
     let own = getpriority(which, 0)
@@ -33,7 +33,7 @@ import Testing
     #expect(try await full.judge("\(own)").isProof)
   }
 
-  /// Asks until it is proved: what went wrong before is over.
+  /// Repeats the call until it is proved, after an earlier failure.
   private func recovers(_ provider: any FullProvider) async throws -> Bool {
     let end = ContinuousClock.now + .seconds(10)
     while ContinuousClock.now < end { if (try? await provider.judge("open").isProof) ?? false { return true } }
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("os._exit(3)", "ended with status 3"), ("os.kill(os.getpid(), signal.SIGKILL)", "was ended by signal 9"),
+    ("os._exit(3)", "ended with status 3"), ("os.kill(os.getpid(), signal.SIGKILL)", "was killed by signal 9"),
     (#"sys.stdout.write('{"jsonrpc": "2.0", "id"'); sys.stdout.flush(); os._exit(0)"#, "ended with status 0"),
     ("os.close(1); time.sleep(60)", "closed its standard output"), ("print('x' * 70000)", "longer than 65536 bytes"),
     ("print('x' * 100_000_000)", "longer than 65536 bytes"),
@@ -147,7 +147,7 @@ import Testing
     #expect(provider != nil)
     provider = nil
     desk.programs.end()
-    // The grandchild is somebody else's to bury: it is dead, or it was buried already.
+    // The grandchild is reaped by another process: it is dead or already reaped.
     let end = ContinuousClock.now + .seconds(5)
     func lives(_ pid: Int32) -> Bool {
       guard let status = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8) else { return false }
@@ -163,7 +163,7 @@ import Testing
 
   @Test func itHoldsNothingOfTheGateways() async throws {
     let desk = try ProgramFixture()
-    // Without O_CLOEXEC, as a careless library opens them.
+    // Without O_CLOEXEC, like a careless library.
     let leaked = open("/dev/null", O_RDONLY)
     defer { close(leaked) }
     let provider = try desk.full(
@@ -221,7 +221,7 @@ import Testing
       def take(message): os._exit(0)
       """, timeout: .milliseconds(500))
     await #expect(throws: ProgramFault.self) { try await provider.judge("open") }
-    #expect(try await desk.heard("says something else of itself"))
+    #expect(try await desk.heard("changed its introduction"))
   }
 
   @Test func whoLoadsItAgainGetsWhatItIsNow() async throws {
@@ -243,7 +243,7 @@ import Testing
       """)
     let before = try #require(try desk.start(specification) as? any FullProvider)
     await #expect(throws: ProgramFault.self) { try await before.judge("open") }
-    #expect(try await desk.heard("says something else of itself"))
+    #expect(try await desk.heard("changed its introduction"))
     #expect(!desk.programs.areWhole([before]))
     let after = try #require(try desk.start(specification) as? any FullProvider)
     #expect(after.descriptor.outcome("invalid_egg") != nil && desk.programs.areWhole([after]))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// The answers of `moongate init`, and what is written of them.
+/// The answers of `moongate init` and the written files.
 @Suite struct SetupTests {
   private func problem<Value>(_ body: () throws -> Value) -> String? {
     do {
@@ -29,22 +29,22 @@ import Testing
 
   @Test func answersThatAreNoneAreTold() {
     #expect(problem { try SetupAnswers.publicURL("http://auth.example.com") }?.contains("Use https.") ?? false)
-    #expect(problem { try SetupAnswers.publicURL("auth.example.com") }?.contains("is no address") ?? false)
-    #expect(problem { try SetupAnswers.upstream("http://127.0.0.1:3000/path") }?.contains("is no service") ?? false)
+    #expect(problem { try SetupAnswers.publicURL("auth.example.com") }?.contains("is not a public URL") ?? false)
+    #expect(problem { try SetupAnswers.upstream("http://127.0.0.1:3000/path") }?.contains("is not the URL of a service") ?? false)
     #expect(
-      problem { try SetupAnswers.messages("pigeons", host: "a.example") }?.contains("is no way for messages to leave")
+      problem { try SetupAnswers.messages("pigeons", host: "a.example") }?.contains("is not a message service")
         ?? false)
     #expect(
       problem { try SetupAnswers.messages("smtp://me@mail.example.com", host: "a.example") }?.contains(
-        "a user and a password") ?? false)
+        "both user and password") ?? false)
   }
 
-  /// Attack: a password that is shown again, in a terminal that others see or a log of the installation.
+  /// Attack: a password is repeated on a terminal that others see or in an installation log.
   @Test func aPasswordInAnAnswerIsNeverSaidAgain() {
     #expect(problem { try SetupAnswers.store("mysql://root:hunter2@db/x") }?.contains("hunter2") == false)
   }
 
-  /// Attack: a password in a file that everybody may read, or that goes into version control with the configuration.
+  /// Attack: a password in a world-readable file, or in version control with the configuration.
   @Test func passwordsGoIntoFilesOfTheirOwn() throws {
     let made = try files("postgres://moongate:hunter2@db.example.com/moongate", "smtp://me:s3cret@mail.example.com")
     #expect(made.secrets == ["secrets/store", "secrets/smtp.password"])
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  /// Attack: an answer with a quote in it that writes Lua of its own.
+  /// Attack: an answer with a quote injects Lua code.
   @Test func anAnswerIsOnlyText() throws {
     #expect(SetupFolder.quoted("a\"b\\c\nd") == #""a\"b\\c\010d""#)
     let gateway = try #require(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Upstreams that fail, as the log tells of them.
+/// The log messages of failing upstreams.
 @Suite struct UpstreamFailureLogTests {
   private let clock = ManualClock()
   private let captured = CapturedLog()
@@ -16,8 +16,7 @@ import Testing
     log.report(cause, upstream: upstream, route: "/", reason: cause.words, decision: DecisionID(text: "dc_1"))
   }
 
-  /// Attack: requests for a service that is down, as many as somebody sends: the disk would be full of lines that say
-  /// so.
+  /// Attack: many requests to a failing service would fill the disk with log lines.
   @Test func anUpstreamIsToldOnceAMinuteWithACount() {
     let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
     for _ in 0..<1_000 { report(log) }
@@ -28,7 +27,7 @@ import Testing
     #expect(captured.lines.count == 3, "the minute is not over")
     clock.advance(by: .seconds(61))
     log.tellSuppressed()
-    let last = captured.lines.filter { $0.contains("an upstream went on failing") }
+    let last = captured.lines.filter { $0.contains("an upstream kept failing") }
     #expect(
       last.count == 1
         && last.allSatisfy { $0.contains("999") && $0.contains("http://one:1") && $0.contains("it does not answer") },
@@ -37,17 +36,17 @@ import Testing
     #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 4)
   }
 
-  /// One of several upstreams is dead, and people are served by another: nobody but the log would say so.
+  /// If one of several upstreams is down, requests succeed with another one, and only the log reports it.
   @Test func anUpstreamThatIsPassedOverIsToldOnceAMinute() {
     let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
     for _ in 0..<10 { log.passedOver(.unreachable, upstream: "http://one:1", route: "/") }
     report(log, .unreachable)
     #expect(
-      captured.lines.filter { $0.contains("an upstream was passed over") && $0.contains("http://one:1") }.count == 1)
+      captured.lines.filter { $0.contains("the request was retried with another one") && $0.contains("http://one:1") }.count == 1)
     #expect(captured.lines.count == 2)
     clock.advance(by: .seconds(61))
     log.tellSuppressed()
     #expect(
-      captured.lines.filter { $0.contains("an upstream went on being passed over") && $0.contains("9") }.count == 1)
+      captured.lines.filter { $0.contains("requests were retried with others") && $0.contains("9") }.count == 1)
   }
 }
