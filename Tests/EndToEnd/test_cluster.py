@@ -1,4 +1,4 @@
-"""Issue 8: several gateways on one PostgreSQL. Three of them, of which one's clock is a minute ahead; the files are the manual's."""
+"""Issue 8: several gateways on one PostgreSQL. Three of them, of which one's clock is a minute ahead; the files are those of Documentation/guides/several-gateways.md."""
 
 import contextlib
 import json

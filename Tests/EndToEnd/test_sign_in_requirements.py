@@ -1,4 +1,4 @@
-"""The shipped accounts.lua: who has set up an authenticator app gets no session without it, whichever door they take (docs: config/README.md, accounts.lua)."""
+"""The shipped accounts.lua: who has set up an authenticator app gets no session without it, whichever door they take (docs: Documentation/guides/second-factors-and-guarantees.md)."""
 
 import pytest
 
