@@ -266,7 +266,8 @@ def test_every_page_is_linked_from_the_index():
 
 def linked_pages():
     """The pages of which every link is checked: Documentation/ and the texts beside the code."""
-    beside = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "config/README.md")]
+    names = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "config/README.md")
+    beside = [ROOT / name for name in names]
     folders = [ROOT / "Plugins", ROOT / "Packaging", ROOT / "Sources"]
     found = [file for folder in folders for file in folder.rglob("*.md") if "Templates" not in file.parts]
     return [*pages(), *beside, *sorted(file for file in found if "node_modules" not in file.parts)]
@@ -279,7 +280,7 @@ def prose(page):
 
 
 def links(page):
-    """The links of a page that stay in the repository: an address, which is empty within the page, and an anchor or None."""
+    """The links of a page into the repository: an address, which is empty within the page, and an anchor or None."""
     for address, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", prose(page)):
         if "://" not in address and not address.startswith("mailto:"):
             yield address, anchor or None
