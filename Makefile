@@ -107,8 +107,7 @@ run: programs
 	  'Ctrl-C ends it all.' ''
 	wait -n $$gateway $$demo || :
 
-# Runs two gateways behind nginx with a temporary PostgreSQL, from the files of config/README.md ("Several gateways, one
-# store").
+# Two gateways with nginx in front and a throwaway PostgreSQL behind, by the files of Documentation/guides/several-gateways.md.
 cluster: build
 	@$(call need,postgresql nginx python3)
 	MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) exec python3 Tests/EndToEnd/cluster.py

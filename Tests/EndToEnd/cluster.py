@@ -1,5 +1,5 @@
-"""Several gateways with one PostgreSQL behind nginx, with the files of config/README.md on free ports. `make
-cluster` runs it as a program; tests import it. Uses only the standard library."""
+"""Several gateways on one PostgreSQL, with nginx in front: the files of Documentation/guides/several-gateways.md, on free ports. `make cluster` runs it as a program;
+tests stand on it. Nothing but Python's own library."""
 
 import contextlib
 import glob
@@ -16,11 +16,11 @@ import sys
 import tempfile
 import time
 
-from manual import block, block_under
+from manual import block
 from processes import BIN, ROOT, Program, free_port, wait_for
 
 PASSWORD = "change me"
-MANUAL = "Several gateways, one store"
+PAGE = "guides/several-gateways.md"
 
 
 def tool(name):
@@ -244,9 +244,9 @@ class Node:
 
 
 class Cluster:
-    """A folder with the manual's files, the gateways that use it, and their environment."""
+    """A folder of the page's files, gateways that serve from it, and what stands around them."""
 
-    # The addresses in the manual's files.
+    # The addresses in the page's files.
     PLACES = {"front": "8000", "service": "3000", "postgres": "5432"}
 
     def __init__(self, folder, postgres, nodes=2, kind=Node):
@@ -256,17 +256,17 @@ class Cluster:
         self.ports = {"front": free_port(), "service": free_port(), "postgres": postgres.port}
         self.nodes = [kind(self, number) for number in range(nodes)]
         self.url = f"http://localhost:{self.ports['front']}"
-        (self.config / "gateway.lua").write_text(self.here(block_under(MANUAL, "gateway.lua")))
+        (self.config / "gateway.lua").write_text(self.here(block("gateway.lua", PAGE)))
         routes = self.config / "routes.lua"
         routes.write_text(self.here(routes.read_text()))
         self.store = postgres.url()
         self.demo = self.front = None
 
     def here(self, text):
-        """Replaces the manual's addresses with those of this test."""
+        """The page's addresses, as they are here."""
         for name, port in self.PLACES.items():
             text = re.sub(rf"\b((?:127\.0\.0\.1|localhost):|listen ){port}\b", rf"\g<1>{self.ports[name]}", text)
-        # Use as many servers as there are gateways; the manual has two.
+        # As many gateways as there are: the page has two.
         servers = re.findall(r"^ *server 127\.0\.0\.1:808\d.*\n", text, re.M)
         if servers:
             text = text.replace(
@@ -275,7 +275,7 @@ class Cluster:
         return text
 
     def database(self):
-        """Creates the database as described in the manual."""
+        """What the page tells PostgreSQL's owner to do."""
         self.postgres.ask(block("cluster.sql"))
         return self
 

@@ -1,21 +1,26 @@
-"""The code blocks of config/README.md as files. The first line of a block names its file."""
+"""The files that the pages of Documentation/ show: a block's first line names its file."""
 
 import re
 
 from processes import ROOT
 
-MANUAL = (ROOT / "config" / "README.md").read_text()
+DOCUMENTATION = ROOT / "Documentation"
 
 
-def block_under(heading, name):
-    """The block under this heading, for a name that occurs more than once."""
-    section = re.search(rf"^##+ {re.escape(heading)}\n(.*?)(?=^## |\Z)", MANUAL, re.M | re.S)
-    assert section, f"config/README.md has no section {heading}"
-    return block(name, section[1])
+def page_text(page):
+    """The text of a page, such as "guides/nginx.md"."""
+    return (DOCUMENTATION / page).read_text()
 
 
-def block(name, text=MANUAL):
-    """The text of the block for this file, unchanged."""
-    found = re.findall(rf"^```\w+\n((?:<\?php )?(?:#|//|--) {re.escape(name)}\b.*?)^```$", text, re.M | re.S)
-    assert len(found) == 1, f"{len(found)} blocks for {name} in config/README.md"
-    return found[0]
+def blocks(language, page):
+    """All blocks of a language on a page, in their order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page_text(page), re.M | re.S)
+
+
+def block(name, page=None):
+    """The one block for a file: of all pages, or of this page."""
+    pages = [page] if page else [file.relative_to(DOCUMENTATION) for file in sorted(DOCUMENTATION.rglob("*.md"))]
+    pattern = re.compile(rf"^```\w+\n((?:<\?php )?(?:#|//|--) {re.escape(name)}(?=[:\s]).*?)^```$", re.M | re.S)
+    found = [(one, text) for one in pages for text in pattern.findall(page_text(one))]
+    assert len(found) == 1, f"{len(found)} blocks for {name} on {[str(one) for one, _ in found] or page or 'all pages'}"
+    return found[0][1]

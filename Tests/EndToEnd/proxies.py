@@ -1,4 +1,4 @@
-"""The proxies of config/README.md with its own configuration texts, run by the real programs."""
+"""The proxies of Documentation/guides/proxies.md: the configurations on their pages, run by the real programs."""
 
 import os
 import pathlib
@@ -40,7 +40,7 @@ class FrontProxy:
         self.program = Program(*getattr(self, f"_{name}")())
 
     def _write(self, name, text=None):
-        """The manual's block with the addresses of this test."""
+        """The block of the page, at the places of this test."""
         text = block(name) if text is None else text
         text = re.sub(r"/etc/\w+/", f"{self.folder}/", text)
         text = re.sub(r"\b(8000|8080|3000)\b", lambda found: str(self.places[found[1]]), text)

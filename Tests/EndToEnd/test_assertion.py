@@ -1,4 +1,4 @@
-"""Verification of X-Moongate-Assertion by services: the programs of config/README.md with good and bad assertions."""
+"""How a service verifies X-Moongate-Assertion: the programs of Documentation/integrations/assertion.md, each with assertions that are good and bad."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from manual import block
 
 PERIOD = 30 * 86_400
-# The file in the manual and its command.
+# The file on the page, and how it is run.
 PROGRAMS = {
     "verify.py": [sys.executable],
     "verify.mjs": ["node"],
@@ -94,7 +94,7 @@ def assertions(shared):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_of_the_manual(shared, assertions, tmp_path, name):
+def test_programs_of_the_page(shared, assertions, tmp_path, name):
     command = PROGRAMS[name]
     needed = {"verify.go": "go"}.get(name, command[0])
     if not shutil.which(needed):

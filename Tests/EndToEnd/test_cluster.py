@@ -1,4 +1,4 @@
-"""Three gateways with one PostgreSQL, one of them with a clock that is a minute ahead, with the files of the manual."""
+"""Issue 8: several gateways on one PostgreSQL. Three of them, of which one's clock is a minute ahead; the files are those of Documentation/guides/several-gateways.md."""
 
 import contextlib
 import json

@@ -1,4 +1,5 @@
-"""Checks of Documentation/: links work, named tests exist, and no requirement of a standard is missing."""
+"""Documentation/ says what is true: its links lead somewhere, its tests exist, and no requirement of a standard is left
+out."""
 
 import re
 
@@ -255,28 +256,65 @@ def test_every_page_is_linked_from_the_index():
         if page in reached:
             continue
         reached.add(page)
-        for address in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
-            if "://" not in address:
-                target = (page.parent / address).resolve()
-                assert target.exists(), f"{page.relative_to(ROOT)} links to {address}, which does not exist"
-                if target.suffix == ".md" and DOCUMENTATION in target.parents:
-                    waiting.append(target)
+        for address, _ in links(page):
+            target = (page.parent / address).resolve()
+            if target.suffix == ".md" and DOCUMENTATION in target.parents:
+                waiting.append(target)
     texts = {file for file in DOCUMENTATION.rglob("*") if file.is_file() and file.suffix in (".md", ".txt", ".mermaid")}
     assert sorted(str(file.relative_to(ROOT)) for file in texts - reached) == []
 
 
-def test_links_within_pages_lead_to_headings():
-    def anchors(text):
-        return {
-            re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
-            for heading in re.findall(r"^#+ (.+)$", text, re.M)
-        }
+def linked_pages():
+    """The pages of which every link is checked: Documentation/ and the texts beside the code."""
+    names = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "config/README.md")
+    beside = [ROOT / name for name in names]
+    folders = [ROOT / "Plugins", ROOT / "Packaging", ROOT / "Sources"]
+    found = [file for folder in folders for file in folder.rglob("*.md") if "Templates" not in file.parts]
+    return [*pages(), *beside, *sorted(file for file in found if "node_modules" not in file.parts)]
 
-    for page in pages():
-        for address, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", page.read_text()):
-            if "://" not in address:
-                target = (page.parent / address).resolve() if address else page
-                assert anchor in anchors(target.read_text()), f"{page.relative_to(ROOT)}: {address}#{anchor}"
+
+def prose(page):
+    """The text of a page without its blocks of code and its code spans."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.M | re.S)
+    return re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text)
+
+
+def links(page):
+    """The links of a page into the repository: an address, which is empty within the page, and an anchor or None."""
+    for address, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", prose(page)):
+        if "://" not in address and not address.startswith("mailto:"):
+            yield address, anchor or None
+
+
+def anchors(page):
+    """The names that GitHub gives to the headings of a page; a second heading of one name gets a number."""
+    counts, found = {}, set()
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.M | re.S)
+    for heading in re.findall(r"^#+ (.+)$", text, re.M):
+        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+        counts[name] = counts.get(name, -1) + 1
+        found.add(f"{name}-{counts[name]}" if counts[name] else name)
+    return found
+
+
+def test_every_link_leads_somewhere():
+    checked, broken = 0, []
+    for page in linked_pages():
+        for address, anchor in links(page):
+            checked += 1
+            target = (page.parent / address).resolve() if address else page
+            if not target.exists():
+                broken.append(f"{page.relative_to(ROOT)}: {address} does not exist")
+            elif anchor and target.suffix == ".md" and anchor not in anchors(target):
+                broken.append(f"{page.relative_to(ROOT)}: {address}#{anchor} is no heading")
+    assert broken == [], "\n".join(broken)
+    assert checked > 400, "the links are found"
+
+
+def test_the_page_of_the_configuration_stays_short():
+    lines = (ROOT / "config" / "README.md").read_text().splitlines()
+    assert len(lines) <= 60, "config/README.md explains the folder; guides belong in Documentation/guides"
 
 
 def test_inventory_names_every_key_purpose():

@@ -227,7 +227,7 @@ def test_sign_in_once_use_both_step_up_on_the_second_sign_out_once(brands, brows
 
 
 class Fronts:
-    """The five proxies in front of one gateway, each on its own port, with the texts of config/README.md."""
+    """The five proxies before one gateway: each on a port of its own, by the configurations of their pages."""
 
     def __init__(self, folder):
         self.service, self.folder = Service(), folder

@@ -1,4 +1,4 @@
-"""Forward-auth with the real proxies, configured by the texts of config/README.md."""
+"""Forward-auth with the real proxies, set up by the configurations of Documentation/guides/nginx.md and its neighbours."""
 
 import base64
 import json

@@ -239,6 +239,7 @@ def test_guide_who_may_go_where(tmp_path):
         assert status == 0, f"{shown.keys()}: {text}{error}"
 
     check(**{"accounts.lua": files["accounts.lua"][0], "routes.lua": files["routes.lua"][0]})
+    check(**{"accounts.lua": files["accounts.lua"][2]})
     check(**{"accounts.lua": files["accounts.lua"][1], "routes.lua": files["routes.lua"][1]})
     check(
         **{

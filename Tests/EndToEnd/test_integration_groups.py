@@ -7,10 +7,9 @@ import sys
 
 import pytest
 
-from manual import block
-from processes import ROOT
+from manual import block, page_text
 
-PAGE = (ROOT / "Documentation" / "integrations" / "groups.md").read_text()
+PAGE = "integrations/groups.md"
 PROGRAMS = {
     "groups.py": [sys.executable, "groups.py"],
     "groups.mjs": ["node", "groups.mjs"],
@@ -39,5 +38,5 @@ def test_programs_of_the_page(tmp_path, name):
 
 
 def test_every_program_is_run():
-    shown = re.findall(r"^```\w+\n(?:<\?php )?(?:#|//) (\S+)$", PAGE, re.M)
+    shown = re.findall(r"^```\w+\n(?:<\?php )?(?:#|//) (\S+)$", page_text(PAGE), re.M)
     assert sorted(shown) == sorted(PROGRAMS)

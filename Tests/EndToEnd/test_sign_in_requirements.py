@@ -1,5 +1,4 @@
-"""The default accounts.lua: an account with an authenticator app gets no session without it, through any entry point
-(docs: config/README.md, accounts.lua)."""
+"""The shipped accounts.lua: who has set up an authenticator app gets no session without it, whichever door they take (docs: Documentation/guides/second-factors-and-guarantees.md)."""
 
 import pytest
 

@@ -10,7 +10,7 @@ import pytest
 from cluster import PASSWORD, Postgres, missing
 from cluster import tool as program
 from house import BIN
-from manual import MANUAL, block
+from manual import block, page_text
 from test_accounts import tool
 from test_keys import bearer
 
@@ -107,8 +107,8 @@ def test_commands_make_nothing_in_an_empty_database(empty_house):
 
 
 def commands(database):
-    """The manual's commands to back up and restore a database, from two table cells."""
-    row = re.search(rf"^\| {database} \| (.*) \| (.*) \|$", MANUAL, re.M)
+    """What the guide says to back up a database, and to restore it: the commands of two cells."""
+    row = re.search(rf"^\| {database} \| (.*) \| (.*) \|$", page_text("guides/backup-and-keys.md"), re.M)
     return [re.findall(r"`([^`]+)`", cell) for cell in row.groups()]
 
 

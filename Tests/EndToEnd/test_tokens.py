@@ -2,7 +2,6 @@
 
 import base64
 import json
-import pathlib
 import re
 import subprocess
 import time
@@ -243,4 +242,3 @@ def test_the_guides_examples_are_right(empty_house):
     for line in commands:
         status, _, complaint = tool(empty_house, *line.partition(" > ")[0].split()[1:])
         assert status == 0, f"{line}: {complaint}"
-    assert pathlib.Path(ROOT / "Documentation/README.md").read_text().count("guides/programs-without-a-person.md") == 1

@@ -6,30 +6,55 @@ import Testing
 
 @testable import MoongatePolicy
 
-/// config/README.md: its examples load and run, and its lists are complete.
+/// The pages of Documentation/: the configuration files that the guides show load, and every field has an example.
 @Suite struct ManualTests {
   struct Example: Sendable, CustomTestStringConvertible {
+    let page: String
     let heading: String
     let file: String
     let text: String
-    var testDescription: String { "\(heading): \(file)" }
+    var testDescription: String { "\(page), \(heading): \(file)" }
   }
 
-  static let manual = (try? String(contentsOfFile: TestFolder.root + "/config/README.md", encoding: .utf8)) ?? ""
+  /// The text of each page by its path in Documentation/, such as "guides/flows.md".
+  private static let pages: [String: String] = {
+    let root = TestFolder.root + "/Documentation/"
+    var pages: [String: String] = [:]
+    for case let name as String in FileManager.default.enumerator(atPath: root) ?? .init() where name.hasSuffix(".md") {
+      pages[name] = try? String(contentsOfFile: root + name, encoding: .utf8)
+    }
+    return pages
+  }()
 
-  /// Every Lua block with its heading. Its first line names its file.
-  static let examples = examples(in: manual)
+  private static let manual = pages.values.joined(separator: "\n")
 
-  static func examples(in manual: String) -> [Example] {
+  /// Pages whose files build on each other; a test of their own loads them in their order.
+  private static let cumulativePages: Set = [
+    "guides/who-may-go-where.md",  // test_groups.py
+    "guides/programs-without-a-person.md",  // test_tokens.py
+    "guides/several-domains.md",  // SeveralDomainsGuideTests
+  ]
+
+  /// The pages that show configuration files, by their names.
+  private static let guides = pages.keys.sorted().filter { page in
+    ["guides/", "concepts/", "integrations/"].contains { page.hasPrefix($0) }
+  }
+
+  /// Every block of Lua that is loaded here. Its first line names its file.
+  static let examples = guides.filter { !cumulativePages.contains($0) }
+    .flatMap { page in examples(in: pages[page] ?? "", page: page) }
+
+  static func examples(in text: String, page: String) -> [Example] {
     var examples: [Example] = []
     var heading = ""
     var block: [String]?
-    for line in manual.components(separatedBy: "\n") {
+    for line in text.components(separatedBy: "\n") {
       if let lines = block {
         if line == "```" {
           examples.append(
             Example(
-              heading: heading, file: String(lines.first?.dropFirst(3) ?? ""), text: lines.joined(separator: "\n")))
+              page: page, heading: heading, file: String(lines.first?.dropFirst(3) ?? ""),
+              text: lines.joined(separator: "\n")))
           block = nil
         } else {
           block = lines + [line]
@@ -43,21 +68,36 @@ import Testing
     return examples
   }
 
+  /// A folder with the example and the other files that stand under its heading.
   private static func folder(_ example: Example) throws -> TestFolder {
     // The guarantees name providers of the shipped gateway.lua.
     if example.file == "guarantees.lua" { return try GuaranteeFolder([example.file: example.text]).folder }
-    var files = [example.file: example.text, "tls/cert.pem": "x", "tls/key.pem": "x"]
-    if example.file == "accounts.lua" {
+    var files = ["tls/cert.pem": "x", "tls/key.pem": "x", credential: String(repeating: "k", count: 64)]
+    for other in examples where other.page == example.page && other.heading == example.heading {
+      files[other.file] = other.text
+    }
+    files[example.file] = example.text
+    if files["accounts.lua"] != nil, files["gateway.lua"] == nil {
       files["gateway.lua"] = TestFolder.gateway.replacing("email_code = {", with: "pin = {}, totp = {}, email_code = {")
     }
-    if example.heading == "fallback" {
-      files["gateway.lua"] = TestFolder.gateway.replacing("email_code = {", with: "whatsapp_code = {}, email_code = {")
+    if example.text.contains("\(messenger)") {
+      files["gateway.lua"] = TestFolder.gateway.replacing("email_code = {", with: "\(messenger) = {}, email_code = {")
     }
-    return try TestFolder(files, programs: ["sms_hub.py"])
+    let folder = try TestFolder(files, programs: ["sms_hub.py"])
+    let isPrivate: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+    try FileManager.default.setAttributes(isPrivate, ofItemAtPath: folder.scratch.path(credential))
+    return folder
   }
 
+  /// The credential that systemd would hand over, in the folder.
+  private static let credential = "credentials/master.key"
+
+  /// A provider that no program has and the guide to fallback names.
+  private static let messenger = ProviderName(test: "whatsapp_code")
+
   private static func recipe(_ heading: String) throws -> any PolicyGeneration {
-    switch try folder(#require(examples.first { $0.heading == heading }, "no recipe \(heading)")).load(
+    let found = examples.first { $0.page == "guides/recipes.md" && $0.heading == heading }
+    switch try folder(#require(found, "no recipe \(heading)")).load(
       ShippedProviders.all.map(\.descriptor))
     {
     case .success(let generation): return generation
@@ -65,32 +105,39 @@ import Testing
     }
   }
 
-  @Test func thereAreExamples() { #expect(Self.examples.count >= 10) }
+  @Test func thereAreExamples() { #expect(Self.examples.count >= 40) }
 
   @Test(arguments: examples) func loads(_ example: Example) throws {
     #expect(
       ConfigurationFiles.rootFiles.contains(example.file)
-        || example.file.wholeMatch(of: /(policies|flows|tests)\/[a-z_]+\.lua/) != nil)
-    let environment = [
-      "MOONGATE_KEY": String(repeating: "k", count: 32), "MOONGATE_STORE": "postgres://moongate@127.0.0.1/moongate",
-      "MOONGATE_ADMIN_TOKEN": String(repeating: "t", count: 32), "GRAFANA_TOKEN": String(repeating: "g", count: 32),
-      "AUDIT_SECRET": String(repeating: "a", count: 32),
+        || example.file.wholeMatch(of: /(policies|flows|tests)\/[a-z_]+\.lua/) != nil,
+      "the first line of the block names its file")
+    let folder = try Self.folder(example)
+    var environment = [
+      "MOONGATE_STORE": "postgres://moongate@127.0.0.1/moongate",
+      "CREDENTIALS_DIRECTORY": folder.scratch.path("credentials"),
     ]
-    var providers = ShippedProviders.all.map(\.descriptor)
-    if example.heading == "fallback" {
-      providers.append(
-        FallbackReadingTests.messenger(ProviderName(test: "whatsapp_code"), more: "\n  unknown_account = \"reveal\","))
+    // Every other variable that an example names is a secret.
+    for found in example.text.matches(of: /env "([A-Z_]+)"/) where environment[String(found.1)] == nil {
+      environment[String(found.1)] = "\(found.1)" + String(repeating: "k", count: 32)
     }
-    switch try Self.folder(example).load(providers, environment: environment, programs: try StubPrograms.loading()) {
+    var providers = ShippedProviders.all.map(\.descriptor)
+    if example.text.contains("\(Self.messenger)") {
+      providers.append(
+        FallbackReadingTests.messenger(Self.messenger, more: "\n  unknown_account = \"reveal\","))
+    }
+    switch folder.load(providers, environment: environment, programs: try StubPrograms.loading()) {
     case .success: break
     case .failure(let refused): Issue.record("\(refused.problems.map(\.description).joined(separator: "\n"))")
     }
   }
 
-  /// Users cannot find a field that the manual does not list and show.
+  /// Every field is listed in Documentation/ with its default, and a guide shows it in an example.
   @Test(arguments: TableShape.all.map(\.name)) func listsEveryField(_ name: String) throws {
     let shape = try #require(TableShape.all.first { $0.name == name })
-    let shown = Self.examples.map(\.text).joined(separator: "\n")
+    let shown = Self.guides.flatMap { page in
+      (Self.pages[page] ?? "").matches(of: /(?ms)^ *```lua\n(.*?)^ *```$/).map { String($0.1) }
+    }.joined(separator: "\n")
     for entry in shape.entries {
       #expect(
         Self.manual.contains("`\(entry.name)`") || Self.manual.contains("\(entry.name) = "),
@@ -102,10 +149,11 @@ import Testing
     }
   }
 
-  /// The error table quotes the actual messages.
+  /// The messages that the troubleshooting guide quotes are those of the program.
   @Test func errorsAreSaidSo() throws {
     let section = try #require(
-      Self.manual.components(separatedBy: "## What the errors mean").last?.components(separatedBy: "\n## ").first)
+      Self.pages["guides/troubleshooting.md"]?.components(separatedBy: "\n## Messages of check and of a reload\n").last?
+        .components(separatedBy: "\n## ").first)
     let quoted = section.matches(of: /(?m)^\| `([^`]+)` \|/).map { String($0.1) }
     #expect(quoted.count >= 15)
     var sources = ""
@@ -196,7 +244,7 @@ import Testing
   @Test(arguments: [("GET", Verdict.allow), ("HEAD", .allow), ("POST", .deny("maintenance"))])
   func readOnly(_ method: String, _ verdict: Verdict) throws {
     let facts = Facts.test { $0.request = RequestFacts(method: method, host: "localhost", path: "/", query: "") }
-    let evaluator = try Self.recipe("Read-only while you work on it").makeEvaluator()
+    let evaluator = try Self.recipe("Read-only during maintenance").makeEvaluator()
     #expect(evaluator.verdict(of: FunctionName("routes[2].decide"), given: facts) == verdict)
   }
 }

@@ -14,7 +14,9 @@ import Testing
   private func recipe() throws -> [String: String] {
     let text = Self.guide.components(separatedBy: "\n").map { $0.hasPrefix("   ") ? String($0.dropFirst(3)) : $0 }
       .joined(separator: "\n")
-    let files = ManualTests.examples(in: text).filter { $0.heading == "Two brands on two domains" }
+    let files = ManualTests.examples(in: text, page: "several-domains.md").filter {
+      $0.heading == "Two brands on two domains"
+    }
     #expect(files.map(\.file) == ["gateway.lua", "routes.lua"])
     return Dictionary(files.map { ($0.file, $0.text) }) { first, _ in first }
   }
@@ -50,7 +52,7 @@ import Testing
 
   /// The program reports every reason in the last table.
   @Test func reasonsAreSaidSo() throws {
-    let table = try #require(Self.guide.components(separatedBy: "## When it does not work").last)
+    let table = try #require(Self.guide.components(separatedBy: "\n## If it does not work\n").last)
     let quoted = table.matches(of: /(?m)^\| `([^`]+)` \|/).map { String($0.1) }
     #expect(quoted.count >= 8)
     let sources = try ["Sources/MoongateCore/Sessions/Handoff.swift", "Sources/MoongateHTTP/Pages/HandoffPage.swift"]

@@ -1,6 +1,6 @@
 -- Creating an account: for numbers that have none.
 return flow "register" {
-  -- What completing the flow does; "sign_in" where it is not said. config/README.md lists the others.
+  -- What completing the flow does; the default is "sign_in". Documentation/guides/flows.md lists the others.
   purpose = "register",
   -- "existing": only for accounts that are there. "new": only for those that are not. "any": either.
   account = "new",

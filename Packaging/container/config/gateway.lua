@@ -1,6 +1,6 @@
 -- The gateway itself: where it listens, where its state lies, how messages leave. A change of `listen`, `admin`,
 -- `store` or `key` takes effect at the next start; everything else within two seconds. Relative paths begin at this
--- folder. What else there is to set: config/README.md of the manual.
+-- folder. Documentation/guides/production.md lists all settings.
 return gateway {
   -- The public listener. A container has an address of its own, so this one is reached by the port that compose.yaml
   -- opens.

@@ -1,9 +1,9 @@
 // `pairs` in sorted order. Lua's own order depends on addresses and a random seed, so the same facts could lead to
 // different decisions.
 //
-// One dependency on internals remains: `#t` is Lua's own and may return any border of a list with holes. The border
-// depends on the sizes of the table's two parts, and therefore only on its keys, as long as nothing was removed from a
-// table that also has text keys. A list without holes has only one border. config/README.md documents this.
+// What is left of the seed: `#t` is Lua's own and may be any border of a list with holes. Which one follows from the
+// sizes of the table's two parts, and so from its keys alone, as long as nothing was removed from a table that also has
+// text keys. A list without holes has one border. Documentation/guides/limits-and-locks.md tells operators so.
 #include "../internal.h"
 
 typedef struct {

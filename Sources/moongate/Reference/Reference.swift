@@ -60,7 +60,7 @@ struct Reference: Sendable {
     case .gateway:
       (
         "gateway.md", "gateway.lua",
-        "The tables of gateway.lua. [The manual](../../config/README.md) explains them with examples."
+        "The tables of gateway.lua. [The guide](../guides/production.md#all-settings-in-one-file) shows all of them in one file."
       )
     case .policy:
       (

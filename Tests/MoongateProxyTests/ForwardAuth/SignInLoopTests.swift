@@ -94,14 +94,14 @@ import Testing
     await gateway.stop()
   }
 
-  /// The manual quotes the text of the page.
+  /// The troubleshooting guide quotes sentences of the page.
   @Test func theManualQuotesThePage() throws {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
       .deletingLastPathComponent()
     let text = { (path: String) in try String(contentsOf: root.appending(path: path), encoding: .utf8) }
     let section = try #require(
-      try text("config/README.md").components(separatedBy: "## When people go round in circles").last)
+      try text("Documentation/guides/troubleshooting.md").components(separatedBy: "\n## Redirect loops\n").last)
     let quoted = try #require(section.components(separatedBy: "\n## ").first).matches(of: /(?m)^\| `([^`]+)` \|/).map {
       String($0.1)
     }

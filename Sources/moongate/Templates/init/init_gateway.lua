@@ -1,6 +1,6 @@
 -- The gateway itself: where it listens, where its state lies, how messages leave. A change of `listen`, `admin`,
 -- `store` or `key` takes effect at the next start; everything else within two seconds. Relative paths begin at this
--- folder. What else there is to set: config/README.md of the manual.
+-- folder. Documentation/guides/production.md lists all settings.
 return gateway {
   -- The public listener. The proxy in front, which speaks TLS, passes requests on to it.
   listen = "127.0.0.1:8080",
