@@ -176,7 +176,8 @@ unit-test-alone:
 check-removal: deps
 	@for plugin in $(or $(PLUGIN),EmailCode); do SWIFT_BUILD="$(SWIFT_BUILD)" python3 Tests/Removal/remove_provider.py "$$plugin" .build-e2e/removal || exit 1; done
 
-# Plugins/README.md as a reader follows it, in Swift too: builds packages outside the repository, and Moongate once more. Needs any build first.
+# Follows Documentation/plugins/start.md as a reader does, in Swift too: builds packages outside the repository, and
+# Moongate once more. Needs any build first.
 check-guide: test-deps $(VENV)/ready
 	@export MOONGATE_GUIDE=1 MOONGATE_NEW_PROVIDER=1 MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path)
 	$(PYTEST) Tests/EndToEnd/test_guide.py Tests/EndToEnd/test_provider_new.py -q

@@ -1,4 +1,4 @@
-"""Documentation/providers/programs.md, "The objects of the libraries": it names each object that a library has, and none that it does not have."""
+"""Documentation/plugins/programs.md, "The objects of the libraries": it names each object that a library has, and none that it does not have."""
 
 import inspect
 import importlib.util
@@ -11,7 +11,7 @@ import pytest
 from processes import ROOT
 
 TEMPLATES = ROOT / "Sources" / "moongate" / "Templates"
-MANUAL = (ROOT / "Documentation" / "providers" / "programs.md").read_text()
+MANUAL = (ROOT / "Documentation" / "plugins" / "programs.md").read_text()
 COLUMNS = ("python", "node", "go")
 # Plain objects of the program's own, or of the protocol: the library does not know their members.
 PLAIN = {

@@ -31,7 +31,7 @@
 //
 // An error is a fault: the person gets 503 and is not charged. Its text goes to the operator's log; never put a code or a secret into it.
 //
-// The protocol (version 2) and every field: Documentation/providers/programs.md of Moongate.
+// The protocol (version 2) and every field: Documentation/plugins/programs.md of Moongate.
 package moongate
 
 import (

@@ -20,7 +20,7 @@
 // side: keep what a step needs in `state` and what lasts in `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and
 // `words/*.words` beside the program belong to the provider. Standard output belongs to the protocol, so `console.log` writes to standard error, which the gateway logs.
 //
-// The protocol (version 2) and every field: Documentation/providers/programs.md of Moongate.
+// The protocol (version 2) and every field: Documentation/plugins/programs.md of Moongate.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { existsSync, readFileSync, readdirSync, realpathSync } from "node:fs";
