@@ -9,7 +9,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: prove cluster check-guide check-removal bench-hash bench-policy bench-exec fuzz fuzz-passkey fuzz-slice help deps test-deps build moongate programs build-tests run test venv \
-  test-fast soak reference unit-test unit-test-beside unit-test-alone end-to-end end-to-end-beside end-to-end-alone bench format lint lint-changed clean screenshots looks
+  test-fast soak reference unit-test unit-test-beside unit-test-alone end-to-end end-to-end-beside end-to-end-alone bench format lint lint-changed clean screenshots pictures looks
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -214,6 +214,10 @@ $(VENV)/ready: Tests/EndToEnd/requirements.txt
 # Every page and state as pictures, in .build-e2e/screenshots: needs any build first.
 screenshots: test-deps $(VENV)/ready
 	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python Tests/EndToEnd/screenshots.py .build-e2e/screenshots
+
+# The pictures in Documentation/images: needs any build first.
+pictures: test-deps $(VENV)/ready
+	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python Tests/EndToEnd/documentation_pictures.py
 
 # Every test of a page in every look, where `make test` runs each in one of them: needs any build first.
 looks: test-deps $(VENV)/ready

@@ -8,9 +8,10 @@ import subprocess
 
 import pytest
 from house import BIN, ROOT, House, wait_for
+from reader import Reader
+from reader import blocks as reader_blocks
 from screens import Screen
 
-GUIDE = (ROOT / "Documentation" / "plugins" / "start.md").read_text()
 # What each language needs, and the file that its author changes.
 LANGUAGES = {
     "Python": ("python3", "pigeon_post.py"),
@@ -19,57 +20,8 @@ LANGUAGES = {
 }
 
 
-def section(heading):
-    found = re.search(rf"^###? {re.escape(heading)}\n(.*?)(?=^##|\Z)", GUIDE, re.M | re.S)
-    assert found, f"the guide has no section {heading}"
-    return found.group(1)
-
-
 def blocks(heading):
-    """The blocks of a section in order, as (language, text)."""
-    found = re.findall(r"^```(\w+)\n(.*?)^```$", section(heading), re.M | re.S)
-    assert found, f"the guide shows no commands under {heading}"
-    return found
-
-
-class Reader:
-    """A reader in a clone of the repository, with one shell."""
-
-    def __init__(self, house):
-        self.house, self.folder = house, house.config.parent
-        (self.folder / ".build").mkdir()
-        (self.folder / ".build" / "debug").symlink_to(BIN)
-        self.before = "set -eu\n"
-
-    def types(self, commands):
-        """Keeps exported variables, as one open shell does."""
-        told = subprocess.run(
-            ["bash", "-c", self.before + commands],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            stdin=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
-        )
-        assert told.returncode == 0, f"{commands}\n{told.stdout}{told.stderr}"
-        self.before += "".join(line + "\n" for line in commands.splitlines() if line.startswith(("export ", "cd ")))
-        return told.stdout
-
-    def writes(self, text):
-        """Writes a block of Lua into the file that its first line names."""
-        where = re.match(r"-- (\S+\.lua)(?:, (\w+))?\n", text)
-        assert where, f"no file is named by {text!r}"
-        name, table = where.groups()
-        file = self.folder / name
-        if table:
-            before = file.read_text()
-            opening = f"{table} = {{\n"
-            assert before.count(opening) == 1, f"{name} has no `{opening.strip()}`"
-            file.write_text(before.replace(opening, opening + text[where.end() :]))
-        else:
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text)
+    return reader_blocks("Documentation/plugins/start.md", heading)
 
 
 @pytest.fixture
@@ -91,13 +43,9 @@ class Follow:
             self.next()
 
     def next(self):
-        language, text = self.left.pop(0)
-        text = self.reader.house.here(text)
-        if language == "sh":
-            said = self.reader.types(text)
-            self.said += said
-            return said
-        self.reader.writes(text)
+        said = self.reader.does(*self.left.pop(0))
+        self.said += said
+        return said
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

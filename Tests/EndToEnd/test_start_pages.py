@@ -1,0 +1,134 @@
+"""Documentation/start and the pages for apps: runs their commands, writes their files, and compares what is printed."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+import requests
+
+from house import BIN, House, wait_for, wrong
+from processes import ROOT, Program
+from reader import Reader, blocks
+
+START = "Documentation/start"
+
+
+@pytest.fixture
+def reader(tmp_path):
+    house = House(tmp_path)
+    yield Reader(house)
+    house.stop()
+
+
+def test_run_the_demo(reader):
+    reader.follows(f"{START}/run-the-demo.md", instead={"make run": reader.house.start})
+
+
+def test_first_policy_change(reader, number):
+    house = reader.house.start()
+    output = ""
+    for language, text in blocks(f"{START}/first-policy-change.md"):
+        if language == "text":
+            reader.sees(text, output)
+            continue
+        active, refused = house.policy()["active"], house.policy()["candidate_refused"]
+        output = reader.does(language, text)
+        if language == "lua" and "maxx" not in text:
+            house.wait_generation(active)
+        elif language == "lua":
+            assert refused is None
+            wait_for(lambda: house.policy()["candidate_refused"], "the refusal")
+    # The page says that the second wrong code locks the number.
+    flow = house.flow("register")
+    assert house.begin(flow, number).status_code == 200
+    code = wrong(house.code(number))
+    assert [house.submit(flow, code).status_code for _ in range(2)] == [401, 429]
+
+
+def test_in_front_of_your_service(reader):
+    house = reader.house
+    programs = []
+
+    def serve():
+        house.demo = Program(BIN / "demo-service", "--port", house.ports[2])
+        house.demo.wait_line("listens on")
+        house.gateway = Program(BIN / "moongate", "serve", "--config", reader.folder / "site")
+        programs.append(house.gateway)
+        house.gateway.wait_line(" ready ", 90)
+
+    reader.follows(f"{START}/in-front-of-your-service.md", instead={"moongate serve --config site": serve})
+    assert programs
+
+
+def test_go_to_production(reader, tmp_path):
+    folder = tmp_path / "srv"
+    reader.before += f'export PATH="{BIN}:$PATH"\n'
+    output, ran = "", 0
+    for language, text in blocks(f"{START}/go-to-production.md"):
+        if language == "sh":
+            output = reader.types(text.replace("/srv/moongate", str(folder)).replace("/var/lib/moongate", str(tmp_path / "lib")))
+            ran += 1
+        elif not text.startswith(("$ ", "# ", "auth.example.com")):
+            reader.sees(text, output)
+    assert ran == 2 and (folder / "gateway.lua").exists()
+    # The rest of the page: the lines for Caddy are what the command prints, and the package's commands are in the guide.
+    made = reader.types(f"moongate init {folder}2 --public-url https://auth.example.com --upstream http://127.0.0.1:3000 "
+                        "--store sqlite --messages 'smtp://localhost:587?from=login@example.com'")
+    assert "reverse_proxy 127.0.0.1:8080" in made
+    guide = (ROOT / "Documentation/guides/install.md").read_text()
+    for language, text in blocks(f"{START}/go-to-production.md"):
+        for line in text.splitlines() if language == "text" else []:
+            if line.startswith(("# apt", "# systemctl", "# echo")):
+                assert line in guide, line
+
+
+def test_native_apps(reader):
+    reader.house.start()
+    reader.follows("Documentation/integrations/native-apps.md")
+
+
+def test_native_apps_name_fields_that_the_api_has(reader):
+    house = reader.house.start()
+    page = (ROOT / "Documentation/integrations/native-apps.md").read_text()
+    schemas = requests.get(f"{house.url}/api/auth/openapi.json", timeout=20).json()["components"]["schemas"]
+    of = {"step": schemas["Step"], "session": schemas["Session"]}
+    named = re.findall(r"`(step|session)\.(\w+)`", page)
+    assert len(named) >= 8
+    assert [name for name in named if name[1] not in of[name[0]]["properties"]] == []
+    codes = (ROOT / "Documentation/reference/codes.md").read_text()
+    for row in re.findall(r"^\| (`[^|]+) \|", page.split("\n## Errors\n")[1], re.M):
+        for code in re.findall(r"`(\w+)`", row):
+            assert f"`{code}`" in codes, code
+
+
+def test_single_page_apps(reader, tmp_path):
+    page = "Documentation/integrations/single-page-apps.md"
+    gateway = next(text for language, text in blocks(page) if text.startswith("-- gateway.lua"))
+    routes = next(text for language, text in blocks(page) if text.startswith("-- routes.lua"))
+    folder = tmp_path / "spa"
+    shutil.copytree(reader.house.config / "flows", folder / "flows")
+    for file in (folder / "flows").glob("*.lua"):
+        if file.name not in ("login.lua", "register.lua"):
+            file.unlink()
+        else:
+            file.write_text(re.sub(r"any_of \{[^}]*\}|\{ \"phone_otp\" \}", '{ "email_code" }', file.read_text()))
+    (folder / "gateway.lua").write_text(gateway)
+    (folder / "routes.lua").write_text(routes)
+    told = subprocess.run([BIN / "moongate", "check", "--config", folder], capture_output=True, text=True, timeout=60)
+    assert told.returncode == 0, told.stdout + told.stderr
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    (tmp_path / "api.mjs").write_text(next(text for language, text in blocks(page) if text.startswith("// api.mjs")))
+    (tmp_path / "try.mjs").write_text("""
+      import { api } from "./api.mjs";
+      const asked = [];
+      for (const path of ["/home", "/api/auth/session"]) {
+        await api(process.argv[2] + path, {}, (address) => asked.push(address)).catch((error) => asked.push(error.message));
+      }
+      console.log(JSON.stringify(asked));
+    """)
+    house = reader.house.start()
+    told = subprocess.run(["node", "try.mjs", house.url], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.count("/auth/login?return_to=%2F") == 2, told.stdout
