@@ -199,3 +199,26 @@ def test_every_shipped_provider_has_its_page():
             assert manual.startswith(f"# {policy}\n") or manual.startswith(f"# {policy}: "), folder.name
             headings = re.findall(r"^## (.+)$", manual, re.M)
             assert [heading for heading in headings if heading in SHAPE] == SHAPE, folder.name
+
+
+def test_every_page_lists_the_settings_of_its_provider():
+    for folder in sorted(folder for folder in (ROOT / "Plugins").iterdir() if folder.is_dir()):
+        source = "".join(file.read_text() for file in [*folder.glob("*.swift"), *folder.glob("*_code.py")])
+        declared = set(re.findall(r'SettingField\(\s*name: "(\w+)"|\bSetting\("(\w+)"', source))
+        declared = {one or other for one, other in declared}
+        table = (folder / "README.md").read_text().split("\n## Settings\n")[1].split("\n## ")[0]
+        assert set(re.findall(r"^\| `(\w+)` ", table, re.M)) == declared, folder.name
+
+
+def test_every_page_names_the_refusals_of_its_provider():
+    """Those that the provider declares, with the names that the API has."""
+    names = {"invalidPIN": "invalid_pin", "noPIN": "no_pin", "alreadySet": "already_set", "invalidCode": "invalid_code"}
+    names |= {"invalidPassword": "invalid_password", "oauthFailed": "oauth_failed", "oauthCancelled": "oauth_cancelled"}
+    seen = 0
+    for folder in sorted(folder for folder in (ROOT / "Plugins").iterdir() if folder.is_dir()):
+        source = "".join(file.read_text() for file in folder.glob("*.swift"))
+        manual = (folder / "README.md").read_text()
+        for reason in re.findall(r"\bOutcome\(\.(\w+),", source):
+            seen += 1
+            assert f"`{names[reason]}`" in manual.split("\n## Errors\n")[1], f"{folder.name}: {reason}"
+    assert seen >= 8

@@ -1,0 +1,169 @@
+"""Texts are spelled right, in plain English, and no line is too long to read. Needs no gateway."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from processes import ROOT
+
+WIDTH = 120
+WORDS = ROOT / "Tests" / "EndToEnd" / "words"
+# Texts that readers see, besides the generated reference.
+PAGES = sorted(
+    page
+    for pattern in (
+        "*.md",
+        "Documentation/**/*.md",
+        "Plugins/**/README.md",
+        "Packaging/**/*.md",
+        "Tests/**/README.md",
+    )
+    for page in ROOT.glob(pattern)
+    if page.relative_to(ROOT).parts[:2] != ("Documentation", "reference")
+)
+# Lists that `git` would tell, where there is no repository either: a tarball.
+SKIPPED = {".git", ".build", "data", "node_modules", "__pycache__"}
+
+
+def files(*suffixes):
+    return sorted(
+        file
+        for file in ROOT.rglob("*")
+        if file.suffix in suffixes
+        and not any(
+            part in SKIPPED or part.startswith(".build") for part in file.relative_to(ROOT).parts
+        )
+        and file.is_file()
+    )
+
+
+def prose(text):
+    """The lines of a Markdown text as (number, text): without code fences and indented code."""
+    fence = None
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = re.match(r"\s*(```+|~~~+)", line)
+        if fence:
+            if mark and line.strip() == fence:
+                fence = None
+        elif mark:
+            fence = mark[1]
+        elif not line.startswith(("    ", "\t")):
+            yield number, line
+
+
+def place(file, number):
+    return f"{file.relative_to(ROOT)}:{number}"
+
+
+def listed(name):
+    """The entries of a list of ours: a line each, without comments."""
+    lines = (WORDS / name).read_text().splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def test_spelling():
+    """Markdown, comments and messages, by codespell. `words/spelling.txt` has our own words."""
+    texts = files(".md", ".swift", ".py", ".lua", ".c", ".h", ".js", ".mjs", ".css", ".go", ".mustache")
+    # In other languages, and what tests of readers feed them.
+    texts = [file for file in texts if file.name not in ("common.bloom", "wrong_spelling.txt")]
+    assert len(texts) > 500
+    told = subprocess.run(
+        [sys.executable, "-m", "codespell_lib", "--ignore-words", WORDS / "spelling.txt", *texts],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert told.stdout == "", told.stdout
+    assert told.returncode == 0, told.stderr
+
+
+def test_spelling_finds_mistakes(tmp_path):
+    (tmp_path / "a.md").write_text("This is teh gateway.\n")
+    told = subprocess.run(
+        [sys.executable, "-m", "codespell_lib", "--ignore-words", WORDS / "spelling.txt", tmp_path / "a.md"],
+        capture_output=True,
+        text=True,
+    )
+    assert "teh ==> the" in told.stdout and told.returncode != 0
+
+
+def old_manner(text):
+    """What a text says in the old manner, as (line, words)."""
+    phrases = re.compile("|".join(f"(?:{phrase})" for phrase in listed("old_manner.txt")), re.I)
+    for number, line in prose(text):
+        # Names in code are not prose, nor are the addresses of links.
+        plain = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "`…`", line))
+        for found in phrases.finditer(plain):
+            yield number, found[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_plain_english(page):
+    """No text has words of the old manner: `words/old_manner.txt`, each with what to write instead."""
+    found = [f"{place(page, number)}: {words}" for number, words in old_manner(page.read_text())]
+    assert found == []
+
+
+def test_the_old_manner_is_found():
+    text = "Whoever comes is told so.\n\n```\nwhoever\n```\n\nA `whoever` in code.\n"
+    assert [number for number, _ in old_manner(text)] == [1, 1]
+
+
+def test_lines_of_markdown():
+    """Prose has at most 120 columns: not tables, code, headings, and lines that one address or name makes long."""
+    long = []
+    for page in [*PAGES, *sorted(ROOT.glob("Sources/**/*.md")), *sorted(ROOT.glob("config/*.md"))]:
+        if "Templates" in page.parts:
+            continue
+        for number, line in prose(page.read_text()):
+            if len(line) > WIDTH and not re.match(r"\s*(\||#|<|!\[)", line):
+                # A link or a code span is not broken.
+                rest = re.sub(r"\]\([^)]*\)|`[^`]*`|https?://\S+", "", line)
+                if len(rest) > WIDTH - 20 or "](" not in line and "`" not in line and "://" not in line:
+                    long.append(f"{place(page, number)}: {len(line)}")
+    assert long == []
+
+
+SOURCES = {
+    ".swift": r'"(?:[^"\\]|\\.)*"|"""',
+    ".c": r'"(?:[^"\\]|\\.)*"',
+    ".h": r'"(?:[^"\\]|\\.)*"',
+    ".py": r"""[rfb]*(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""",
+    ".lua": r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""",
+    ".js": r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`|/(?:[^/\\\n]|\\.)+/)""",
+    ".mjs": r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`|/(?:[^/\\\n]|\\.)+/)""",
+    ".css": r"""(?:"[^"]*"|'[^']*'|url\([^)]*\))""",
+    ".go": r'(?:"(?:[^"\\]|\\.)*"|`[^`]*`)',
+}
+
+
+def long_lines(text, suffix):
+    """The lines of a source that are too long, and would be without their longest string literal or address too."""
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        # A text of several lines is one literal.
+        quotes = len(re.findall(r'"""|\'\'\'', line))
+        whole = inside or quotes % 2 == 1
+        inside = inside != (quotes % 2 == 1)
+        if len(line) <= WIDTH or whole:
+            continue
+        if not re.search(SOURCES[suffix] + r"|https?://\S+", line):
+            yield number, len(line)
+
+
+def test_lines_of_sources():
+    """At most 120 columns, where no string literal or address makes the line longer."""
+    found = [
+        f"{place(file, number)}: {length}"
+        for file in files(*SOURCES)
+        for number, length in long_lines(file.read_text(), file.suffix)
+    ]
+    assert found == []
+
+
+def test_long_lines_are_found():
+    assert list(long_lines("x" * 121, ".c")) == [(1, 121)]
+    assert list(long_lines('say("' + "x" * 121 + '")', ".c")) == []
+    assert list(long_lines('"""\n' + "x" * 121 + '\n"""\n' + "y" * 121, ".swift")) == [(4, 121)]
