@@ -72,7 +72,7 @@ def test_go_to_production(reader, tmp_path):
         elif not text.startswith(("$ ", "# ", "auth.example.com")):
             reader.sees(text, output)
     assert ran == 2 and (folder / "gateway.lua").exists()
-    # The rest of the page: the lines for Caddy are what the command prints, and the package's commands are in the guide.
+    # The command prints the lines for Caddy, and the guide has the commands of the package.
     made = reader.types(f"moongate init {folder}2 --public-url https://auth.example.com --upstream http://127.0.0.1:3000 "
                         "--store sqlite --messages 'smtp://localhost:587?from=login@example.com'")
     assert "reverse_proxy 127.0.0.1:8080" in made

@@ -399,8 +399,9 @@ def malformed(field: str, detail: str, reason: str | None = None) -> Answer:
 
 
 def proved(
-    *identifiers: Identifier, claimed: list[Identifier] = (), first_name: str | None = None, last_name: str | None = None, record: object = None,
-    renewed: str | None = None, facts: dict[str, object] | None = None, multi_factor: bool = False,
+    *identifiers: Identifier, claimed: list[Identifier] = (), first_name: str | None = None,
+    last_name: str | None = None, record: object = None, renewed: str | None = None,
+    facts: dict[str, object] | None = None, multi_factor: bool = False,
 ) -> Answer:
     """The person is who they say. Only `submit` may answer it.
 
