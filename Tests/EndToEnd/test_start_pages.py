@@ -132,3 +132,12 @@ def test_single_page_apps(reader, tmp_path):
     told = subprocess.run(["node", "try.mjs", house.url], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert told.returncode == 0, told.stderr
     assert told.stdout.count("/auth/login?return_to=%2F") == 2, told.stdout
+
+
+def test_questions_are_two_clicks_away():
+    """The index links to the questions, and each answer is there or one link further."""
+    assert "](questions.md)" in (ROOT / "Documentation/README.md").read_text()
+    page = (ROOT / "Documentation/questions.md").read_text()
+    answers = dict(re.findall(r"^## (.+\?)\n(.*?)(?=^## |\Z)", page, re.M | re.S))
+    assert len(answers) >= 10
+    assert [question for question, answer in answers.items() if len(answer.split()) < 20] == []
