@@ -18,12 +18,14 @@ PAGES = sorted(
         "Documentation/**/*.md",
         "Plugins/**/README.md",
         "Packaging/**/*.md",
+        "Sources/*/README.md",
+        "config/*.md",
         "Tests/**/README.md",
     )
     for page in ROOT.glob(pattern)
     if page.relative_to(ROOT).parts[:2] != ("Documentation", "reference")
 )
-# Lists that `git` would tell, where there is no repository either: a tarball.
+# Folders that hold no sources. `git` is not asked, because a tarball has no repository.
 SKIPPED = {".git", ".build", "data", "node_modules", "__pycache__"}
 
 
@@ -95,7 +97,7 @@ def test_spelling_finds_mistakes(tmp_path):
 
 
 def old_manner(text):
-    """What a text says in the old manner, as (line, words)."""
+    """The phrases of a text that it must not have, as (line, words)."""
     phrases = re.compile("|".join(f"(?:{phrase})" for phrase in listed("old_manner.txt")), re.I)
     for number, line in prose(text):
         # Names in code are not prose, nor are the addresses of links.
@@ -119,9 +121,7 @@ def test_the_old_manner_is_found():
 def test_lines_of_markdown():
     """Prose has at most 120 columns: not tables, code, headings, and lines that one address or name makes long."""
     long = []
-    for page in [*PAGES, *sorted(ROOT.glob("Sources/**/*.md")), *sorted(ROOT.glob("config/*.md"))]:
-        if "Templates" in page.parts:
-            continue
+    for page in PAGES:
         for number, line in prose(page.read_text()):
             if len(line) > WIDTH and not re.match(r"\s*(\||#|<|!\[)", line):
                 # A link or a code span is not broken.
