@@ -83,6 +83,7 @@ def misspelled(texts, *options):
 def test_spelling():
     """Markdown, comments, names and messages."""
     texts = files(".md", ".swift", ".py", ".lua", ".c", ".h", ".js", ".mjs", ".css", ".go", ".mustache")
+    texts += [file for file in files(".words") if file.stem == "en"]
     tests = [file for file in texts if "Tests" in file.relative_to(ROOT).parts and file.suffix != ".md"]
     assert len(texts) > 1000 and len(tests) > 300
     assert misspelled([file for file in texts if file not in set(tests)]) == []
