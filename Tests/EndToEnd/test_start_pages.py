@@ -1,15 +1,20 @@
 """Documentation/start and the pages for apps: runs their commands, writes their files, and compares what is printed."""
 
+import http.server
+import json
 import re
 import shutil
 import subprocess
+import threading
 
 import pytest
 import requests
 
 from house import BIN, House, wait_for, wrong
+from mockgoogle import pkce
 from processes import ROOT, Program
 from reader import Reader, blocks
+from screens import Screen
 
 START = "Documentation/start"
 
@@ -86,6 +91,54 @@ def test_go_to_production(reader, tmp_path):
 def test_native_apps(reader):
     reader.house.start()
     reader.follows("Documentation/integrations/native-apps.md")
+
+
+def test_native_apps_with_the_pages(reader, driver, number):
+    """The requests of the page, with the sign-in in a browser between them."""
+    house, asked = reader.house, []
+
+    class App(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    verifier, challenge = pkce()
+    requests_shown = [text for language, text in blocks("Documentation/integrations/native-apps.md") if language == "http"]
+    assert len(requests_shown) == 2
+
+    def send(shown, **values):
+        for name, value in values.items():
+            shown = shown.replace(name, value)
+        head, body = shown.split("\n\n", 1)
+        method, path = head.split("\n")[0].split(" ")
+        assert "Content-Type: application/json" in head
+        return house.api(method, path.removeprefix("/api/auth"), json.loads(body))
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), App) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://localhost:{server.server_port}/in"
+        hosts = f'  redirect_hosts = {{ "localhost:{server.server_port}" }},\n  service ='
+        house.edit("gateway.lua", lambda text: text.replace("  service =", hosts, 1))
+        house.start().register(number)
+        created = send(requests_shown[0], CHALLENGE=challenge, **{"https://app.example.com/in": address})
+        assert created.status_code == 201, created.text
+        flow = created.json()["id"]
+        seen = {entry["id"] for entry in house.outbox()}
+        screen = Screen(driver, house).forget().opens(f"/auth/login?id={flow}").fills("phone", number)
+        screen.waits(lambda: screen.find("button.main").is_enabled(), "a number that can be sent")
+        screen.find("button.main").click()
+        screen.at("/auth/verify")
+        sent = wait_for(lambda: [entry for entry in house.outbox() if entry["id"] not in seen and entry["code"]], "a code")
+        screen.enters(sent[0]["code"])
+        returned = wait_for(lambda: [path for path in asked if path.startswith("/in?code=")], "the return to the app")
+        server.shutdown()
+    code = returned[0].removeprefix("/in?code=")
+    done = send(requests_shown[1], FLOW=flow, CODE=code, VERIFIER=verifier)
+    assert done.status_code == 200 and done.json()["session"]["token"], done.text
 
 
 def test_native_apps_name_fields_that_the_api_has(reader):
