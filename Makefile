@@ -9,7 +9,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: prove cluster check-guide check-removal bench-hash bench-policy bench-exec fuzz fuzz-passkey fuzz-slice help deps test-deps build moongate programs build-tests run test venv \
-  test-fast soak reference unit-test unit-test-beside unit-test-alone end-to-end end-to-end-beside end-to-end-alone bench format lint lint-changed clean screenshots looks
+  test-fast soak reference unit-test unit-test-beside unit-test-alone end-to-end end-to-end-beside end-to-end-alone bench format lint lint-changed clean screenshots pictures looks
 
 CONFIGURATION ?= debug
 CONFIG ?= config
@@ -177,8 +177,8 @@ unit-test-alone:
 check-removal: deps
 	@for plugin in $(or $(PLUGIN),EmailCode); do SWIFT_BUILD="$(SWIFT_BUILD)" python3 Tests/Removal/remove_provider.py "$$plugin" .build-e2e/removal || exit 1; done
 
-# Follows Plugins/README.md, including the Swift part: builds packages outside the repository, and Moongate again. Needs
-# a build first.
+# Follows Documentation/plugins/start.md as a reader does, in Swift too: builds packages outside the repository, and
+# Moongate once more. Needs any build first.
 check-guide: test-deps $(VENV)/ready
 	@export MOONGATE_GUIDE=1 MOONGATE_NEW_PROVIDER=1 MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path)
 	$(PYTEST) Tests/EndToEnd/test_guide.py Tests/EndToEnd/test_provider_new.py -q
@@ -216,7 +216,11 @@ $(VENV)/ready: Tests/EndToEnd/requirements.txt
 screenshots: test-deps $(VENV)/ready
 	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python Tests/EndToEnd/screenshots.py .build-e2e/screenshots
 
-# Runs every page test in all looks; `make test` runs each in one of them. Needs a build first.
+# The pictures in Documentation/images: needs any build first.
+pictures: test-deps $(VENV)/ready
+	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(VENV)/bin/python Tests/EndToEnd/documentation_pictures.py
+
+# Every test of a page in every look, where `make test` runs each in one of them: needs any build first.
 looks: test-deps $(VENV)/ready
 	@MOONGATE_BIN=$$($(SWIFT_BUILD) --show-bin-path) $(PYTEST) Tests/EndToEnd -q -k test_pages --looks all
 

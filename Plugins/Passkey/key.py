@@ -13,7 +13,10 @@ import sys
 # P-256 (FIPS 186-5, SP 800-186).
 P = 2**256 - 2**224 + 2**192 + 2**96 - 1
 N = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-BASE = (0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296, 0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5)
+BASE = (
+    0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
+    0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
+)
 KEY = int.from_bytes(hashlib.sha256(b"the passkey of the conformance suite").digest()) % N
 CREDENTIAL = hashlib.sha256(b"its credential id").digest()
 # Present and verified; AT: with the credential.
@@ -72,7 +75,8 @@ def answer(call, options, is_right):
         x, y = (number.to_bytes(32) for number in times(KEY, BASE))
         # COSE_Key: EC2, ES256, P-256.
         public = bytes.fromhex("a5010203262001215820") + x + bytes.fromhex("225820") + y
-        data = site + bytes([FLAGS | ATTESTED]) + bytes(4) + bytes(16) + len(CREDENTIAL).to_bytes(2) + CREDENTIAL + public
+        data = site + bytes([FLAGS | ATTESTED]) + bytes(4) + bytes(16)
+        data += len(CREDENTIAL).to_bytes(2) + CREDENTIAL + public
         if not is_right:
             data = bytes(32) + data[32:]
         made = b"\xa3" + cbor_text("fmt") + cbor_text("none") + cbor_text("attStmt") + b"\xa0" + cbor_text("authData") + bytes([0x58, len(data)]) + data

@@ -145,7 +145,10 @@ int cspawn_start(
   close(input[0]);
   close(output[1]);
   close(errors[1]);
-  *child = (cspawn_child){.pid = pid, .ended = (int)syscall(SYS_pidfd_open, pid, 0), .input = input[1], .output = output[0], .errors = errors[0]};
+  *child = (cspawn_child){
+    .pid = pid, .ended = (int)syscall(SYS_pidfd_open, pid, 0),
+    .input = input[1], .output = output[0], .errors = errors[0],
+  };
   int ours[] = {child->input, child->output, child->errors};
   for (int i = 0; i < 3; i++) fcntl(ours[i], F_SETFL, fcntl(ours[i], F_GETFL) | O_NONBLOCK);
   return 0;

@@ -112,6 +112,7 @@ LONG = {
     "test_languages": 3,
     "test_presentations": 2,
     "test_passkey": 2,
+    "test_guide": 2,
     "test_pages_site": 1,
     "test_presentations_steps": 1,
     "test_reload": 1,

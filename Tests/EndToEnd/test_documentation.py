@@ -240,7 +240,7 @@ def test_threats_name_their_tests():
 
 
 def test_behaviour_names_a_test_in_every_row():
-    page = (DOCUMENTATION / "providers" / "behaviour.md").read_text()
+    page = (DOCUMENTATION / "plugins" / "behaviour.md").read_text()
     tables = re.findall(r"^\| .* \| Test \|\n\|[-|]+\|\n((?:\|.*\n)+)", page, re.M)
     assert len(tables) >= 9
     without = [

@@ -1,5 +1,5 @@
-"""The commands of Plugins/README.md, word for word: a provider is created, tested and added, and a user signs in
-with it in a browser."""
+"""Runs the commands of Documentation/plugins/start.md: creates a provider, tests it, configures it, and signs a person
+in through it in a browser."""
 
 import os
 import re
@@ -8,62 +8,20 @@ import subprocess
 
 import pytest
 from house import BIN, ROOT, House, wait_for
+from reader import Reader
+from reader import blocks as reader_blocks
 from screens import Screen
 
-GUIDE = (ROOT / "Plugins" / "README.md").read_text()
-
-
-def section(heading):
-    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", GUIDE, re.M | re.S)
-    assert found, f"Plugins/README.md has no section {heading}"
-    return found.group(1)
+# What each language needs, and the file that its author changes.
+LANGUAGES = {
+    "Python": ("python3", "pigeon_post.py"),
+    "Node": ("node", "pigeon_post.mjs"),
+    "Go": ("go", "main.go"),
+}
 
 
 def blocks(heading):
-    """The code blocks of the section in order: language and text."""
-    found = re.findall(r"^```(\w+)\n(.*?)^```$", section(heading), re.M | re.S)
-    assert found, f"Plugins/README.md shows no commands under {heading}"
-    return found
-
-
-class Reader:
-    """A reader in a clone of the repository with one shell."""
-
-    def __init__(self, house):
-        self.house, self.folder = house, house.config.parent
-        (self.folder / ".build").mkdir()
-        (self.folder / ".build" / "debug").symlink_to(BIN)
-        self.before = "set -eu\n"
-
-    def types(self, commands):
-        """Runs commands. Exported variables are kept, as in an open shell."""
-        told = subprocess.run(
-            ["bash", "-c", self.before + commands],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            stdin=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
-        )
-        assert told.returncode == 0, f"{commands}\n{told.stdout}{told.stderr}"
-        self.before += "".join(line + "\n" for line in commands.splitlines() if line.startswith(("export ", "cd ")))
-        return told.stdout
-
-    def writes(self, text):
-        """Writes a block of Lua. Its first line names the file."""
-        where = re.match(r"-- (\S+\.lua)(?:, (\w+))?\n", text)
-        assert where, f"no file is named by {text!r}"
-        name, table = where.groups()
-        file = self.folder / name
-        if table:
-            before = file.read_text()
-            opening = f"{table} = {{\n"
-            assert before.count(opening) == 1, f"{name} has no `{opening.strip()}`"
-            file.write_text(before.replace(opening, opening + text[where.end() :]))
-        else:
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text)
+    return reader_blocks("Documentation/plugins/start.md", heading)
 
 
 @pytest.fixture
@@ -74,31 +32,31 @@ def reader(tmp_path):
 
 
 class Follow:
-    """Follows a section up to a given command."""
+    """Follows the steps of a section, one block at a time."""
 
     def __init__(self, reader, heading):
         self.reader, self.left, self.said = reader, blocks(heading), ""
 
     def to(self, command):
-        """All blocks before that of this command."""
+        """Follows all blocks before the block of this command."""
         while self.left[0][1].strip() != command:
             self.next()
 
     def next(self):
-        language, text = self.left.pop(0)
-        text = self.reader.house.here(text)
-        if language == "sh":
-            said = self.reader.types(text)
-            self.said += said
-            return said
-        self.reader.writes(text)
+        said = self.reader.does(*self.left.pop(0))
+        self.said += said
+        return said
 
 
-def test_ten_minutes(reader, driver):
-    guide = Follow(reader, "Ten minutes to a running provider")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_ten_minutes(reader, driver, language):
+    tool, source = LANGUAGES[language]
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    guide = Follow(reader, language)
     guide.to("make run")
     assert " 0 broken" in guide.said and re.search(r"^pigeon_post +\d+ +\d+ ", guide.said, re.M), guide.said
-    # Does what `make run` does, on the ports of this test.
+    # Does what `make run` does, on the ports of this house.
     guide.left.pop(0)
     house = reader.house.start()
     screen = Screen(driver, house).forget()
@@ -107,25 +65,32 @@ def test_ten_minutes(reader, driver):
     code = re.search(r"\b\d{8}\b", guide.next()).group()
     screen.enters(code).reads("The gateway proved that you are asha@example.com.")
     assert not guide.left
-    # A saved change is loaded while it runs; a broken one is not.
-    program = house.config / "pigeon_post" / "pigeon_post.py"
+    # A running gateway replaces a changed program, and keeps the old one if the new one is broken.
+    program = house.config / "pigeon_post" / source
+    build = [text for _, text in blocks(language) if "go build" in text]
     serving = house.policy()["active"]
     program.write_text(program.read_text().replace("We send you a code.", "A pigeon brings a code."))
+    if build:
+        reader.types(build[0].splitlines()[0])
     house.wait_generation(serving)
     screen.forget().opens("/auth/login?flow=pigeon").reads("A pigeon brings a code.")
-    program.write_text("import nothing_of_this_name\n")
+    broken = program.with_name("pigeon_post") if build else program
+    draft = broken.with_name("draft")
+    draft.write_text("#!/bin/sh\nexit 1\n" if language != "Node" else "import './no-file-of-this-name.mjs';\n")
+    draft.chmod(0o755)
+    draft.rename(broken)
     wait_for(lambda: house.policy()["candidate_refused"], "the refusal")
     screen.forget().opens("/auth/login?flow=pigeon").reads("A pigeon brings a code.")
 
 
 def test_a_provider_that_verifies_by_itself(reader, driver, number):
     guide = Follow(reader, "A provider that verifies by itself")
-    # In the shell of the first ten minutes.
-    reader.types(blocks("Ten minutes to a running provider")[0][1].splitlines()[0] + "\n")
+    # In the shell of the quick start.
+    reader.types(blocks("Python")[0][1].splitlines()[0] + "\n")
     while guide.left:
         guide.next()
     assert " 0 broken" in guide.said, guide.said
-    # As in its README: an entry, a policy, and a step that uses it.
+    # As its README says: an entry, a policy, and a flow that uses it.
     house = reader.house
     house.edit(
         "gateway.lua",
@@ -175,7 +140,7 @@ def test_a_provider_that_verifies_by_itself(reader, driver, number):
     "MOONGATE_GUIDE" not in os.environ, reason="builds Moongate once more, which takes minutes: make check-guide"
 )
 def test_in_swift_outside_this_repository():
-    """Uses a fixed folder, so that a second run is fast."""
+    """Keeps the builds in one folder, so that the second run is quick."""
     folder = ROOT / ".build-e2e" / "guide"
     folder.mkdir(parents=True, exist_ok=True)
     builds = {
@@ -195,21 +160,6 @@ def test_in_swift_outside_this_repository():
     assert told.returncode == 0 and " 0 broken" in told.stdout, told.stdout[-4000:] + told.stderr[-4000:]
 
 
-def test_every_link_leads_somewhere():
-    for page in [ROOT / "Plugins" / "README.md", *sorted((ROOT / "Plugins").glob("*/README.md"))]:
-        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
-            assert "://" in target or (page.parent / target).exists(), (
-                f"{page.relative_to(ROOT)} leads to {target}, which is not there"
-            )
-        headings = {
-            re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
-            for line in page.read_text().splitlines()
-            if line.startswith("#")
-        }
-        for anchor in re.findall(r"\]\(#([^)]+)\)", page.read_text()):
-            assert anchor in headings, f"{page.relative_to(ROOT)} leads to #{anchor}, which is not there"
-
-
 def test_english_is_in_the_code():
     """A provider has no en.words: the English texts are the keys of its translations, and it must use each of them."""
     for folder in sorted(folder for folder in (ROOT / "Plugins").iterdir() if folder.is_dir()):
@@ -226,11 +176,49 @@ def test_english_is_in_the_code():
         assert dead == [], folder.name
 
 
+# The headings that the README of every shipped provider has, in this order. Others may stand between them.
+SHAPE = [
+    "Set it up",
+    "What it asks for",
+    "Settings",
+    "Limits",
+    "Messages",
+    "Errors",
+    "Security notes",
+    "Files",
+]
+
+
 def test_every_shipped_provider_has_its_page():
+    index = (ROOT / "Plugins" / "README.md").read_text()
     for folder in sorted((ROOT / "Plugins").iterdir()):
         if folder.is_dir():
-            assert f"]({folder.name}/README.md)" in GUIDE, f"Plugins/README.md does not lead to {folder.name}"
+            assert f"]({folder.name}/README.md)" in index, f"Plugins/README.md does not link to {folder.name}"
             manual = (folder / "README.md").read_text()
             policy = re.search(r'policy "(\w+)"', (folder / "policy.lua").read_text()).group(1)
-            for part in (f"# {policy}", "## Files"):
-                assert part in manual, f"Plugins/{folder.name}/README.md does not say: {part}"
+            assert manual.startswith(f"# {policy}\n") or manual.startswith(f"# {policy}: "), folder.name
+            headings = re.findall(r"^## (.+)$", manual, re.M)
+            assert [heading for heading in headings if heading in SHAPE] == SHAPE, folder.name
+
+
+def test_every_page_lists_the_settings_of_its_provider():
+    for folder in sorted(folder for folder in (ROOT / "Plugins").iterdir() if folder.is_dir()):
+        source = "".join(file.read_text() for file in [*folder.glob("*.swift"), *folder.glob("*_code.py")])
+        declared = set(re.findall(r'SettingField\(\s*name: "(\w+)"|\bSetting\("(\w+)"', source))
+        declared = {one or other for one, other in declared}
+        table = (folder / "README.md").read_text().split("\n## Settings\n")[1].split("\n## ")[0]
+        assert set(re.findall(r"^\| `(\w+)` ", table, re.M)) == declared, folder.name
+
+
+def test_every_page_names_the_refusals_of_its_provider():
+    """Those that the provider declares, with the names that the API has."""
+    names = {"invalidPIN": "invalid_pin", "noPIN": "no_pin", "alreadySet": "already_set", "invalidCode": "invalid_code"}
+    names |= {"invalidPassword": "invalid_password", "oauthFailed": "oauth_failed", "oauthCancelled": "oauth_cancelled"}
+    seen = 0
+    for folder in sorted(folder for folder in (ROOT / "Plugins").iterdir() if folder.is_dir()):
+        source = "".join(file.read_text() for file in folder.glob("*.swift"))
+        manual = (folder / "README.md").read_text()
+        for reason in re.findall(r"\bOutcome\(\.(\w+),", source):
+            seen += 1
+            assert f"`{names[reason]}`" in manual.split("\n## Errors\n")[1], f"{folder.name}: {reason}"
+    assert seen >= 8

@@ -1,5 +1,4 @@
-"""Documentation/providers/programs.md, "The objects of the libraries": it lists exactly the objects of the
-libraries."""
+"""Documentation/plugins/programs.md, "The objects of the libraries": it names each object that a library has, and none that it does not have."""
 
 import inspect
 import importlib.util
@@ -12,7 +11,7 @@ import pytest
 from processes import ROOT
 
 TEMPLATES = ROOT / "Sources" / "moongate" / "Templates"
-MANUAL = (ROOT / "Documentation" / "providers" / "programs.md").read_text()
+MANUAL = (ROOT / "Documentation" / "plugins" / "programs.md").read_text()
 COLUMNS = ("python", "node", "go")
 # Plain objects of the program or of the protocol, whose members are not part of the library.
 PLAIN = {

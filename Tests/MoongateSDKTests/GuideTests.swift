@@ -8,7 +8,7 @@ private enum PackageResources {
   static let policy_lua = Array(#"return policy "pigeon_post" {}"#.utf8)
 }
 
-// The provider that Plugins/README.md shows, from here to the next line of slashes: so it compiles.
+// The provider that Documentation/plugins/start.md shows, from here to the next line of slashes: so it compiles.
 // ////////
 public struct PigeonPost: CodeProvider {
   public let descriptor = ProviderDescriptor(
@@ -37,7 +37,7 @@ public struct PigeonPost: CodeProvider {
 @Suite struct GuideTests {
   @Test func theProviderOfTheGuideIsThisOne() throws {
     let guide = try String(
-      contentsOf: URL(filePath: #filePath).appending(path: "../../../Plugins/README.md").standardizedFileURL,
+      contentsOf: URL(filePath: #filePath).appending(path: "../../../Documentation/plugins/start.md").standardizedFileURL,
       encoding: .utf8)
     let here = try String(contentsOfFile: #filePath, encoding: .utf8).components(separatedBy: "// ////////\n")
     #expect(here.count == 3)

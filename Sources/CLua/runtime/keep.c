@@ -136,7 +136,8 @@ static int32_t keep_function(lua_State *L, clua_state *S, int index) {
 static void add_text(lua_State *L, clua_state *S, const char *text, size_t length, size_t *offset) {
   charge(L, 1 + length / 64);
   if (S->text_count + length > S->text_capacity) {
-    size_t capacity = S->text_capacity * 2 > S->text_count + length ? S->text_capacity * 2 : S->text_count + length + 256;
+    size_t needed = S->text_count + length;
+    size_t capacity = S->text_capacity * 2 > needed ? S->text_capacity * 2 : needed + 256;
     char *grown = realloc(S->text, capacity);
     if (grown == NULL) luaL_error(L, "out of memory");
     S->text = grown;

@@ -207,7 +207,7 @@ final class ProgramTestEnvironment: Sendable {
       ConformanceFinding(
         rule: .cleanup, seen: seen,
         advice:
-          "Use standard output only for answers and `log`; print everything else to standard error. Plugins/README.md describes the messages."
+          "Standard output is for answers and `log` alone; print to standard error. Documentation/plugins/programs.md describes each message."
       )
     case "lie" where words.contains("did not declare"):
       ConformanceFinding(

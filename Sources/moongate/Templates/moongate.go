@@ -1,4 +1,5 @@
-// Package moongate writes a provider for the Moongate gateway as a Go program. One file, Go 1.19, standard library only.
+// Package moongate writes a provider for the Moongate gateway as a Go program. One file, Go 1.19, standard
+// library only.
 //
 // Declare a provider and run it:
 //
@@ -12,7 +13,9 @@
 //			Files:        files,
 //			SubmitFields: []moongate.Field{word},
 //			Outcomes:     []moongate.Outcome{{Reason: "wrong_word", Sentence: "This is not the word."}},
-//			Words:        &moongate.Words{Title: "Word", Instruction: "Say the word.", Labels: map[string]string{"word": "Word"}},
+//			Words: &moongate.Words{
+//				Title: "Word", Instruction: "Say the word.", Labels: map[string]string{"word": "Word"},
+//			},
 //			Begin: func(ctx context.Context, step moongate.Step) (moongate.Answer, error) {
 //				return moongate.Ask(word), nil
 //			},
@@ -25,13 +28,16 @@
 //		})
 //	}
 //
-// A provider with Deliver sends codes that the gateway makes and compares. A provider with Begin and Submit verifies by itself. Calls run side by side,
-// each in a goroutine: keep what a step needs in the state and what lasts in the record, never in variables. policy.lua, flows/*.lua,
-// cases.lua and words/*.words in Files belong to the provider. Standard output belongs to the protocol, so fmt.Println writes to standard error, which the gateway logs.
+// A provider with Deliver sends codes that the gateway makes and compares. A provider with Begin and Submit
+// verifies by itself. Calls run side by side, each in a goroutine: keep what a step needs in the state and
+// what lasts in the record, never in variables. policy.lua, flows/*.lua, cases.lua and words/*.words in Files
+// belong to the provider. Standard output belongs to the protocol, so fmt.Println writes to standard error,
+// which the gateway logs.
 //
-// An error is a fault: the person gets 503 and is not charged. Its text goes to the operator's log; never put a code or a secret into it.
+// An error is a fault: the person gets 503 and is not charged. Its text goes to the operator's log; never put
+// a code or a secret into it.
 //
-// The protocol (version 2) and every field: Documentation/providers/programs.md of Moongate.
+// The protocol (version 2) and every field: Documentation/plugins/programs.md of Moongate.
 package moongate
 
 import (
@@ -56,12 +62,14 @@ import (
 	"unicode"
 )
 
-// longestLine is how many bytes a message may have, its line end included. The gateway ends a program that writes more.
+// longestLine is how many bytes a message may have, its line end included. The gateway ends a program that
+// writes more.
 const longestLine = 65_536
 
 // A Provider says what it is, and what it does: Deliver, or Begin and Submit.
 type Provider struct {
-	// Files holds policy.lua, and flows/*.lua, cases.lua and words/*.words where there are any: mostly an embed.FS.
+	// Files holds policy.lua, and flows/*.lua, cases.lua and words/*.words where there are any: mostly an
+	// embed.FS.
 	Files        fs.FS
 	Settings     []Setting
 	Words        *Words
@@ -85,9 +93,11 @@ type Provider struct {
 	Page                string
 	Role                []string
 
-	// Configure takes what gateway.lua says, defaults filled in. An error refuses the configuration, and is shown to the operator.
+	// Configure takes what gateway.lua says, defaults filled in. An error refuses the configuration, and is
+	// shown to the operator.
 	Configure func(settings Settings) error
-	// Deliver sends a code. An error says that it was not handed over; Undelivered(reason) says so for a declared reason.
+	// Deliver sends a code. An error says that it was not handed over; Undelivered(reason) says so for a
+	// declared reason.
 	Deliver func(ctx context.Context, message Message) error
 	// Begin opens a step. It answers Ask, Redirect, Refused or Malformed.
 	Begin func(ctx context.Context, step Step) (Answer, error)
@@ -101,8 +111,8 @@ type Provider struct {
 	Maintain func(ctx context.Context, tools *Tools, now int64) error
 }
 
-// A Field is one thing that a step asks for. Kind is digits, text, phone, email, password, region, json or choice. json takes the answer of a ceremony; choice
-// needs Choices, and only an Ask can have one.
+// A Field is one thing that a step asks for. Kind is digits, text, phone, email, password, region, json or
+// choice. json takes the answer of a ceremony; choice needs Choices, and only an Ask can have one.
 type Field struct {
 	Name     string   `json:"name"`
 	Kind     string   `json:"kind"`
@@ -126,7 +136,8 @@ func (field Field) MarshalJSON() ([]byte, error) {
 	}{plain(field), !field.Optional})
 }
 
-// A Setting is one field of the provider's entry in gateway.lua. Kind is text, secret, number, flag, choice, list or file.
+// A Setting is one field of the provider's entry in gateway.lua. Kind is text, secret, number, flag, choice,
+// list or file.
 type Setting struct {
 	Name     string   `json:"name"`
 	Kind     string   `json:"kind"`
@@ -138,7 +149,8 @@ type Setting struct {
 	Choices  []string `json:"choices,omitempty"`
 }
 
-// An Outcome is a refusal that the provider may answer. Uncounted gives the attempt back: only where it says nothing about a secret.
+// An Outcome is a refusal that the provider may answer. Uncounted gives the attempt back: only where it says
+// nothing about a secret.
 type Outcome struct {
 	Reason    string
 	Sentence  string
@@ -150,7 +162,8 @@ func (outcome Outcome) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"reason": outcome.Reason, "sentence": outcome.Sentence, "counts": !outcome.Uncounted})
 }
 
-// A DeliveryReason is a reason for which Deliver may fail. Permanent: another attempt to the same identifier fails as well.
+// A DeliveryReason is a reason for which Deliver may fail. Permanent: another attempt to the same identifier
+// fails as well.
 type DeliveryReason struct {
 	Reason    string `json:"reason"`
 	Sentence  string `json:"sentence"`
@@ -221,7 +234,8 @@ func (settings Settings) List(name string) []string {
 	return texts
 }
 
-// An Identifier is who somebody is: a phone number in E.164, an email address in lower case, or a federated identity "NAME subject".
+// An Identifier is who somebody is: a phone number in E.164, an email address in lower case, or a federated
+// identity "NAME subject".
 type Identifier struct {
 	Kind       string            `json:"kind"`
 	Value      string            `json:"value"`
@@ -229,7 +243,8 @@ type Identifier struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// An Account is the account that a step is about. Record is what this provider keeps for it; nil where it keeps nothing.
+// An Account is the account that a step is about. Record is what this provider keeps for it; nil where it
+// keeps nothing.
 type Account struct {
 	ID          string       `json:"id"`
 	Record      *string      `json:"record"`
@@ -243,7 +258,8 @@ type Callback struct {
 	State   string `json:"state"`
 }
 
-// A Step is one call of Begin or Submit. Purpose is prove, set, change or disable; Fields holds what the step asked for.
+// A Step is one call of Begin or Submit. Purpose is prove, set, change or disable; Fields holds what the step
+// asked for.
 type Step struct {
 	Flow        string         `json:"flow"`
 	FlowPurpose string         `json:"flow_purpose"`
@@ -263,7 +279,8 @@ func (step Step) Text(name string) string {
 	return text
 }
 
-// Record returns what this provider keeps for the account; nil where there is no account, or nothing is kept for it.
+// Record returns what this provider keeps for the account; nil where there is no account, or nothing is kept
+// for it.
 func (step Step) Record() *string {
 	if step.Account == nil {
 		return nil
@@ -296,7 +313,8 @@ type Tools struct {
 // request asks the gateway for something.
 type request func(ctx context.Context, method string, params map[string]any, result any) error
 
-// A Verdict is what came of Verify. Renewed is the secret's hash at today's cost, where the old one is out of date.
+// A Verdict is what came of Verify. Renewed is the secret's hash at today's cost, where the old one is out of
+// date.
 type Verdict struct {
 	IsRight bool   `json:"match"`
 	Renewed string `json:"upgrade"`
@@ -311,14 +329,16 @@ func (tools *Tools) Hash(ctx context.Context, secret string) (string, error) {
 	return result.Hash, err
 }
 
-// Verify compares a secret with its hash. nil does the same work for nothing, so that an unknown account takes as long as a known one.
+// Verify compares a secret with its hash. nil does the same work for nothing, so that an unknown account
+// takes as long as a known one.
 func (tools *Tools) Verify(ctx context.Context, secret string, hash *string) (Verdict, error) {
 	var verdict Verdict
 	err := tools.request(ctx, "verify", map[string]any{"secret": secret, "hash": hash}, &verdict)
 	return verdict, err
 }
 
-// A Store is the provider's own key-value store: texts, which expire and which all gateways share. For nonces, approvals and answers of a vendor.
+// A Store is the provider's own key-value store: texts, which expire and which all gateways share. For
+// nonces, approvals and answers of a vendor.
 type Store struct{ request request }
 
 type stored struct {
@@ -339,7 +359,8 @@ func (store Store) Set(ctx context.Context, key, value string, expiresIn time.Du
 	return store.request(ctx, "store.set", map[string]any{"key": key, "value": value, "expires_in": expiresIn.Seconds()}, &result)
 }
 
-// SetOnce writes it if the key has no value. Of several calls at once one gets true: a nonce is new exactly once.
+// SetOnce writes it if the key has no value. Of several calls at once one gets true: a nonce is new exactly
+// once.
 func (store Store) SetOnce(ctx context.Context, key, value string, expiresIn time.Duration) (bool, error) {
 	var result stored
 	err := store.request(ctx, "store.set", map[string]any{"key": key, "value": value, "expires_in": expiresIn.Seconds(), "once": true}, &result)
@@ -359,7 +380,8 @@ func (store Store) Remove(ctx context.Context, key string) error {
 	return store.request(ctx, "store.remove", map[string]any{"key": key}, &result)
 }
 
-// OfflineTools are the tools of a test: a store in memory that never expires, and hashes that are cheap. Calls lists what was asked for.
+// OfflineTools are the tools of a test: a store in memory that never expires, and hashes that are cheap.
+// Calls lists what was asked for.
 func OfflineTools() *Tools {
 	tools := &Tools{}
 	values := map[string]string{}
@@ -412,7 +434,8 @@ func convert(from, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// A Webhook is a request of a vendor's server to /auth/hook/NAME. Verify its signature over Body before anything else. Header names are in lower case.
+// A Webhook is a request of a vendor's server to /auth/hook/NAME. Verify its signature over Body before
+// anything else. Header names are in lower case.
 type Webhook struct {
 	Headers map[string]string
 	Body    []byte
@@ -424,7 +447,8 @@ type Webhook struct {
 // A HookAnswer is what a vendor is answered. Made by Accepted and Rejected.
 type HookAnswer struct{ result map[string]any }
 
-// Accepted takes a webhook. Text is what the vendor is answered, such as the challenge of its handshake; empty for nothing.
+// Accepted takes a webhook. Text is what the vendor is answered, such as the challenge of its handshake;
+// empty for nothing.
 func Accepted(text string) HookAnswer {
 	if text == "" {
 		return HookAnswer{map[string]any{"accepted": map[string]any{}}}
@@ -470,12 +494,14 @@ func ShowQR(text string) Shown { return Shown{Kind: "qr", Text: text} }
 // ShowList shows lines to keep, such as recovery codes.
 func ShowList(items ...string) Shown { return Shown{Kind: "list", Items: items} }
 
-// ShowCeremony shows a call of the browser's credential API: create or get, with its options as JSON. Ask for one field of kind json beside it.
+// ShowCeremony shows a call of the browser's credential API: create or get, with its options as JSON. Ask for
+// one field of kind json beside it.
 func ShowCeremony(call, options string) Shown {
 	return Shown{Kind: "ceremony", Call: call, Options: options}
 }
 
-// Ask asks for these fields. After a submit it gives the attempt back: it must not depend on whether a secret was right.
+// Ask asks for these fields. After a submit it gives the attempt back: it must not depend on whether a secret
+// was right.
 func Ask(fields ...Field) Answer {
 	if fields == nil {
 		fields = []Field{}
@@ -488,7 +514,8 @@ func Redirect(to string) Answer {
 	return Answer{result: map[string]any{"redirect": map[string]any{"to": to}}}
 }
 
-// Wait says that the person decides elsewhere, such as in an app on their phone: Submit is called again without fields, after 1 to 60 seconds.
+// Wait says that the person decides elsewhere, such as in an app on their phone: Submit is called again
+// without fields, after 1 to 60 seconds.
 func Wait(poll time.Duration) Answer {
 	return Answer{result: map[string]any{"wait": map[string]any{"poll": poll.Milliseconds()}}}
 }
@@ -496,7 +523,8 @@ func Wait(poll time.Duration) Answer {
 // Refused says that it is not accepted, for a declared reason.
 func Refused(reason string) Answer { return Answer{result: map[string]any{"refused": reason}} }
 
-// Malformed says that what was sent cannot be judged: 422, and not counted. Detail is a sentence for the person.
+// Malformed says that what was sent cannot be judged: 422, and not counted. Detail is a sentence for the
+// person.
 func Malformed(field, detail string) Answer {
 	return Answer{result: map[string]any{"malformed": map[string]any{"field": field, "detail": detail}}}
 }
@@ -512,7 +540,8 @@ func (answer Answer) As(reason string) Answer {
 	return answer
 }
 
-// Keeping makes an Ask, a Redirect or a Wait keep a value (anything that JSON can say), which comes back with the next call.
+// Keeping makes an Ask, a Redirect or a Wait keep a value (anything that JSON can say), which comes back with
+// the next call.
 func (answer Answer) Keeping(value any) Answer {
 	text, err := json.Marshal(value)
 	for _, kind := range []string{"ask", "redirect", "wait"} {
@@ -557,7 +586,8 @@ type Proof struct {
 	Record      *Record      `json:"record,omitempty"` // nil: it stays.
 	// Facts are read by policies for the rest of the flow, as f.providers.NAME.FACT.
 	Facts map[string]string `json:"facts,omitempty"`
-	// MultiFactor says that two factors were proved at once, such as a device and the fingerprint that unlocks it.
+	// MultiFactor says that two factors were proved at once, such as a device and the fingerprint that unlocks
+	// it.
 	MultiFactor bool `json:"multi_factor,omitempty"`
 }
 
@@ -570,8 +600,8 @@ type Record struct {
 // Replace keeps this text. Of several flows that were judged by the same record one completes.
 func Replace(record string) *Record { return &Record{Replace: &record, Once: true} }
 
-// Renew keeps the same secret in a newer form, such as a hash at today's cost; nothing where the text is empty. It gives way where the record was changed
-// meanwhile.
+// Renew keeps the same secret in a newer form, such as a hash at today's cost; nothing where the text is
+// empty. It gives way where the record was changed meanwhile.
 func Renew(record string) *Record {
 	if record == "" {
 		return nil
@@ -590,7 +620,8 @@ func Equal(left, right string) bool {
 	return subtle.ConstantTimeCompare([]byte(left), []byte(right)) == 1
 }
 
-// Log writes a line into the gateway's log. Level is info, notice, warning or error. Never log what people typed, codes or secrets.
+// Log writes a line into the gateway's log. Level is info, notice, warning or error. Never log what people
+// typed, codes or secrets.
 func Log(level, message string, values map[string]any) {
 	line := map[string]any{"method": "log", "params": map[string]any{"level": level, "message": message, "values": values}}
 	if pipe == nil || pipe.write(line) != nil {
@@ -659,7 +690,8 @@ type fileTexts struct {
 	translations  map[string]map[string]string
 }
 
-// texts reads the provider's files. Where gateway.lua calls it otherwise than policy.lua does, its name is replaced in the Lua texts.
+// texts reads the provider's files. Where gateway.lua calls it otherwise than policy.lua does, its name is
+// replaced in the Lua texts.
 func (provider Provider) texts(name string) (texts fileTexts, err error) {
 	if provider.Files == nil {
 		return texts, errors.New("Files is nil: embed policy.lua by `//go:embed policy.lua`")
@@ -1017,7 +1049,8 @@ func (provider Provider) hook(ctx context.Context, params json.RawMessage, tools
 	if said.Body != nil {
 		said.Base64 = []byte(*said.Body)
 	}
-	answer, err := provider.Hook(ctx, Webhook{Headers: said.Headers, Body: said.Base64, Remote: said.Remote, Now: said.Now, Tools: tools})
+	webhook := Webhook{Headers: said.Headers, Body: said.Base64, Remote: said.Remote, Now: said.Now, Tools: tools}
+	answer, err := provider.Hook(ctx, webhook)
 	if err == nil && answer.result == nil {
 		err = errors.New("`hook` returned no answer; return Accepted or Rejected")
 	}
@@ -1062,7 +1095,8 @@ func codeOf(err error) int {
 
 // reasonOf is what goes to the operator's log: the error, and nothing of what was typed.
 //
-// Attack: an error quotes what it could not use, which may be half of a secret. The gateway takes out whole values; this takes out their words.
+// Attack: an error quotes what it could not use, which may be half of a secret. The gateway takes out whole
+// values; this takes out their words.
 func reasonOf(err error, method string, params json.RawMessage) string {
 	var said struct {
 		Fields   map[string]any `json:"fields"`
@@ -1086,7 +1120,8 @@ func reasonOf(err error, method string, params json.RawMessage) string {
 	var pieces []string
 	for _, value := range values {
 		pieces = append(pieces, value)
-		pieces = append(pieces, strings.FieldsFunc(value, func(letter rune) bool { return !unicode.IsLetter(letter) && !unicode.IsDigit(letter) })...)
+		isBetween := func(letter rune) bool { return !unicode.IsLetter(letter) && !unicode.IsDigit(letter) }
+		pieces = append(pieces, strings.FieldsFunc(value, isBetween)...)
 	}
 	sort.Slice(pieces, func(left, right int) bool { return len(pieces[left]) > len(pieces[right]) })
 	text := err.Error()

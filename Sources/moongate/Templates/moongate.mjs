@@ -1,4 +1,5 @@
-// moongate: write a provider for the Moongate gateway as a Node program. One file, Node 18, standard library only.
+// moongate: write a provider for the Moongate gateway as a Node program. One file, Node 18, standard library
+// only.
 //
 // Declare a provider and serve it:
 //
@@ -12,15 +13,18 @@
 //       submit: (step) => (equal(step.fields.word, "pigeon") ? proved() : refused("wrong_word")),
 //     });
 //
-// Its fields: settings, identifier, beginFields, submitFields, outcomes, deliveryReasons, callbackFields, facts, hashes, federated, words, presentation,
-// entrance, page, role, recordVersion, maintenanceInterval. Its functions: configure(values), deliver(message), begin(step), submit(step), hook(webhook),
+// Its fields: settings, identifier, beginFields, submitFields, outcomes, deliveryReasons, callbackFields,
+// facts, hashes, federated, words, presentation, entrance, page, role, recordVersion, maintenanceInterval.
+// Its functions: configure(values), deliver(message), begin(step), submit(step), hook(webhook),
 // upgrade(record, version), maintain(tools, now).
 //
-// A provider with `deliver` sends codes that the gateway makes and compares. A provider with `begin` and `submit` verifies by itself. Calls run side by
-// side: keep what a step needs in `state` and what lasts in `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and
-// `words/*.words` beside the program belong to the provider. Standard output belongs to the protocol, so `console.log` writes to standard error, which the gateway logs.
+// A provider with `deliver` sends codes that the gateway makes and compares. A provider with `begin` and
+// `submit` verifies by itself. Calls run side by side: keep what a step needs in `state` and what lasts in
+// `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and `words/*.words` beside the
+// program belong to the provider. Standard output belongs to the protocol, so `console.log` writes to
+// standard error, which the gateway logs.
 //
-// The protocol (version 2) and every field: Documentation/providers/programs.md of Moongate.
+// The protocol (version 2) and every field: Documentation/plugins/programs.md of Moongate.
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { existsSync, readFileSync, readdirSync, realpathSync } from "node:fs";
@@ -32,8 +36,9 @@ import { fileURLToPath } from "node:url";
 const LONGEST_LINE = 65_536;
 
 /**
- * Something outside failed, such as your message hub. The person gets 503 and is not charged; the text goes to the operator's log. In `configure` it
- * refuses the configuration, and the text is shown to the operator. Never put a code or a secret into it.
+ * Something outside failed, such as your message hub. The person gets 503 and is not charged; the text goes
+ * to the operator's log. In `configure` it refuses the configuration, and the text is shown to the operator.
+ * Never put a code or a secret into it.
  */
 export class Fault extends Error {}
 
@@ -71,8 +76,8 @@ export const show = {
 const kept = (state) => (state === undefined ? undefined : JSON.stringify(state));
 
 /**
- * Asks for these fields. `state` (anything that JSON can say) comes back with the next call. After a `submit`, an `ask` gives the attempt back: it must
- * not depend on whether a secret was right.
+ * Asks for these fields. `state` (anything that JSON can say) comes back with the next call. After a
+ * `submit`, an `ask` gives the attempt back: it must not depend on whether a secret was right.
  */
 export const ask = (fields, { state, show } = {}) => new Answer({ ask: { fields, state: kept(state), show } });
 
@@ -80,7 +85,8 @@ export const ask = (fields, { state, show } = {}) => new Answer({ ask: { fields,
 export const redirect = (to, { state } = {}) => new Answer({ redirect: { to, state: kept(state) } });
 
 /** The person decides elsewhere, such as in an app on their phone: `submit` is called again without fields, after 1 to 60 seconds. */
-export const wait = (seconds, { state, show } = {}) => new Answer({ wait: { poll: Math.round(seconds * 1000), state: kept(state), show } });
+export const wait = (seconds, { state, show } = {}) =>
+  new Answer({ wait: { poll: Math.round(seconds * 1000), state: kept(state), show } });
 
 /** Not accepted, for a declared reason. `then: ask(…)`: the step asks the fields of that round. */
 export const refused = (reason, { then } = {}) => new Answer({ refused: reason, then: then?.result.ask });
@@ -91,9 +97,11 @@ export const malformed = (field, detail, reason) => new Answer({ malformed: { fi
 /**
  * The person is who they say. Only `submit` may answer it.
  *
- * `record` replaces what is kept for the account, and REMOVE removes it: of several flows that were judged by the same record one completes. `renewed` is
- * the same secret in a newer form, such as a hash at today's cost: it gives way where the record was changed meanwhile. `facts` are read by policies for
- * the rest of the flow, as `f.providers.NAME.FACT`. `multiFactor`: two factors were proved at once, such as a device and the fingerprint that unlocks it.
+ * `record` replaces what is kept for the account, and REMOVE removes it: of several flows that were judged by
+ * the same record one completes. `renewed` is the same secret in a newer form, such as a hash at today's
+ * cost: it gives way where the record was changed meanwhile. `facts` are read by policies for the rest of the
+ * flow, as `f.providers.NAME.FACT`. `multiFactor`: two factors were proved at once, such as a device and the
+ * fingerprint that unlocks it.
  */
 export function proved({ identifiers, claimed, firstName, lastName, record, renewed, facts, multiFactor } = {}) {
   for (const [name, value] of Object.entries({ record, renewed })) {
@@ -179,8 +187,9 @@ class Tools {
   }
 
   /**
-   * Compares a secret with its hash. Without one the same work is done for nothing, so that an unknown account takes as long as a known one.
-   * @returns `{ isRight, renewed }`: `renewed` is its hash at today's cost, where the old one is out of date.
+   * Compares a secret with its hash. Without one the same work is done for nothing, so that an unknown
+   * account takes as long as a known one. @returns `{ isRight, renewed }`: `renewed` is its hash at today's
+   * cost, where the old one is out of date.
    */
   async verify(secret, hash) {
     const { match, upgrade } = await this.request("verify", { secret, hash });
@@ -208,8 +217,9 @@ export function offlineTools() {
 // What a provider is told.
 
 /**
- * One call of `begin` or `submit`. `purpose` is prove, set, change or disable; `fields` holds what the step asked for; `record` is what this provider keeps
- * for the account. A test makes its own: `step({ purpose: "set", fields: { word: "pigeon" } })`, with tools that work offline.
+ * One call of `begin` or `submit`. `purpose` is prove, set, change or disable; `fields` holds what the step
+ * asked for; `record` is what this provider keeps for the account. A test makes its own: `step({ purpose:
+ * "set", fields: { word: "pigeon" } })`, with tools that work offline.
  */
 export function step({ account, signal = new AbortController().signal, tools = offlineTools(), ...said } = {}) {
   return { purpose: "prove", fields: {}, flow: "", flowPurpose: "sign_in", now: 0, ...said, account, record: account?.record, signal, tools };
@@ -226,8 +236,8 @@ export function message({ signal = new AbortController().signal, tools = offline
 }
 
 /**
- * A request of a vendor's server to /auth/hook/NAME. Verify its signature over `body`, a Buffer, before anything else. Header names are in lower case. A test
- * makes its own.
+ * A request of a vendor's server to /auth/hook/NAME. Verify its signature over `body`, a Buffer, before
+ * anything else. Header names are in lower case. A test makes its own.
  */
 export function webhook({ tools = offlineTools(), ...said }) {
   return { headers: {}, body: Buffer.alloc(0), remote: "", now: 0, ...said, tools };
@@ -261,7 +271,8 @@ function filesOf(folder, name) {
   return {
     policy: renamed(policy),
     cases: existsSync(casesFile) ? renamed(readFileSync(casesFile, "utf8")) : undefined,
-    // Those of its own name: a program that lies in the configuration's own folder has the operator's flows beside it.
+    // Those of its own name: a program that lies in the configuration's own folder has the operator's flows
+    // beside it.
     flows: Object.fromEntries(
       named(".lua", "flows")
         .filter(([flow]) => `${flow}_`.startsWith(`${own}_`))
@@ -294,11 +305,13 @@ function hello(provider, folder, name) {
     throw new Fault("define `maintain` and `maintenanceInterval` together: the interval says how often it is called");
   }
   const { policy, flows, cases, translations } = filesOf(folder, name);
-  const { settings, identifier, outcomes, facts, hashes, federated, words, presentation, entrance, page, role } = provider;
+  const { settings, identifier, outcomes, facts, hashes, federated, words } = provider;
+  const { presentation, entrance, page, role } = provider;
   return {
     protocol: 2, library: "node", shape: provider.deliver ? "code" : "full", policy, flows, cases, settings, identifier, outcomes, facts, hashes,
     federated, presentation, entrance, page, role,
-    words: words && { ...words, translations }, begin: provider.beginFields, submit: provider.submitFields, callback: provider.callbackFields,
+    words: words && { ...words, translations }, begin: provider.beginFields, submit: provider.submitFields,
+    callback: provider.callbackFields,
     delivery_reasons: provider.deliveryReasons, hook: provider.hook && true, record_version: provider.recordVersion,
     maintain: provider.maintenanceInterval,
   };
@@ -349,7 +362,10 @@ function reasonOf(error, method, params) {
 
 /** Attack: an error quotes what it could not use, which may be half of a secret. The gateway takes out whole values; this takes out their words. */
 function redacted(text, params) {
-  const values = [...Object.values(params.fields ?? {}), params.code, params.state, params.record, params.account?.record, ...Object.values(params.settings ?? {})];
+  const values = [
+    ...Object.values(params.fields ?? {}), params.code, params.state, params.record, params.account?.record,
+    ...Object.values(params.settings ?? {}),
+  ];
   const pieces = values.filter((value) => typeof value === "string").flatMap((value) => [value, ...value.split(/[^\p{L}\p{N}]+/u)]);
   for (const piece of pieces.filter((piece) => piece.length > 2).sort((left, right) => right.length - left.length)) text = text.replaceAll(piece, "[redacted]");
   return text.split(/\s+/).join(" ");
@@ -443,12 +459,14 @@ class Loop {
 class UnknownMethod extends Fault {}
 
 /**
- * Speaks with the gateway where this file is the program that was started; in a test that imports it, does nothing.
- * @param url `import.meta.url` of the program.
+ * Speaks with the gateway where this file is the program that was started; in a test that imports it, does
+ * nothing. @param url `import.meta.url` of the program.
  * @returns the provider.
  */
 export function serve(url, provider) {
   const file = fileURLToPath(url);
-  if (process.argv[1] && realpathSync(process.argv[1]) === realpathSync(file)) new Loop(provider, dirname(realpathSync(file))).run();
+  if (process.argv[1] && realpathSync(process.argv[1]) === realpathSync(file)) {
+    new Loop(provider, dirname(realpathSync(file))).run();
+  }
   return provider;
 }

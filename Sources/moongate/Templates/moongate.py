@@ -23,7 +23,7 @@ A provider with `deliver` sends codes that the gateway makes and compares. A pro
 each in a thread: keep what a step needs in `state` and what lasts in `record`, never in the provider. `policy.lua`, `flows/*.lua`, `cases.lua` and
 `words/*.words` beside the program belong to the provider. Standard output belongs to the protocol, so `print` writes to standard error, which the gateway logs.
 
-The protocol (version 2) and every field below: Documentation/providers/programs.md of Moongate.
+The protocol (version 2) and every field below: Documentation/plugins/programs.md of Moongate.
 """
 
 from __future__ import annotations
@@ -399,8 +399,9 @@ def malformed(field: str, detail: str, reason: str | None = None) -> Answer:
 
 
 def proved(
-    *identifiers: Identifier, claimed: list[Identifier] = (), first_name: str | None = None, last_name: str | None = None, record: object = None,
-    renewed: str | None = None, facts: dict[str, object] | None = None, multi_factor: bool = False,
+    *identifiers: Identifier, claimed: list[Identifier] = (), first_name: str | None = None,
+    last_name: str | None = None, record: object = None, renewed: str | None = None,
+    facts: dict[str, object] | None = None, multi_factor: bool = False,
 ) -> Answer:
     """The person is who they say. Only `submit` may answer it.
 

@@ -124,7 +124,8 @@ func useTools(ctx context.Context, tools *moongate.Tools) (string, error) {
 		return "", err
 	}
 	heard := []any{hash, verdict.IsRight, verdict.Renewed, stored}
-	for _, read := range []func(context.Context, string) (*string, error){tools.Store.Get, tools.Store.Take, tools.Store.Take} {
+	store := tools.Store
+	for _, read := range []func(context.Context, string) (*string, error){store.Get, store.Take, store.Take} {
 		value, err := read(ctx, "key")
 		if err != nil {
 			return "", err

@@ -1,4 +1,5 @@
-// new_provider: verifies an email address by a code. The gateway reads the address, and makes, counts, compares and expires the codes.
+// new_provider: verifies an email address by a code. The gateway reads the address, and makes, counts,
+// compares and expires the codes.
 package main
 
 import (
@@ -21,7 +22,8 @@ func (mailbox *mailbox) configure(settings moongate.Settings) error {
 	return nil
 }
 
-// deliver is where your own way to the person comes. If it fails, return an error: the operator is told, and the person is not charged.
+// deliver is where your own way to the person comes. If it fails, return an error: the operator is told, and
+// the person is not charged.
 func (mailbox *mailbox) deliver(ctx context.Context, message moongate.Message) error {
 	file, err := os.OpenFile(mailbox.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -1,4 +1,5 @@
-// new_provider: verifies a secret phrase that the account has chosen. The gateway counts the attempts, keeps the record sealed, and lends the hashing.
+// new_provider: verifies a secret phrase that the account has chosen. The gateway counts the attempts, keeps
+// the record sealed, and lends the hashing.
 package main
 
 import (
@@ -69,7 +70,8 @@ func submit(ctx context.Context, step moongate.Step) (moongate.Answer, error) {
 	return moongate.Proved(moongate.Proof{Record: moongate.Renew(verdict.Renewed), Facts: facts}), nil
 }
 
-// choose takes two rounds: the first keeps a hash of the phrase in the state, which the gateway seals; the second compares with it.
+// choose takes two rounds: the first keeps a hash of the phrase in the state, which the gateway seals; the
+// second compares with it.
 func choose(ctx context.Context, step moongate.Step, phrase string) (moongate.Answer, error) {
 	if step.State == "" {
 		hash, err := step.Tools.Hash(ctx, phrase)

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// new_provider: verifies an email address by a code. The gateway reads the address, and makes, counts, compares and expires the codes.
+// new_provider: verifies an email address by a code. The gateway reads the address, and makes, counts,
+// compares and expires the codes.
 import { appendFile } from "node:fs/promises";
 import { Fault, serve } from "./moongate.mjs";
 

@@ -51,7 +51,10 @@ test("what is set is not set again", async () => {
 test("nobody takes the same work", async () => {
   // Attack: the time of the answer tells who is registered.
   const [known, unknown] = [offlineTools(), offlineTools()];
-  const answers = [await submit(wrong, { ...(await withPhrase()), tools: known }), await submit(wrong, { account: undefined, tools: unknown })];
+  const answers = [
+    await submit(wrong, { ...(await withPhrase()), tools: known }),
+    await submit(wrong, { account: undefined, tools: unknown }),
+  ];
   assert.deepEqual(answers[0].result, answers[1].result);
   assert.deepEqual(known.calls, unknown.calls);
 });

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// new_provider: verifies a secret phrase that the account has chosen. The gateway counts the attempts, keeps the record sealed, and lends the hashing.
+// new_provider: verifies a secret phrase that the account has chosen. The gateway counts the attempts, keeps
+// the record sealed, and lends the hashing.
 import { REMOVE, ask, malformed, proved, refused, serve, show } from "./moongate.mjs";
 
 const phraseField = { name: "phrase", kind: "password" };

@@ -1,0 +1,83 @@
+"""Documentation/architecture names files, types and cases that exist."""
+
+import re
+
+import pytest
+
+from processes import ROOT
+
+FOLDER = ROOT / "Documentation" / "architecture"
+PAGES = sorted(FOLDER.glob("*.md"))
+SOURCES = [*ROOT.glob("Sources/**/*.swift"), *ROOT.glob("Plugins/*/*.swift")]
+# Names in code spans that are not of this code base.
+OTHERS = {"String", "Transfer-Encoding", "Host", "Remote-User", "X-Moongate-Assertion", "OPTIONS", "HEAD", "GET"}
+
+
+@pytest.fixture(scope="module")
+def code():
+    text = "\n".join(file.read_text() for file in SOURCES)
+    types = set(re.findall(r"\b(?:struct|class|enum|protocol|actor|typealias) ([A-Z]\w*)", text))
+    members = set(re.findall(r"\b(?:func|var|let|case) (\w+)", text))
+    # `case one, two, three` declares several.
+    for line in re.findall(r"^\s*case ([\w, ]+)$", text, re.M):
+        members.update(line.replace(",", " ").split())
+    folders = {file.parent.name for file in SOURCES}
+    return types, members, folders
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_names_exist(page, code):
+    types, members, folders = code
+    text = page.read_text()
+    missing = []
+    for name in re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)):
+        if re.fullmatch(r"[\w+-]+(?:\+\w+)?\.swift", name):
+            found = (ROOT / name).exists() or any(file.name == name for file in SOURCES)
+        elif re.fullmatch(r"(?:Sources|Tests|Plugins|Documentation)/[\w/.+-]*", name) and "NAME" not in name:
+            found = (ROOT / name).exists()
+        elif re.fullmatch(r"[A-Z][a-z]\w*(?:\.\w+)?", name):
+            owner, _, member = name.partition(".")
+            targets = {file.name for file in (ROOT / "Sources").iterdir()} | {"MoongateCommand"}
+            found = owner in types | folders | targets | OTHERS and (not member or member in members | types)
+        else:
+            continue
+        if not found:
+            missing.append(name)
+    assert missing == []
+
+
+def test_phases_of_a_connection(code):
+    """The diagram of a connection has the phases of the code, and no others."""
+    source = (ROOT / "Sources/MoongateProxy/Connection/ClientConnection.swift").read_text()
+    phases = set(re.search(r"enum Phase \{\s*case ([\w, ]+)", source)[1].replace(",", " ").split())
+    page = (FOLDER / "request.md").read_text()
+    diagram = re.search(r"```mermaid\nstateDiagram-v2\n(.*?)```", page, re.S)[1]
+    drawn = {name for line in diagram.splitlines() for name in re.findall(r"\b[a-z]+\b", line.split(" : ")[0])}
+    assert drawn == phases
+
+
+def test_actions_of_a_flow():
+    """The page names each action of the machine."""
+    source = (ROOT / "Sources/MoongateCore/FlowRules/FlowMachine.swift").read_text()
+    action = re.search(r"enum Action[^{]*\{(.*?)\n  \}", source, re.S)[1]
+    cases = re.findall(r"^\s*case (\w+)", action, re.M)
+    page = (FOLDER / "sign-in.md").read_text()
+    assert len(cases) >= 4 and [case for case in cases if f"`{case}`" not in page] == []
+
+
+def test_modules_import_what_the_diagram_says():
+    """Each arrow between two modules is a dependency in Package.swift."""
+    package = (ROOT / "Package.swift").read_text()
+    diagram = re.search(r"```mermaid\nflowchart BT\n(.*?)```", (FOLDER / "README.md").read_text(), re.S)[1]
+    arrows = [
+        (line.split(" --> ")[0].strip(), target.strip())
+        for line in diagram.splitlines()
+        if " --> " in line
+        for target in line.split(" --> ")[1].split(" & ")
+    ]
+    assert len(arrows) >= 10
+    for module, dependency in arrows:
+        if "Plugins" in (module, dependency):
+            continue
+        target = re.search(rf'\.target\(\s*name: "{module}",(.*?)\n    \.', package, re.S)
+        assert target and f'"{dependency}"' in target[1], f"{module} does not depend on {dependency}"
