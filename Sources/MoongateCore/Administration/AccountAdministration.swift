@@ -186,7 +186,7 @@ extension AccountAdministration {
     let all = changes
     switch try await store.apply(all, at: now) {
     case .applied: return nil
-    case .conflict: throw StoreFault("an account was made meanwhile that is in the way of one of these: try again")
+    case .conflict: throw StoreFault("an account was created meanwhile that conflicts with one of these: try again")
     }
   }
 

@@ -46,7 +46,7 @@ package final class PolicyFaultLog: Sendable {
   /// Logs and resets the counts of errors whose minute is over.
   package func tellSuppressed() {
     for (fault, count) in lines.takeOver(at: clock.now()) {
-      logger.error("a policy went on failing", metadata: ["fault": "\(Self.cut(fault))", "suppressed": "\(count)"])
+      logger.error("a policy kept failing", metadata: ["fault": "\(Self.cut(fault))", "suppressed": "\(count)"])
     }
   }
 

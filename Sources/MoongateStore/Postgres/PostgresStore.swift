@@ -34,7 +34,7 @@ package final class PostgresStore: SQLStore {
       }
       guard isOwn else { throw StoreRefusal.otherKey(path: vault.name) }
       guard let clock = ServerClock(try connection.clockReadings()) else {
-        throw StoreFault("it does not tell what time it is")
+        throw StoreFault("its clock cannot be read")
       }
       return clock
     }

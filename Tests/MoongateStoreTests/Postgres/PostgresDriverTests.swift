@@ -314,7 +314,7 @@ extension PostgresDatabase {
 
   @Test func whatOnlyReadsIsNotLetWrite() async throws {
     let single = try bench.database(more: "pool=1")
-    await #expect(throws: StoreFault("what only reads was to write")) {
+    await #expect(throws: StoreFault("a write in a read-only transaction")) {
       try await single.read { one in try one.run("INSERT INTO note (number) VALUES (1)") }
     }
     try await single.add(2)
@@ -402,7 +402,7 @@ extension PostgresDatabase {
     }
     #expect(rounds.withLock { $0 } == 4)
     #expect(try await database.count() == 1)
-    await #expect(throws: StoreFault("PostgreSQL: met other transactions again and again (40001)")) {
+    await #expect(throws: StoreFault("PostgreSQL: kept conflicting with other transactions (40001)")) {
       try await database.write(at: now) { one in try one.run(meeting) }
     }
   }
