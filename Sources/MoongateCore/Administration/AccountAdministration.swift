@@ -23,9 +23,9 @@ package struct AccountAdministration: Sendable {
 
   /// A copy that records its operations as this operator's.
   package func acting(as identity: OperatorIdentity) -> AccountAdministration {
-    var desk = self
-    desk.actor = identity
-    return desk
+    var administration = self
+    administration.actor = identity
+    return administration
   }
 
   // MARK: Queries

@@ -43,8 +43,8 @@ import Testing
     let back = try copied(try postgres(second), try sqlite("back.db"))
     #expect(there == on && on == back)
     #expect(there.allSatisfy { $0.rows > 0 })
-    for vault in [try postgres(first), try postgres(second), try sqlite("back.db")] {
-      #expect(try vault.check().findings == [], "\(vault.name)")
+    for copier in [try postgres(first), try postgres(second), try sqlite("back.db")] {
+      #expect(try copier.check().findings == [], "\(copier.name)")
     }
     let moved = try PostgresStore(url: server.url(second), keyFingerprint: [1])
     #expect(try await Estate.missing(in: moved, rounds: 620) == [])

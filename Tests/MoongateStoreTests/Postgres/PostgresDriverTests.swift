@@ -85,10 +85,10 @@ extension PostgresDatabase {
     let short = PostgresTiming(
       connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300),
       queue: .seconds(3))
-    let vault = try PostgresSnapshot(url: bench.server.url(bench.name), timing: short)
-    #expect(throws: StoreFault.self) { try vault.read(Slow(takesTime: false)) }
-    #expect(try vault.read(Slow(takesTime: true)) == 1)
-    #expect(try vault.write(Slow(takesTime: true)) == 1)
+    let snapshot = try PostgresSnapshot(url: bench.server.url(bench.name), timing: short)
+    #expect(throws: StoreFault.self) { try snapshot.read(Slow(takesTime: false)) }
+    #expect(try snapshot.read(Slow(takesTime: true)) == 1)
+    #expect(try snapshot.write(Slow(takesTime: true)) == 1)
   }
 
   private struct Slow: SnapshotWork {
