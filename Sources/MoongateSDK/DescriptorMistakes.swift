@@ -63,7 +63,7 @@ extension ProviderDescriptor {
       }
       let known = Set((beginFields + submitFields).map(\.name))
       for label in words.labels.keys.sorted() where !known.contains(label) {
-        found.append("its words have a label for `\(label)`, which is no field")
+        found.append("its words have a label for `\(label)`, which is not a field")
       }
       let texts =
         [words.title] + Array(words.labels.values) + Array(words.links.values)
@@ -74,7 +74,7 @@ extension ProviderDescriptor {
       for (tag, texts) in words.translations.sorted(by: { $0.key < $1.key }) {
         if !Self.isTag(tag) {
           found.append(
-            "its words are translated to `\(tag.prefix(40))`, which is no language tag: write one such as `hi` or `pt-BR`"
+            "its words are translated to `\(tag.prefix(40))`, which is not a language tag: write one such as `hi` or `pt-BR`"
           )
         }
         if !texts.allSatisfy({ !$0.key.isEmpty && Self.isPlain($0.value, most: Self.longestTranslation) }) {
@@ -98,7 +98,7 @@ extension ProviderDescriptor {
       }
       switch presentation {
       case .form?, .externalSite?, .ceremony?:
-        found.append("it has a page of its own only with boxes for a code or a pad for digits")
+        found.append("it can have its own page only with boxes for a code or a pad for digits")
       default: break
       }
     }
@@ -109,14 +109,14 @@ extension ProviderDescriptor {
         found.append("its pad cannot have the field `\(name)`: the page's form has one of this name")
       }
       for name in [current, new] where !submitFields.contains(where: { $0.name == name && $0.kind == .digits }) {
-        found.append("its pad is for the field `\(name.prefix(48))`, which is no submit field of digits")
+        found.append("its pad is for the field `\(name.prefix(48))`, which is not a submit field of digits")
       }
     }
     if role.contains(.provesIdentifier) == identifierKinds.isEmpty {
       found.append(
         identifierKinds.isEmpty
-          ? "its role says that it proves an identifier, and it declares no kind of identifier"
-          : "it declares kinds of identifier, and its role does not say that it proves one")
+          ? "its role says that it proves an identifier, but it declares no kind of identifier"
+          : "it declares kinds of identifier, but its role does not say that it proves one")
     }
     let objects = submitFields.filter { $0.kind == .json }
     if case .ceremony(let button)? = presentation {
@@ -246,7 +246,7 @@ extension SettingField {
   fileprivate var mistake: String? {
     if case .choice(let words) = kind, words.isEmpty { return "the setting `\(name)` offers no choice" }
     guard let standard else { return nil }
-    if isRequired { return "the setting `\(name)` is required and has a default: one of them is in vain" }
+    if isRequired { return "the setting `\(name)` is required and has a default: remove one of the two" }
     return standard.fits(kind) ? nil : "the default of the setting `\(name)` does not fit its kind"
   }
 }

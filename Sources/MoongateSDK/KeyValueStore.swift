@@ -70,7 +70,7 @@ public enum KeyValueFault: Error, Sendable, Equatable, CustomStringConvertible {
     case .unavailable: "the key-value store does not answer"
     case .full:
       "the key-value store has \(KeyValueLimits.entries) entries of this provider: store less, or let entries expire sooner"
-    case .leaseLost: "the maintenance run has lost its lease: its time is over"
+    case .leaseLost: "the maintenance run has lost its lease: its time limit has passed"
     case .invalidKey(let bytes): "a key must have 1 to \(KeyValueLimits.longestKey) bytes, this one has \(bytes)"
     case .valueTooLong(let bytes): "a value may have \(KeyValueLimits.longestValue) bytes, this one has \(bytes)"
     case .invalidLifetime(let lifetime): "an entry must expire in 1 second to 30 days, not in \(lifetime)"

@@ -46,7 +46,7 @@ public struct StepTools: Sendable {
   /// delivery.
   /// - Throws: if it was not accepted, or gateway.lua configures no channel.
   public func send(_ message: Message) async throws(DeliveryFault) {
-    guard let messenger else { throw DeliveryFault(reason: "gateway.lua names no way for its messages to leave") }
+    guard let messenger else { throw DeliveryFault(reason: "gateway.lua configures no delivery for its messages") }
     try await messenger.send(message)
   }
 }

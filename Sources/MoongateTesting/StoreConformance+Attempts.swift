@@ -6,7 +6,7 @@ import Testing
 
 extension StoreConformance {
   static let attempts: [StoreConformance] = [
-    StoreConformance("a lock remembers the failed attempts that led to it, and whom they were about") {
+    StoreConformance("a lock stores the failed attempts that led to it, and whom they were about") {
       bench async throws in
       let limit = bench.limit(lock: [.seconds(900)])
       let other = bench.limit(of: "ravi", lock: [.seconds(900)])
@@ -23,12 +23,12 @@ extension StoreConformance {
       for trace in ["person", "identifier of person"] {
         #expect(try await bench.store.locks(about: [trace, trace], at: bench.now) == [lock], "\(trace)")
       }
-      #expect(try await bench.store.locks(about: ["another", "nobody"], at: bench.now).isEmpty, "no lock stands")
+      #expect(try await bench.store.locks(about: ["another", "nobody"], at: bench.now).isEmpty, "there is no lock")
       #expect(try await bench.store.locks(about: [], at: bench.now).isEmpty)
       bench.clock.advance(by: .seconds(900))
-      #expect(try await bench.store.locks(about: ["person"], at: bench.now).isEmpty, "the lock is over")
+      #expect(try await bench.store.locks(about: ["person"], at: bench.now).isEmpty, "the lock has ended")
     },
-    StoreConformance("what failed before a lock, or before a success, is not told of the next lock") {
+    StoreConformance("failures before a lock, or before a success, are not part of the next lock") {
       bench async throws in
       let limit = bench.limit(max: 2, window: .seconds(60), counts: .consecutiveFailures, lock: [.seconds(10)])
       for number in 0..<2 { try await bench.fail(limit, about: "person", sealed: UInt8(number)) }
@@ -41,7 +41,7 @@ extension StoreConformance {
       try await bench.apply(.clearCounters([limit]))
       #expect(try await bench.store.failedAttempts(at: [limit.counter]).isEmpty)
     },
-    StoreConformance("of many failed attempts the newest are remembered, and none of a lock that was lifted") {
+    StoreConformance("of many failed attempts the newest are stored, and none for a lifted lock") {
       bench async throws in
       let limit = bench.limit(max: 50, lock: [.seconds(900)])
       for number in 0..<50 {
@@ -56,7 +56,7 @@ extension StoreConformance {
     },
     // Attack: a user is deleted, and a copy of the store still reveals from where someone tried to sign in as that
     // user.
-    StoreConformance("failed attempts of a person who is deleted go, and their lock stays") { bench async throws in
+    StoreConformance("deleting a person deletes their failed attempts and keeps the lock") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       let limit = bench.limit(max: 1, lock: [.seconds(900)])
       let other = bench.limit(of: "ravi", max: 1, lock: [.seconds(900)])
@@ -66,7 +66,7 @@ extension StoreConformance {
       #expect(try await bench.store.failedAttempts(at: [limit.counter, other.counter]).map(\.sealed) == [[2]])
       #expect(try await bench.store.locks(at: bench.now).count == 2)
     },
-    StoreConformance("failed attempts are forgotten after seven days, but for those of a lock that stands") {
+    StoreConformance("failed attempts are deleted after seven days, except for those of a current lock") {
       bench async throws in
       let limit = bench.limit(max: 5, window: .seconds(20 * 86_400))
       let off = bench.limit(of: "ravi", max: 1, window: .seconds(20 * 86_400), disables: true)

@@ -32,11 +32,11 @@ extension StoreConformance {
       #expect(try await ids(AuditFilter(since: start)).count == 4)
       #expect(try await ids(AuditFilter(since: bench.now + .seconds(1))).isEmpty)
       #expect(
-        try await ids(AuditFilter(decision: DecisionID(text: "dc_1"))) == ["dc_4", "dc_1"], "and what came of it")
+        try await ids(AuditFilter(decision: DecisionID(text: "dc_1"))) == ["dc_4", "dc_1"], "and its outcome")
       #expect(
         try await ids(AuditFilter(people: .init(accounts: ["ac_1"]), kinds: [.refused], since: start)) == ["dc_1"])
     },
-    StoreConformance("a sink gets every event once in order, as far as its cursor was moved") { bench async throws in
+    StoreConformance("a sink gets every event once and in order, from its cursor on") { bench async throws in
       for number in 0..<5 { try await bench.store.append([bench.event("dc_\(number)", .refused)]) }
       try await bench.apply(.audit(bench.event("dc_5", .locked)))
       let lease = try #require(try await bench.lease("one", name: "audit"))
@@ -58,7 +58,7 @@ extension StoreConformance {
     },
     // Attack on ourselves: a gateway that was suspended in the middle of a batch, and continues while another one is
     // sending.
-    StoreConformance("nobody moves a cursor under a lease that is lost") { bench async throws in
+    StoreConformance("a cursor cannot be moved under a lost lease") { bench async throws in
       try await bench.store.append([bench.event("dc_1", .refused)])
       let first = try #require(try await bench.lease("one", name: "audit"))
       _ = try await bench.store.auditCursor(of: "file", at: bench.now)
@@ -79,7 +79,7 @@ extension StoreConformance {
       try await bench.store.append([fold])
       #expect(try await bench.unsent(after: place, limit: 10, atLeast: 1).map(\.event) == [fold])
     },
-    StoreConformance("a trail that was emptied loses nothing of what comes after") { bench async throws in
+    StoreConformance("an emptied trail loses none of the later events") { bench async throws in
       try await bench.store.append([bench.event("dc_1", .refused), bench.event("dc_2", .refused)])
       let lease = try #require(try await bench.lease("one", name: "audit"))
       _ = try await bench.store.auditCursor(of: "file", at: bench.now)
@@ -91,7 +91,7 @@ extension StoreConformance {
       let cursor = try await bench.store.auditCursor(of: "file", at: bench.now)
       #expect(try await bench.unsent(after: cursor, limit: 10, atLeast: 1).map(\.event.id.text) == ["dc_3"])
     },
-    StoreConformance("cursors of sinks that nobody has any more are forgotten") { bench async throws in
+    StoreConformance("cursors of removed sinks are deleted") { bench async throws in
       for sink in ["old", "kept"] { _ = try await bench.store.auditCursor(of: sink, at: bench.now) }
       let lease = try #require(try await bench.lease("one", name: "audit"))
       let place = AuditPosition(transaction: 0, number: 7)
@@ -106,7 +106,7 @@ extension StoreConformance {
       #expect(try await bench.store.auditCursor(of: "kept", at: bench.now) == place)
       #expect(try await bench.store.auditCursor(of: "old", at: bench.now) == .beginning)
     },
-    StoreConformance("a lease is held for longer by whoever holds it, and by nobody else") { bench async throws in
+    StoreConformance("a lease can be extended by its holder only") { bench async throws in
       let first = try #require(try await bench.lease("one"))
       bench.clock.advance(by: .seconds(80))
       let renewed = try #require(try await bench.store.renewLease(first, for: .seconds(90), at: bench.now))

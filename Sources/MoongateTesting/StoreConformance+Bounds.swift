@@ -6,7 +6,7 @@ import Testing
 
 extension StoreConformance {
   static let bounds: [StoreConformance] = [
-    StoreConformance("an event without an outcome counts at once, and is never settled") { bench async throws in
+    StoreConformance("an event without an outcome counts at once and is never settled") { bench async throws in
       let limit = bench.limit("register", per: .ip, max: 2, window: .seconds(60), counts: .all)
       func count() async throws -> ReservationResult {
         try await bench.store.reserve(
@@ -21,7 +21,7 @@ extension StoreConformance {
       bench.clock.advance(by: .seconds(60))
       #expect(try await count().places == [1])
     },
-    StoreConformance("of two hundred parallel events without an outcome exactly as many count as the limit says") {
+    StoreConformance("of two hundred parallel events without an outcome, exactly as many count as the limit allows") {
       bench async throws in
       let limit = bench.limit("register", per: .ip, max: 10, window: .seconds(60), counts: .all)
       let counted = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -37,7 +37,7 @@ extension StoreConformance {
       }
       #expect(counted == 10)
     },
-    StoreConformance("a success after the last lock of consecutive failures begins the escalation anew") {
+    StoreConformance("a success after the last lock of consecutive failures resets the escalation") {
       bench async throws in
       let hard = bench.limit(
         "hard", max: 1, window: nil, counts: .consecutiveFailures, lock: [.seconds(10), .seconds(100)])
@@ -50,7 +50,7 @@ extension StoreConformance {
       try await bench.attempt([hard], .failure)
       #expect(try await bench.state(hard).lockedUntil == bench.now + .seconds(10))
     },
-    StoreConformance("an address keeps its newest flows in which nobody has proved anything, begun or not") {
+    StoreConformance("an address keeps its newest unproved flows, begun or not") {
       bench async throws in
       func flow(_ number: Int, of origin: String) -> FlowRecord {
         var flow = bench.flow("\(origin) \(number)")
@@ -70,7 +70,7 @@ extension StoreConformance {
       try await bench.apply(.putFlow(proved))
       for number in 2..<(FlowBound.perAddress + 600) { try await bench.apply(.putFlow(flow(number, of: "flood"))) }
       #expect(try await bench.store.flow(begun.id) == nil, "the oldest is gone")
-      #expect(try await bench.store.flow(proved.id) != nil, "one in which somebody has proved something stays")
+      #expect(try await bench.store.flow(proved.id) != nil, "a proved flow stays")
       #expect(try await bench.store.flow(flow(FlowBound.perAddress - 1, of: "flood").id) != nil, "the newest are not")
       #expect(try await bench.store.flow(flow(0, of: "other").id) != nil)
     },

@@ -6,7 +6,7 @@ import Testing
 
 extension StoreConformance {
   static let changing: [StoreConformance] = [
-    StoreConformance("claimants with a record are found, oldest first; a proof makes it no claim any more") {
+    StoreConformance("claimants with a record are found, oldest first; a proof ends the claim") {
       bench async throws in
       let password = ProviderName(test: "password")
       func claimants(_ provider: ProviderName?, _ limit: Int = 10, of address: Identifier? = nil) async throws
@@ -29,7 +29,7 @@ extension StoreConformance {
       #expect(try await claimants(password) == [])
       #expect(try await claimants(nil) == [], "and the others have lost it")
     },
-    StoreConformance("an account that is reclaimed keeps its identifier and the records that are named, nothing else") {
+    StoreConformance("a reclaimed account keeps its identifier and the named records, nothing else") {
       bench async throws in
       let (pin, password) = (ProviderName(test: "pin"), ProviderName(test: "password"))
       try await bench.apply(
@@ -51,7 +51,7 @@ extension StoreConformance {
       #expect(
         try await bench.apply(.reclaimAccount("ac_9", by: bench.email(), keeping: [])) == .conflict(.recordChanged))
     },
-    StoreConformance("records tell when they were made and changed") { bench async throws in
+    StoreConformance("records contain when they were created and changed") { bench async throws in
       let pin = ProviderName(test: "pin")
       try await bench.apply(
         .createAccount(bench.account("ac_1")), .putProviderRecord(account: "ac_1", pin, sealed: [1]))
@@ -62,7 +62,7 @@ extension StoreConformance {
         try await bench.store.factors(of: "ac_1") == [StoredFactor(provider: pin, addedAt: made, changedAt: bench.now)])
       #expect(try await bench.store.factors(of: "ac_2").isEmpty)
     },
-    StoreConformance("accounts that never proved anything go once nobody uses them; all others stay") {
+    StoreConformance("unproved accounts are deleted when unused; all others stay") {
       bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_old", claimed: [bench.email()])))
       try await bench.apply(.createAccount(bench.account("ac_evicted", claimed: [bench.email("evicted@example.com")])))
@@ -88,7 +88,7 @@ extension StoreConformance {
       #expect(
         try await bench.store.expireUnverified(unusedSince: cut, at: bench.now).removed == 0,
         "another gateway finds nothing")
-      #expect(try await bench.store.account("ac_signed_in")?.lastSeenAt == bench.now, "to be signed in is to use it")
+      #expect(try await bench.store.account("ac_signed_in")?.lastSeenAt == bench.now, "a session counts as use")
     },
     StoreConformance("a person's events are found by account and by identifier, newest first, and nobody else's") {
       bench async throws in
@@ -109,7 +109,7 @@ extension StoreConformance {
       #expect(try await found(1) == ["dc_4"])
       #expect(try await bench.store.events(about: "ac_3", traces: [], limit: 10).isEmpty)
     },
-    StoreConformance("a claim is held unverified, once, and opens nothing") { bench async throws in
+    StoreConformance("a claim is stored unverified, once, and identifies nobody") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       for _ in 0..<2 {
         #expect(try await bench.apply(.claimIdentifier(account: "ac_1", bench.email())) == .applied(locks: []))
@@ -121,7 +121,7 @@ extension StoreConformance {
       #expect(try await bench.store.account(holding: bench.email()) == nil)
       #expect(try await bench.apply(.claimIdentifier(account: "ac_9", bench.email())) == .conflict(.accountUnavailable))
     },
-    StoreConformance("a kind's identifiers go, but for the one that takes their place") { bench async throws in
+    StoreConformance("replacing an identifier removes the others of its kind") { bench async throws in
       let old = bench.email("old@example.com")
       try await bench.apply(
         .createAccount(
@@ -135,7 +135,7 @@ extension StoreConformance {
       #expect(try await bench.store.sessionChanges(after: before).accounts.contains("ac_1"), "caches are told")
       #expect(
         try await bench.apply(.createAccount(bench.account("ac_2", verified: [old]))) == .applied(locks: []),
-        "it is free again")
+        "it is available again")
     },
     StoreConformance("names are filled in, never replaced") { bench async throws in
       let account = Account(id: "ac_1", createdAt: bench.now, lastSeenAt: bench.now)
@@ -171,7 +171,7 @@ extension StoreConformance {
       #expect(try await bench.store.account(holding: elsewhere) == nil)
       #expect(try await bench.apply(.removeIdentifier(account: "ac_1", elsewhere)) == .conflict(.recordChanged))
     },
-    StoreConformance("two accounts become one: what is verified moves, the rest is gone") { bench async throws in
+    StoreConformance("merging two accounts moves verified identifiers and deletes the rest") { bench async throws in
       let google = Identifier(kind: .federated, value: "google 1", display: "Asha")
       let pin = ProviderName(test: "pin")
       try await bench.apply(
@@ -196,7 +196,7 @@ extension StoreConformance {
       let changes = try await bench.store.sessionChanges(after: before)
       #expect(Set(changes.accounts).isSuperset(of: ["ac_1", "ac_2"]))
     },
-    StoreConformance("what moves to another account is verified there from now on") { bench async throws in
+    StoreConformance("a moved identifier counts as verified at the time of the move") { bench async throws in
       let later = bench.now + .seconds(1000)
       try await bench.apply(
         .createAccount(bench.account("ac_1", verified: [bench.email()])),
@@ -205,7 +205,7 @@ extension StoreConformance {
       #expect(try await bench.store.account("ac_2")?.identifier(.email)?.verifiedAt == later)
       #expect(try await bench.store.account("ac_2")?.identifier(.phone)?.verifiedAt == bench.now)
     },
-    StoreConformance("an account's epoch grows, and nothing is done under an older one") { bench async throws in
+    StoreConformance("an account's epoch increases, and changes under an older one are refused") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       #expect(try await bench.store.account("ac_1")?.epoch == 0)
       let first = AccountVersion(id: "ac_1", epoch: 0)
@@ -217,9 +217,9 @@ extension StoreConformance {
       #expect(try await bench.store.account("ac_1")?.identifiers.count == 1)
       #expect(
         try await bench.apply(.demandEpoch(AccountVersion(id: "ac_9", epoch: 0))) == .conflict(.epochChanged),
-        "one that is gone")
+        "a deleted account")
     },
-    StoreConformance("of many changes that demand the same epoch and raise it one is done") { bench async throws in
+    StoreConformance("of many changes that demand and raise the same epoch, one succeeds") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
         for _ in 0..<20 {
@@ -232,14 +232,14 @@ extension StoreConformance {
       #expect(results.filter { $0 == .applied(locks: []) }.count == 1)
       #expect(try await bench.store.account("ac_1")?.epoch == 1)
     },
-    StoreConformance("who loses an address to its owner is of another epoch") { bench async throws in
+    StoreConformance("losing an address to its owner raises the epoch") { bench async throws in
       try await bench.apply(
         .createAccount(bench.account("ac_1", claimed: [bench.email()])), .createAccount(bench.account("ac_2")))
       try await bench.apply(.verifyIdentifier(account: "ac_2", bench.email()))
       #expect(try await bench.store.account("ac_1")?.epoch == 1)
       #expect(try await bench.store.account("ac_2")?.epoch == 0)
     },
-    StoreConformance("an account is not absorbed into one that is gone or locked, nor one that is gone itself") {
+    StoreConformance("an account cannot be merged into a deleted or locked one, nor a deleted one into another") {
       bench async throws in
       var locked = bench.account("ac_2", verified: [bench.phone()])
       locked.isLocked = true
@@ -250,7 +250,7 @@ extension StoreConformance {
       }
       #expect(try await bench.store.account("ac_1")?.identifiers.count == 1)
     },
-    StoreConformance("a session is replaced once, and one that has ended is not revived") { bench async throws in
+    StoreConformance("a session is replaced once, and an ended one is not revived") { bench async throws in
       try await bench.apply(
         .createAccount(bench.account("ac_1", verified: [bench.phone()])),
         .putSession(bench.session("se_1", of: "ac_1", token: "old")))
@@ -272,7 +272,7 @@ extension StoreConformance {
       #expect(try await bench.apply(.replaceSession(left[0].token, by: left[0])) == .conflict(.sessionEnded))
       #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
     },
-    StoreConformance("cleared counters begin anew, whether locked, off or half full; escalation remembers") {
+    StoreConformance("cleared counters start at zero, whether locked, disabled or half full; escalation is kept") {
       bench async throws in
       let locked = bench.limit("locked", max: 1, lock: [.seconds(10), .seconds(20)])
       let off = bench.limit("off", max: 1, window: nil, counts: .consecutiveFailures, disables: true)
@@ -286,7 +286,7 @@ extension StoreConformance {
       for limit in [locked, off, half] { #expect(try await bench.state(limit).used == 0) }
       #expect(try await bench.state(untouched).used == 1)
       try await bench.settle(pending.id, [half], .failure)
-      #expect(try await bench.state(half).used == 0, "a try from before does not count after")
+      #expect(try await bench.state(half).used == 0, "an earlier attempt does not count afterwards")
       try await bench.attempt([locked], .failure)
       #expect(try await bench.state(locked).lockedUntil == bench.now + .seconds(20))
     },

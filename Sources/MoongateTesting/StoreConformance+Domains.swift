@@ -39,7 +39,7 @@ extension StoreConformance {
       try await bench.store.touch([session.token: bench.now + .seconds(600)])
       #expect(try await bench.store.session(bench.token("other"))?.session.lastSeenAt == bench.now + .seconds(600))
     },
-    StoreConformance("a new token for a domain kills the one before, and says so") { bench async throws in
+    StoreConformance("a new token for a domain ends the previous one, and announces it") { bench async throws in
       let session = try await bench.signInOnTwoDomains()
       let before = try await bench.store.sessionChanges(after: .max).latest
       try await bench.apply(bench.putting("newer", session), bench.putting("net", session, "example.net"))
@@ -48,7 +48,7 @@ extension StoreConformance {
       #expect(try await bench.store.session(bench.token("net"))?.session.domain?.name == "example.net")
       #expect(try await bench.store.sessionChanges(after: before).tokens == [bench.token("other")])
     },
-    StoreConformance("a step-up supersedes tokens of further domains, which keep what they knew") {
+    StoreConformance("a step-up supersedes tokens of further domains, which keep their passed steps") {
       bench async throws in
       let session = try await bench.signInOnTwoDomains()
       let before = try await bench.store.sessionChanges(after: .max).latest
@@ -62,7 +62,7 @@ extension StoreConformance {
       let changed = try await bench.store.sessionChanges(after: before).tokens
       #expect(Set(changed) == [session.token, bench.token("other")], "caches look again")
       #expect(
-        try await bench.apply(bench.putting("late", session)) == .conflict(.sessionEnded), "by the token from before")
+        try await bench.apply(bench.putting("late", session)) == .conflict(.sessionEnded), "by the previous token")
       #expect(try await bench.apply(bench.putting("fresh", grown)) == .applied(locks: []))
       let fresh = try #require(try await bench.store.session(bench.token("fresh"))?.session)
       #expect(fresh.domain?.isSuperseded == false && fresh.passed == grown.passed)
@@ -102,12 +102,12 @@ extension StoreConformance {
       while try await bench.store.prune(at: bench.now) {}
       while try await bench.store.prune(at: bench.now) {}
       try await bench.apply(.putSession(session))
-      #expect(try await bench.store.session(bench.token("other")) == nil, "it is not there any more")
+      #expect(try await bench.store.session(bench.token("other")) == nil, "it no longer exists")
       try await bench.apply(bench.putting("again", session))
       try await bench.apply(.deleteAccount("ac_1", traces: []))
       #expect(try await bench.store.session(bench.token("again")) == nil)
     },
-    StoreConformance("a code is spent once, by one of many at once") { bench async throws in
+    StoreConformance("a code is used once, by one of many concurrent requests") { bench async throws in
       let code = bench.token("code")
       let until = bench.now + .seconds(60)
       let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
@@ -121,7 +121,7 @@ extension StoreConformance {
         try await bench.apply(.spendCode(code, until: until)) == .conflict(.codeSpent), "for as long as it may be used")
       bench.clock.advance(by: .seconds(60))
       while try await bench.store.prune(at: bench.now) {}
-      #expect(try await bench.apply(.spendCode(code, until: until)) == .applied(locks: []), "then it is forgotten")
+      #expect(try await bench.apply(.spendCode(code, until: until)) == .applied(locks: []), "then it is deleted")
     },
   ]
 }

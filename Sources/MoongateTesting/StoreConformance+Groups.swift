@@ -52,7 +52,7 @@ extension StoreConformance {
     },
     // Attack: an account that is deleted, reclaimed by its owner or merged into another one passes its groups on to
     // someone who never had them.
-    StoreConformance("memberships end with the account, with its taking back, and are not joined to another") {
+    StoreConformance("memberships end with the account and with its reclaim, and are not merged into another") {
       bench async throws in
       let ops = GroupName(test: "ops")
       let address = bench.email()
@@ -76,7 +76,7 @@ extension StoreConformance {
 extension GroupName {
   /// A valid group name for tests.
   package init(test name: String) {
-    guard let valid = GroupName(rawValue: name) else { preconditionFailure("\(name) is no name of a group") }
+    guard let valid = GroupName(rawValue: name) else { preconditionFailure("\(name) is not a group name") }
     self = valid
   }
 }

@@ -6,11 +6,11 @@ import Testing
 
 extension StoreConformance {
   static let leases: [StoreConformance] = [
-    StoreConformance("a lease is held by one until it ends, and is taken over after it") { bench async throws in
+    StoreConformance("a lease has one holder until it expires, and can then be taken over") { bench async throws in
       let first = try #require(try await bench.lease("one"))
       #expect(first.heldUntil == bench.now + .seconds(90))
       #expect(try await bench.acquire("two") == .notBefore(first.heldUntil))
-      #expect(try await bench.acquire("one") == .notBefore(first.heldUntil), "nor by the same once more")
+      #expect(try await bench.acquire("one") == .notBefore(first.heldUntil), "nor again by the same holder")
       bench.clock.advance(by: .milliseconds(89_999))
       #expect(try await bench.acquire("two") == .notBefore(first.heldUntil))
       bench.clock.advance(by: .milliseconds(1))
@@ -20,7 +20,7 @@ extension StoreConformance {
       try await bench.store.releaseLease(first, dueAt: bench.now, at: bench.now)
       #expect(try await bench.acquire("three") == .notBefore(second.heldUntil))
     },
-    StoreConformance("a lease that was given back is not taken before it is due") { bench async throws in
+    StoreConformance("a released lease is not taken before it is due") { bench async throws in
       let first = try #require(try await bench.lease("one"))
       let due = bench.now + .seconds(600)
       try await bench.store.releaseLease(first, dueAt: due, at: bench.now)
@@ -29,7 +29,7 @@ extension StoreConformance {
       #expect(try await bench.lease("two") != nil)
       #expect(try await bench.lease("one", name: "another") != nil, "another one is free")
     },
-    StoreConformance("of fifty that ask for a lease at once one gets it") { bench async throws in
+    StoreConformance("of fifty concurrent requests for a lease, one gets it") { bench async throws in
       let answers = try await withThrowingTaskGroup(of: LeaseAnswer.self) { group in
         for number in 0..<50 { group.addTask { try await bench.acquire("node \(number)") } }
         return try await group.reduce(into: []) { $0.append($1) }
@@ -38,7 +38,7 @@ extension StoreConformance {
     },
     // Attack on ourselves: a gateway that was suspended in the middle of its run, and continues when another one has
     // begun.
-    StoreConformance("nothing is stored or taken under a lease that is lost") { bench async throws in
+    StoreConformance("nothing is stored or taken under a lost lease") { bench async throws in
       let first = try #require(try await bench.lease("one"))
       _ = try await bench.put("mine", [1], under: first)
       #expect(try await bench.value("mine") == [1])

@@ -6,7 +6,8 @@ import Testing
 
 extension StoreConformance {
   static let ledger: [StoreConformance] = [
-    StoreConformance("200 parallel tries under 5 get 5 places, each another") { bench async throws in
+    StoreConformance("of 200 parallel attempts under a limit of 5, five are charged, with different places") {
+      bench async throws in
       let limits = [bench.limit(max: 5)]
       let results = try await withThrowingTaskGroup(of: ReservationResult.self) { group in
         for _ in 0..<200 { group.addTask { try await bench.reserve(limits).result } }
@@ -41,13 +42,13 @@ extension StoreConformance {
       #expect(try await bench.state(limit) == CounterState())
       #expect(try await bench.reserve([limit]).result.places == [1])
     },
-    StoreConformance("a refused try is not charged") { bench async throws in
+    StoreConformance("a refused attempt is not charged") { bench async throws in
       let limit = bench.limit(max: 1)
       try await bench.attempt([limit], .failure)
       for _ in 0..<5 { try await bench.attempt([limit], .failure) }
       #expect(try await bench.state(limit).used == 1)
     },
-    StoreConformance("what is only pending makes others wait; a refusal beside it refuses") { bench async throws in
+    StoreConformance("pending attempts make others wait; a refusal by another limit refuses") { bench async throws in
       let filling = bench.limit("filling", max: 1)
       let full = bench.limit("full", max: 1)
       let reserved = try await bench.reserve([filling])
@@ -57,7 +58,7 @@ extension StoreConformance {
       try await bench.settle(reserved.id, [filling], .refund)
       #expect(try await bench.reserve([filling]).result.places == [1])
     },
-    StoreConformance("the gravest refusal is told: disabled, then what holds longest") { bench async throws in
+    StoreConformance("the gravest refusal is reported: disabled, then the longest lock") { bench async throws in
       let short = bench.limit("short", max: 1, window: .seconds(30))
       let long = bench.limit("long", max: 1, window: .seconds(300))
       let off = bench.limit("off", max: 1, disables: true)
@@ -80,14 +81,14 @@ extension StoreConformance {
       try await bench.attempt([limit], .refund)
       #expect(try await bench.state(limit).settled == 2)
     },
-    StoreConformance("counts = failures: a success takes back its own try and no other") { bench async throws in
+    StoreConformance("counts = failures: a success refunds its own attempt and no other") { bench async throws in
       let limit = bench.limit(counts: .failures)
       try await bench.attempt([limit], .failure)
       try await bench.attempt([limit], .failure)
       #expect(try await bench.attempt([limit], .success).places == [3])
       #expect(try await bench.state(limit).settled == 2)
     },
-    StoreConformance("counts = consecutive_failures: a success takes back all, and they need no window") {
+    StoreConformance("counts = consecutive_failures: a success refunds all, and no window is needed") {
       bench async throws in
       let limit = bench.limit(window: nil, counts: .consecutiveFailures, disables: true)
       try await bench.attempt([limit], .failure)
@@ -112,8 +113,8 @@ extension StoreConformance {
       try await bench.attempt([person, address, everyone], .refundPerson)
       #expect(try await bench.store.counters([person, address, everyone], at: bench.now).map(\.settled) == [0, 1, 1])
     },
-    StoreConformance("a try that is unsettled for 10 s counts as a failure at its own time, however it is settled then")
-    { bench async throws in
+    StoreConformance("an attempt unsettled for 10 s counts as a failure at its own time, however it is settled later") {
+      bench async throws in
       let limit = bench.limit(max: 1, counts: .failures)
       let begun = bench.now
       let lost = try await bench.reserve([limit])
@@ -130,7 +131,7 @@ extension StoreConformance {
       bench.clock.set(begun + .seconds(60))
       #expect(try await bench.reserve([limit]).result.places == [1])
     },
-    StoreConformance("a settlement that comes twice, or of nothing, changes nothing") { bench async throws in
+    StoreConformance("a repeated settlement, or one of no reservation, changes nothing") { bench async throws in
       let limit = bench.limit(max: 9)
       let reserved = try await bench.reserve([limit])
       try await bench.settle(reserved.id, [limit], .failure)
@@ -140,7 +141,7 @@ extension StoreConformance {
       }
       #expect(try await bench.state(limit) == CounterState(settled: 1, oldest: bench.now))
     },
-    StoreConformance("counters are looked at without a charge") { bench async throws in
+    StoreConformance("counters are read without a charge") { bench async throws in
       let limit = bench.limit(max: 1)
       for _ in 0..<3 { #expect(try await bench.state(limit) == CounterState()) }
       #expect(try await bench.reserve([limit]).result.places == [1])

@@ -21,13 +21,15 @@ extension StoreConformance {
       bench.clock.advance(by: .milliseconds(1))
       #expect(try await bench.reserve([limit]).result.places == [1])
     },
-    StoreConformance("right on the last try: no lock") { bench async throws in
+    StoreConformance("right on the last attempt: no lock") { bench async throws in
       let limit = bench.limit(max: 2, lock: [.seconds(900)])
       try await bench.attempt([limit], .failure)
       try await bench.attempt([limit], .success)
       #expect(try await bench.reserve([limit]).result.places == [2])
     },
-    StoreConformance("locks escalate, the last repeats, and anew when the window has passed since the last ended") {
+    StoreConformance(
+      "locks escalate, the last repeats, and they start again when the window has passed since the last ended"
+    ) {
       bench async throws in
       let limit = bench.limit(max: 1, window: .seconds(100), lock: [.seconds(10), .seconds(20), .seconds(40)])
       for length in [10, 20, 40, 40] {
@@ -42,7 +44,7 @@ extension StoreConformance {
       try await bench.attempt([limit], .failure)
       #expect(try await bench.state(limit).lockedUntil == bench.now + .seconds(10))
     },
-    StoreConformance("tries during a lock neither lengthen nor escalate it") { bench async throws in
+    StoreConformance("attempts during a lock neither lengthen nor escalate it") { bench async throws in
       let limit = bench.limit(max: 1, lock: [.seconds(10), .seconds(20)])
       try await bench.attempt([limit], .failure)
       let locked = try await bench.state(limit)
@@ -52,7 +54,8 @@ extension StoreConformance {
       }
       #expect(try await bench.state(limit) == locked)
     },
-    StoreConformance("a limit that is full of failures without its lock begins it at the next try, which is refused") {
+    StoreConformance("a limit that is full of failures without a lock begins it at the next attempt, which is refused")
+    {
       bench async throws in
       let limit = bench.limit(max: 1, lock: [.seconds(900)])
       _ = try await bench.reserve([limit])
@@ -66,7 +69,7 @@ extension StoreConformance {
       #expect(try await bench.state(other) == CounterState())
       #expect(try await bench.store.locks(at: bench.now).map(\.until) == [until])
     },
-    StoreConformance("a try that was under way when a lock began does not count after it") { bench async throws in
+    StoreConformance("an attempt that was pending when a lock began does not count after it") { bench async throws in
       let wide = bench.limit(max: 9, lock: [.seconds(5)])
       let narrow = bench.limit(max: 1, lock: [.seconds(5)])
       let slow = try await bench.reserve([wide])
@@ -96,14 +99,14 @@ extension StoreConformance {
       #expect(try await bench.store.locks(at: bench.now).isEmpty)
       #expect(try await bench.reserve([limit]).result.places == [1])
     },
-    StoreConformance("a limit that is full and disables turns off at the next try") { bench async throws in
+    StoreConformance("a full limit with disable disables at the next attempt") { bench async throws in
       let limit = bench.limit(max: 1, disables: true)
       _ = try await bench.reserve([limit])
       bench.clock.advance(by: .seconds(10))
       #expect(try await bench.reserve([limit]).result.reason == .disabled)
       #expect(try await bench.state(limit).isDisabled)
     },
-    StoreConformance("locks are listed while they stand, and lifted once") { bench async throws in
+    StoreConformance("current locks are listed, and lifted once") { bench async throws in
       let limits = ["a", "b", "c"].map { bench.limit($0, max: 1, lock: [.seconds($0 == "a" ? 10 : 900)]) }
       for limit in limits { try await bench.attempt([limit], .failure) }
       #expect(try await bench.store.locks(at: bench.now).map(\.limit).sorted() == ["a", "b", "c"])
@@ -113,7 +116,7 @@ extension StoreConformance {
       let lock = try #require(locks.first)
       #expect(try await bench.store.liftLock(lock.id, at: bench.now))
       #expect(try await !bench.store.liftLock(lock.id, at: bench.now))
-      #expect(try await !bench.store.liftLock(Base64URL.encode(limits[0].counter), at: bench.now), "its lock is over")
+      #expect(try await !bench.store.liftLock(Base64URL.encode(limits[0].counter), at: bench.now), "its lock has ended")
       for id in ["", "no such lock", "AAAA", String(repeating: "A", count: 100_000)] {
         #expect(try await !bench.store.liftLock(id, at: bench.now))
       }
@@ -139,7 +142,7 @@ extension StoreConformance {
       #expect(results.count { $0 == .reserved(places: [1], resendAt: resendAt) } == 1)
       #expect(results.count { $0 == .refused(ReservationRefusal(reason: .timer(until: resendAt), limit: nil)) } == 19)
     },
-    StoreConformance("the first interval, the second, the last again; anew after 15 minutes without a send") {
+    StoreConformance("the first interval, the second, the last again; from the start after 15 minutes without a send") {
       bench async throws in
       for wait in [60, 120, 120] {
         #expect(try await bench.attempt([], .success, timer: bench.timer()).resendAt == bench.now + .seconds(wait))
@@ -174,7 +177,7 @@ extension StoreConformance {
       }
       #expect(places.count { $0 != nil } == 1)
     },
-    StoreConformance("a refund restores the timer; a success leaves nothing to restore") { bench async throws in
+    StoreConformance("a refund restores the timer; after a success there is nothing to restore") { bench async throws in
       for outcome in [Settlement.Outcome.refund, .refundPerson] {
         try await bench.attempt([], outcome, timer: bench.timer())
         #expect(try await bench.resendAt(bench.timer()) == nil)
@@ -196,7 +199,7 @@ extension StoreConformance {
       _ = try await bench.reserve([limit], timer: bench.timer())
       #expect(try await bench.resendAt(bench.timer()) == nil)
     },
-    StoreConformance("clearing the timer begins its sequence anew") { bench async throws in
+    StoreConformance("clearing the timer restarts its sequence") { bench async throws in
       try await bench.attempt([], .success, timer: bench.timer())
       try await bench.apply(.clearTimer(bench.timer().key))
       #expect(try await bench.attempt([], .success, timer: bench.timer()).resendAt == bench.now + .seconds(60))

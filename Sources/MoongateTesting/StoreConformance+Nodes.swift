@@ -5,7 +5,7 @@ import Testing
 
 extension StoreConformance {
   static let nodes: [StoreConformance] = [
-    StoreConformance("gateways that serve know of each other, and of those that are gone no longer") {
+    StoreConformance("serving gateways are listed, and stopped ones are not") {
       bench async throws in
       let start = bench.now
       let one = ServingNode(id: "one", generation: "a", seenAt: start)
@@ -20,7 +20,7 @@ extension StoreConformance {
       #expect(try await bench.store.nodes(at: end) == [again])
       let third = ServingNode(id: "one", generation: "b", seenAt: end + ServingNode.memory)
       #expect(try await bench.store.beat(third) == [third])
-      #expect(try await bench.store.nodes(at: start) == [third], "the row of the other is gone")
+      #expect(try await bench.store.nodes(at: start) == [third], "the row of the other is deleted")
       // A gateway that shuts down removes itself.
       try await bench.store.leave("one", at: third.seenAt)
       #expect(try await bench.store.nodes(at: third.seenAt).isEmpty)

@@ -14,7 +14,7 @@ extension StoreConformance {
       #expect(try await bench.store.accounts(after: "ac_2", limit: 10).map(\.id) == ["ac_3", "ac_4", "ac_5"])
       #expect(try await bench.store.accounts(after: "ac_5", limit: 10).isEmpty)
     },
-    StoreConformance("everyone who has an address is found by it: who proved it first, then the newest claim") {
+    StoreConformance("all accounts with an address are found by it: the verified one first, then the newest claim") {
       bench async throws in
       let address = bench.email()
       try await bench.apply(.createAccount(bench.account("ac_1", claimed: [address])))
@@ -40,7 +40,7 @@ extension StoreConformance {
       #expect(try await bench.apply(.putSession(bench.session("se_3", of: "ac_1"))) == .applied(locks: []))
       #expect(try await bench.apply(.setLocked(account: "nobody", true)) == .conflict(.accountUnavailable))
     },
-    StoreConformance("whoever is deleted is gone: identifiers, records, sessions, flows; events name nobody") {
+    StoreConformance("deletion removes identifiers, records, sessions and flows; events name nobody") {
       bench async throws in
       let phone = bench.phone()
       let address = bench.email("asha+/x@example.com")

@@ -6,7 +6,7 @@ import Testing
 
 extension StoreConformance {
   static let flows: [StoreConformance] = [
-    StoreConformance("a flow comes back as it was stored, a version further") { bench async throws in
+    StoreConformance("a flow is read as it was stored, with the next version") { bench async throws in
       var record = bench.flow("one")
       #expect(try await bench.store.flow(record.id) == nil)
       #expect(try await bench.apply(.putFlow(record)) == .applied(locks: []))
@@ -24,7 +24,7 @@ extension StoreConformance {
       try await bench.apply(.deleteFlow(record.id))
       #expect(try await bench.store.flow(record.id) == nil)
     },
-    StoreConformance("a NUL in a text becomes the character that stands for what is none") { bench async throws in
+    StoreConformance("a NUL in a text becomes the replacement character") { bench async throws in
       var account = bench.account("ac_1", verified: [bench.phone()])
       account.firstName = "a\0b"
       account.lastName = "\0"
@@ -36,7 +36,7 @@ extension StoreConformance {
       #expect(try await bench.store.sessions(of: "ac_1").map(\.userAgent) == ["\u{fffd}Firefox\u{fffd}"])
       _ = try await bench.store.beat(ServingNode(id: "a\0b", generation: "g", seenAt: bench.now))
       try await bench.store.leave("a\0b", at: bench.now)
-      #expect(try await bench.store.nodes(at: bench.now).isEmpty, "what is looked for is changed as what is kept")
+      #expect(try await bench.store.nodes(at: bench.now).isEmpty, "search values are changed like stored values")
     },
     StoreConformance("of fifty parallel changes of a flow one wins, and the others change nothing") {
       bench async throws in
@@ -57,7 +57,7 @@ extension StoreConformance {
       #expect(results.count { $0 == .conflict(.flowChanged) } == 49)
       #expect(try await bench.store.sessions(of: "ac_1").count == 1)
     },
-    StoreConformance("who asks after a change was acknowledged sees it, however many ask at once") {
+    StoreConformance("an acknowledged change is visible to every later read, however many run at once") {
       bench async throws in
       let unseen = try await withThrowingTaskGroup(of: Int.self) { group in
         for task in 0..<32 {
@@ -75,14 +75,14 @@ extension StoreConformance {
       }
       #expect(unseen == 0)
     },
-    StoreConformance("a flow is made once, and one that is gone is not changed") { bench async throws in
+    StoreConformance("a flow is created once, and a deleted one is not changed") { bench async throws in
       var record = bench.flow("one")
       try await bench.apply(.putFlow(record))
       #expect(try await bench.apply(.putFlow(record)) == .conflict(.flowChanged))
       record.version = 7
       #expect(try await bench.apply(.putFlow(record)) == .conflict(.flowChanged))
       try await bench.apply(.deleteFlow(record.id, version: 2))
-      #expect(try await bench.store.flow(record.id) != nil, "one that is of another version stays")
+      #expect(try await bench.store.flow(record.id) != nil, "a flow of another version stays")
       try await bench.apply(.deleteFlow(record.id, version: 1))
       record.version = 1
       #expect(try await bench.apply(.putFlow(record)) == .conflict(.flowChanged))
@@ -97,7 +97,7 @@ extension StoreConformance {
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.flow(record.id) == nil)
     },
-    StoreConformance("a conflict takes back everything of its transaction") { bench async throws in
+    StoreConformance("a conflict rolls back its whole transaction") { bench async throws in
       let limit = bench.limit(max: 1, lock: [.seconds(900)])
       let reserved = try await bench.reserve([limit])
       var record = bench.flow("one")
@@ -117,18 +117,18 @@ extension StoreConformance {
   ]
 
   static let accounts: [StoreConformance] = [
-    StoreConformance("an account comes back as it was made, by id and by what it holds verified") {
+    StoreConformance("an account is read as it was created, by id and by its verified identifiers") {
       bench async throws in
       let account = bench.account("ac_1", verified: [bench.phone()], claimed: [bench.email()])
       try await bench.apply(.createAccount(account))
       #expect(try await bench.store.account("ac_1") == account)
       #expect(try await bench.store.account(holding: bench.phone()) == account)
-      #expect(try await bench.store.account(holding: bench.email()) == nil, "an unverified address opens nothing")
+      #expect(try await bench.store.account(holding: bench.email()) == nil, "an unverified address identifies nobody")
       #expect(try await bench.store.account("ac_2") == nil)
       let stored = try #require(try await bench.store.account("ac_1")?.identifier(.phone)?.identifier)
       #expect(stored.display == bench.phone().display && stored.attributes == bench.phone().attributes)
     },
-    StoreConformance("of twenty that register one number at once, one does") { bench async throws in
+    StoreConformance("of twenty concurrent registrations of one number, one succeeds") { bench async throws in
       let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
         for number in 0..<20 {
           group.addTask {
@@ -198,7 +198,7 @@ extension StoreConformance {
         try await bench.apply(.verifyIdentifier(account: "ac_9", bench.email("x@example.com")))
           == .conflict(.accountUnavailable))
     },
-    StoreConformance("being seen moves forward only") { bench async throws in
+    StoreConformance("the time of last use moves forward only") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1")))
       bench.clock.advance(by: .seconds(60))
       try await bench.apply(.seen(account: "ac_1"))
@@ -207,7 +207,7 @@ extension StoreConformance {
       try await bench.apply(.seen(account: "ac_1"), .seen(account: "nobody"))
       #expect(try await bench.store.account("ac_1")?.lastSeenAt == seen)
     },
-    StoreConformance("what a provider keeps for an account is replaced and removed") { bench async throws in
+    StoreConformance("a provider's record of an account is replaced and removed") { bench async throws in
       let pin = ProviderName(test: "pin")
       try await bench.apply(.createAccount(bench.account("ac_1")))
       #expect(try await bench.store.providerRecord(of: "ac_1", for: pin) == nil)
@@ -224,7 +224,7 @@ extension StoreConformance {
   ]
 
   static let trail: [StoreConformance] = [
-    StoreConformance("events come back newest first, and by their decision") { bench async throws in
+    StoreConformance("events are read newest first, and by their decision") { bench async throws in
       let events = (0..<5).map { number in
         AuditEvent(
           id: DecisionID(text: "dc_\(number)"), at: bench.now + .seconds(number), kind: .refused, flow: "login",
@@ -257,7 +257,7 @@ extension StoreConformance {
       try await bench.apply(.clearTimer([1]))
       #expect(try await bench.store.latestMoment() == highest)
     },
-    StoreConformance("pruning ends, keeps what counts and takes what does not") { bench async throws in
+    StoreConformance("pruning ends, keeps what counts and deletes the rest") { bench async throws in
       let kept = bench.limit("kept", window: .seconds(3600))
       let gone = bench.limit("gone", window: .seconds(60))
       for _ in 0..<2 {

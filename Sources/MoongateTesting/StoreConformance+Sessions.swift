@@ -6,7 +6,7 @@ import Testing
 
 extension StoreConformance {
   static let sessions: [StoreConformance] = [
-    StoreConformance("a session comes back with its account") { bench async throws in
+    StoreConformance("a session is read with its account") { bench async throws in
       let account = bench.account("ac_1", verified: [bench.phone()])
       let session = bench.session("se_1", of: "ac_1")
       try await bench.apply(.createAccount(account), .putSession(session))
@@ -37,7 +37,7 @@ extension StoreConformance {
       #expect(try await bench.store.sessions(of: "ac_1").isEmpty)
       #expect(try await bench.store.sessions(of: "ac_2").count == 1)
     },
-    StoreConformance("a new token of a session kills the old one, and says so") { bench async throws in
+    StoreConformance("a new token of a session ends the old one, and announces it") { bench async throws in
       try await bench.apply(
         .createAccount(bench.account("ac_1")), .putSession(bench.session("se_1", of: "ac_1", token: "old")))
       let before = try await bench.store.sessionChanges(after: .max).latest
@@ -46,7 +46,7 @@ extension StoreConformance {
       #expect(try await bench.store.session(TokenHash(of: "new".utf8)) != nil)
       #expect(try await bench.store.sessionChanges(after: before).tokens == [TokenHash(of: "old".utf8)])
     },
-    StoreConformance("activity moves forward, never back, and wakes no dead session") { bench async throws in
+    StoreConformance("activity moves forward, never back, and revives no ended session") { bench async throws in
       let session = bench.session("se_1", of: "ac_1")
       let begun = bench.now
       let seen = { try await bench.store.session(session.token)?.session.lastSeenAt }
@@ -56,13 +56,13 @@ extension StoreConformance {
       try await bench.store.touch([session.token: begun + .seconds(300)])
       #expect(try await seen() == begun + .seconds(600))
       try await bench.store.touch([session.token: begun + .seconds(600 + 3600)])
-      #expect(try await seen() == begun + .seconds(600), "idle for an hour: it was dead")
+      #expect(try await seen() == begun + .seconds(600), "idle for an hour: it had ended")
       try await bench.store.touch([:])
       for hour in 1...11 { try await bench.store.touch([session.token: begun + .seconds(hour * 3599)]) }
       let last = begun + .seconds(11 * 3599)
       #expect(try await seen() == last)
       try await bench.store.touch([session.token: begun + .seconds(43_200)])
-      #expect(try await seen() == last, "at its end: it was dead")
+      #expect(try await seen() == last, "at its end: it had ended")
     },
     StoreConformance("changes are numbered and told from any number on") { bench async throws in
       let none = try await bench.store.sessionChanges(after: .max)
@@ -81,7 +81,7 @@ extension StoreConformance {
       #expect(second.accounts == ["ac_1"] && second.tokens.isEmpty && second.latest > first.latest)
       #expect(try await bench.store.sessionChanges(after: second.latest).accounts.isEmpty)
     },
-    StoreConformance("who asks from before what is kept is told to believe nothing") { bench async throws in
+    StoreConformance("a query from before the stored changes is told to trust no cache") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1")))
       let start = try await bench.store.sessionChanges(after: .max).latest
       for _ in 0..<3 { try await bench.apply(.endSessions(account: "ac_1", except: nil)) }
@@ -97,7 +97,7 @@ extension StoreConformance {
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.sessionChanges(after: .max).latest == latest, "no number comes twice")
     },
-    StoreConformance("dead sessions are pruned, living ones kept") { bench async throws in
+    StoreConformance("ended sessions are pruned, live ones are kept") { bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1")), .putSession(bench.session("se_1", of: "ac_1")))
       bench.clock.advance(by: .seconds(3599))
       try await bench.apply(.putSession(bench.session("se_2", of: "ac_1")))
@@ -107,7 +107,7 @@ extension StoreConformance {
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.sessions(of: "ac_1").map(\.id) == ["se_2"])
     },
-    StoreConformance("what one apply does is one: twenty sign-ins of one account at once all succeed") {
+    StoreConformance("an apply is atomic: twenty concurrent sign-ins of one account all succeed") {
       bench async throws in
       try await bench.apply(.createAccount(bench.account("ac_1", verified: [bench.phone()])))
       let limit = bench.limit(max: 5)

@@ -6,7 +6,7 @@ import Testing
 
 extension StoreConformance {
   static let tokens: [StoreConformance] = [
-    StoreConformance("a token is found by its hash and by its id, and is what was stored") { bench async throws in
+    StoreConformance("a token is found by its hash and by its id, as it was stored") { bench async throws in
       let token = bench.token(
         "ci", groups: ["a", "b"], networks: ["10.0.0.0/8", "2001:db8::/32"], expires: .seconds(60))
       #expect(try await bench.apply(.putAccessToken(token)) == .applied(locks: []))
@@ -19,7 +19,7 @@ extension StoreConformance {
       #expect(try await bench.store.accessTokens(of: nil) == [token])
       #expect(try await bench.store.accessTokensByKey() == ["k1": 1])
     },
-    StoreConformance("of fifty that take a name, one gets it") { bench async throws in
+    StoreConformance("of fifty concurrent tokens of one name, one is created") { bench async throws in
       let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
         for number in 0..<50 {
           group.addTask {
@@ -31,7 +31,7 @@ extension StoreConformance {
       #expect(
         results.count { $0 == .applied(locks: []) } == 1 && results.count { $0 == .conflict(.tokenNameTaken) } == 49)
     },
-    StoreConformance("a personal token is read with its owner, and goes with the account") { bench async throws in
+    StoreConformance("a personal token is read with its owner, and deleted with the account") { bench async throws in
       _ = try await bench.apply(.createAccount(bench.account("ac_1")))
       _ = try await bench.apply(.createAccount(bench.account("ac_2")))
       let owner = AccountVersion(id: "ac_1", epoch: 0)
@@ -52,7 +52,7 @@ extension StoreConformance {
       #expect(try await bench.store.accessTokens(of: "ac_2") == [others])
     },
     // Attack: one account creates an unlimited number of tokens.
-    StoreConformance("an account has so many tokens and no more, and none while it is locked") { bench async throws in
+    StoreConformance("an account has a maximum number of tokens, and none while it is locked") { bench async throws in
       _ = try await bench.apply(.createAccount(bench.account("ac_1")))
       let owner = AccountVersion(id: "ac_1", epoch: 0)
       let results = try await withThrowingTaskGroup(of: ApplyResult.self) { group in
@@ -75,7 +75,7 @@ extension StoreConformance {
           .putAccessToken(bench.token("none", id: "tk_none", owner: AccountVersion(id: "ac_9", epoch: 0))))
           == .conflict(.accountUnavailable))
     },
-    StoreConformance("a superseded token goes on until its end, and frees its name") { bench async throws in
+    StoreConformance("a superseded token is valid until its end, and frees its name") { bench async throws in
       let old = bench.token("ci", expires: .seconds(100))
       _ = try await bench.apply(.putAccessToken(old))
       let new = bench.token("ci", id: "tk_new")
@@ -91,12 +91,12 @@ extension StoreConformance {
         try await bench.apply(.supersedeAccessToken(old.id, until: until)) == .conflict(.tokenGone),
         "it was superseded before")
       _ = try await bench.apply(.supersedeAccessToken(new.id, until: until))
-      #expect(try await bench.store.accessToken(new.id)?.token.expiresAt == until, "one that does not expire does now")
+      #expect(try await bench.store.accessToken(new.id)?.token.expiresAt == until, "a token without expiry expires now")
       bench.clock.advance(by: .seconds(10))
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.accessTokens(of: nil).isEmpty)
     },
-    StoreConformance("ending a token is announced, and done once") { bench async throws in
+    StoreConformance("a token is ended once, and its end is announced") { bench async throws in
       let token = bench.token("ci")
       _ = try await bench.apply(.putAccessToken(token))
       let before = try await bench.store.sessionChanges(after: .max).latest
@@ -105,7 +105,7 @@ extension StoreConformance {
       #expect(try await bench.apply(.endAccessToken(token.id)) == .conflict(.tokenGone))
       #expect(try await bench.store.accessToken(hashed: [token.hash.bytes]) == nil)
     },
-    StoreConformance("uses are written forward only, and a new network is told of once") { bench async throws in
+    StoreConformance("the time of use moves forward only, and a new network is reported once") { bench async throws in
       let token = bench.token("ci")
       _ = try await bench.apply(.putAccessToken(token))
       let use = { (network: String, at: Timestamp) in
@@ -130,7 +130,7 @@ extension StoreConformance {
           $0.kind == .tokenUsed && $0.detail["network"] == "203.0.113.0/24"
         })
     },
-    StoreConformance("a token moves to another key while it has the hash that it is moved from") { bench async throws in
+    StoreConformance("a token moves to another key only if it still has the expected hash") { bench async throws in
       let token = bench.token("ci")
       _ = try await bench.apply(.putAccessToken(token))
       let new = AccessTokenHash(key: "k2", bytes: [UInt8](repeating: 7, count: 32))
@@ -142,7 +142,7 @@ extension StoreConformance {
       #expect(try await bench.store.accessToken(hashed: [new.bytes])?.token.id == token.id)
       #expect(try await bench.store.accessToken(hashed: [token.hash.bytes]) == nil)
     },
-    StoreConformance("the end of a token is found until it is noted, and the token is listed for a while") {
+    StoreConformance("an expired token is found until that is recorded, and listed for a while") {
       bench async throws in
       _ = try await bench.apply(.createAccount(bench.account("ac_1")))
       let expiring = bench.token("ci", expires: .seconds(10))

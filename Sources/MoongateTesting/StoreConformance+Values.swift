@@ -6,17 +6,17 @@ import Testing
 
 extension StoreConformance {
   static let values: [StoreConformance] = [
-    StoreConformance("a provider's value is there until it expires") { bench async throws in
+    StoreConformance("a provider's value exists until it expires") { bench async throws in
       #expect(try await bench.value("a") == nil)
       #expect(try await bench.put("a", [1, 2]) == .stored)
       #expect(try await bench.value("a") == [1, 2])
-      #expect(try await bench.put("a", []) == .stored, "it takes the place of the first")
+      #expect(try await bench.put("a", []) == .stored, "it replaces the first")
       bench.clock.advance(by: .milliseconds(9_999))
       #expect(try await bench.value("a") == [])
       bench.clock.advance(by: .milliseconds(1))
       #expect(try await bench.value("a") == nil)
       #expect(try await bench.take("a") == nil)
-      #expect(try await bench.put("a", [3], once: true) == .stored, "an expired value protects nothing")
+      #expect(try await bench.put("a", [3], once: true) == .stored, "an expired value does not block a new one")
     },
     // Attack: someone enters the handle of another provider's pending approval.
     StoreConformance("a value belongs to one provider") { bench async throws in
@@ -27,14 +27,14 @@ extension StoreConformance {
       #expect(try await bench.value("a") == [1])
     },
     // Attack: a nonce is replayed at another gateway at the same moment.
-    StoreConformance("of fifty that store a value once, one does") { bench async throws in
+    StoreConformance("of fifty concurrent first writes of a value, one succeeds") { bench async throws in
       let stored = try await withThrowingTaskGroup(of: ProviderValueOutcome.self) { group in
         for number in 0..<50 { group.addTask { try await bench.put("nonce", [UInt8(number)], once: true) } }
         return try await group.reduce(into: []) { $0.append($1) }
       }
       #expect(stored.count { $0 == .stored } == 1 && stored.count { $0 == .taken } == 49)
     },
-    StoreConformance("of fifty that take a value, one gets it") { bench async throws in
+    StoreConformance("of fifty concurrent takes of a value, one gets it") { bench async throws in
       _ = try await bench.put("approval", [7])
       let taken = try await withThrowingTaskGroup(of: [UInt8]?.self) { group in
         for _ in 0..<50 { group.addTask { try await bench.take("approval") } }
@@ -43,17 +43,17 @@ extension StoreConformance {
       #expect(taken.compactMap(\.self) == [[7]])
     },
     // Attack: steps that are begun without end fill the disk, or evict entries that protect others from replays.
-    StoreConformance("a provider that is full stores no new key, and keeps what it has") { bench async throws in
+    StoreConformance("a provider at its limit stores no new key, and keeps its values") { bench async throws in
       for number in 0..<3 { #expect(try await bench.put("k\(number)", [1], most: 3) == .stored) }
       #expect(try await bench.put("k3", [1], most: 3) == .full)
       #expect(try await bench.put("k3", [1], once: true, most: 3) == .full)
-      #expect(try await bench.put("k0", [2], most: 3) == .stored, "what takes the place of another needs no room")
+      #expect(try await bench.put("k0", [2], most: 3) == .stored, "a replacement needs no room")
       #expect(try await bench.put("k0", [2], once: true, most: 3) == .taken)
       #expect(try await bench.put("k3", [1], of: "other", most: 3) == .stored)
       bench.clock.advance(by: .seconds(10))
-      #expect(try await bench.put("k3", [1], most: 3) == .stored, "what has expired takes no room")
+      #expect(try await bench.put("k3", [1], most: 3) == .stored, "an expired value takes no room")
     },
-    StoreConformance("values are pruned when they have expired, and walked in order") { bench async throws in
+    StoreConformance("expired values are pruned, and values are listed in order") { bench async throws in
       _ = try await bench.put("a", [1])
       _ = try await bench.put("b", [2], of: "other")
       bench.clock.advance(by: .seconds(5))
@@ -67,7 +67,7 @@ extension StoreConformance {
       while try await bench.store.prune(at: bench.now) {}
       #expect(try await bench.store.providerValues(after: nil, limit: 10).map(\.sealed) == [[3]])
     },
-    StoreConformance("a value is replaced only while it is what it was") { bench async throws in
+    StoreConformance("a value is replaced only if it is unchanged") { bench async throws in
       _ = try await bench.put("a", [1])
       let old = try #require(try await bench.store.providerValues(after: nil, limit: 1).first)
       let new = ProviderValue(place: bench.place("z"), sealed: [9], expiresAt: old.expiresAt)

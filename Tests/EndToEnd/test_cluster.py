@@ -726,14 +726,14 @@ def test_what_is_no_store_is_said_in_a_sentence(cluster, postgres, tmp_path):
         told = {name: each.result() for name, each in told.items()}
     for name, words in {
         "password": "refuses the password",
-        "port": "Nobody listens",
+        "port": "Nothing listens",
         "host": "has no address",
         "database": "no database of that name",
         "foreign": "table `account` of another program",
         "crowded": "has no connection left",
         "key": "another master key",
         "newer": "newer Moongate",
-        "readonly": "only reads: a standby, or default_transaction_read_only is on",
+        "readonly": "is read-only: a standby, or default_transaction_read_only is on",
     }.items():
         sentence, seconds = told[name]
         assert re.search(words, sentence), f"{name}: {sentence}"

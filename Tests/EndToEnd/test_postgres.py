@@ -102,14 +102,14 @@ def test_tls_to_the_store(tmp_path, number):
         )
         assert lines == "t|t", "every connection is"
         told, _ = refusal(cluster, f"{place}verify-full&sslrootcert={files}/stranger.pem")
-        assert told.startswith(f"moongate: The certificate of {shown} is signed by nobody whom `sslrootcert` names."), (
-            told
-        )
+        assert told.startswith(
+            f"moongate: The certificate of {shown} is not signed by an authority of `sslrootcert`."
+        ), told
         told, _ = refusal(
             cluster, place.replace("localhost", "127.0.0.1") + f"verify-full&sslrootcert={files}/authority.pem"
         )
         assert told.startswith(
-            f"moongate: The certificate of postgres://127.0.0.1:{server.port}/moongate is another host's."
+            f"moongate: The certificate of postgres://127.0.0.1:{server.port}/moongate is for another host."
         ), told
 
         def check(store):
@@ -121,9 +121,9 @@ def test_tls_to_the_store(tmp_path, number):
         status, told = check(cluster.store)
         assert status == 0 and "No problems found." in told, told
         for query, words in {
-            f"verify-full&sslrootcert={files}/stranger.pem": f"The certificate of {shown} is signed by nobody whom `sslrootcert` names.",
-            "verify-full&sslrootcert=/nowhere.pem": f"`sslmode` asks who signed the certificate of {shown}, and the file that tells is not there",
-            "disable": f"PostgreSQL lets nobody in to {shown} like that",
+            f"verify-full&sslrootcert={files}/stranger.pem": f"The certificate of {shown} is not signed by an authority of `sslrootcert`.",
+            "verify-full&sslrootcert=/nowhere.pem": f"`sslmode` verifies who signed the certificate of {shown}, but the file of authorities is missing",
+            "disable": f"PostgreSQL does not admit this user to {shown}",
         }.items():
             status, told = check(place + query)
             assert status == 2 and told.startswith(f"moongate: {words}") and told.count("\n") == 1, told

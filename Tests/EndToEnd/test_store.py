@@ -180,7 +180,7 @@ def test_a_backup_of_postgres_is_restored(empty_house, number, other_number):
 
 def test_what_it_says(tmp_path):
     first = f"sqlite:{tmp_path}/first.db"
-    none = f"moongate: There is no store at {first} yet. A gateway makes it at its first start; if one has served from it before, `store` names another place.\n"
+    none = f"moongate: There is no store at {first} yet. A gateway creates it at its first start; if one has used it before, `store` names another place.\n"
     assert store("check", first) == (2, "", none)
     assert store("copy", first, f"sqlite:{tmp_path}/second.db") == (2, "", none)
     assert not list(tmp_path.iterdir())

@@ -147,11 +147,11 @@ def test_the_command_and_the_admin_api_tell_the_same(place):
     assert get(place, "/any/x", **with_token(other.json()["token"])).json()["remote-groups"] == "staff"
     for words, sentence in (
         (("create", "same"), "There is a token same already"),
-        (("create", "CI"), "is no name of a token"),
+        (("create", "CI"), "is not a token name"),
         (("create", "x", "--group", "stafff"), 'defines no group "stafff"'),
         (("revoke", "nobody"), "There is no token nobody"),
         (("rotate", "nobody"), "There is no token nobody"),
-        (("create", "x", "--expires", "soon"), "is no length of time"),
+        (("create", "x", "--expires", "soon"), "is not a length of time"),
     ):
         status, text, complaint = tool(place, "token", *words)
         assert status in (1, 2) and text == "" and sentence in complaint, complaint

@@ -36,15 +36,15 @@ import Testing
       mistakes(page: "My Page"),
       "it cannot have the page `My Page`: lower-case letters, digits and underscores, a letter first, 48 characters at most"
     ),
-    (mistakes(.form, page: "vault"), "it has a page of its own only with boxes for a code or a pad for digits"),
+    (mistakes(.form, page: "vault"), "it can have its own page only with boxes for a code or a pad for digits"),
     (mistakes(.digitPad(count: 3, current: "pin", new: "new_code")), "a pad takes 4 to 12 digits"),
     (
       mistakes(.digitPad(count: 6, current: "word", new: "new_code")),
-      "its pad is for the field `word`, which is no submit field of digits"
+      "its pad is for the field `word`, which is not a submit field of digits"
     ),
     (
       mistakes(.digitPad(count: 6, current: "pin", new: "other")),
-      "its pad is for the field `other`, which is no submit field of digits"
+      "its pad is for the field `other`, which is not a submit field of digits"
     ),
     (
       mistakes(entrance: .field(kind: .phone, priority: 1)),

@@ -25,15 +25,15 @@ import Testing
     arguments: [
       (
         ["english": ["Word": "Word"]],
-        "its words are translated to `english`, which is no language tag: write one such as `hi` or `pt-BR`"
+        "its words are translated to `english`, which is not a language tag: write one such as `hi` or `pt-BR`"
       ),
       (
         ["": ["Word": "Word"]],
-        "its words are translated to ``, which is no language tag: write one such as `hi` or `pt-BR`"
+        "its words are translated to ``, which is not a language tag: write one such as `hi` or `pt-BR`"
       ),
       (
         ["hi/../x": ["Word": "Word"]],
-        "its words are translated to `hi/../x`, which is no language tag: write one such as `hi` or `pt-BR`"
+        "its words are translated to `hi/../x`, which is not a language tag: write one such as `hi` or `pt-BR`"
       ),
       (["hi": ["Word": ""]], "its words in `hi` must be plain text of at most 2000 bytes each, by the English text"),
       (["hi": ["": "शब्द"]], "its words in `hi` must be plain text of at most 2000 bytes each, by the English text"),

@@ -22,10 +22,10 @@ import Testing
       try db.execute(
         sql: "INSERT INTO meta VALUES (1, x'01', 5); INSERT INTO account VALUES ('ac_1', 'Asha', NULL, 1, 2, 0)")
     }
-    let vault = try StoreCopier(.sqlite(path: path))
-    #expect(try vault.version() == 1)
-    #expect(try vault.migrate() == 1)
-    #expect(try vault.version() == Schema.version && vault.migrate() == Schema.version)
+    let copier = try StoreCopier(.sqlite(path: path))
+    #expect(try copier.version() == 1)
+    #expect(try copier.migrate() == 1)
+    #expect(try copier.version() == Schema.version && copier.migrate() == Schema.version)
     let store = try SQLiteStore(path: path, keyFingerprint: [1])
     #expect(try await store.account("ac_1")?.firstName == "Asha")
     #expect(try await store.account("ac_1")?.epoch == 0)

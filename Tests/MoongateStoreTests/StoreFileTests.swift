@@ -66,7 +66,7 @@ import Testing
     #expect(refusal(path) == .foreign(path: path))
     #expect(
       refusal(path)?.description
-        == "\(path) is the database of another program. Name a file of Moongate's own as `store` in gateway.lua; it is made at the first start."
+        == "\(path) is the database of another program. Name a file of Moongate's own as `store` in gateway.lua; it is created at the first start."
     )
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
   }
@@ -78,7 +78,7 @@ import Testing
     #expect(refusal(path) == .unreadable(path: path))
     #expect(
       refusal(path)?.description
-        == "\(path) is no SQLite database, or it is damaged. Restore it from a backup, or name another file as `store` in gateway.lua."
+        == "\(path) is not a SQLite database, or it is damaged. Restore it from a backup, or name another file as `store` in gateway.lua."
     )
   }
 

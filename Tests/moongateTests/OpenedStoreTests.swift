@@ -109,8 +109,8 @@ import Testing
     }
     #expect(
       refusal.description
-        == "The store \(folder.path("moongate.db")) has left the key \(old) behind: taking that key out of the ring was interrupted, "
-        + "or this is a copy of the ring from before. `moongate keys retire \(old)` finishes it; then copy the key file to every gateway."
+        == "The store \(folder.path("moongate.db")) no longer uses the key \(old): retiring that key was interrupted, "
+        + "or this is an old copy of the ring. `moongate keys retire \(old)` finishes it; then copy the key file to every gateway."
     )
     try await OpenedStore(location, KeyRing(ring), heir: new).store.close()
     try await OpenedStore(location, after).store.close()

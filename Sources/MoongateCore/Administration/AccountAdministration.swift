@@ -23,9 +23,9 @@ package struct AccountAdministration: Sendable {
 
   /// A copy that records its operations as this operator's.
   package func acting(as identity: OperatorIdentity) -> AccountAdministration {
-    var desk = self
-    desk.actor = identity
-    return desk
+    var administration = self
+    administration.actor = identity
+    return administration
   }
 
   // MARK: Queries
@@ -186,7 +186,7 @@ extension AccountAdministration {
     let all = changes
     switch try await store.apply(all, at: now) {
     case .applied: return nil
-    case .conflict: throw StoreFault("an account was made meanwhile that is in the way of one of these: try again")
+    case .conflict: throw StoreFault("an account was created meanwhile that conflicts with one of these: try again")
     }
   }
 

@@ -33,9 +33,9 @@ package final class FoldedLines<Key: Hashable & Sendable, Line: Sendable>: Senda
         return nil
       }
       guard windows.count < most || windows[key] != nil else { return nil }
-      let unsaid = windows[key]?.count ?? 0
+      let suppressed = windows[key]?.count ?? 0
       windows[key] = Window(until: now + window)
-      return unsaid
+      return suppressed
     }
   }
 

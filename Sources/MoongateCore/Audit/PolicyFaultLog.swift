@@ -35,18 +35,18 @@ package final class PolicyFaultLog: Sendable {
   ///   - rule: the function's path, such as `routes[2].decide`.
   ///   - decision: the request that was refused because of it; nil if none was.
   package func report(_ fault: PolicyFault, rule: String?, decision: DecisionID?) {
-    guard let unsaid = lines.admit(Place(fault), fault, at: clock.now()) else { return }
+    guard let suppressed = lines.admit(Place(fault), fault, at: clock.now()) else { return }
     var metadata: Logger.Metadata = ["fault": "\(Self.cut(fault))"]
     metadata["decision"] = decision.map { "\($0)" }
     metadata["rule"] = rule.map { "\($0)" }
-    if unsaid > 0 { metadata["suppressed"] = "\(unsaid)" }
+    if suppressed > 0 { metadata["suppressed"] = "\(suppressed)" }
     logger.error("a policy failed", metadata: metadata)
   }
 
   /// Logs and resets the counts of errors whose minute is over.
   package func tellSuppressed() {
     for (fault, count) in lines.takeOver(at: clock.now()) {
-      logger.error("a policy went on failing", metadata: ["fault": "\(Self.cut(fault))", "suppressed": "\(count)"])
+      logger.error("a policy kept failing", metadata: ["fault": "\(Self.cut(fault))", "suppressed": "\(count)"])
     }
   }
 

@@ -14,7 +14,7 @@ extension AuditEvent.Kind {
     case .accountLocked: "An operator locked an account."
     case .accountUnlocked: "An operator unlocked an account."
     case .accountDisabled: "An account or one of its credentials was disabled until an operator re-enables it."
-    case .accountDeleted: "An account was deleted; what is left of its events names nobody."
+    case .accountDeleted: "An account was deleted; its remaining events name nobody."
     case .accountExported: "An operator exported everything that is stored about a person."
     case .accountRenamed: "A person changed the name of the account. The event holds neither name."
     case .accountsImported: "An operator imported accounts."

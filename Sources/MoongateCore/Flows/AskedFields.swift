@@ -175,7 +175,7 @@ extension FlowEngine {
     if !InputField.mistakes(inRound: fields).isEmpty {
       // The log does not include the fields themselves: their names are arbitrary text.
       throw flaw(
-        "a provider asks for a field twice, for a field without a proper name, or for more than 16 fields",
+        "a provider asks for a field twice, for a field with an invalid name, or for more than 16 fields",
         of: provider, request)
     }
     if Shown.fit(shown, fields) { return }

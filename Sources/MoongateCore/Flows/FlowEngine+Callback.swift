@@ -106,7 +106,7 @@ extension FlowEngine {
     do {
       return SealedBytes(try keys.seal(Array(try JSONEncoder().encode(texts)), for: "returned \(owner(provider, id))"))
     } catch {
-      throw .store(StoreFault("what a site sent back could not be sealed"))
+      throw .store(StoreFault("the fields returned by a site could not be sealed"))
     }
   }
 
@@ -117,7 +117,7 @@ extension FlowEngine {
       let bytes = try keys.open(held.fields.bytes, for: "returned \(owner(provider, id))")
       return try JSONDecoder().decode([String: String].self, from: Data(bytes)).mapValues { .text($0) }
     } catch {
-      throw .store(StoreFault("what a site sent back cannot be opened"))
+      throw .store(StoreFault("the fields returned by a site cannot be opened"))
     }
   }
 }

@@ -117,7 +117,7 @@ extension FlowEngine {
     do {
       let upgraded = try await provider.upgrade(record.bytes, from: record.version)
       guard upgraded.count <= Self.mostKept else {
-        throw StoreFault("it wants to keep more than \(Self.mostKept) bytes")
+        throw StoreFault("its record is larger than \(Self.mostKept) bytes")
       }
       providerMetrics.record(.upgrade, of: name, .upgraded, since: start)
       return upgraded
@@ -138,7 +138,7 @@ extension FlowEngine {
     -> [UInt8]
   {
     guard record.count <= Self.mostKept else {
-      throw .store(StoreFault("\(provider) wants to keep more than \(Self.mostKept) bytes"))
+      throw .store(StoreFault("a record of \(provider) is larger than \(Self.mostKept) bytes"))
     }
     let version = registry(request).descriptor(provider)?.recordVersion ?? 1
     do {
@@ -155,7 +155,7 @@ extension FlowEngine {
     do {
       return try ProviderRecord(opening: sealed, for: owner(provider, id), by: keys)
     } catch {
-      throw .store(StoreFault("the record that \(provider) wants to keep cannot be opened"))
+      throw .store(StoreFault("the new record of \(provider) cannot be opened"))
     }
   }
 
@@ -169,7 +169,7 @@ extension FlowEngine {
   func seal(_ state: [UInt8], for provider: ProviderName, id: FlowID) throws(FlowError) -> [UInt8] {
     guard !state.isEmpty else { return [] }
     guard state.count <= Self.mostKept else {
-      throw .store(StoreFault("\(provider) wants to keep more than \(Self.mostKept) bytes"))
+      throw .store(StoreFault("the state of \(provider) is larger than \(Self.mostKept) bytes"))
     }
     do { return try keys.seal(state, for: owner(provider, id)) } catch {
       throw .store(StoreFault("the state of \(provider) could not be sealed"))
@@ -191,7 +191,7 @@ extension FlowEngine {
     do {
       let bytes = Array(try JSONEncoder().encode(shown))
       guard bytes.count <= Self.mostKept else {
-        throw StoreFault("\(provider) wants to show more than \(Self.mostKept) bytes")
+        throw StoreFault("what \(provider) shows is larger than \(Self.mostKept) bytes")
       }
       return SealedBytes(try keys.seal(bytes, for: "shown \(owner(provider, id))"))
     } catch {

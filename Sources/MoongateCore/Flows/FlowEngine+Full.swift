@@ -431,7 +431,7 @@ extension FlowEngine {
       try demandDeclared(proof.proved + proof.attested + proof.claimed, by: provider, request)
       if let long = proof.facts.first(where: { !ProvidedFacts.fits($0.value) }) {
         throw flaw(
-          "a provider tells a fact that is longer than 300 bytes", of: provider, request,
+          "a provider reports a fact longer than 300 bytes", of: provider, request,
           ["fact": "\(long.key.prefix(48))"])
       }
       warnOfUndeclaredFacts(proof, of: provider, request)
@@ -446,7 +446,7 @@ extension FlowEngine {
     let declared = Set((registry(request).descriptor(provider)?.facts ?? []).map(\.name))
     guard let stray = proof.facts.keys.filter({ !declared.contains($0) }).min() else { return }
     logger.warning(
-      "a provider tells a fact that it does not declare: it is left out",
+      "a provider reports an undeclared fact, which is ignored",
       metadata: ["decision": "\(request.client.decision)", "provider": "\(provider)", "fact": "\(stray.prefix(48))"])
   }
 
@@ -462,7 +462,7 @@ extension FlowEngine {
     let registry = registry(request)
     let kinds = registry.descriptor(provider)?.identifierKinds ?? []
     if identifiers.contains(where: { registry.issuer(of: $0) ?? provider != provider }) {
-      throw flaw("a provider names an identity that is another provider's", of: provider, request)
+      throw flaw("a provider names an identity of another provider", of: provider, request)
     }
     guard let stray = identifiers.first(where: { !kinds.contains($0.kind) }) else { return }
     throw flaw(
@@ -479,7 +479,7 @@ extension FlowEngine {
   {
     if case .keep = record { return }
     if registry(request).descriptor(provider)?.role.contains(.keepsFactor) ?? false { return }
-    throw flaw("a provider keeps a record, and its role is not to keep a factor", of: provider, request)
+    throw flaw("a provider stores a record, but its role is not to keep a factor", of: provider, request)
   }
 
   /// The declared outcome for a provider's refusal. An undeclared reason is a fault, because its meaning for the secret
@@ -488,7 +488,7 @@ extension FlowEngine {
     -> Outcome
   {
     if let outcome = registry(request).descriptor(provider)?.outcome(reason) { return outcome }
-    throw flaw("a provider refused for a reason that it does not declare among its outcomes", of: provider, request)
+    throw flaw("a provider refused with a reason that it does not declare as an outcome", of: provider, request)
   }
 }
 

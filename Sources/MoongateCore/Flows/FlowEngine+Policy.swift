@@ -107,7 +107,8 @@ extension FlowEngine {
 
   private func fixed<Value>(_ varying: Varying<Value>) throws(PolicyFault) -> Value {
     guard let value = varying.fixedValue else {
-      throw PolicyFault(kind: .result, location: nil, message: "a number that varies was taken for a fixed one")
+      throw PolicyFault(
+        kind: .result, location: nil, message: "a number that depends on a function was used as a constant")
     }
     return value
   }

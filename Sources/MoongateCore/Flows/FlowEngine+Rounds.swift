@@ -72,7 +72,7 @@ extension FlowEngine {
   func demandPollable(_ interval: Duration, by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
     if StepAnswer.pollIntervals.contains(interval) { return }
     throw flaw(
-      "a provider wants to be polled less than 1 or more than 60 seconds later", of: provider, request,
+      "a provider asks for a poll interval outside 1 to 60 seconds", of: provider, request,
       ["poll": "\(interval)"])
   }
 
@@ -81,6 +81,6 @@ extension FlowEngine {
   /// Attack: `javascript:` behind the button of a page of ours; a line break in a Location header.
   func demandSite(_ address: String, by provider: ProviderName, _ request: RequestContext) throws(FlowError) {
     if SiteAddress.isSite(address) { return }
-    throw flaw("a provider sends a person to what is no address of a site", of: provider, request)
+    throw flaw("a provider redirects to an address that is not allowed", of: provider, request)
   }
 }

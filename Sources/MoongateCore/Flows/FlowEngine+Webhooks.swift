@@ -38,7 +38,7 @@ extension FlowEngine {
       do {
         let answer = try await receiver.receive(webhook, with: tools)
         if case .accepted(let text?) = answer, text.utf8.count > Self.longestWebhookText {
-          throw WebhookFault(reason: "it answers a vendor with more than \(Self.longestWebhookText) bytes")
+          throw WebhookFault(reason: "its answer to a vendor is larger than \(Self.longestWebhookText) bytes")
         }
         providerMetrics.record(.hook, of: name, ProviderMetrics.Outcome(answer), since: start)
         return answer

@@ -87,7 +87,8 @@ package final class Maintenance: Sendable {
       if hasEnded { try await engine.store.releaseLease(lease, dueAt: due, at: end) }
     } catch {
       engine.logger.warning(
-        "the maintenance of a provider could not be ended", metadata: ["provider": "\(name)", "fault": "\(error)"])
+        "the maintenance lease of a provider could not be released",
+        metadata: ["provider": "\(name)", "fault": "\(error)"])
     }
     if hasEnded { ended(name, next: due) }
   }
@@ -139,7 +140,7 @@ package final class Maintenance: Sendable {
       work.cancel()
       engine.providerMetrics.record(.maintain, of: name, .fault, since: start)
       engine.logger.error(
-        "the maintenance of a provider did not end in time and is cancelled",
+        "the maintenance of a provider exceeded its time limit and is cancelled",
         metadata: ["provider": "\(name)", "limit": "\(Self.limit)"])
       // A run that ignores cancellation blocks further runs of this provider here until it has ended.
       Task { [self, clock = engine.clock] in

@@ -5,6 +5,6 @@ package struct UnreachableWeb: WebClient {
   package init() {}
 
   package func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer {
-    throw WebFault(reason: "this gateway reaches no other site")
+    throw WebFault(reason: "this gateway sends no requests to other sites")
   }
 }

@@ -20,7 +20,7 @@ package final class HashingPool: HashingPermits {
 
   let shares: HashingShares
   private let steady: @Sendable () -> ContinuousClock.Instant
-  private let line: HashingQueue
+  private let jobs: HashingQueue
 
   /// Creates a pool. Threads are started when needed.
   /// - Parameters:
@@ -34,19 +34,19 @@ package final class HashingPool: HashingPermits {
     hashing = SecretHashing(keys: keys, random: random, cost: cost)
     shares = HashingShares(most: max(1, threads) * (1 + max(0, queue)))
     self.steady = steady
-    line = HashingQueue(threads: max(1, threads), steady: steady)
+    jobs = HashingQueue(threads: max(1, threads), steady: steady)
   }
 
-  deinit { line.close() }
+  deinit { jobs.close() }
 
   /// The metrics for Prometheus.
   package var families: [MetricFamily] {
     let use = shares.use
     return [
-      MetricFamily(.hashingWaiting, line.waiting),
+      MetricFamily(.hashingWaiting, jobs.waiting),
       MetricFamily(.hashingPermits, use.taken),
       MetricFamily(.hashingPermitsLimit, use.most),
-      MetricFamily(.hashesTotal, line.served),
+      MetricFamily(.hashesTotal, jobs.served),
     ]
   }
 
@@ -58,7 +58,7 @@ package final class HashingPool: HashingPermits {
     while true {
       switch shares.enter(address) {
       case .entered:
-        return HashingSlot(hashing: hashing, place: HashingPermit(self, of: address), line: line, salt: salt)
+        return HashingSlot(hashing: hashing, place: HashingPermit(self, of: address), jobs: jobs, salt: salt)
       case .full: return nil
       case .overShare:
         if since == nil {
@@ -93,16 +93,16 @@ final class HashingPermit: Sendable {
 private struct HashingSlot: SecretHasher {
   let hashing: SecretHashing
   let place: HashingPermit
-  let line: HashingQueue
+  let jobs: HashingQueue
   let salt: [UInt8]?
   let last = LastHash()
 
   func hash(_ secret: [UInt8]) async throws -> String {
-    try await line.run(place) { [hashing, salt] () throws(HashingFault) in try hashing.hash(secret, salt: salt) }
+    try await jobs.run(place) { [hashing, salt] () throws(HashingFault) in try hashing.hash(secret, salt: salt) }
   }
 
   func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
-    try await line.run(place) { [hashing, salt, last] () throws(HashingFault) in
+    try await jobs.run(place) { [hashing, salt, last] () throws(HashingFault) in
       try hashing.verify(secret, against: hash, salt: salt, remembering: last)
     }
   }

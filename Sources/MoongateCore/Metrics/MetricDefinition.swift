@@ -18,7 +18,7 @@ package struct MetricDefinition: Sendable {
 extension MetricDefinition {
   package static let accessLogDroppedTotal = MetricDefinition(
     "moongate_access_log_dropped_total", .counter,
-    "Lines for which the access log had no room.")
+    "Lines that the access log dropped because its buffer was full.")
   package static let accessLogLinesTotal = MetricDefinition(
     "moongate_access_log_lines_total", .counter, "Lines given to the access log.")
   package static let adminTurnedAwayTotal = MetricDefinition(
@@ -29,10 +29,10 @@ extension MetricDefinition {
     "Requests to the admin listener with a wrong token.")
   package static let attemptsTotal = MetricDefinition(
     "moongate_attempts_total", .counter, labels: ["provider", "outcome"],
-    "Steps that people tried, by provider: verified, or the code of the refusal (wrong codes, locks, limits).")
+    "Attempts at steps, by provider: verified, or the code of the refusal (wrong codes, locks, limits).")
   package static let auditBacklogEvents = MetricDefinition(
     "moongate_audit_backlog_events", .gauge, labels: ["sink"],
-    "Events of the audit trail that a sink does not have yet, 100,000 at the most.")
+    "Events of the audit trail that a sink does not have yet, at most 100,000.")
   package static let auditEventsSentTotal = MetricDefinition(
     "moongate_audit_events_sent_total", .counter, labels: ["sink"],
     "Events of the audit trail that this gateway has sent, by sink.")
@@ -52,7 +52,7 @@ extension MetricDefinition {
     "moongate_candidates_refused_total", .counter, "Candidates refused.")
   package static let certificateExpiryTimestampSeconds = MetricDefinition(
     "moongate_certificate_expiry_timestamp_seconds", .gauge,
-    "When the certificate that new connections are given ends, in Unix time.")
+    "When the certificate for new connections expires, in Unix time.")
   package static let connectionsRefusedTotal = MetricDefinition(
     "moongate_connections_refused_total", .counter,
     "Connections closed at once, because of a limit.")
@@ -64,88 +64,89 @@ extension MetricDefinition {
     "Messages handed to a carrier, a mail server or the outbox, by channel and outcome; codes and notices.")
   package static let deliveryBreakerState = MetricDefinition(
     "moongate_delivery_breaker_state", .gauge, labels: ["site"],
-    "Whether messages go to a carrier or mail server: 0 they do; 1 one tries after failures; 2 none does, because of failures in a row."
+    "Whether messages are sent to the carrier or mail server: 0 they are; 1 a single one is tried after failures; 2 none is, because of consecutive failures."
   )
   package static let deliverySeconds = MetricDefinition(
     "moongate_delivery_seconds", .histogram, labels: ["channel"],
     "How long carriers and mail servers took to accept a message, by channel.")
   package static let generationActiveSinceSeconds = MetricDefinition(
     "moongate_generation_active_since_seconds", .gauge,
-    "When it was switched on, in Unix time.")
+    "When the active generation was activated, in Unix time.")
   package static let generationInfo = MetricDefinition(
     "moongate_generation_info", .gauge, labels: ["generation"], "The generation that is active.")
   package static let generationSwitchesTotal = MetricDefinition(
-    "moongate_generation_switches_total", .counter, "Generations switched on.")
+    "moongate_generation_switches_total", .counter, "Generations activated.")
   package static let generations = MetricDefinition(
     "moongate_generations", .gauge,
-    "Different generations that they serve by; 1 unless a change has not reached all of them.")
+    "Different generations that the gateways of this store serve with; 1 unless a change has not reached all of them.")
   package static let generationsLive = MetricDefinition("moongate_generations_live", .gauge, "Generations in memory.")
   package static let hashesTotal = MetricDefinition(
-    "moongate_hashes_total", .counter, "PINs and passwords taken up by a hashing thread.")
+    "moongate_hashes_total", .counter, "PINs and passwords that a hashing thread has started on.")
   package static let hashingPermits = MetricDefinition(
     "moongate_hashing_permits", .gauge,
-    "Places taken by PINs and passwords; at the limit, others get 503.")
+    "Hashing places that PINs and passwords occupy; at the limit, further requests get 503.")
   package static let hashingPermitsLimit = MetricDefinition(
     "moongate_hashing_permits_limit", .gauge,
-    "The most places for PINs and passwords at a time.")
+    "The maximum number of hashing places.")
   package static let hashingWaiting = MetricDefinition(
     "moongate_hashing_waiting", .gauge, "PINs and passwords that wait for a hashing thread.")
   package static let locks = MetricDefinition(
-    "moongate_locks", .gauge, "Locks that stand now, and credentials that a limit turned off.")
+    "moongate_locks", .gauge, "Locks in force, and credentials that a limit turned off.")
   package static let nodes = MetricDefinition("moongate_nodes", .gauge, "Gateways that serve from this store.")
   package static let openConnections = MetricDefinition(
     "moongate_open_connections", .gauge, labels: ["protocol"], "Connections of clients, by protocol.")
   package static let policySeconds = MetricDefinition(
-    "moongate_policy_seconds", .histogram, "How long judging took where a route has `decide`.")
+    "moongate_policy_seconds", .histogram, "How long decisions took on routes with `decide`.")
   package static let providerCallSeconds = MetricDefinition(
     "moongate_provider_call_seconds", .histogram, labels: ["provider", "call"],
     "How long calls of providers took.")
   package static let providerCallsTotal = MetricDefinition(
     "moongate_provider_calls_total", .counter, labels: ["provider", "call", "outcome"],
-    "Calls of providers, by what came of them.")
+    "Calls of providers, by outcome.")
   package static let refusalsTotal = MetricDefinition(
     "moongate_refusals_total", .counter, labels: ["code"], "Requests refused, by code.")
   package static let requestDurationSeconds = MetricDefinition(
     "moongate_request_duration_seconds", .histogram, labels: ["route"],
-    "From a request's first byte to its answer's last, by route.")
+    "Time from a request's first byte to its response's last, by route.")
   package static let requestsTotal = MetricDefinition(
     "moongate_requests_total", .counter, labels: ["route", "outcome", "status"],
-    "Requests by route, by what became of them, and by the class of the status. (own): the gateway's pages and calls; (none): no route."
+    "Requests, by route, outcome and class of the status. (own): the gateway's pages and calls; (none): no route."
   )
   package static let sendsTotal = MetricDefinition(
     "moongate_sends_total", .counter, labels: ["provider", "channel", "country", "outcome"],
     "Codes handed to a carrier or mail server, by provider, channel, country of the number (none: no number) and outcome."
   )
   package static let sessionCacheEntries = MetricDefinition(
-    "moongate_session_cache_entries", .gauge, "Sessions remembered, over all event loops.")
+    "moongate_session_cache_entries", .gauge, "Cached sessions, over all event loops.")
   package static let sessionLookupsTotal = MetricDefinition(
     "moongate_session_lookups_total", .counter, labels: ["result"],
-    "Tokens looked for in the cache: live and dead were known, asked went to the store, unavailable could not be answered."
+    "Lookups of tokens in the session cache: live and dead were known, asked went to the store, unavailable could not be answered."
   )
   package static let sessions = MetricDefinition("moongate_sessions", .gauge, "Sessions that have not expired.")
   package static let shadow = MetricDefinition(
-    "moongate_shadow", .gauge, "Whether a candidate looks on (moongate policy shadow).")
+    "moongate_shadow", .gauge, "Whether there is a shadow candidate (moongate policy shadow).")
   package static let shadowDifferingTotal = MetricDefinition(
     "moongate_shadow_differing_total", .counter, labels: ["kind"],
-    "Those that it decides otherwise.")
+    "Decisions that the candidate makes differently.")
   package static let shadowDroppedTotal = MetricDefinition(
-    "moongate_shadow_dropped_total", .counter, labels: ["kind"], "Decisions for which it had no room.")
+    "moongate_shadow_dropped_total", .counter, labels: ["kind"],
+    "Decisions that were dropped because there was no room for them.")
   package static let shadowJudgedTotal = MetricDefinition(
     "moongate_shadow_judged_total", .counter, labels: ["kind"],
     "Decisions that the candidate was asked about.")
   package static let signInsTotal = MetricDefinition(
     "moongate_sign_ins_total", .counter, labels: ["flow", "outcome"],
-    "Flows, by what became of them: completed opened a session or changed one; refused counts each refused request of a flow."
+    "Flows, by outcome: completed opened a session or changed one; refused counts each refused request of a flow."
   )
   package static let storeBusyTotal = MetricDefinition(
     "moongate_store_busy_total", .counter,
     "Work turned away because no connection was free in time.")
   package static let storeBytes = MetricDefinition(
     "moongate_store_bytes", .gauge, labels: ["part"],
-    "Size of the store; wal: SQLite's log of what is not in the file yet.")
+    "Size of the store; wal: SQLite's write-ahead log.")
   package static let storeConnections = MetricDefinition(
     "moongate_store_connections", .gauge, labels: ["state"],
-    "Connections to the store's database, by what they do.")
+    "Connections to the store's database, by state.")
   package static let storeConnectsFailedTotal = MetricDefinition(
     "moongate_store_connects_failed_total", .counter,
     "Connections to the store's database that could not be opened.")
@@ -157,16 +158,16 @@ extension MetricDefinition {
     "Transactions that the database could not carry out.")
   package static let storeNotificationsTotal = MetricDefinition(
     "moongate_store_notifications_total", .counter,
-    "Times that the database told of changes of sessions, so that nobody waited for a look.")
+    "Notifications of session changes from the database, each of which saved the wait for the next poll.")
   package static let storeRoundTripsTotal = MetricDefinition(
     "moongate_store_round_trips_total", .counter,
-    "How often the store waited for its database's answer.")
+    "Round trips of the store to its database.")
   package static let storeStatementsTotal = MetricDefinition(
     "moongate_store_statements_total", .counter,
-    "Statements that the store's database was asked to carry out.")
+    "Statements sent to the store's database.")
   package static let storeTransactionSeconds = MetricDefinition(
     "moongate_store_transaction_seconds", .histogram, labels: ["kind"],
-    "How long transactions of the store took, with the time that they waited for their turn.")
+    "How long transactions of the store took, including the time in the queue.")
   package static let storeTransactionsTotal = MetricDefinition(
     "moongate_store_transactions_total", .counter, labels: ["outcome"],
     "Transactions of the store, by how they ended.")
@@ -174,15 +175,15 @@ extension MetricDefinition {
     "moongate_store_waiting", .gauge, "Work that waits for a connection to the store's database.")
   package static let tlsHandshakesFailedTotal = MetricDefinition(
     "moongate_tls_handshakes_failed_total", .counter,
-    "TLS handshakes that came to nothing.")
+    "TLS handshakes that failed.")
   package static let traceSpansTotal = MetricDefinition(
     "moongate_trace_spans_total", .counter, labels: ["outcome"],
-    "Spans of traces: sent to the collector, or dropped since it did not take them.")
+    "Spans of traces: sent to the collector, or dropped because it did not accept them.")
   package static let tunnels = MetricDefinition(
-    "moongate_tunnels", .gauge, "WebSockets and other upgrades that are open.")
+    "moongate_tunnels", .gauge, "Open WebSockets and other upgraded connections.")
   package static let upstreamConnections = MetricDefinition(
     "moongate_upstream_connections", .gauge, labels: ["upstream", "state"],
-    "Connections to upstreams, by what they do.")
+    "Connections to upstreams, by state.")
   package static let upstreamConnectionsFailedTotal = MetricDefinition(
     "moongate_upstream_connections_failed_total", .counter, labels: ["upstream"],
     "Connections to upstreams that could not be opened.")
@@ -191,17 +192,17 @@ extension MetricDefinition {
     "Connections opened to upstreams.")
   package static let upstreamErrorsTotal = MetricDefinition(
     "moongate_upstream_errors_total", .counter, labels: ["route", "cause"],
-    "Requests without a whole answer, by route and cause: unreachable, timeout, closed, unreadable, or cut (inside the answer)."
+    "Requests without a complete response, by route and cause: unreachable, timeout, closed, unreadable, or cut (within the response)."
   )
   package static let upstreamReusesTotal = MetricDefinition(
     "moongate_upstream_reuses_total", .counter, labels: ["upstream"],
-    "Requests that went out on a connection that was there.")
+    "Requests sent on an existing connection.")
   package static let processCpuSecondsTotal = MetricDefinition(
     "process_cpu_seconds_total", .counter, "CPU time of this process.")
-  package static let processOpenFds = MetricDefinition("process_open_fds", .gauge, "Files and sockets that are open.")
+  package static let processOpenFds = MetricDefinition("process_open_fds", .gauge, "Open files and sockets.")
   package static let processResidentMemoryBytes = MetricDefinition(
     "process_resident_memory_bytes", .gauge,
-    "Memory of this process that is not swapped out.")
+    "Resident memory of this process.")
   package static let processStartTimeSeconds = MetricDefinition(
     "process_start_time_seconds", .gauge, "When this process started, in Unix time.")
 

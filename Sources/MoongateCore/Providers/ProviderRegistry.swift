@@ -21,13 +21,13 @@ package struct ProviderRegistry: Sendable {
         throw ProviderMistake(provider: descriptor.name, "two providers of this program have this name")
       }
       if descriptor.receivesWebhooks, !(provider is any WebhookReceiver) {
-        throw ProviderMistake(provider: descriptor.name, "it declares `receivesWebhooks` and is no WebhookReceiver")
+        throw ProviderMistake(provider: descriptor.name, "it declares `receivesWebhooks` but is not a WebhookReceiver")
       }
       if !descriptor.wellKnown.isEmpty, !(provider is any WellKnownPublisher) {
-        throw ProviderMistake(provider: descriptor.name, "it declares `wellKnown` and is no WellKnownPublisher")
+        throw ProviderMistake(provider: descriptor.name, "it declares `wellKnown` but is not a WellKnownPublisher")
       }
       if let page = descriptor.page, let other = descriptors.values.first(where: { $0.page == page }) {
-        throw ProviderMistake(provider: descriptor.name, "its page `\(page)` is the page of `\(other.name)` already")
+        throw ProviderMistake(provider: descriptor.name, "its page `\(page)` is already the page of `\(other.name)`")
       }
       descriptors[descriptor.name] = descriptor
     }

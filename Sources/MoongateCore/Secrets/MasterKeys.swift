@@ -112,7 +112,7 @@ package struct MasterKeys: Sendable {
     }
     let last = before.last?.role.place ?? .former
     switch (last, role.place) {
-    case (.current, .current): throw .malformed(line: line, "a second current key: there is one")
+    case (.current, .current): throw .malformed(line: line, "a second current key: a ring has only one")
     case (.current, .former), (.coming, .former), (.coming, .current):
       throw .malformed(line: line, "former keys stand before the current one, coming ones after it, the oldest first")
     case (.former, .coming): throw .malformed(line: line, "a coming key before there is a current one")
@@ -124,7 +124,7 @@ package struct MasterKeys: Sendable {
     -> Member
   {
     let mixedUp = KeyRingError.malformed(
-      line: line, "its key does not go with its name: one of them was cut or changed")
+      line: line, "its key does not match its name: one of them was cut off or changed")
     if role == .retired {
       guard let rest = RetiredKey(reading: String(text), name: String(name)) else { throw mixedUp }
       return Member(rest)

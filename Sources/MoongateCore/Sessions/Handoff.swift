@@ -78,7 +78,7 @@ extension KeyRing {
 /// Why a code was not redeemed, for the operator. Users see the same text for all reasons.
 package enum HandoffRefusal: String, Error, Sendable {
   /// Not a code of this installation, or damaged.
-  case malformed = "the code is none of this installation"
+  case malformed = "the code is not from this installation"
   case expired = "the code is too old"
   case spent = "the code was used before"
   case otherOrigin = "the code is for another origin"

@@ -87,7 +87,7 @@ package final class SessionWatch: Sendable {
         wasFailing = false
       } catch {
         if !wasFailing {
-          logger.error("the store cannot be asked for session changes", metadata: ["fault": "\(error)"])
+          logger.error("session changes cannot be read from the store", metadata: ["fault": "\(error)"])
         }
         wasFailing = true
       }

@@ -193,7 +193,7 @@ package final class PolicyShadow: Sendable {
           (found.against, found.tally) = (active.id, ShadowTally())
         }
       } catch {
-        fail("its functions or counters cannot be made: \(error)")
+        fail("its functions or counters cannot be created: \(error)")
         return false
       }
     }

@@ -13,7 +13,7 @@ extension Timestamp {
 
   /// The forms that `init(since:before:)` accepts, for messages.
   package static let sinceForms =
-    "a length of time such as \"90s\", \"30m\", \"12h\" or \"7d\", or a moment in UTC such as \"2026-11-20T12:15:00Z\""
+    "a length of time such as \"90s\", \"30m\", \"12h\" or \"7d\", or a time in UTC such as \"2026-11-20T12:15:00Z\""
 
   private static func length(_ text: String) -> Duration? {
     let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]

@@ -20,7 +20,7 @@ extension ServiceTokens.Wanted {
   ) throws(TokenInputProblem) {
     guard let tokenName = ServiceTokenName(name) else {
       throw TokenInputProblem(
-        field: "name", sentence: "\"\(name.prefix(60))\" is no name of a token: a name is \(ServiceTokenName.rule).")
+        field: "name", sentence: "\"\(name.prefix(60))\" is not a token name: a name is \(ServiceTokenName.rule).")
     }
     guard groups.count <= Self.most, networks.count <= Self.most else {
       throw TokenInputProblem(
@@ -31,7 +31,7 @@ extension ServiceTokens.Wanted {
     for text in groups {
       guard let group = GroupName(rawValue: text) else {
         throw TokenInputProblem(
-          field: "groups", sentence: "\"\(text.prefix(60))\" is no name of a group: \(GroupName.rule).")
+          field: "groups", sentence: "\"\(text.prefix(60))\" is not a group name: \(GroupName.rule).")
       }
       guard rules.groups[group] != nil else {
         let known = rules.groups.keys.sorted().map(\.rawValue).joined(separator: ", ")
@@ -47,7 +47,7 @@ extension ServiceTokens.Wanted {
       guard let block = AddressBlock(text) else {
         throw TokenInputProblem(
           field: "networks",
-          sentence: "\"\(text.prefix(60))\" is no network, such as 10.0.0.0/8, 192.0.2.7 or 2001:db8::/32.")
+          sentence: "\"\(text.prefix(60))\" is not a network, such as 10.0.0.0/8, 192.0.2.7 or 2001:db8::/32.")
       }
       blocks.append(block)
     }
@@ -58,7 +58,7 @@ extension ServiceTokens.Wanted {
     guard let text else { return nil }
     guard let lifetime = Duration(asWritten: text), lifetime > .zero else {
       throw TokenInputProblem(
-        field: "expires", sentence: "\"\(text.prefix(60))\" is no length of time, such as 90d or 12h.")
+        field: "expires", sentence: "\"\(text.prefix(60))\" is not a length of time, such as 90d or 12h.")
     }
     return lifetime
   }
@@ -72,7 +72,7 @@ extension ServiceTokens {
     guard let overlap = Duration(asWritten: text) else {
       throw TokenInputProblem(
         field: "overlap",
-        sentence: "\"\(text.prefix(60))\" is no length of time, such as 24h; 0s ends the old secret at once.")
+        sentence: "\"\(text.prefix(60))\" is not a length of time, such as 24h; 0s ends the old secret at once.")
     }
     return overlap
   }

@@ -60,7 +60,7 @@ struct GroupCalls: Sendable {
 
   private func group(_ exchange: Exchange) throws(Refusal) -> GroupName {
     guard let name = exchange.parameters[0].removingPercentEncoding.flatMap(GroupName.init(rawValue:)) else {
-      throw exchange.refusal(.invalidInput, detail: "This is no name of a group: \(GroupName.rule).", field: "group")
+      throw exchange.refusal(.invalidInput, detail: "This is not a group name: \(GroupName.rule).", field: "group")
     }
     return name
   }

@@ -39,10 +39,10 @@ package enum BackupRefusal: Error, Sendable, Equatable, CustomStringConvertible 
       "\(path) exists, and nothing was written. Name another file, or say --overwrite to replace it."
     case .unreadable(let path, let reason): "The backup \(path) cannot be read (\(reason)). Nothing was changed."
     case .unwritable(let path, let reason):
-      "The backup \(path) cannot be written (\(reason)). A file that was there is as it was."
+      "The backup \(path) cannot be written (\(reason)). An existing file is unchanged."
     case .open(let path, let mode):
-      "The backup \(path) has mode \(mode): others than its owner may use it, and it holds all that is known of people. Run: chmod 600 \(path)"
-    case .foreign(let path): "\(path) is no backup that `moongate store backup` made. Nothing was changed."
+      "The backup \(path) has mode \(mode): other users can access it, and it contains everything known about people. Run: chmod 600 \(path)"
+    case .foreign(let path): "\(path) is not a backup made by `moongate store backup`. Nothing was changed."
     case .truncated(let path, let expected, let found):
       "The backup \(path) was cut or added to: it has \(found) bytes and should have \(expected). Nothing was changed; take another copy of it."
     case .unknownKey(let path, let key):
@@ -56,7 +56,7 @@ package enum BackupRefusal: Error, Sendable, Equatable, CustomStringConvertible 
       "The backup \(path) was made by a newer Moongate (its schema is \(found), this program knows \(known)). Restore it with the newer program."
     case .otherStore(let path):
       """
-      The backup \(path) is of a store that counts by another oldest key than this ring's. Nothing was changed. Name the key file of that time as \
+      The backup \(path) is of a store whose counters use another oldest key than this ring's. Nothing was changed. Name the key file of that time as \
       `key` in gateway.lua.
       """
     case .otherTarget(let name):

@@ -40,56 +40,56 @@ struct StoreCheck: SnapshotWork {
 
   private static let rules = [
     Rule(sql: "SELECT (SELECT count(*) FROM account) WHERE NOT EXISTS (SELECT 1 FROM meta)") {
-      "accounts in a store that does not say by which key they are: \($0)"
+      "accounts in a store that names no master key: \($0)"
     },
     Rule(
       sql:
         "SELECT count(*) FROM counter WHERE counted <> (SELECT count(*) FROM tally WHERE tally.counter = counter.key)"
     ) {
-      "counters that say another number of tries than are there: \($0)"
+      "counters with a wrong number of attempts: \($0)"
     },
     Rule(
       sql: """
         SELECT count(*) FROM counter WHERE coalesce(oldest, -1) <> coalesce((SELECT min(at) FROM tally WHERE tally.counter = counter.key), -1)
         """
-    ) { "counters that say another first try than is there: \($0)" },
+    ) { "counters with a wrong time of the oldest attempt: \($0)" },
     Rule(
       sql: """
         SELECT count(*) FROM (SELECT DISTINCT counter FROM tally) AS tries WHERE NOT EXISTS (SELECT 1 FROM counter WHERE counter.key = tries.counter)
         """
-    ) { "counters that are gone while tries of theirs are there: \($0)" },
+    ) { "missing counters that have attempts: \($0)" },
     Rule(
       sql: """
         SELECT count(*) FROM (SELECT kind, value FROM identifier WHERE verified_at IS NOT NULL GROUP BY kind, value HAVING count(*) > 1) AS twice
         """
-    ) { "identifiers that more than one account holds verified: \($0)" },
+    ) { "identifiers verified by more than one account: \($0)" },
     Rule(
       sql: """
         SELECT count(*) FROM (SELECT account, kind, value FROM identifier GROUP BY account, kind, value HAVING count(*) > 1) AS twice
         """
-    ) { "identifiers that one account has twice: \($0)" },
+    ) { "identifiers stored twice for one account: \($0)" },
     orphans("identifier", "identifiers"), orphans("provider_record", "providers' records"),
     orphans("session", "sessions"),
     Rule(sql: "SELECT count(*) FROM session WHERE account IN (SELECT id FROM account WHERE is_locked <> 0)") {
-      "sessions of accounts that are locked: \($0)"
+      "sessions of locked accounts: \($0)"
     },
     Rule(sql: "SELECT coalesce(max(number) - min(number) + 1 - count(*), 0) FROM session_change") {
-      "numbers that are missing among the changes of sessions: \($0)"
+      "missing numbers of session changes: \($0)"
     },
     Rule(sql: "SELECT count(*) FROM session_change WHERE token IS NULL AND account IS NULL") {
-      "changes of sessions that name nothing: \($0)"
+      "session changes without a token or an account: \($0)"
     },
     Rule(sql: "SELECT count(*) FROM flow WHERE version < 1") { "flows without a version: \($0)" },
   ]
 
   private static let postgresRules = [
     Rule(sql: "SELECT abs(1 - count(*)) FROM session_number") { _ in
-      "session_number has not exactly one row: changes of sessions get no numbers"
+      "session_number does not have exactly one row: session changes cannot be numbered"
     },
     Rule(
       sql: "SELECT count(*) FROM session_number WHERE number < (SELECT coalesce(max(number), 0) FROM session_change)"
     ) { _ in
-      "the next number of a change of sessions has been given already"
+      "the next number of session changes is already in use"
     },
   ]
 

@@ -24,33 +24,33 @@ package struct StoreCopier: Sendable {
     }
   }
 
-  private var vault: any StoreSnapshot {
+  private var snapshot: any StoreSnapshot {
     switch kind {
-    case .sqlite(let vault): vault
-    case .postgres(let vault): vault
+    case .sqlite(let snapshot): snapshot
+    case .postgres(let snapshot): snapshot
     }
   }
 
   /// The display name, without a password.
-  package var name: String { vault.name }
+  package var name: String { snapshot.name }
   /// The schema version of this program.
   package static var knownVersion: Int { Schema.version }
 
   /// - Returns: the schema version; 0 if the store is empty; nil if it does not exist.
   /// - Throws: `StoreRefusal` if this program cannot read the store.
-  package func version() throws(StoreRefusal) -> Int? { try vault.version() }
+  package func version() throws(StoreRefusal) -> Int? { try snapshot.version() }
 
   /// Creates the store if it does not exist, and migrates its schema. Gateways of an older version can continue to use
   /// it.
   /// - Returns: the previous schema version.
-  package func migrate() throws(StoreRefusal) -> Int { try vault.migrate() }
+  package func migrate() throws(StoreRefusal) -> Int { try snapshot.migrate() }
 
   /// Checks a consistent state of the store: its files, its schema, and the invariants of every store.
   /// - Throws: `StoreRefusal`, `StoreFault`, or `CopyRefusal.nothingThere`.
   package func check() throws -> StoreReport {
-    guard let version = try vault.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
-    var findings = try vault.damage().map { "damage: \($0)" }
-    let found = try vault.read(StoreCheck(version: version))
+    guard let version = try snapshot.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
+    var findings = try snapshot.damage().map { "damage: \($0)" }
+    let found = try snapshot.read(StoreCheck(version: version))
     if version < Schema.version {
       findings.append(
         "the schema is \(version), and this program's is \(Schema.version): `moongate store migrate` brings it up to date"
@@ -63,8 +63,8 @@ package struct StoreCopier: Sendable {
   /// not exist or no gateway has used it yet.
   /// - Throws: `StoreRefusal` or `StoreFault`.
   package func fingerprint() throws -> [UInt8]? {
-    guard let version = try vault.version(), version > 0 else { return nil }
-    return try vault.read(Owner())
+    guard let version = try snapshot.version(), version > 0 else { return nil }
+    return try snapshot.read(Owner())
   }
 
   /// Copies a consistent state of this store into an empty one and verifies the copy by reading it back. Finally checks
@@ -77,7 +77,7 @@ package struct StoreCopier: Sendable {
 
   /// - Parameter extent: what to copy, and whether the source may change meanwhile.
   func copy(to target: StoreCopier, _ extent: CopyExtent, told: (CopiedTable) -> Void) throws {
-    guard let version = try vault.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
+    guard let version = try snapshot.version(), version > 0 else { throw CopyRefusal.nothingThere(name: name) }
     guard version == Schema.version else {
       throw CopyRefusal.olderSchema(name: name, found: version, known: Schema.version)
     }

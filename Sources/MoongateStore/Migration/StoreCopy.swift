@@ -34,7 +34,7 @@ package enum CopyRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     case .notEmpty(let name, let table):
       "\(name) is not empty: its table \(table) has rows. Name a database that no gateway has used."
     case .differs(let table):
-      "What the target gives back of the table \(table) is not what the source has; nothing was copied."
+      "The table \(table) of the target differs from the source; nothing was copied."
     case .written(let name, let table):
       """
       \(name) was written to while it was copied (its table \(table)); nothing was copied. Stop its gateways and whatever else works on it, and copy \

@@ -58,10 +58,10 @@ package struct PostgresAddress: Sendable {
     guard [hosts.count, addresses.count].allSatisfy({ $0 == 0 || $0 == count }),
       ports.count <= 1 || ports.count == count
     else {
-      throw Problem("names \(count) hosts and another number of addresses or ports")
+      throw Problem("names \(count) hosts but a different number of addresses or ports")
     }
     guard ports.allSatisfy({ $0.isEmpty || (Int($0).map { (1...65535).contains($0) } ?? false) }) else {
-      throw Problem("has a port that is none: one is a number from 1 to 65535")
+      throw Problem("has an invalid port: a port is a number from 1 to 65535")
     }
     targets = (0..<count).map { index in
       Target(
@@ -106,7 +106,7 @@ package struct PostgresAddress: Sendable {
         continue
       }
       guard let number = Int(item.dropFirst(5)), (1...200).contains(number) else {
-        throw Problem("says pool= with something else than a number of connections, 1 to 200")
+        throw Problem("has a pool= that is not a number of connections from 1 to 200")
       }
       pool = number
     }
@@ -134,15 +134,15 @@ package struct PostgresAddress: Sendable {
   private static func sentence(for words: String) -> String {
     if words.hasPrefix("invalid URI query parameter") {
       return
-        "has a parameter after ? that libpq does not know; sslmode, sslrootcert, target_session_attrs and pool are some that there are"
+        "has a parameter after ? that libpq does not know; it knows, for example, sslmode, sslrootcert and target_session_attrs, and Moongate adds pool"
     }
     if words.contains("key/value separator") { return "has a parameter after ? that is not name=value" }
     if words.contains("percent-encoded") {
       return "has a % that is not followed by two hexadecimal digits: a % itself is written %25"
     }
-    if words.contains("IPv6") { return "has a [ without its ]: an IPv6 address stands in brackets" }
+    if words.contains("IPv6") { return "has a [ without its ]: an IPv6 address is written in brackets" }
     if words.contains("unexpected character") {
-      return "has something else than : or / after a host: what is no letter of a name is written %XX"
+      return "has a character other than : or / after a host: special characters are written %XX"
     }
     return "is not understood by libpq; write postgres://user:password@host:5432/database"
   }

@@ -33,13 +33,13 @@ enum PostgresError: Error, Equatable {
   var fault: StoreFault {
     switch self {
     case .refused(.statementTimeout, _): StoreFault("busy: PostgreSQL did not finish a statement in time")
-    case .refused(.lockTimeout, _): StoreFault("busy: PostgreSQL did not give a lock in time")
+    case .refused(.lockTimeout, _): StoreFault("busy: PostgreSQL did not grant a lock in time")
     case .refused(let state, _): StoreFault("PostgreSQL: \(state.words)")
-    case .notConnected(let obstacle): StoreFault("PostgreSQL is not there: \(obstacle.words)")
+    case .notConnected(let obstacle): StoreFault("PostgreSQL is not available: \(obstacle.words)")
     case .lost: StoreFault("the connection to PostgreSQL broke")
     case .silent: StoreFault("PostgreSQL does not answer")
     case .outcomeUnknown:
-      StoreFault("the connection to PostgreSQL broke at the commit: whether it was written is not known")
+      StoreFault("the connection to PostgreSQL broke at the commit: it is not known whether the data was written")
     }
   }
 }
@@ -83,11 +83,11 @@ struct SQLState: RawRepresentable, Hashable, Sendable {
   var words: String {
     let meaning: String? =
       switch rawValue {
-      case "40001", "40P01": "met other transactions again and again"
+      case "40001", "40P01": "kept conflicting with other transactions"
       case "53100": "its disk is full"
       case "53200": "it is out of memory"
       case "53300": "it has no connection left"
-      case "25006": "it only reads"
+      case "25006": "it is read-only"
       case "42501": "permission denied"
       case "42P01": "a table is missing"
       case "57P01", "57P02", "57P03": "it is shutting down or starting"

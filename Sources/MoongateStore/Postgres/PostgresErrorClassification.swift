@@ -64,33 +64,33 @@ package enum PostgresErrorClassification: Sendable, Equatable {
     }
   }
 
-  /// For logs, after "PostgreSQL is not there:".
+  /// For logs, after "PostgreSQL is not available:".
   var words: String {
     switch self {
-    case .unreachable: "nobody listens at its address"
+    case .unreachable: "nothing listens at its address"
     case .unknownHost: "its host's name is not known"
     case .silent: "its address does not answer"
-    case .hangsUp: "its address takes connections and ends them"
-    case .stranger: "what is at its address is no PostgreSQL"
+    case .hangsUp: "its address accepts connections and closes them"
+    case .stranger: "what listens at its address is not PostgreSQL"
     case .wrongPassword: "wrong password"
-    case .noPassword: "it wants a password"
-    case .notAdmitted: "it does not let this user in from here"
-    case .noTLS: "it has no TLS, and `sslmode` demands it"
+    case .noPassword: "it requires a password"
+    case .notAdmitted: "it does not admit this user from here"
+    case .noTLS: "it has no TLS, and `sslmode` requires it"
     case .tls: "no TLS with it"
-    case .certificate(.untrusted): "its certificate is signed by nobody of `sslrootcert`"
+    case .certificate(.untrusted): "its certificate is not signed by an authority of `sslrootcert`"
     case .certificate(.expired): "its certificate has expired"
     case .certificate(.revoked): "its certificate was revoked"
-    case .certificate(.otherHost): "its certificate is another host's"
-    case .certificate(.unknown): "its certificate is not good"
-    case .noAuthority: "`sslrootcert` is not there, or holds no certificate"
+    case .certificate(.otherHost): "its certificate is for another host"
+    case .certificate(.unknown): "its certificate is not valid"
+    case .noAuthority: "`sslrootcert` is missing or contains no certificate"
     case .ownCertificate: "our own certificate or its key cannot be used"
-    case .openKey: "others may read our certificate's key"
-    case .ownCertificateRefused: "it does not take our certificate"
+    case .openKey: "other users can read the key of our certificate"
+    case .ownCertificateRefused: "it does not accept our certificate"
     case .noDatabase: "there is no such database"
     case .tooManyConnections: "it has no connection left"
     case .startingUp: "it is starting or shutting down"
     case .readOnly: "it only reads"
-    case .superseded: "another server was promoted in its place, and it takes writes even so: stop it"
+    case .superseded: "another server was promoted in its place, but it still accepts writes: stop it"
     case .noRights: "permission denied"
     case .encoding: "the database is not in UTF8"
     case .other(let words): words

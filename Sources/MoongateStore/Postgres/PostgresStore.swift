@@ -25,21 +25,21 @@ package final class PostgresStore: SQLStore {
   package init(url: String, keyFingerprint: [UInt8], purpose: Purpose = .serving, makes: Bool = true)
     throws(StoreRefusal)
   {
-    let vault = try PostgresSnapshot(url: url)
-    clock = try vault.opened { connection in
-      if !makes, try !vault.isOwned(connection) { throw StoreRefusal.nothingThere(path: vault.name) }
-      _ = try vault.migrate(connection)
-      let isOwn = try vault.transaction(.writing, on: connection) { rows in
+    let snapshot = try PostgresSnapshot(url: url)
+    clock = try snapshot.opened { connection in
+      if !makes, try !snapshot.isOwned(connection) { throw StoreRefusal.nothingThere(path: snapshot.name) }
+      _ = try snapshot.migrate(connection)
+      let isOwn = try snapshot.transaction(.writing, on: connection) { rows in
         try MetaRows.claim(fingerprint: keyFingerprint, rows).isOwn
       }
-      guard isOwn else { throw StoreRefusal.otherKey(path: vault.name) }
+      guard isOwn else { throw StoreRefusal.otherKey(path: snapshot.name) }
       guard let clock = ServerClock(try connection.clockReadings()) else {
-        throw StoreFault("it does not tell what time it is")
+        throw StoreFault("its clock cannot be read")
       }
       return clock
     }
-    database = PostgresDatabase(vault.address, timing: purpose == .serving ? .serving : .patient)
-    listening = PostgresListening(vault.address)
+    database = PostgresDatabase(snapshot.address, timing: purpose == .serving ? .serving : .patient)
+    listening = PostgresListening(snapshot.address)
   }
 
   /// Checks a connection string without connecting.

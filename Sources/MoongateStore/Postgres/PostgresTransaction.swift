@@ -95,7 +95,7 @@ package final class PostgresTransaction: SQLTransaction {
   private func beginWriting() throws {
     // In a `looking` transaction, the statement would be queued without being sent, and become part of the next
     // transaction.
-    if kind != .writing, failure == nil { failure = StoreFault("what only reads was to write") }
+    if kind != .writing, failure == nil { failure = StoreFault("a write in a read-only transaction") }
     try begin()
     hasWritten = true
   }

@@ -353,7 +353,7 @@ extension StoreFault {
     if let fault = error as? Self {
       self = fault
     } else if error is CancellationError {
-      self.init("the request was given up")
+      self.init("the request was abandoned")
     } else {
       self.init("a record of the store cannot be read")
     }

@@ -7,12 +7,12 @@ package final class SQLiteDatabase: SQLDatabase {
   private let database: DatabaseQueue
   private let commits: CommitQueue
   private let readers: Readers
-  private let door = Mutex(Occupancy())
+  private let usage = Mutex(Usage())
 
   /// The users of the database. GRDB crashes when a closed connection is read, so the last user closes it.
-  private struct Occupancy {
+  private struct Usage {
     var isOpen = true
-    var inside = 0
+    var active = 0
   }
 
   /// Opens the file and migrates its schema. Blocks the calling thread.
@@ -81,22 +81,22 @@ package final class SQLiteDatabase: SQLDatabase {
   }
 
   package func close() throws(StoreFault) {
-    let isLast = door.withLock { door in
-      defer { door.isOpen = false }
-      return door.isOpen && door.inside == 0
+    let isLast = usage.withLock { usage in
+      defer { usage.isOpen = false }
+      return usage.isOpen && usage.active == 0
     }
     if isLast { try closeFile() }
   }
 
   private func working<Value>(_ body: () async throws -> Value) async throws -> Value {
-    try door.withLock { door throws(StoreFault) in
-      guard door.isOpen else { throw StoreFault("the store is closed") }
-      door.inside += 1
+    try usage.withLock { usage throws(StoreFault) in
+      guard usage.isOpen else { throw StoreFault("the store is closed") }
+      usage.active += 1
     }
     defer {
-      let isLast = door.withLock { door in
-        door.inside -= 1
-        return !door.isOpen && door.inside == 0
+      let isLast = usage.withLock { usage in
+        usage.active -= 1
+        return !usage.isOpen && usage.active == 0
       }
       if isLast { try? closeFile() }
     }

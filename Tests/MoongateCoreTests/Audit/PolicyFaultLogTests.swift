@@ -45,7 +45,7 @@ import Testing
     clock.advance(by: .seconds(60))
     faults.tellSuppressed()
     faults.tellSuppressed()
-    #expect(log.lines.dropFirst(2) == ["error a policy went on failing fault=routes.lua:9: broken suppressed=4"])
+    #expect(log.lines.dropFirst(2) == ["error a policy kept failing fault=routes.lua:9: broken suppressed=4"])
   }
 
   @Test func whatItRemembersIsBounded() {

@@ -120,7 +120,7 @@ private final class Shared<Value: Sendable>: Sendable {
       })
     ])
     await node(desk, sleep: { #expect($0 == Maintenance.limit) }).step()
-    #expect(desk.log.lines.contains { $0.contains("did not end in time and is cancelled") && $0.contains("toy") })
+    #expect(desk.log.lines.contains { $0.contains("exceeded its time limit and is cancelled") && $0.contains("toy") })
     #expect(Self.samples(desk) == ["toy maintain fault 1"])
     while !ended.value { await Task.yield() }
   }
@@ -215,7 +215,7 @@ private final class Shared<Value: Sendable>: Sendable {
     while !isRunning.value { await Task.yield() }
     step.cancel()
     await step.value
-    #expect(!desk.log.lines.contains { $0.contains("did not end in time") })
+    #expect(!desk.log.lines.contains { $0.contains("exceeded its time limit") })
   }
 }
 

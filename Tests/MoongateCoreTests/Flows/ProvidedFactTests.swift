@@ -66,7 +66,7 @@ private struct ToyWord: FullProvider {
     #expect(try #require(await desk.engine.record(id)).facts?[ToyWord.name] == nil)
     try await desk.audit.flush()
     let decision = try #require(try await desk.store.event(refusal.decision))
-    #expect(decision.detail["fault"] == "a provider tells a fact that is longer than 300 bytes")
+    #expect(decision.detail["fault"] == "a provider reports a fact longer than 300 bytes")
     #expect(decision.detail["fault_provider"] == "magic_word" && decision.detail["fault_call"] == "submit")
   }
 

@@ -354,7 +354,7 @@ struct Scripted: FullProvider {
       Scripted(outcomes: [Outcome("a", "x\ny")]),
       "the outcome `a` needs one sentence for the person: plain text of at most 300 bytes"
     ),
-    (Scripted(receivesWebhooks: true), "it declares `receivesWebhooks` and is no WebhookReceiver"),
+    (Scripted(receivesWebhooks: true), "it declares `receivesWebhooks` but is not a WebhookReceiver"),
     (
       Scripted(callbackFields: ["code", "code"].map { InputField(name: $0, kind: .text) }),
       "the callback field `code` is declared twice"

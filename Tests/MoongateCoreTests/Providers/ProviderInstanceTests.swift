@@ -170,11 +170,11 @@ import Testing
     #expect(descriptor([], nil).isSecondFactor && !descriptor([.email], nil).isSecondFactor)
     #expect(
       descriptor([], .provesIdentifier).mistakes == [
-        "its role says that it proves an identifier, and it declares no kind of identifier"
+        "its role says that it proves an identifier, but it declares no kind of identifier"
       ])
     #expect(
       descriptor([.email], .keepsFactor).mistakes == [
-        "it declares kinds of identifier, and its role does not say that it proves one"
+        "it declares kinds of identifier, but its role does not say that it proves one"
       ])
   }
 }

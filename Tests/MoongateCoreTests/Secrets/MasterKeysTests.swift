@@ -87,7 +87,7 @@ import Testing
       ([Self.line("former", 1), Self.line("current", 1)], 2, "same key as line 1"),
       (
         [Self.line("former", 1), "", "current \(name) \(Base64URL.encode(Self.master(3)))"], 3,
-        "does not go with its name"
+        "does not match its name"
       ),
       ([Self.line("current", 1), "currant \(name) x"], 2, "a line of a ring is"),
       ([Self.line("former", 1), "-----", Self.line("current", 2)], 2, "a line of a ring is"),

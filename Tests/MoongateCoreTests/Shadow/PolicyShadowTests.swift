@@ -374,7 +374,7 @@ import Testing
       at: desk.clock.now())
     var judge: ShadowJudge?
     #expect(await shadow.look(nil, &judge) == false)
-    #expect(shadow.status?.failure == "its functions or counters cannot be made: NoMemory()" && !shadow.isOn)
+    #expect(shadow.status?.failure == "its functions or counters cannot be created: NoMemory()" && !shadow.isOn)
   }
 
   @Test func itBeginsAnewWithWhatIsActive() async throws {

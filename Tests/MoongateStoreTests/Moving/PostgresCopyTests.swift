@@ -43,8 +43,8 @@ import Testing
     let back = try copied(try postgres(second), try sqlite("back.db"))
     #expect(there == on && on == back)
     #expect(there.allSatisfy { $0.rows > 0 })
-    for vault in [try postgres(first), try postgres(second), try sqlite("back.db")] {
-      #expect(try vault.check().findings == [], "\(vault.name)")
+    for copier in [try postgres(first), try postgres(second), try sqlite("back.db")] {
+      #expect(try copier.check().findings == [], "\(copier.name)")
     }
     let moved = try PostgresStore(url: server.url(second), keyFingerprint: [1])
     #expect(try await Estate.missing(in: moved, rounds: 620) == [])
@@ -161,11 +161,11 @@ import Testing
   }
 
   @Test(arguments: [
-    ("DELETE FROM session_number", "session_number has not exactly one row: changes of sessions get no numbers"),
-    ("UPDATE session_number SET number = 0", "the next number of a change of sessions has been given already"),
+    ("DELETE FROM session_number", "session_number does not have exactly one row: session changes cannot be numbered"),
+    ("UPDATE session_number SET number = 0", "the next number of session changes is already in use"),
     (
       "UPDATE counter SET counted = counted + 1 WHERE key = '\\x00ff07'",
-      "counters that say another number of tries than are there: 1"
+      "counters with a wrong number of attempts: 1"
     ),
   ])
   func findsWhatIsBroken(harm sql: String, finding: String) async throws {

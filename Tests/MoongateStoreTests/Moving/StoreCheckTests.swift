@@ -35,30 +35,30 @@ import Testing
   }
 
   @Test(arguments: [
-    ("DELETE FROM meta", "accounts in a store that does not say by which key they are: 21"),
+    ("DELETE FROM meta", "accounts in a store that names no master key: 21"),
     (
       "UPDATE counter SET counted = counted + 1 WHERE key = x'00ff07'",
-      "counters that say another number of tries than are there: 1"
+      "counters with a wrong number of attempts: 1"
     ),
-    ("UPDATE counter SET oldest = 5 WHERE key = x'00ff07'", "counters that say another first try than is there: 1"),
-    ("DELETE FROM counter WHERE key = x'00ff07'", "counters that are gone while tries of theirs are there: 1"),
+    ("UPDATE counter SET oldest = 5 WHERE key = x'00ff07'", "counters with a wrong time of the oldest attempt: 1"),
+    ("DELETE FROM counter WHERE key = x'00ff07'", "missing counters that have attempts: 1"),
     (
       "DROP INDEX identifier_verified; INSERT INTO identifier SELECT 'ac_1', 5, kind, value, '', '{}', 1 FROM identifier WHERE kind = 'phone'",
-      "identifiers that more than one account holds verified: 1"
+      "identifiers verified by more than one account: 1"
     ),
     (
       "INSERT INTO identifier SELECT account, 7, kind, value, display, attributes, NULL FROM identifier WHERE kind = 'phone'",
-      "identifiers that one account has twice: 1"
+      "identifiers stored twice for one account: 1"
     ),
     ("DELETE FROM account WHERE id = 'ac_3'", "sessions without an account: 1"),
     ("DELETE FROM account WHERE id = 'ac_zoe'", "identifiers without an account: 2"),
     ("DELETE FROM account WHERE id = 'ac_zoe'", "providers' records without an account: 1"),
-    ("UPDATE account SET is_locked = 1 WHERE id = 'ac_3'", "sessions of accounts that are locked: 1"),
+    ("UPDATE account SET is_locked = 1 WHERE id = 'ac_3'", "sessions of locked accounts: 1"),
     (
       "INSERT INTO session_change VALUES (9, 1, x'00', NULL)",
-      "numbers that are missing among the changes of sessions: "
+      "missing numbers of session changes: "
     ),
-    ("INSERT INTO session_change (at) VALUES (1)", "changes of sessions that name nothing: 1"),
+    ("INSERT INTO session_change (at) VALUES (1)", "session changes without a token or an account: 1"),
     ("UPDATE flow SET version = 0 WHERE number = 1", "flows without a version: 1"),
   ])
   func findsWhatIsBroken(harm sql: String, finding: String) async throws {
@@ -80,7 +80,7 @@ import Testing
     #expect(throws: CopyRefusal.nothingThere(name: "sqlite:\(path)")) { try StoreCopier(.sqlite(path: path)).check() }
     #expect(
       CopyRefusal.nothingThere(name: "sqlite:\(path)").description
-        == "There is no store at sqlite:\(path) yet. A gateway makes it at its first start; "
-        + "if one has served from it before, `store` names another place.")
+        == "There is no store at sqlite:\(path) yet. A gateway creates it at its first start; "
+        + "if one has used it before, `store` names another place.")
   }
 }

@@ -14,7 +14,7 @@ import Testing
 
   init() throws { folder = try ScratchFolder() }
 
-  private func vault(_ path: String) throws -> StoreCopier { try StoreCopier(.sqlite(path: path)) }
+  private func copier(_ path: String) throws -> StoreCopier { try StoreCopier(.sqlite(path: path)) }
 
   private func fill(rounds: Int = 20) async throws {
     let store = try SQLiteStore(path: source, keyFingerprint: [1])
@@ -35,11 +35,11 @@ import Testing
     // More rows than a page has, and more than one batch.
     try await fill(rounds: 620)
     var copied: [CopiedTable] = []
-    try vault(source).copy(to: vault(target)) { copied.append($0) }
+    try copier(source).copy(to: copier(target)) { copied.append($0) }
     #expect(copied.map(\.name) == Schema.tables.map(\.name).filter { !["node", "lease", "audit_cursor"].contains($0) })
     #expect(copied.allSatisfy { $0.digest.count == 64 && $0.rows > 0 }, "\(copied)")
     #expect(try rows(target) == rows(source))
-    #expect(try vault(target).check().findings == [])
+    #expect(try copier(target).check().findings == [])
     let store = try SQLiteStore(path: target, keyFingerprint: [1])
     #expect(try await Estate.missing(in: store, rounds: 620) == [])
     #expect(throws: StoreRefusal.otherKey(path: target)) { try SQLiteStore(path: target, keyFingerprint: [2]) }
@@ -49,8 +49,8 @@ import Testing
     try await fill()
     var first: [CopiedTable] = []
     var second: [CopiedTable] = []
-    try vault(source).copy(to: vault(target)) { first.append($0) }
-    try vault(target).copy(to: vault(folder.path("again.db"))) { second.append($0) }
+    try copier(source).copy(to: copier(target)) { first.append($0) }
+    try copier(target).copy(to: copier(folder.path("again.db"))) { second.append($0) }
     #expect(first == second)
   }
 
@@ -58,13 +58,13 @@ import Testing
     try await fill()
     try SQLiteStore(path: target, keyFingerprint: [7]).close()
     let refusal = CopyRefusal.notEmpty(name: "sqlite:\(target)", table: "meta")
-    #expect(throws: refusal) { try vault(source).copy(to: vault(target)) { _ in } }
+    #expect(throws: refusal) { try copier(source).copy(to: copier(target)) { _ in } }
     #expect(
       refusal.description
         == "sqlite:\(target) is not empty: its table meta has rows. Name a database that no gateway has used.")
     #expect(try rows(target)["meta"] == 1 && rows(target)["account"] == 0)
     // Copying a store onto itself is refused too.
-    #expect(throws: CopyRefusal.self) { try vault(source).copy(to: vault(source)) { _ in } }
+    #expect(throws: CopyRefusal.self) { try copier(source).copy(to: copier(source)) { _ in } }
   }
 
   @Test func whatFailsHalfWayLeavesNothing() async throws {
@@ -75,12 +75,12 @@ import Testing
     }
     var told = 0
     #expect(throws: StoreFault("the store holds a damaged number")) {
-      try vault(source).copy(to: vault(target)) { _ in told += 1 }
+      try copier(source).copy(to: copier(target)) { _ in told += 1 }
     }
     #expect(told == 14)
     #expect(try rows(target).values.allSatisfy { $0 == 0 })
     #expect(throws: CopyRefusal.nothingThere(name: "sqlite:\(folder.path("none.db"))")) {
-      try vault(folder.path("none.db")).copy(to: vault(target)) { _ in }
+      try copier(folder.path("none.db")).copy(to: copier(target)) { _ in }
     }
   }
 
@@ -98,7 +98,7 @@ import Testing
     let other = try DatabaseQueue(path: source)
     let refusal = CopyRefusal.written(name: "sqlite:\(source)", table: table)
     #expect(throws: refusal) {
-      try vault(source).copy(to: vault(target)) { copied in
+      try copier(source).copy(to: copier(target)) { copied in
         // This happens after its own table has been copied, too.
         guard copied.name == "event" else { return }
         #expect(throws: Never.self) { try other.write { db in try db.execute(sql: sql) } }
@@ -106,7 +106,7 @@ import Testing
     }
     #expect(try rows(target).values.allSatisfy { $0 == 0 })
     // The next attempt copies it.
-    try vault(source).copy(to: vault(target)) { _ in }
+    try copier(source).copy(to: copier(target)) { _ in }
     #expect(try rows(target) == rows(source))
   }
 
@@ -118,7 +118,7 @@ import Testing
     _ = try await store.beat(ServingNode(id: "here 127.0.0.1:8080 x", generation: "g", seenAt: now))
     let refusal = CopyRefusal.served(name: "sqlite:\(source)", gateways: ["here 127.0.0.1:8080"])
     var told = 0
-    #expect(throws: refusal) { try vault(source).copy(to: vault(target)) { _ in told += 1 } }
+    #expect(throws: refusal) { try copier(source).copy(to: copier(target)) { _ in told += 1 } }
     #expect(told == 0)
     #expect(
       refusal.description
@@ -128,10 +128,10 @@ import Testing
     _ = try await store.beat(
       ServingNode(id: "there 127.0.0.1:8080 y", generation: "g", seenAt: now - ServingNode.patience))
     try await store.leave("here 127.0.0.1:8080 x", at: now)
-    try vault(source).copy(to: vault(target)) { _ in }
+    try copier(source).copy(to: copier(target)) { _ in }
     // A gateway that starts during the copy.
     #expect(throws: refusal) {
-      try vault(source).copy(to: vault(folder.path("late.db"))) { table in
+      try copier(source).copy(to: copier(folder.path("late.db"))) { table in
         guard table.name == "meta" else { return }
         #expect(throws: Never.self) {
           try DatabaseQueue(path: source).write { db in
@@ -153,7 +153,7 @@ import Testing
     // The target is emptied while a gateway serves from it.
     try await DatabaseQueue(path: target).write { db in try db.execute(sql: "DELETE FROM meta") }
     #expect(throws: CopyRefusal.served(name: "sqlite:\(target)", gateways: ["here 127.0.0.1:8080"])) {
-      try vault(source).copy(to: vault(target)) { _ in }
+      try copier(source).copy(to: copier(target)) { _ in }
     }
   }
 
@@ -163,7 +163,7 @@ import Testing
     try await DatabaseQueue(path: source).write { db in
       try db.execute(sql: "UPDATE account SET first_name = CAST(x'610062' AS TEXT) WHERE id = 'ac_3'")
     }
-    try vault(source).copy(to: vault(target)) { _ in }
+    try copier(source).copy(to: copier(target)) { _ in }
     let store = try SQLiteStore(path: target, keyFingerprint: [1])
     #expect(try await store.account("ac_3")?.firstName == "a\u{fffd}b")
   }
@@ -171,7 +171,7 @@ import Testing
   @Test func anOlderSchemaIsNotCopied() throws {
     try Self.makeFirst(source)
     let refusal = CopyRefusal.olderSchema(name: "sqlite:\(source)", found: 1, known: Schema.version)
-    #expect(throws: refusal) { try vault(source).copy(to: vault(target)) { _ in } }
+    #expect(throws: refusal) { try copier(source).copy(to: copier(target)) { _ in } }
     #expect(
       refusal.description
         == "The schema of sqlite:\(source) is 1, and this program's is \(Schema.version): bring it up to date first, by `moongate store migrate`."

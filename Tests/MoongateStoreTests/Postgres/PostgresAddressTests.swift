@@ -51,16 +51,16 @@ import Testing
     (
       "postgres://u:secret%zz@db/x", "has a % that is not followed by two hexadecimal digits: a % itself is written %25"
     ),
-    ("postgres://u:secret@db/x?pool=many", "says pool= with something else than a number of connections, 1 to 200"),
-    ("postgres://u:secret@db/x?pool=0", "says pool= with something else than a number of connections, 1 to 200"),
+    ("postgres://u:secret@db/x?pool=many", "has a pool= that is not a number of connections from 1 to 200"),
+    ("postgres://u:secret@db/x?pool=0", "has a pool= that is not a number of connections from 1 to 200"),
     (
       "postgres://u:secret@db/x?sslmod=require",
-      "has a parameter after ? that libpq does not know; sslmode, sslrootcert, target_session_attrs and pool are some that there are"
+      "has a parameter after ? that libpq does not know; it knows, for example, sslmode, sslrootcert and target_session_attrs, and Moongate adds pool"
     ),
     ("postgres://u:secret@db/x?sslmode", "has a parameter after ? that is not name=value"),
-    ("postgres://u:secret@[::1/x", "has a [ without its ]: an IPv6 address stands in brackets"),
-    ("postgres://u:secret@db:99999/x", "has a port that is none: one is a number from 1 to 65535"),
-    ("postgres://u:secret@a,b:1,c:2/x?hostaddr=::1", "names 3 hosts and another number of addresses or ports"),
+    ("postgres://u:secret@[::1/x", "has a [ without its ]: an IPv6 address is written in brackets"),
+    ("postgres://u:secret@db:99999/x", "has an invalid port: a port is a number from 1 to 65535"),
+    ("postgres://u:secret@a,b:1,c:2/x?hostaddr=::1", "names 3 hosts but a different number of addresses or ports"),
   ])
   func badOnes(text: String, sentence: String) { #expect(problem(text) == sentence) }
 

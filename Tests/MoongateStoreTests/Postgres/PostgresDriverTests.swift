@@ -85,10 +85,10 @@ extension PostgresDatabase {
     let short = PostgresTiming(
       connect: .seconds(3), statement: .milliseconds(200), lock: .milliseconds(200), silence: .milliseconds(300),
       queue: .seconds(3))
-    let vault = try PostgresSnapshot(url: bench.server.url(bench.name), timing: short)
-    #expect(throws: StoreFault.self) { try vault.read(Slow(takesTime: false)) }
-    #expect(try vault.read(Slow(takesTime: true)) == 1)
-    #expect(try vault.write(Slow(takesTime: true)) == 1)
+    let snapshot = try PostgresSnapshot(url: bench.server.url(bench.name), timing: short)
+    #expect(throws: StoreFault.self) { try snapshot.read(Slow(takesTime: false)) }
+    #expect(try snapshot.read(Slow(takesTime: true)) == 1)
+    #expect(try snapshot.write(Slow(takesTime: true)) == 1)
   }
 
   private struct Slow: SnapshotWork {
@@ -314,7 +314,7 @@ extension PostgresDatabase {
 
   @Test func whatOnlyReadsIsNotLetWrite() async throws {
     let single = try bench.database(more: "pool=1")
-    await #expect(throws: StoreFault("what only reads was to write")) {
+    await #expect(throws: StoreFault("a write in a read-only transaction")) {
       try await single.read { one in try one.run("INSERT INTO note (number) VALUES (1)") }
     }
     try await single.add(2)
@@ -402,7 +402,7 @@ extension PostgresDatabase {
     }
     #expect(rounds.withLock { $0 } == 4)
     #expect(try await database.count() == 1)
-    await #expect(throws: StoreFault("PostgreSQL: met other transactions again and again (40001)")) {
+    await #expect(throws: StoreFault("PostgreSQL: kept conflicting with other transactions (40001)")) {
       try await database.write(at: now) { one in try one.run(meeting) }
     }
   }

@@ -181,7 +181,7 @@ import Testing
       _ = try one.rows("SELECT number FROM note FOR UPDATE")
       let done = DispatchSemaphore(value: 0)
       Task {
-        await #expect(throws: StoreFault("busy: PostgreSQL did not give a lock in time")) {
+        await #expect(throws: StoreFault("busy: PostgreSQL did not grant a lock in time")) {
           try await database.write(at: now) { other in _ = try other.rows("SELECT number FROM note FOR UPDATE") }
         }
         let count = try? await database.count()
@@ -236,7 +236,7 @@ import Testing
     let database = PostgresDatabase(
       try PostgresAddress("postgres://a@127.0.0.1:1/x"), timing: .serving, recordsMoments: false)
     for _ in 0..<10 {
-      await #expect(throws: StoreFault("PostgreSQL is not there: nobody listens at its address")) {
+      await #expect(throws: StoreFault("PostgreSQL is not available: nothing listens at its address")) {
         try await database.count()
       }
     }

@@ -33,18 +33,19 @@ import Testing
         == "PostgreSQL refuses the password for \(shown). Correct user and password of `store` in gateway.lua.")
     #expect(
       try refusal(server.url(name, password: nil))
-        == "PostgreSQL wants a password for \(shown). Put it into `store`, best by env or file, or into PGPASSWORD.")
+        == "PostgreSQL requires a password for \(shown). Put it into `store`, preferably by env or file, or into PGPASSWORD."
+    )
     #expect(try refusal(server.url(name, user: "nobody")).hasPrefix("PostgreSQL refuses the password for \(shown)."))
   }
 
   @Test func anAddressWithNobodyThere() throws {
     #expect(
       try refusal("postgres://u:a%20secret@127.0.0.1:1/x")
-        == "Nobody listens at postgres://127.0.0.1:1/x. Start PostgreSQL there, or correct host and port of `store` in gateway.lua."
+        == "Nothing listens at postgres://127.0.0.1:1/x. Start PostgreSQL there, or correct host and port of `store` in gateway.lua."
     )
     #expect(
       try refusal("postgres://u:a%20secret@nowhere.invalid/x")
-        == "The host of postgres://nowhere.invalid/x has no address. Correct it in `store` of gateway.lua, or look at the name server."
+        == "The host of postgres://nowhere.invalid/x has no address. Correct it in `store` of gateway.lua, or check the name server."
     )
   }
 
@@ -52,13 +53,16 @@ import Testing
   @Test(arguments: [
     (
       Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8),
-      "What listens at HERE is no PostgreSQL. Correct host and port of `store` in gateway.lua."
+      "What listens at HERE is not PostgreSQL. Correct host and port of `store` in gateway.lua."
     ),
     (
       Array("+OK POP3 ready\r\n".utf8),
-      "What listens at HERE is no PostgreSQL. Correct host and port of `store` in gateway.lua."
+      "What listens at HERE is not PostgreSQL. Correct host and port of `store` in gateway.lua."
     ),
-    ([], "HERE takes connections and ends them. Look into the log of the server, or of the balancer before it."),
+    (
+      [],
+      "HERE accepts connections and closes them. Read the log of the server, or of the load balancer in front of it."
+    ),
   ])
   func somebodyElse(greeting: [UInt8], sentence: String) throws {
     for mode in ["disable", "prefer", "require"] {
@@ -72,14 +76,14 @@ import Testing
   @Test func noTLS() throws {
     #expect(
       try refusal(server.url(name, more: "sslmode=require"))
-        == "\(shown) has no TLS, and `sslmode` demands it. Turn it on there (ssl, ssl_cert_file, ssl_key_file), or correct host and port."
+        == "\(shown) has no TLS, and `sslmode` requires it. Enable it there (ssl, ssl_cert_file, ssl_key_file), or correct host and port."
     )
   }
 
   @Test func noDatabase() throws {
     #expect(
       try refusal(server.url("nothing"))
-        == "There is no database of that name at postgres://127.0.0.1:\(server.port)/nothing. Make it (createdb), or correct `store` in gateway.lua."
+        == "There is no database of that name at postgres://127.0.0.1:\(server.port)/nothing. Create it (createdb), or correct `store` in gateway.lua."
     )
   }
 
@@ -87,7 +91,7 @@ import Testing
     try server.sql("CREATE TABLE account (id BIGINT)", in: name)
     #expect(
       try refusal(server.url(name))
-        == "\(shown) has a table `account` of another program. Make a database of Moongate's own and name it as `store` in gateway.lua."
+        == "\(shown) has a table `account` of another program. Create a database for Moongate and name it as `store` in gateway.lua."
     )
     #expect(
       try server.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace", in: name) == "1")
@@ -119,30 +123,30 @@ import Testing
     try server.sql("ALTER DATABASE \(name) SET default_transaction_read_only = on")
     #expect(
       try refusal(server.url(name))
-        == "\(shown) only reads: a standby, or default_transaction_read_only is on. "
-        + "Name the server that writes in `store`, or all of them: postgres://user@one,two/database.")
+        == "\(shown) is read-only: a standby, or default_transaction_read_only is on. "
+        + "Name the writable server in `store`, or all of them: postgres://user@one,two/database.")
   }
 
   @Test func noRightToMakeTables() throws {
     try server.sql("ALTER DATABASE \(name) OWNER TO postgres")
     #expect(
       try refusal(server.url(name))
-        == "The database user may not do in \(shown) what a store does. Let it own the database, or GRANT CREATE, USAGE ON SCHEMA public TO it; "
-        + "where the tables are there, let it own them (REASSIGN OWNED).")
+        == "The database user has too few rights in \(shown). Let it own the database, or GRANT CREATE, USAGE ON SCHEMA public TO it; "
+        + "if the tables exist, let it own them (REASSIGN OWNED).")
   }
 
   /// Attack (or accident): without a schema the tables would be temporary, and everything would be lost with the
   /// connection.
   @Test func noSchema() throws {
     try server.sql("DROP SCHEMA public CASCADE", in: name)
-    #expect(try refusal(server.url(name)).hasPrefix("The database user may not do in \(shown) what a store does."))
+    #expect(try refusal(server.url(name)).hasPrefix("The database user has too few rights in \(shown)."))
   }
 
   @Test func noConnectionLeft() throws {
     try server.sql("ALTER DATABASE \(name) CONNECTION LIMIT 0")
     #expect(
       try refusal(server.url(name))
-        == "\(shown) has no connection left. Raise max_connections there, or let each gateway have fewer: ?pool=2 at the end of `store`."
+        == "\(shown) has no connection left. Raise max_connections there, or let each gateway use fewer: ?pool=2 at the end of `store`."
     )
   }
 

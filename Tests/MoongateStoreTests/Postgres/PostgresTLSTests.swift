@@ -142,17 +142,17 @@ struct TestAuthority: Sendable {
     let shown = "postgres://localhost:\(server.port)/\(name)"
     #expect(
       refusal(url("sslmode=verify-full&sslrootcert=HERE/stranger.pem")) == """
-        The certificate of \(shown) is signed by nobody whom `sslrootcert` names. Put the certificate of who signed it into that file; \
-        if nobody changed it, somebody else answers in the server's place.
+        The certificate of \(shown) is not signed by an authority of `sslrootcert`. Put the certificate of its authority into that file; \
+        if nobody replaced the certificate, somebody else may be answering in the server's place.
         """)
     let elsewhere = "postgres://another.name:\(server.port)/\(name)"
     #expect(
       refusal(url("sslmode=verify-full&sslrootcert=HERE/authority.pem", host: "another.name"))
-        == "The certificate of \(elsewhere) is another host's. Name the host in `store` as its certificate does, or give the server one for this name."
+        == "The certificate of \(elsewhere) is for another host. Name the host in `store` as the certificate does, or give the server one for this name."
     )
     let missing = """
-      `sslmode` asks who signed the certificate of \(shown), and the file that tells is not there or holds no certificate. \
-      Name one that does: sslrootcert=/etc/moongate/pg.pem.
+      `sslmode` verifies who signed the certificate of \(shown), but the file of authorities is missing or contains no certificate. \
+      Name one that does, such as sslrootcert=/etc/moongate/pg.pem.
       """
     #expect(refusal(url("sslmode=verify-full")) == missing)
     #expect(refusal(url("sslmode=verify-full&sslrootcert=HERE/nothing.pem")) == missing)
@@ -167,13 +167,13 @@ struct TestAuthority: Sendable {
     let url = "postgres://moongate:a%20secret@localhost:\(old.port)/\(database)\(query)"
     #expect(
       refusal(url) == """
-        The certificate of postgres://localhost:\(old.port)/\(database), or of who signed it, is out of its time. \
-        Give the server a new one, or set the clock that is wrong.
+        The certificate of postgres://localhost:\(old.port)/\(database), or of its authority, is expired or not yet valid. \
+        Give the server a new one, or correct the clock that is wrong.
         """)
     // With another authority that problem is reported; `sslmode=require` verifies nothing.
     #expect(
       refusal(url.replacing("authority.pem", with: "stranger.pem")).contains(
-        "is signed by nobody whom `sslrootcert` names"))
+        "is not signed by an authority of `sslrootcert`"))
     #expect(
       refusal(String(url.replacing("verify-full", with: "require").prefix { $0 != "&" } + "&sslmode=require")) == "none"
     )
@@ -190,10 +190,10 @@ struct TestAuthority: Sendable {
     try FileManager.default.copyItem(atPath: authority.folder + "/moongate.key", toPath: key)
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
     #expect(refusal(url("\(base)&sslcert=HERE/moongate.pem&sslkey=HERE/own.key", user: "certain")) == "none")
-    #expect(refusal(url(base, user: "certain")).hasSuffix("or that line wants a certificate (`sslcert`, `sslkey`)."))
+    #expect(refusal(url(base, user: "certain")).hasSuffix("or that line requires a certificate (`sslcert`, `sslkey`)."))
     let unusable = """
-      The certificate for \(shown) cannot be used: `sslcert` and `sslkey` are the PEM files of a certificate and of its own key, \
-      and both must be there.
+      The certificate for \(shown) cannot be used: `sslcert` and `sslkey` are the PEM files of a certificate and of its key, \
+      and both must exist.
       """
     #expect(refusal(url("\(base)&sslcert=HERE/moongate.pem&sslkey=HERE/none.key", user: "certain")) == unusable)
     #expect(refusal(url("\(base)&sslcert=HERE/server.pem&sslkey=HERE/own.key", user: "certain")) == unusable)
@@ -201,13 +201,13 @@ struct TestAuthority: Sendable {
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key)
     #expect(
       refusal(url("\(base)&sslcert=HERE/moongate.pem&sslkey=HERE/own.key", user: "certain"))
-        == "The key of our certificate for \(shown) can be read by others. Let nobody else read the file of `sslkey`: chmod 600."
+        == "The key of our certificate for \(shown) can be read by other users. Make the file of `sslkey` private: chmod 600."
     )
     try Data(contentsOf: URL(fileURLWithPath: authority.folder + "/unknown.key")).write(to: URL(fileURLWithPath: key))
     try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
     #expect(
       refusal(url("\(base)&sslcert=HERE/unknown.pem&sslkey=HERE/own.key", user: "certain"))
-        == "\(shown) does not take the certificate of `sslcert`: it is out of its time, or signed by nobody whom the server knows (ssl_ca_file there)."
+        == "\(shown) does not accept the certificate of `sslcert`: it is expired or not yet valid, or not signed by an authority of the server (ssl_ca_file there)."
     )
   }
 
@@ -218,8 +218,10 @@ struct TestAuthority: Sendable {
       try PostgresAddress(url("sslmode=verify-full&sslrootcert=HERE/stranger.pem")), timing: .serving,
       recordsMoments: false)
     for _ in 0..<3 {
-      await #expect(throws: StoreFault("PostgreSQL is not there: its certificate is signed by nobody of `sslrootcert`"))
-      {
+      await #expect(
+        throws: StoreFault(
+          "PostgreSQL is not available: its certificate is not signed by an authority of `sslrootcert`")
+      ) {
         try await database.read { one in try one.rows("SELECT 1").count }
       }
     }
