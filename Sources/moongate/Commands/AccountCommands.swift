@@ -4,14 +4,13 @@ import MoongateCore
 import MoongateHTTP
 import MoongateSDK
 
-/// `moongate account`: what an operator does about people. Works on the store itself, whether a gateway runs on it or
-/// not.
+/// `moongate account`: manages accounts. Works directly on the store, whether or not a gateway is running.
 struct AccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "account", abstract: "Look up, lock, reset, delete, import and export the people of this gateway.",
+    commandName: "account", abstract: "Manage accounts: look up, lock, reset, delete, import and export.",
     discussion: """
-      NAME is an account's id, a phone number or an email address. A gateway that runs on the same store sees a change within a second. \
-      Exits with 0, with 1 where there is no such account (or a file has bad lines), with 2 where there is no store.
+      NAME is an account id, a phone number or an email address. A gateway that runs on the same store applies a change within a second. \
+      Exit status: 0 on success; 1 if the account does not exist or an imported file has bad lines; 2 if the store is missing.
       """,
     subcommands: [
       ListAccounts.self, ShowAccount.self, AccountHistory.self, LockAccount.self, UnlockAccount.self,
@@ -23,16 +22,16 @@ struct AccountCommand: AsyncParsableCommand {
 /// `moongate account list`.
 struct ListAccounts: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "List accounts in the order of their ids.")
+    commandName: "list", abstract: "List accounts in order of id.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "Only those of this number or address, proved or claimed.") var name: String?
-  @Option(help: "Begin behind this id.") var after: String?
-  @Option(help: "At most so many.") var limit = 100
+  @Argument(help: "List only accounts with this phone number or email address, verified or not.") var name: String?
+  @Option(help: "Start after this account id.") var after: String?
+  @Option(help: "Maximum number of accounts to list.") var limit = 100
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    guard limit > 0 else { throw StartProblem("--limit is 1 or more.", status: .couldNotRun) }
+    guard limit > 0 else { throw StartProblem("--limit must be 1 or more.", status: .couldNotRun) }
     try await OperatorStore.with(configuration) { opened in
       let accounts =
         if let name {
@@ -44,7 +43,7 @@ struct ListAccounts: AsyncParsableCommand {
         print(try ToolJSON.text(accounts.map(AccountDocument.init)))
       } else {
         for account in accounts { print(AccountDocument(account).line) }
-        if name == nil, accounts.count == limit, let last = accounts.last { print("… more behind --after \(last.id)") }
+        if name == nil, accounts.count == limit, let last = accounts.last { print("… continue with --after \(last.id)") }
       }
       if name != nil, accounts.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
     }
@@ -54,10 +53,10 @@ struct ListAccounts: AsyncParsableCommand {
 /// `moongate account show NAME`.
 struct ShowAccount: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Tell all that is known of an account.")
+    commandName: "show", abstract: "Show everything stored about an account.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An id, a number or an address.") var name: String
+  @Argument(help: "An account id, a phone number or an email address.") var name: String
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
@@ -74,11 +73,11 @@ struct ShowAccount: AsyncParsableCommand {
 /// `moongate account sessions NAME`.
 struct AccountSessions: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "sessions", abstract: "List an account's sessions, or end them.")
+    commandName: "sessions", abstract: "List or end the sessions of an account.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An id, a number or an address.") var name: String
-  @Flag(help: "End all of them, as `end-sessions` does.") var end = false
+  @Argument(help: "An account id, a phone number or an email address.") var name: String
+  @Flag(help: "End all sessions, like `end-sessions`.") var end = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
@@ -103,7 +102,7 @@ struct AccountSessions: AsyncParsableCommand {
 /// `moongate account lock NAME`.
 struct LockAccount: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "lock", abstract: "Lock an account: its sessions end, and nobody signs in to it until it is unlocked.")
+    commandName: "lock", abstract: "Lock an account: end its sessions and refuse sign-ins until it is unlocked.")
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var deed: AccountOperation
@@ -118,8 +117,8 @@ struct LockAccount: AsyncParsableCommand {
 /// `moongate account disable NAME`.
 struct DisableAccount: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "disable", abstract: "Lock an account that somebody else got into, and forget its PIN and password.",
-    discussion: "After `unlock` only a code to what the account holds opens it.")
+    commandName: "disable", abstract: "Lock a compromised account and remove its PIN and password.",
+    discussion: "After `unlock`, the user can sign in only with a code sent to an identifier of the account.")
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var deed: AccountOperation
@@ -134,9 +133,9 @@ struct DisableAccount: AsyncParsableCommand {
 /// `moongate account delete NAME`.
 struct DeleteAccount: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "delete", abstract: "Remove an account and all that tells of the person. It cannot be undone.",
+    commandName: "delete", abstract: "Delete an account and all personal data stored for it. This cannot be undone.",
     discussion:
-      "Lines of the audit trail stay, without account, identifier and address. Locks stay; whom they are about is forgotten."
+      "Audit events are kept, without account, identifier and IP address. Locks are kept, without the identifier that they apply to."
   )
 
   @OptionGroup var configuration: ConfigurationOption
@@ -149,9 +148,9 @@ struct DeleteAccount: AsyncParsableCommand {
   }
 }
 
-/// One deed about one account.
+/// Arguments of a command that performs one operation on one account.
 struct AccountOperation: ParsableArguments {
-  @Argument(help: "An id, a number or an address.") var name: String
+  @Argument(help: "An account id, a phone number or an email address.") var name: String
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
@@ -161,8 +160,8 @@ struct AccountOperation: ParsableArguments {
   }
 
   /// - Parameters:
-  ///   - command: the word behind `moongate account`.
-  ///   - word: what is said when it is done.
+  ///   - command: the subcommand of `moongate account`, for the audit trail.
+  ///   - word: the past participle that is printed on success.
   func carryOut(
     _ configuration: ConfigurationOption, _ command: String, done word: String,
     _ act: (AccountAdministration, String) async throws(StoreFault) -> AccountAdministration.Outcome

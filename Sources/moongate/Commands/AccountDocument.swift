@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// An account as `moongate account` tells it.
+/// An account in the JSON output of `moongate account`.
 struct AccountDocument: Encodable {
   struct Name: Encodable {
     let kind: String
@@ -22,7 +22,7 @@ struct AccountDocument: Encodable {
   let locked: Bool
   let identifiers: [Name]
   let credentials: [String]
-  /// Those that an operator added it to.
+  /// The groups that an operator added the account to.
   let groups: [String]
 
   enum CodingKeys: String, CodingKey {
@@ -47,13 +47,13 @@ struct AccountDocument: Encodable {
     groups = account.groups.sorted().map(\.rawValue)
   }
 
-  /// In a list.
+  /// The account as one line of a list.
   var line: String {
     let names = identifiers.map { $0.value + ($0.verifiedAt == nil ? " (claimed)" : "") }.joined(separator: ", ")
     return "\(id)  \(names)\(locked ? "  LOCKED" : "")"
   }
 
-  /// Alone.
+  /// The account as text over several lines.
   var text: String {
     let name = [firstName, lastName].compactMap(\.self).joined(separator: " ")
     var lines = ["\(id)\(locked ? "  LOCKED" : "")"]
@@ -70,7 +70,7 @@ struct AccountDocument: Encodable {
   }
 }
 
-/// An account as `moongate account show` tells it.
+/// The text output of `moongate account show`.
 struct OverviewText {
   let overview: AccountOverview
   let now: Timestamp
@@ -115,7 +115,7 @@ struct OverviewText {
   }
 }
 
-/// A session as `moongate account sessions` tells it.
+/// A session in the JSON output of `moongate account sessions`.
 struct SessionLine: Encodable {
   let id: String
   let createdAt: String

@@ -6,7 +6,7 @@ import MoongateSDK
 /// `moongate account end-sessions NAME`.
 struct EndAccountSessions: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "end-sessions", abstract: "Sign a person out everywhere. Signing in again stays as it is.")
+    commandName: "end-sessions", abstract: "End all sessions of an account. The user can sign in again.")
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var deed: AccountOperation

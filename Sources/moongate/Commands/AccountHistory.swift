@@ -7,28 +7,28 @@ import MoongateSDK
 /// `moongate account history NAME`.
 struct AccountHistory: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "history", abstract: "Tell what happened to a person, newest first.",
+    commandName: "history", abstract: "Show the audit events of an account, newest first.",
     discussion: """
-      Sign-ins, refusals, messages, changes and what operators did, as far back as the audit trail goes: 7 days, or the newest 100,000 of a sort. \
-      `moongate policy explain` tells more of a decision.
+      Lists sign-ins, refusals, messages, changes and operator actions, as far back as the audit trail is kept: 7 days, or the newest 100,000 events of a kind. \
+      Use `moongate policy explain` for the details of one decision.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An id, a number or an address. A number or address that nobody has is found too.") var name: String
-  @Option(help: "From when on: 90s, 30m, 12h, 7d, or a moment such as 2026-11-20T12:15:00Z.") var since: String?
-  @Option(help: "Only these kinds of events, with commas between them.") var kind: String?
-  @Option(help: "At most so many.") var limit = 1_000
+  @Argument(help: "An account id, a phone number or an email address. The identifier need not belong to an account.") var name: String
+  @Option(help: "Show events since this age or time: 90s, 30m, 12h, 7d, or 2026-11-20T12:15:00Z.") var since: String?
+  @Option(help: "Show only these event kinds, separated by commas.") var kind: String?
+  @Option(help: "Maximum number of events to show.") var limit = 1_000
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
-    guard limit > 0 else { throw StartProblem("--limit is 1 or more.", status: .couldNotRun) }
+    guard limit > 0 else { throw StartProblem("--limit must be 1 or more.", status: .couldNotRun) }
     let kinds = try kinds()
     try await OperatorStore.with(configuration) { opened in
       var filter = AuditFilter(
         people: try await opened.desk.people(named: name, region: opened.gateway.region), kinds: kinds)
       if let since {
         guard let moment = Timestamp(since: since, before: opened.now) else {
-          throw StartProblem("--since is \(Timestamp.sinceForms).", status: .couldNotRun)
+          throw StartProblem("--since must be \(Timestamp.sinceForms).", status: .couldNotRun)
         }
         filter.since = moment
       }
@@ -37,7 +37,7 @@ struct AccountHistory: AsyncParsableCommand {
       for event in events { print(EventText(event: event).line) }
       if events.isEmpty {
         if try await opened.desk.accounts(named: name, region: opened.gateway.region).isEmpty {
-          throw StartProblem("There is no account \(name), and the audit trail tells nothing of it.")
+          throw StartProblem("There is no account \(name), and the audit trail has no events for it.")
         }
         print("nothing happened")
       }
@@ -50,14 +50,14 @@ struct AccountHistory: AsyncParsableCommand {
       try kind.split(separator: ",").map { word in
         guard let kind = AuditEvent.Kind(rawValue: String(word)) else {
           let phrase = Suggestion.phrase(for: String(word), among: AuditEvent.Kind.allCases.map(\.rawValue))
-          throw StartProblem("There is no kind of event \(word)\(phrase)", status: .couldNotRun)
+          throw StartProblem("Unknown event kind \(word)\(phrase)", status: .couldNotRun)
         }
         return kind
       })
   }
 }
 
-/// An event in a line.
+/// One audit event as a line of text.
 struct EventText {
   let event: AuditEvent
 

@@ -2,17 +2,17 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// One line of an import: an account as JSON.
+/// One line of an import file: an account as JSON.
 ///
 ///     {"identifiers":[{"phone":"+919999999999","verified":true},{"email":"asha@example.com","verified":false}],
 ///      "first_name":"Asha","last_name":"Rao","password":"$2b$12$…","created_at":"2024-05-01T12:00:00Z","locked":false}
 ///
-/// A hash stands under the name of its provider, any that takes hashes (`SecretImporting`). Only `identifiers` has to
-/// be there, with one at least, unless the line has the `id` of an account that was exported: somebody else may have
-/// proved its only address since. `federated` is an issuer, a space and a subject, behind the name and a space of
-/// an instance.
+/// A password hash is a field with the name of its provider; every provider that conforms to `SecretImporting` is
+/// allowed. Only `identifiers` is required, with at least one item. A line with the `id` of an exported account may
+/// have none, because another account may have verified its only address since. The value of `federated` is "ISSUER
+/// SUBJECT", or "INSTANCE ISSUER SUBJECT" for a provider instance.
 struct AccountLine {
-  /// Every problem of the line, in words.
+  /// All problems of a line, as sentences.
   struct Problems: Error {
     var sentences: [String]
   }
@@ -23,11 +23,11 @@ struct AccountLine {
   ]
 
   let desk: AccountAdministration
-  /// ISO 3166-1 alpha-2, for numbers without `+`.
+  /// The region (ISO 3166-1 alpha-2) of phone numbers without `+`.
   let region: String
-  /// Opens the records of a line.
+  /// Opens the provider records of a line.
   let records: AccountRecords
-  /// Whose hashes a line may bring, each under its provider's name.
+  /// The providers whose hashes a line may contain, each under the provider's name.
   private let importers: [any SecretImporting]
   private let fieldNames: [String]
 
@@ -39,25 +39,25 @@ struct AccountLine {
     fieldNames = Self.ownFields + importers.map(\.descriptor.name.rawValue)
   }
 
-  /// The providers whose hashes a line may hold: one that is called as a field of its own has none.
+  /// The providers whose hashes a line may contain. A provider with the same name as a field of the line is excluded.
   static func importers(of desk: AccountAdministration) -> [any SecretImporting] {
     desk.importers.filter { !ownFields.contains($0.descriptor.name.rawValue) }
   }
 
-  /// - Throws: all that is wrong with it.
+  /// - Throws: every problem of the line.
   func read(_ line: Data) throws(Problems) -> ImportedAccount {
     guard let fields = (try? JSONSerialization.jsonObject(with: line)) as? [String: Any] else {
-      throw Problems(sentences: ["it is no JSON object"])
+      throw Problems(sentences: ["it is not a JSON object"])
     }
     var problems: [String] = []
     for name in fields.keys.sorted() where !fieldNames.contains(name) {
-      problems.append("unknown field `\(name)`; there are \(fieldNames.joined(separator: ", "))")
+      problems.append("unknown field `\(name)`; the fields are \(fieldNames.joined(separator: ", "))")
     }
     let id = text("id", fields, &problems)
     var account = ImportedAccount(identifiers: names(fields["identifiers"], mayBeNone: id != nil, &problems))
     account.id = id
     if let id = account.id, id.wholeMatch(of: /ac_[A-Za-z0-9_-]{1,64}/) == nil {
-      problems.append("`id` is none: they look like ac_…")
+      problems.append("`id` is not an account id (ac_…)")
     }
     account.firstName = name("first_name", fields, &problems)
     account.lastName = name("last_name", fields, &problems)
@@ -66,18 +66,18 @@ struct AccountLine {
     switch fields["locked"] {
     case nil, is NSNull: break
     case let flag as Bool: account.isLocked = flag
-    default: problems.append("`locked` is true or false")
+    default: problems.append("`locked` must be true or false")
     }
     account.groups = groups(fields["groups"], &problems)
     for importer in importers {
       let provider = importer.descriptor.name
       guard let hash = text(provider.rawValue, fields, &problems) else { continue }
-      // The hash itself is never told: a bad line is often a good password in the wrong place.
+      // A message never contains the hash: a bad line is often a plain password in the wrong field.
       do throws(StoredHash.Problem) {
         let kind = try StoredHash(hash).kind
-        if !importer.importedHashes.contains(kind) { problems.append("`\(provider)` takes no \(kind.rawValue) hash") }
+        if !importer.importedHashes.contains(kind) { problems.append("`\(provider)` does not accept \(kind.rawValue) hashes") }
       } catch {
-        problems.append("`\(provider)` is no hash that can be judged: \(error.rawValue)")
+        problems.append("`\(provider)` is not a valid hash: \(error.rawValue)")
       }
       account.records[provider] = ProviderRecord(
         bytes: importer.record(importing: hash), version: importer.descriptor.recordVersion)
@@ -93,7 +93,7 @@ struct AccountLine {
     case nil, is NSNull: return nil
     case let text as String: return text
     default:
-      problems.append("`\(name)` is a text")
+      problems.append("`\(name)` must be a string")
       return nil
     }
   }
@@ -101,7 +101,7 @@ struct AccountLine {
   private func groups(_ value: Any?, _ problems: inout [String]) -> Set<GroupName> {
     if value == nil || value is NSNull { return [] }
     guard let texts = value as? [String] else {
-      problems.append("`groups` is a list of texts, such as [\"ops\"]")
+      problems.append("`groups` must be a list of strings, for example [\"ops\"]")
       return []
     }
     let names = texts.compactMap { GroupName(rawValue: $0) }
@@ -112,7 +112,7 @@ struct AccountLine {
   private func time(_ name: String, _ fields: [String: Any], _ problems: inout [String]) -> Timestamp? {
     guard let text = text(name, fields, &problems) else { return nil }
     guard let date = try? Date(text, strategy: .iso8601) else {
-      problems.append("`\(name)` is no time such as 2024-05-01T12:00:00Z")
+      problems.append("`\(name)` must be a time like 2024-05-01T12:00:00Z")
       return nil
     }
     return Timestamp(milliseconds: Int64(date.timeIntervalSince1970 * 1000))
@@ -120,7 +120,7 @@ struct AccountLine {
 
   private func name(_ field: String, _ fields: [String: Any], _ problems: inout [String]) -> String? {
     guard let text = text(field, fields, &problems) else { return nil }
-    // Names go into headers, pages and mails: what registering refuses is refused here too.
+    // Names appear in headers, pages and mail, so an import refuses the same names as registration.
     let isPlain = text.unicodeScalars.allSatisfy { scalar in
       ![.control, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse].contains(
         scalar.properties.generalCategory)
@@ -128,7 +128,7 @@ struct AccountLine {
     }
     if text.isEmpty || text.unicodeScalars.count > 100 || !isPlain {
       problems.append(
-        "`\(field)` is 1 to 100 characters, without control characters and marks that turn the text around them")
+        "`\(field)` must have 1 to 100 characters, without control characters and bidirectional controls")
     }
     return text
   }
@@ -136,7 +136,7 @@ struct AccountLine {
   private func names(_ value: Any?, mayBeNone: Bool, _ problems: inout [String]) -> [ImportedAccount.Name] {
     guard let list = value as? [Any], mayBeNone || !list.isEmpty else {
       problems.append(
-        "`identifiers` is a list with one at least, such as [{\"phone\":\"+919999999999\",\"verified\":true}]")
+        "`identifiers` must be a list with at least one item, for example [{\"phone\":\"+919999999999\",\"verified\":true}]")
       return []
     }
     var names: [ImportedAccount.Name] = []
@@ -145,7 +145,7 @@ struct AccountLine {
         let kind = IdentifierKind.allCases.first(where: { fields[$0.rawValue] != nil }),
         let text = fields[kind.rawValue] as? String, Set(fields.keys).isSubset(of: [kind.rawValue, "verified"])
       else {
-        problems.append("an identifier is {\"phone\" or \"email\" or \"federated\": text, \"verified\": true or false}")
+        problems.append("an identifier must be {\"phone\" or \"email\" or \"federated\": string, \"verified\": true or false}")
         continue
       }
       let isVerified: Bool
@@ -153,28 +153,28 @@ struct AccountLine {
       case nil: isVerified = false
       case let flag as Bool: isVerified = flag
       default:
-        problems.append("`verified` is true or false")
+        problems.append("`verified` must be true or false")
         continue
       }
       let found = desk.identifiers(named: text, region: region).first { $0.kind == kind }
       let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-      // An identity of an instance begins with the instance's name.
+      // The identity of a provider instance begins with the instance's name.
       let isPair =
         (parts.count == 2 || parts.count == 3 && ProviderName(rawValue: String(parts[0])) != nil)
         && text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
       guard let identifier = found, kind != .federated || isPair else {
         problems.append(
-          "\"\(text)\" is no \(kind.rawValue)\(kind == .federated ? ": write an issuer, a space and a subject" : "")")
+          "\"\(text)\" is not a valid \(kind.rawValue)\(kind == .federated ? ": write an issuer, a space and a subject" : "")")
         continue
       }
-      if names.contains(where: { $0.identifier == identifier }) { problems.append("\"\(text)\" is there twice") }
+      if names.contains(where: { $0.identifier == identifier }) { problems.append("\"\(text)\" appears twice") }
       names.append(ImportedAccount.Name(identifier: identifier, isVerified: isVerified))
     }
     return names
   }
 }
 
-/// One line of an export: what an import reads.
+/// One line of an export file, in the format that an import reads.
 struct ExportedLine: Encodable {
   struct Name: Encodable {
     let identifier: HeldIdentifier
@@ -196,7 +196,7 @@ struct ExportedLine: Encodable {
 
   let account: Account
   let hashes: [ProviderName: String]
-  /// Sealed, with the name of the key.
+  /// The sealed records and the name of the key.
   let records: (sealed: String, key: String)?
 
   func encode(to encoder: any Encoder) throws {

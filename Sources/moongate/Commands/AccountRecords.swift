@@ -2,23 +2,23 @@ import ArgumentParser
 import MoongateCore
 import MoongateSDK
 
-/// Whether records of providers go along with accounts, and under which key.
+/// Options that include provider records in an export or import and select the key that seals them.
 struct RecordOptions: ParsableArguments {
-  @Flag(help: "With what providers keep for each account, sealed with the gateway's master key.") var records = false
+  @Flag(help: "Include the provider records of each account, sealed with the gateway's master key.") var records = false
   @Option(
     name: .customLong("key"),
-    help: "A file with the key that seals the records in place of the master key: mode 600, 32 bytes or more.")
+    help: "Seal the records with the key in this file instead of the master key: mode 600, at least 32 bytes.")
   var key: String?
 
   var isWanted: Bool { records || key != nil }
 
-  /// The keys that seal and open records; nil where records are not wanted.
-  /// - Throws: a sentence, with exit status 2, where the key file cannot be used.
+  /// The keys that seal and open records, or nil if records are not included.
+  /// - Throws: an error with exit status 2 if the key file cannot be used.
   func keys(_ opened: OperatorStore) throws(StartProblem) -> KeyRing? {
     guard let key else { return records ? opened.keys : nil }
     do throws(StartProblem) {
       guard let bytes = try MasterKey.read(key) else {
-        throw StartProblem("There is no key file \(key): make one by `openssl rand -hex 32`.")
+        throw StartProblem("There is no key file \(key). Create it with `openssl rand -hex 32`.")
       }
       return KeyRing(try MasterKey.masters(bytes, from: "The key file \(key)"))
     } catch {
@@ -27,9 +27,9 @@ struct RecordOptions: ParsableArguments {
   }
 }
 
-/// Seals what providers keep for exported accounts, and opens it for imported ones.
+/// Seals the provider records of exported accounts and opens those of imported accounts.
 struct AccountRecords {
-  /// nil: accounts go without.
+  /// nil if accounts are exported or imported without records.
   private let keys: KeyRing?
   private let opened: OperatorStore
 
@@ -38,7 +38,7 @@ struct AccountRecords {
     self.opened = opened
   }
 
-  /// The account's records, sealed, with the name of the key; nil where they are not wanted.
+  /// Returns the account's sealed records and the name of the key, or nil if records are not included.
   func seal(of account: Account) async throws -> (sealed: String, key: String)? {
     guard let keys else { return nil }
     let owner = ExportedRecords.Owner(
@@ -47,38 +47,38 @@ struct AccountRecords {
     return (try await opened.desk.records(of: account).sealed(for: owner, by: keys), keys.currentName)
   }
 
-  /// The records of a line.
+  /// Opens the records of a line.
   ///
-  /// Attack: a line from which the records were taken, so that its account comes in without its second factor. Where
-  /// records are wanted each line must have them, sealed with all that the line says of whose they are.
+  /// Attack: an attacker who can edit the file removes the records of a line to import the account without its second
+  /// factor. If records are included, every line must have them, sealed together with the account that they belong to.
   func open(
     _ line: (sealed: String?, key: String?), of account: ImportedAccount
   ) throws(AccountLine.Problems) -> [ProviderName: ProviderRecord] {
     guard let keys else {
       if line.sealed == nil, line.key == nil { return [:] }
       throw AccountLine.Problems(sentences: [
-        "it has records: say --records, or --key with the file of the key that sealed them"
+        "it has records: use --records, or --key with the file of the key that sealed them"
       ])
     }
     guard let id = account.id, let sealed = line.sealed, let name = line.key else {
       throw AccountLine.Problems(sentences: [
-        "it has no `records`: only lines of `account export --records` can be taken in with --records or --key"
+        "it has no `records`: --records and --key need lines of `account export --records`"
       ])
     }
     guard account.records.isEmpty else {
-      throw AccountLine.Problems(sentences: ["it has both records and hashes: take out the hashes"])
+      throw AccountLine.Problems(sentences: ["it has both records and hashes: remove the hashes"])
     }
     guard keys.names.contains(name) else {
       throw AccountLine.Problems(
         sentences: [
-          "its records were sealed with the key \(name), which is not among \(keys.names.joined(separator: ", ")): name its file by --key"
+          "its records were sealed with the key \(name), which is not among \(keys.names.joined(separator: ", ")): use --key with its file"
         ])
     }
     let owner = ExportedRecords.Owner(
       id: id, identifiers: account.identifiers.map { ($0.identifier, $0.isVerified) }, isLocked: account.isLocked)
     guard let records = try? ExportedRecords(opening: sealed, for: owner, by: keys) else {
       throw AccountLine.Problems(sentences: [
-        "its records do not open: the line was changed after its export, or they are another account's"
+        "its records cannot be opened: the line was changed after its export, or they belong to another account"
       ])
     }
     let registry = opened.registry

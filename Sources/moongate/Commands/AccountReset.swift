@@ -11,8 +11,8 @@ struct ResetAccount: AsyncParsableCommand {
     commandName: "reset",
     abstract: "Remove one factor of an account, such as a forgotten PIN or a lost authenticator app.",
     discussion: """
-      The record goes, with the attempts and locks that were counted for it; all sessions of the account end, and the person is told by a message. The \
-      other ways into the account stay as they are. Nothing is done where the account has no such factor.
+      Removes the record of the provider and its attempt counters and locks, ends all sessions of the account, and notifies the user by a message. The \
+      other sign-in methods of the account do not change. If the account does not have the factor, the command changes nothing.
       """)
 
   private enum Done: String, Encodable {
@@ -28,10 +28,10 @@ struct ResetAccount: AsyncParsableCommand {
   }
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An id, a number or an address.") var name: String
-  @Option(help: "The provider whose record is removed, as gateway.lua names it: pin, password, totp, …") var provider:
+  @Argument(help: "An account id, a phone number or an email address.") var name: String
+  @Option(help: "The provider whose record is removed, by its name in gateway.lua: pin, password, totp, …") var provider:
     String
-  @Flag(help: "Tell what would be done, and do nothing.") var dryRun = false
+  @Flag(help: "Show what would be done, without doing it.") var dryRun = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
@@ -67,7 +67,7 @@ struct ResetAccount: AsyncParsableCommand {
 }
 
 extension OperatorStore {
-  /// Removes a factor as the admin listener of a gateway does, with the message to the person.
+  /// Removes a factor in the same way as the admin listener of a gateway, including the message to the user.
   func resetFactor(_ provider: ProviderName, of account: String, by identity: OperatorIdentity) async throws
     -> FactorReset
   {
@@ -82,7 +82,7 @@ extension OperatorStore {
     let client = ClientContext(
       decision: DecisionID(from: random), address: .unspecified, userAgent: nil, browser: nil, session: nil)
     let outcome = try await engine.resetFactor(provider, of: account, by: identity, client: client)
-    // The message goes out before the command ends.
+    // Send the message before the command ends.
     await engine.deliveriesEnd()
     await web.end()
     return outcome

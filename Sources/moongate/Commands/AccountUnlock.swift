@@ -6,14 +6,14 @@ import MoongateSDK
 /// `moongate account unlock NAME`.
 struct UnlockAccount: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "unlock", abstract: "End every lock that stands between a person and a sign-in.",
+    commandName: "unlock", abstract: "End all locks that keep an account from signing in.",
     discussion: """
-      Ends the lock of an operator (`account lock`, `account disable`) and the locks of limits, also those that turned a credential off, and says which. \
-      Exits with 1 where nothing was locked.
+      Ends the lock of an operator (`account lock`, `account disable`) and all locks of limits, including those that disabled a credential, and lists them. \
+      Exit status: 1 if nothing was locked.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An id, a number or an address.") var name: String
+  @Argument(help: "An account id, a phone number or an email address.") var name: String
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 

@@ -4,20 +4,20 @@ import MoongateHTTP
 import MoongatePolicy
 import MoongateSDK
 
-/// The policies of the gateway that runs, as its admin listener tells them (`GET /policy/values`).
+/// The policies of the running gateway, from its admin listener (`GET /policy/values`).
 struct ActivePolicies: Decodable {
-  /// The values of one file.
+  /// The values of one policy file.
   struct Listing: Decodable {
     let name: String
     let values: [PolicyListing.Line]
 
-    /// As `moongate policy show` prints it.
+    /// The same values in the format of `moongate policy show`.
     var listing: PolicyListing { PolicyListing(provider: name == Self.accounts ? nil : name, values: values) }
 
     static let accounts = "accounts"
   }
 
-  /// The guesses that one provider grants.
+  /// The number of guesses that one provider allows.
   struct Budget: Decodable, Equatable {
     let provider: String
     let perDay: Int?
@@ -36,24 +36,24 @@ struct ActivePolicies: Decodable {
     }
   }
 
-  /// The generation's name.
+  /// The name of the generation.
   let generation: String
   let policies: [Listing]
   let budgets: [Budget]
 
-  /// - Returns: nil where no gateway runs.
-  /// - Throws: a sentence where something answers that is not this gateway's admin listener.
+  /// - Returns: nil if no gateway is running.
+  /// - Throws: an error if the server at the admin address is not this gateway's admin listener.
   static func ask(_ gateway: GatewaySettings) async throws(StartProblem) -> Self? {
     guard let answer = try await AdminClient(gateway).get("/policy/values") else { return nil }
     guard answer.status == 200, let policies = try? JSONDecoder().decode(Self.self, from: answer.body) else {
-      throw StartProblem("What answers at \(gateway.admin) is not this gateway's admin listener.", status: .couldNotRun)
+      throw StartProblem("The server at \(gateway.admin) is not this gateway's admin listener.", status: .couldNotRun)
     }
     return policies
   }
 }
 
 extension PolicyValues {
-  /// What `GET /policy/values` answers of a generation.
+  /// Creates the answer of `GET /policy/values` for a generation.
   init(_ generation: any PolicyGeneration, providers: ProviderRegistry) {
     let policies = generation.policies.values.sorted { $0.provider < $1.provider }.map { PolicyListing($0) }
     let all = policies + [PolicyListing(generation.tokenPolicy), PolicyListing(generation.accounts)]

@@ -4,45 +4,46 @@ import MoongateSDK
 import NIOCore
 import NIOPosix
 
-/// Asks the admin listener of the gateway that runs on this machine.
+/// A client of the admin listener of the gateway that runs on this machine.
 struct AdminClient {
   struct Answer {
     let status: Int
     let body: Data
   }
 
-  /// How long it may take to answer.
+  /// The time limit for an answer.
   private static let patience: Duration = .seconds(5)
   private static let most = 1 << 20
 
   private let address: ListenAddress
   private let tokens: [AdminToken]
 
-  /// - Parameter gateway: says where it listens, and by what token it lets callers in.
+  /// - Parameter gateway: provides the address of the listener and the admin tokens.
   init(_ gateway: GatewaySettings) {
     address = gateway.admin
     tokens = gateway.allAdminTokens
   }
 
-  /// - Parameter address: of a listener that is asked what needs no token.
+  /// - Parameter address: a listener whose requests need no token.
   init(asking address: ListenAddress) {
     self.address = address
     tokens = []
   }
 
-  /// Looks at something.
-  /// - Returns: nil where nothing listens.
-  /// - Throws: a sentence where something does, and does not answer.
+  /// Sends a GET request.
+  /// - Returns: nil if no process listens at the address.
+  /// - Throws: an error if the listener does not answer.
   func get(_ path: String) async throws(StartProblem) -> Answer? {
     try await ask("GET", path, by: tokens.first, within: Self.patience)
   }
 
-  /// Changes something, by a token that may.
+  /// Sends a request that changes something, with a token of the role `act`.
   /// - Parameters:
   ///   - method: `POST` or `DELETE`.
-  ///   - fields: of the body; nil: none.
-  ///   - patience: how long the gateway may take for it.
-  /// - Throws: a sentence where nothing listens, or what does has no answer, or lets nobody do this.
+  ///   - fields: the fields of the body; nil for a request without a body.
+  ///   - patience: the time limit for an answer.
+  /// - Throws: an error if no process listens at the address, if the listener does not answer, or if no configured
+  ///   token has the role `act`.
   func act(
     _ method: String, _ path: String, query: [(name: String, value: String)] = [], fields: [String: String]? = nil,
     within patience: Duration
@@ -54,18 +55,18 @@ struct AdminClient {
       let answer = try await ask(method, pairs.isEmpty ? path : "\(path)?\(pairs)", body, by: token, within: patience)
     else {
       throw StartProblem(
-        "No gateway listens at \(address). Start it, or name its configuration's folder by --config FOLDER.",
+        "No gateway listens at \(address). Start it, or name its configuration folder with --config FOLDER.",
         status: .couldNotRun)
     }
     if answer.status == 403, token?.role == .read {
       throw StartProblem(
-        "The tokens that gateway.lua names all have the role `read`: this needs one with the role `act`.",
+        "All admin tokens of gateway.lua have the role `read`. This command needs a token with the role `act`.",
         status: .couldNotRun)
     }
     return answer
   }
 
-  /// One request of HTTP/1.1 on a connection of its own.
+  /// Sends one HTTP/1.1 request on a new connection.
   private func ask(
     _ method: String, _ path: String, _ body: Data? = nil, by token: AdminToken?, within patience: Duration
   ) async throws(StartProblem) -> Answer? {
@@ -87,15 +88,15 @@ struct AdminClient {
       let end = received.range(of: Data("\r\n\r\n".utf8)),
       let head = String(data: received[..<end.lowerBound], encoding: .utf8),
       let status = head.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
-    else { throw StartProblem("What listens at \(address) does not answer.", status: .couldNotRun) }
+    else { throw StartProblem("The server at \(address) does not answer.", status: .couldNotRun) }
     guard status != 401 else {
       throw StartProblem(
-        "The admin listener at \(address) wants another token than those that gateway.lua names.", status: .couldNotRun)
+        "The admin listener at \(address) refuses the tokens of gateway.lua.", status: .couldNotRun)
     }
     return Answer(status: status, body: received[end.upperBound...])
   }
 
-  /// All that comes until the other side closes.
+  /// Sends the request and reads until the server closes the connection.
   private static func exchange(
     _ request: Data, on channel: NIOAsyncChannel<ByteBuffer, ByteBuffer>, within patience: Duration
   ) async throws -> Data {

@@ -2,21 +2,21 @@ import Foundation
 import MoongateConformance
 import MoongateSDK
 
-/// A small program that works out an answer for a subject: it gets a round as JSON on standard input and answers fields
-/// as JSON on standard output.
+/// A program that computes an answer for a conformance subject: it reads a round as JSON from standard input and writes
+/// the fields as JSON to standard output.
 struct AnswerProgram: Sendable {
-  /// The program and its arguments. A program with a slash in its name is beside the subject file; others are found by
-  /// PATH.
+  /// The program and its arguments. A name with a slash is relative to the folder of the subject file; other names are
+  /// looked up in PATH.
   let command: [String]
-  /// Where the subject file is; the program runs there.
+  /// The folder of the subject file, which is the working directory of the program.
   let folder: String
 
-  /// How long it may take.
+  /// The time limit for an answer.
   var patience: Duration = .seconds(5)
 
-  /// Of its standard output, in bytes.
+  /// The maximum length of standard output, in bytes.
   private static let longest = 65_536
-  /// Of its standard error, for messages.
+  /// The maximum length of standard error in messages, in bytes.
   private static let mostTold = 4_096
 
   private var path: String {
@@ -29,7 +29,7 @@ struct AnswerProgram: Sendable {
 
   var canRun: Bool { FileManager.default.isExecutableFile(atPath: path) }
 
-  /// - Parameter before: what the provider showed in the steps before this one.
+  /// - Parameter before: the content that the provider showed in earlier steps.
   /// - Throws: a `ScriptProblem` that says why there is no answer.
   func answer(to step: ConformanceSubject.Step, _ before: [Shown], field: String) async throws -> InputValue {
     let round = Round(step, before)
@@ -40,14 +40,14 @@ struct AnswerProgram: Sendable {
       throw ScriptProblem("\(name) did not answer with a JSON object of fields, such as {\"\(field)\": \"…\"}")
     }
     guard let value = said[field] else {
-      throw ScriptProblem("\(name) answers no `\(field)`: print {\"\(field)\": \"…\"}")
+      throw ScriptProblem("\(name) did not answer with a `\(field)`: print {\"\(field)\": \"…\"}")
     }
     return value.input
   }
 
   private var name: String { "the program \(command.first ?? "")" }
 
-  /// What a round is to it.
+  /// A round, as JSON for the program.
   private struct Round: Encodable {
     struct Field: Encodable {
       let name: String
@@ -60,7 +60,7 @@ struct AnswerProgram: Sendable {
       let kind: String
       let text: String?
       let items: [String]?
-      /// Of a ceremony: which call, and the JSON text of its options.
+      /// The call of a WebAuthn ceremony, and the JSON text of its options.
       let call: CeremonyCall?
       let options: String?
 
@@ -102,16 +102,17 @@ struct AnswerProgram: Sendable {
     }
   }
 
-  /// Blocks until it has answered, or has had its time.
+  /// Blocks until the program has answered or the time limit has passed.
   private func run(_ round: Round) throws(ScriptProblem) -> [UInt8] {
-    // A file, and no pipe: a program that does not read makes nobody wait, and one that has ended sends no signal.
+    // Use a file instead of a pipe: a program that does not read cannot block us, and one that has exited cannot cause
+    // SIGPIPE.
     let file = NSTemporaryDirectory() + "moongate-round-" + UUID().uuidString
     defer { try? FileManager.default.removeItem(atPath: file) }
     guard let json = try? JSONEncoder().encode(round),
       FileManager.default.createFile(atPath: file, contents: json, attributes: [.posixPermissions: 0o600]),
       let input = FileHandle(forReadingAtPath: file)
     else {
-      throw ScriptProblem("\(name) could not be given its round: no file could be written in \(NSTemporaryDirectory())")
+      throw ScriptProblem("\(name) was not started: its input could not be written to \(NSTemporaryDirectory())")
     }
     let (output, errors) = (Pipe(), Pipe())
     let process = Process()
@@ -148,7 +149,7 @@ struct AnswerProgram: Sendable {
       }
       guard said.count <= Self.longest else { throw ScriptProblem("\(name) wrote more than \(Self.longest) bytes") }
     }
-    // Both ends are closed; it may take a moment to end.
+    // Both pipes are closed, but the process may take a moment to exit.
     while process.isRunning, ContinuousClock.now < end { DedicatedThread.block(for: .milliseconds(2)) }
     guard !process.isRunning else { throw ScriptProblem("\(name) did not end within \(patience)") }
     guard process.terminationStatus == 0 else {

@@ -4,19 +4,19 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate check`: every problem of a folder at once, without starting or making anything.
+/// `moongate check`: reports all problems of a configuration folder, without starting a server or creating files.
 struct Check: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Tell every problem of a configuration, each with its file and line.",
+    abstract: "Check a configuration and list all problems with file and line.",
     discussion: """
-      Exits with 0 where there is none, 1 where there is one, 2 where there is nothing to look at. Programs that gateway.lua names by exec { … } are \
-      started for their handshake, which takes at most ten seconds each, and ended again.
+      Exit status: 0 without problems, 1 with problems, 2 if the folder cannot be read. Programs that gateway.lua names with exec { … } are \
+      started for their handshake, which takes at most ten seconds each, and stopped again.
 
-      The guesses and costs that the policies grant are printed with --budget, where they are refused, and where the gateway that runs grants others.
+      The guesses and costs that the policies allow are printed with --budget, if they are refused, or if they differ from the running gateway's.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Flag(help: "Print what the policies grant: guesses, messages, accounts.") var budget = false
+  @Flag(help: "Print the guesses, messages and accounts that the policies allow.") var budget = false
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
@@ -24,7 +24,7 @@ struct Check: AsyncParsableCommand {
     let folder = ConfigurationFolder(
       path: try configuration.checked(), providers: try Providers.registry(), programs: programs.loading())
     let judged = await folder.load(casesOfProviders: true)
-    // What it grants is told of a folder that is refused for it, too.
+    // Compute the budgets even for a configuration that is refused because of them.
     let generation = (try? judged.get()) ?? folder.generation()
     let budgets = generation.map(folder.budgets) ?? []
     let doors = generation.map(folder.doors)
@@ -47,7 +47,7 @@ struct Check: AsyncParsableCommand {
     }
   }
 
-  /// Whether the budgets are refused, or others than those of the gateway that runs.
+  /// Whether the budgets are refused or differ from those of the running gateway.
   private func isWorthTelling(
     _ budgets: [GuessBudget], of generation: any PolicyGeneration,
     _ judged: Result<any PolicyGeneration, RefusedConfiguration>
@@ -59,14 +59,14 @@ struct Check: AsyncParsableCommand {
     return active.budgets != budgets.map(ActivePolicies.Budget.init)
   }
 
-  /// What a folder grants, whether it is refused for it or not.
+  /// The budgets of a folder, even if the folder is refused because of them.
   private struct FolderBudget {
     let budgets: [GuessBudget]
-    /// What attackers may cost.
+    /// The cost that attackers can cause.
     let costs: [CostBudget]
-    /// The budgets and the costs, for a person.
+    /// The budgets and costs as a table for the terminal.
     let table: String
-    /// nil where the folder has problems of its own.
+    /// nil if the folder itself has problems.
     let doors: EntryPointTable?
     /// The programs that were started for their handshake.
     let started: [String]
@@ -83,7 +83,7 @@ struct Check: AsyncParsableCommand {
       if !told.table.isEmpty { print(told.table + "\n") }
       if let doors = told.doors?.text(colour: Terminal.showsColour), !doors.isEmpty { print(doors + "\n") }
       if !told.started.isEmpty {
-        print("started for the handshake, and ended again: \(told.started.joined(separator: ", "))")
+        print("started for the handshake and stopped again: \(told.started.joined(separator: ", "))")
       }
       if problems.isEmpty {
         print("generation \((generation ?? "").prefix(8)) is good")
@@ -94,11 +94,11 @@ struct Check: AsyncParsableCommand {
     if !problems.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
   }
 
-  /// What `check --json` prints (exact.md).
+  /// The JSON output of `check --json`.
   private struct Report: Encodable {
     struct Line: Encodable {
       let file: String
-      /// null where the whole file is meant.
+      /// null if the problem concerns the whole file.
       let line: Int?
       let path: String
       let message: String
@@ -121,13 +121,13 @@ struct Check: AsyncParsableCommand {
       }
     }
 
-    /// How many guesses a policy grants to one who knows the identifier; null: unbounded.
+    /// The number of guesses that a policy allows an attacker who knows the identifier; null if unbounded.
     struct Budget: Encodable {
       let provider: String
       let guessesPerDay: Int?
       let guessesPer30Days: Int?
       let probability30Days: Double?
-      /// Of a secret that people choose: which part of the 1,000 most common ones the guesses cover.
+      /// For a user-chosen secret: the share of the 1,000 most common values that the guesses cover.
       let commonShare30Days: Double?
 
       enum CodingKeys: String, CodingKey {
@@ -151,9 +151,9 @@ struct Check: AsyncParsableCommand {
     let problems: [Line]
     let warnings: [Line]
     let budgets: [Budget]
-    /// What attackers may cost.
+    /// The cost that attackers can cause.
     let costs: [CostBudget]
-    /// For each flow that opens sessions, the least that gets in.
+    /// The weakest combination of steps that opens a session, for each flow.
     let doors: [EntryPoint]
     /// The programs that were started for their handshake.
     let programs: [String]

@@ -3,23 +3,25 @@ import MoongateConformance
 import MoongatePolicy
 import MoongateSDK
 
-/// What a provider's author tells the suite in a file: people, in several spellings, and what they answer. Every member
-/// may be left out.
+/// The subject file of a provider's author: the identifiers that the conformance suite uses, in several spellings, and
+/// the answers to the provider's steps. Every member is optional.
 /// ```json
 /// { "spellings": [{"email": "a@x.example"}, {"email": "A@X.example"}], "others": [{"email": "b@x.example"}],
 ///   "malformed_begins": [{"email": "nobody"}], "malformed_submits": [{"word": ""}],
-///   "right": {"word": "pigeon"}, "wrong": {"word": "penguin"}, "sets_up": false, "one_time": true, "lifetime": "30s", "record": "r1",
+///   "right": {"word": "pigeon"}, "wrong": {"word": "penguin"}, "sets_up": false, "one_time": true,
+///   "lifetime": "30s", "record": "r1",
 ///   "uncompared": ["nickname"], "settings": {"loft": "north", "birds": 3}, "secrets": {"token": "t0ken"},
 ///   "sends_by": {"site": "url"}, "site_answers": {"/api/v4/users/me": {"id": "bot"}} }
 /// ```
-/// A value of `right` and `wrong` may be worked out: `{"from_shown": "list.0"}`, `{"totp_of": "key"}`,
-/// `{"program": ["./answer.py"]}`.
+/// A value of `right` and `wrong` can be computed: `{"from_shown": "list.0"}`, `{"totp_of": "key"}`, `{"program":
+/// ["./answer.py"]}`.
 struct ConformanceSubjectFile {
-  /// How a program sends, so that the suite can see it: by which setting it is told where to.
+  /// How a program sends messages. The suite redirects them by the setting that names the destination.
   enum DeliveryChannel: Sendable, Equatable {
-    /// The address of a site: the suite's own takes its place.
+    /// The setting is the URL of a site. The suite replaces it with its own server.
     case site(setting: String)
-    /// The path of a file, one line for each message: one in the program's folder takes its place.
+    /// The setting is the path of a file with one line per message. The suite replaces it with a file in the program's
+    /// folder.
     case file(setting: String)
 
     var setting: String {
@@ -45,12 +47,12 @@ struct ConformanceSubjectFile {
   private let record: String?
   private let oldRecords: [Int: [UInt8]]
   private let uncompared: Set<String>
-  /// What the site answers, as JSON, by the beginning of a path.
+  /// The JSON answers of the site, by path prefix.
   let siteAnswers: [String: [UInt8]]
-  /// How the program sends; nil: the suite cannot see it.
+  /// How the program sends messages; nil if the suite cannot observe them.
   let sendsBy: DeliveryChannel?
 
-  /// Members that are looked at.
+  /// The known members of the file.
   private static let members: Set<String> = [
     "spellings", "others", "right", "wrong", "keep", "settings", "secrets", "lifetime", "record", "old_records",
     "malformed_begins",
@@ -58,11 +60,11 @@ struct ConformanceSubjectFile {
     "one_time", "uncompared", "sends_by", "site_answers",
   ]
 
-  /// - Throws: a sentence that says where the file is wrong, and what to write.
+  /// - Throws: an error with the place of the mistake and how to correct it.
   init(path: String) throws(StartProblem) {
     text = try SubjectText(path: path)
     for name in text.members.keys.sorted() where !Self.members.contains(name) {
-      throw text.problem(name, "is no member of a subject\(Suggestion.phrase(for: name, among: Self.members))")
+      throw text.problem(name, "is not a member of a subject file\(Suggestion.phrase(for: name, among: Self.members))")
     }
     spellings = try text.inputs("spellings")
     others = try text.inputs("others")
@@ -82,7 +84,7 @@ struct ConformanceSubjectFile {
     var settings: [String: SettingValue] = [:]
     for (name, value) in try text.object("settings") ?? [:] {
       guard let setting = value.setting else {
-        throw text.problem("settings.\(name)", "is no text, number, flag or list of texts")
+        throw text.problem("settings.\(name)", "must be a string, a number, true or false, or a list of strings")
       }
       settings[name] = setting
     }
@@ -94,7 +96,7 @@ struct ConformanceSubjectFile {
   private static func lifetime(_ text: SubjectText) throws(StartProblem) -> Duration? {
     guard let said = try text.text("lifetime") else { return nil }
     guard let match = said.wholeMatch(of: /([0-9]{1,9})(ms|s|m|h|d)/), let count = Int64(match.1) else {
-      throw text.problem("lifetime", "is no duration: write a number with ms, s, m, h or d, as in \"30s\"")
+      throw text.problem("lifetime", "is not a duration: write a number with ms, s, m, h or d, for example \"30s\"")
     }
     let unit: [Substring: Int64] = ["ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000]
     return .milliseconds(count * (unit[match.2] ?? 1))
@@ -104,7 +106,7 @@ struct ConformanceSubjectFile {
     var records: [Int: [UInt8]] = [:]
     for (name, record) in try text.texts("old_records") ?? [:] {
       guard let version = Int(name), version > 0 else {
-        throw text.problem("old_records.\(name)", "is no version of a record: write {\"1\": \"RECORD\"}")
+        throw text.problem("old_records.\(name)", "is not a record version: write {\"1\": \"RECORD\"}")
       }
       records[version] = Array(record.utf8)
     }
@@ -118,11 +120,11 @@ struct ConformanceSubjectFile {
     case (nil, let file?, 1): return .file(setting: file)
     default:
       throw text.problem(
-        "sends_by", "is {\"site\": \"SETTING\"} or {\"file\": \"SETTING\"}: the setting that says where it sends to")
+        "sends_by", "must be {\"site\": \"SETTING\"} or {\"file\": \"SETTING\"}, with the setting that names the destination")
     }
   }
 
-  /// Puts what the file says over what was made of the descriptor.
+  /// Overrides the values derived from the descriptor with those of the file.
   func change(_ subject: inout ConformanceSubject) {
     subject.spellings = spellings ?? subject.spellings
     subject.others = others ?? subject.others

@@ -3,15 +3,15 @@ import MoongateConformance
 import MoongatePolicy
 import MoongateSDK
 
-/// Reads `right` and `wrong` of a subject file: values by field, of which some are worked out while the suite runs.
+/// Reads `right` and `wrong` of a subject file: values by field. Some are computed while the suite runs.
 struct ConformanceSubjectScript {
   let text: SubjectText
 
   private static let kinds = ["from_shown", "totp_of", "program"]
   private static let options = ["digits", "period", "offset", "algorithm"]
 
-  /// - Parameter keep: the texts that the subject keeps, by name.
-  /// - Throws: what is wrong with a value, where it stands, and what to write.
+  /// - Parameter keep: the values that the subject keeps, by name.
+  /// - Throws: an error with the invalid value, its place, and how to correct it.
   func values(_ member: String, keep: [String: String]) throws(StartProblem) -> [String: ScriptedValue]? {
     guard let object = try text.object(member) else { return nil }
     var values: [String: ScriptedValue] = [:]
@@ -33,14 +33,14 @@ struct ConformanceSubjectScript {
       throw text.problem(
         place,
         said.count > 1
-          ? "names \(Suggestion.list(said)): one of them works out the value"
-          : "does not say how it is worked out\(other.map { ": `\($0)` is unknown\(Suggestion.phrase(for: $0, among: Self.kinds))" } ?? "; write {\"from_shown\": \"list.0\"}, {\"totp_of\": \"key\"} or {\"program\": [\"./answer.py\"]}")"
+          ? "names \(Suggestion.list(said)): use exactly one of them"
+          : "does not say how it is computed\(other.map { ": `\($0)` is unknown\(Suggestion.phrase(for: $0, among: Self.kinds))" } ?? "; write {\"from_shown\": \"list.0\"}, {\"totp_of\": \"key\"} or {\"program\": [\"./answer.py\"]}")"
       )
     }
     let allowed = kind == "totp_of" ? [kind] + Self.options : [kind]
     if let unknown = script.keys.sorted().first(where: { !allowed.contains($0) }) {
       throw text.problem(
-        "\(place).\(unknown)", "is nothing that `\(kind)` takes\(Suggestion.phrase(for: unknown, among: allowed))")
+        "\(place).\(unknown)", "is not a member of `\(kind)`\(Suggestion.phrase(for: unknown, among: allowed))")
     }
     switch (kind, script[kind]) {
     case ("from_shown", .text(let path)?):
@@ -49,7 +49,7 @@ struct ConformanceSubjectScript {
     case ("totp_of", .text(let key)?): return .totp(try recipe(key, script, place, keep))
     case ("program", .list?):
       guard case .list(let words)? = script[kind]?.setting, let first = words.first, !first.isEmpty else {
-        throw text.problem("\(place).program", "is no command: write a list of texts, as in [\"./answer.py\"]")
+        throw text.problem("\(place).program", "is not a command: write a list of strings, for example [\"./answer.py\"]")
       }
       let program = AnswerProgram(
         command: words,
@@ -57,7 +57,7 @@ struct ConformanceSubjectScript {
       guard program.canRun else {
         throw text.problem(
           "\(place).program",
-          "names a program that cannot be run: see that `\(first)` is there, beside the subject file, and that it is executable"
+          "names a program that cannot be run: make sure that `\(first)` exists beside the subject file and is executable"
         )
       }
       return .computed { step, before in try await program.answer(to: step, before, field: field) }
@@ -65,7 +65,7 @@ struct ConformanceSubjectScript {
       throw text.problem(
         "\(place).\(kind)",
         kind == "program"
-          ? "is no list: write [\"./answer.py\"]" : "is no text: write \"\(kind == "totp_of" ? "key" : "list.0")\"")
+          ? "must be a list: write [\"./answer.py\"]" : "must be a string: write \"\(kind == "totp_of" ? "key" : "list.0")\"")
     }
   }
 
@@ -75,13 +75,13 @@ struct ConformanceSubjectScript {
     guard key == "key" || keep[key] != nil || ShownPlace(key) != nil else {
       throw text.problem(
         "\(place).totp_of",
-        "names `\(key)`, which is neither shown nor kept: write \"key\", a place such as \"secret.1\", or a name of `keep`"
+        "names `\(key)`, which is neither shown nor kept: write \"key\", a path like \"secret.1\", or a name of `keep`"
       )
     }
     func number(_ name: String, _ bounds: ClosedRange<Int>, _ standard: Int) throws(StartProblem) -> Int {
       guard let value = script[name] else { return standard }
       guard case .number(let number) = value, let whole = Int(exactly: number), bounds.contains(whole) else {
-        throw text.problem("\(place).\(name)", "is no whole number from \(bounds.lowerBound) to \(bounds.upperBound)")
+        throw text.problem("\(place).\(name)", "must be a whole number from \(bounds.lowerBound) to \(bounds.upperBound)")
       }
       return whole
     }
@@ -89,7 +89,7 @@ struct ConformanceSubjectScript {
     if let value = script["algorithm"] {
       guard case .text(let said) = value, let known = TOTPRecipe.Algorithm(rawValue: said) else {
         throw text.problem(
-          "\(place).algorithm", "is none of \(Suggestion.list(TOTPRecipe.Algorithm.allCases.map(\.rawValue)))")
+          "\(place).algorithm", "must be one of \(Suggestion.list(TOTPRecipe.Algorithm.allCases.map(\.rawValue)))")
       }
       algorithm = known
     }

@@ -4,19 +4,19 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate policy diff`: what a change of the files would change for people.
+/// `moongate policy diff`: shows how two configurations decide differently.
 struct Diff: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Play the same traffic against two configurations and tell which decisions differ.",
+    abstract: "Run the same traffic against two configurations and list the decisions that differ.",
     discussion: """
-      Without --log the traffic is a simulated week of a small town, with an attacker. Tells as well who gains and who loses \
-      access to which route. Exits with 1 where decisions or access differ.
+      Without --log, the traffic is a simulated week of a small town, with an attacker. The output also lists who gains and who loses \
+      access to which route. Exit status: 1 if decisions or access differ.
       """)
 
-  @Argument(help: "The folder that serves now.") var old: String
-  @Argument(help: "The folder that is to serve.") var new: String
-  @Option(help: "Recorded events: what GET /events?limit=100000 of the admin listener answers.") var log: String?
-  @Option(help: "Whose policy is compared.") var provider: ProviderName?
+  @Argument(help: "The folder of the current configuration.") var old: String
+  @Argument(help: "The folder of the new configuration.") var new: String
+  @Option(help: "Recorded traffic: a file with the answer of GET /events?limit=100000 of the admin listener.") var log: String?
+  @Option(help: "The provider whose policy is compared.") var provider: ProviderName?
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
@@ -25,7 +25,7 @@ struct Diff: AsyncParsableCommand {
     let registry = try after.registry ?? Providers.registry()
     let coded = registry.all.filter { $0 is any CodeProvider }.map(\.descriptor.name)
     guard let name = provider ?? coded.first(where: { before.policies[$0] != nil && after.policies[$0] != nil }) else {
-      throw StartProblem("Both folders must configure the provider that is compared.", status: .couldNotRun)
+      throw StartProblem("Both folders must configure the provider.", status: .couldNotRun)
     }
     do {
       let diff = try await PolicyDiff(
@@ -45,11 +45,11 @@ struct Diff: AsyncParsableCommand {
     }
     do {
       let traffic = try Traffic(recorded: data, of: provider)
-      if traffic.acts.isEmpty { throw StartProblem("\(log) holds no decision about \(name).", status: .couldNotRun) }
+      if traffic.acts.isEmpty { throw StartProblem("\(log) contains no decision of \(name).", status: .couldNotRun) }
       return traffic
     } catch let error as TrafficProblem {
       throw StartProblem(
-        "\(log):\(error.line): not an event; save what GET /events of the admin listener answers.", status: .couldNotRun
+        "\(log):\(error.line): not an event. Save the answer of GET /events of the admin listener.", status: .couldNotRun
       )
     }
   }

@@ -3,23 +3,23 @@ import Foundation
 import MoongateCore
 import MoongatePolicy
 
-/// `moongate doctor`: what stands around a gateway, looked at.
+/// `moongate doctor`: examines the environment of a gateway.
 struct Doctor: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Look at all that a gateway needs, and tell what to do about what is wrong.",
+    abstract: "Examine everything that a gateway depends on, and say how to fix what fails.",
     discussion: """
-      Looks at the configuration, certificate, master key, disk, store, clock, file limits, upstreams, ways for messages to leave, DNS, and the proxies in \
-      front. Changes nothing. Run it as the gateway's user, beside a gateway that runs. Exits with 0 if nothing failed, with 1 if something did, with 2 if it \
-      could not look.
+      Examines the configuration, certificate, master key, disk, store, clock, file limits, upstreams, message delivery, DNS, and the proxies in front. \
+      Changes nothing. Run it as the gateway's user, also while the gateway runs. Exit status: 0 if nothing failed, 1 if something failed, 2 if it \
+      could not run.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Option(help: "Send a test message there: an email address, or a number in international form.") var to: String?
+  @Option(help: "Send a test message to this email address or phone number in international format.") var to: String?
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
     if let to, !to.contains("@"), to.wholeMatch(of: /\+[0-9]{6,15}/) == nil {
-      throw StartProblem("--to takes an email address, or a number such as +15550100.", status: .couldNotRun)
+      throw StartProblem("--to must be an email address or a phone number like +15550100.", status: .couldNotRun)
     }
     let folder = try configuration.checked()
     let programs = ProviderProcessManager.forTools()
@@ -29,7 +29,7 @@ struct Doctor: AsyncParsableCommand {
     switch loaded {
     case .failure(let refused):
       findings = refused.problems.map {
-        .failed("configuration", "\($0)", fix: "Correct this line; `moongate check` tells the rest.")
+        .failed("configuration", "\($0)", fix: "Correct this line; `moongate check` lists all problems.")
       }
     case .success(let generation):
       findings = await Examination(generation, registry: registry, recipient: to).findings()

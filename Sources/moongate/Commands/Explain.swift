@@ -5,23 +5,23 @@ import MoongatePolicy
 import MoongateSDK
 import MoongateStore
 
-/// `moongate policy explain ID`: why a request was refused.
+/// `moongate policy explain ID`: explains why a request was refused.
 struct Explain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract:
-      "Tell why: the rule of a decision, its file and line, the facts that it read, the counters before and after.",
+      "Explain a decision: its rule, file and line, the facts that it read, and the counters before and after.",
     discussion: """
-      Every refusal names its decision (decision_id). Asks the gateway that runs, by its admin listener; where none runs, looks into the store. \
-      Exits with 1 where the decision is not known, or no longer: the last 100,000 or 24 hours of them are kept.
+      Every refusal contains the id of its decision (decision_id). The command asks the admin listener of the running gateway; if none runs, it reads the store. \
+      Exit status: 1 if the decision is unknown or no longer kept. The gateway keeps the last 100,000 decisions, for 24 hours at most.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The decision, dc_….") var id: String
+  @Argument(help: "The id of the decision, dc_….") var id: String
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
     guard id.wholeMatch(of: /dc_[A-Za-z0-9_-]{1,64}/) != nil else {
-      throw StartProblem("\(id) is no decision: they begin with dc_.", status: .couldNotRun)
+      throw StartProblem("\(id) is not a decision id (dc_…).", status: .couldNotRun)
     }
     let settings = try configuration.generation().gateway
     guard let decision = try await find(settings) else {
@@ -35,7 +35,7 @@ struct Explain: AsyncParsableCommand {
       guard answer.status == 200 else { return nil }
       do { return try JSONDecoder().decode(Decision.self, from: answer.body) } catch {
         throw StartProblem(
-          "What answers at \(settings.admin) is not this gateway's admin listener.", status: .couldNotRun)
+          "The server at \(settings.admin) is not this gateway's admin listener.", status: .couldNotRun)
       }
     }
     return try await OperatorStore.with(configuration) { opened in

@@ -3,14 +3,14 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate group`: who is in which group. Works on the store itself, whether a gateway runs on it or not.
+/// `moongate group`: manages group members. Works directly on the store, whether or not a gateway is running.
 struct GroupCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "group", abstract: "List groups, and add and remove their members.",
     discussion: """
       accounts.lua defines the groups: `ops = members()` has the members that you add here; a function computes the members of its group. \
-      Sessions of the account follow within a second, open WebSockets included. \
-      Exits with 0, with 1 if there is no such group or account, with 2 if there is no store.
+      Sessions of the account change within a second, including open WebSockets. \
+      Exit status: 0 on success, 1 if the group or account does not exist, 2 if the store is missing.
       """,
     subcommands: [AddGroupMember.self, RemoveGroupMember.self, ListGroups.self])
 }
@@ -20,7 +20,7 @@ struct AddGroupMember: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "add", abstract: "Add accounts to a group.",
     discussion:
-      "A number or an address names the account that has verified it. Name an account that only claims it by its id.")
+      "A phone number or an email address selects the account that has verified it. Select an account with an unverified identifier by its id.")
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var change: MembershipChange
@@ -38,10 +38,10 @@ struct RemoveGroupMember: AsyncParsableCommand {
   func run() async throws { try await change.carryOut(configuration, isMember: false) }
 }
 
-/// A change of a group's members.
+/// Arguments of a command that changes the members of a group.
 struct MembershipChange: ParsableArguments {
-  @Argument(help: "The group, as accounts.lua calls it.") var group: String
-  @Argument(help: "An id, a number or an address.") var names: [String]
+  @Argument(help: "The name of the group in accounts.lua.") var group: String
+  @Argument(help: "Account ids, phone numbers or email addresses.") var names: [String]
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
@@ -57,7 +57,7 @@ struct MembershipChange: ParsableArguments {
       let name = try opened.group(named: group, toAdd: isMember)
       let desk = opened.desk.acting(as: try identity.identity("moongate group \(isMember ? "add" : "remove")"))
       var accounts: [Account] = []
-      // All of them, or none.
+      // Look up all accounts first, so that either all of them change or none.
       for text in names { accounts.append(try await opened.holder(named: text)) }
       var done: [Done] = []
       for account in accounts {
@@ -78,15 +78,15 @@ struct MembershipChange: ParsableArguments {
 struct ListGroups: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the groups, or the members of one.",
-    discussion: "`undefined` groups have members and are not in accounts.lua: they count for nothing.")
+    discussion: "`undefined` groups have members but are not defined in accounts.lua, so they have no effect.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "Only this group, with its members.") var name: String?
-  @Option(help: "Begin behind this account's id.") var after: String?
-  @Option(help: "At most so many members.") var limit = 1_000
+  @Argument(help: "Show only this group, with its members.") var name: String?
+  @Option(help: "Start after this account id.") var after: String?
+  @Option(help: "Maximum number of members to list.") var limit = 1_000
   @Flag(help: "Print JSON.") var json = false
 
-  /// As `GET /groups` tells it.
+  /// A group in the format of `GET /groups`.
   private struct Summary: Encodable {
     let group: String
     let kind: String
@@ -102,7 +102,7 @@ struct ListGroups: AsyncParsableCommand {
     enum CodingKeys: String, CodingKey { case group, kind, members }
   }
 
-  /// As `GET /groups/{name}` tells it.
+  /// A group in the format of `GET /groups/{name}`.
   private struct Group: Encodable {
     let group: String
     let kind: String
@@ -121,7 +121,7 @@ struct ListGroups: AsyncParsableCommand {
   }
 
   func run() async throws {
-    guard limit > 0 else { throw StartProblem("--limit is 1 or more.", status: .couldNotRun) }
+    guard limit > 0 else { throw StartProblem("--limit must be 1 or more.", status: .couldNotRun) }
     try await OperatorStore.with(configuration) { opened in
       let groups = try await opened.desk.groups(of: opened.generation.accounts)
       guard let name else { return try show(groups) }
@@ -141,7 +141,7 @@ struct ListGroups: AsyncParsableCommand {
       for member in members {
         print("\(member.account)  \(member.identifiers.joined(separator: ", "))  since \(member.addedAt)")
       }
-      if members.count == limit, let last = members.last { print("… more behind --after \(last.account)") }
+      if members.count == limit, let last = members.last { print("… continue with --after \(last.account)") }
     }
   }
 
@@ -158,11 +158,11 @@ struct ListGroups: AsyncParsableCommand {
 }
 
 extension OperatorStore {
-  /// A group that members can be added to, or removed from.
-  /// - Throws: a sentence, with exit status 1.
+  /// Returns the group with the name, if members can be added to it or removed from it.
+  /// - Throws: an error with exit status 1.
   fileprivate func group(named text: String, toAdd isToAdd: Bool) throws -> GroupName {
     guard let name = GroupName(rawValue: text) else {
-      throw StartProblem("\"\(text)\" is no group: \(GroupName.rule).")
+      throw StartProblem("\"\(text)\" is not a group name: \(GroupName.rule).")
     }
     guard isToAdd, let problem = generation.accounts.problem(ofAddingTo: name) else { return name }
     let meant =
@@ -171,8 +171,8 @@ extension OperatorStore {
     throw StartProblem(problem + (meant.map { " Did you mean \"\($0)\"?" } ?? ""))
   }
 
-  /// The account of the name, where rights are given.
-  /// - Throws: a sentence, with exit status 1.
+  /// Returns the account that has verified the identifier, because group membership grants rights.
+  /// - Throws: an error with exit status 1.
   fileprivate func holder(named text: String) async throws -> Account {
     switch try await desk.holder(named: text, region: gateway.region) {
     case .account(let account): return account

@@ -2,26 +2,27 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 
-/// `moongate health`: whether the gateway on this machine is ready, for health checks of containers and scripts.
+/// `moongate health`: reports whether the gateway on this machine is ready, for health checks of containers and
+/// scripts.
 struct Health: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Tell whether the gateway that runs is ready.",
+    abstract: "Report whether the running gateway is ready.",
     discussion: """
-      Asks /readyz of the admin listener, which needs no token, and prints one sentence. Exits with 0 if the gateway is ready and with 1 if it is not. \
-      Health checks should name the listener by --admin: no configuration is read then, so a mistake in a file does not make a gateway that serves look ill. \
-      With --alive it asks /healthz, which needs no store: what restarts a gateway should ask this.
+      Requests /readyz of the admin listener, which needs no token, and prints one sentence. Exit status: 0 if the gateway is ready, 1 if not. \
+      In health checks, pass the listener with --admin. The command then does not read the configuration, so a mistake in a file cannot fail the check. \
+      With --alive it requests /healthz, which does not need the store. Use --alive for checks that restart the gateway.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Option(help: "The admin listener, HOST:PORT; that of the configuration unless said otherwise.") var admin: String?
+  @Option(help: "The admin listener, HOST:PORT. Default: the listener of the configuration.") var admin: String?
 
-  @Flag(help: "Only whether it lives; the store may be away.") var alive = false
+  @Flag(help: "Check only that the process is alive, even if the store is unavailable.") var alive = false
 
   func run() async throws {
     let address = try address()
     let state = alive ? "alive" : "ready"
     let answer: AdminClient.Answer?
-    // What listens and does not answer is ill too: exit status 1.
+    // A listener that does not answer is unhealthy too: exit status 1.
     do throws(StartProblem) {
       answer = try await AdminClient(asking: address).get(alive ? "/healthz" : "/readyz")
     } catch {
@@ -34,13 +35,13 @@ struct Health: AsyncParsableCommand {
     print("The gateway at \(address) is \(state).")
   }
 
-  /// - Throws: exit status 2 if `--admin` is no address or there is no configuration; 1, with its problems, if the
-  ///   configuration is refused.
+  /// - Throws: exit status 2 if `--admin` is not an address or the configuration folder is missing; exit status 1,
+  ///   after listing the problems, if the configuration is refused.
   private func address() throws -> ListenAddress {
     guard let admin else { return try configuration.generation().gateway.admin.forClients }
     guard let address = ListenAddress(admin), address.port > 0 else {
       throw StartProblem(
-        "--admin \(admin) is no address. Write HOST:PORT, such as 127.0.0.1:9901.", status: .couldNotRun)
+        "--admin \(admin) is not an address. Write HOST:PORT, for example 127.0.0.1:9901.", status: .couldNotRun)
     }
     return address.forClients
   }
@@ -55,7 +56,7 @@ struct Health: AsyncParsableCommand {
 }
 
 extension ListenAddress {
-  /// Where a client on the same machine reaches a listener: one that listens on all addresses is reached by loopback.
+  /// The address for a client on the same machine: loopback if the listener uses all addresses.
   var forClients: ListenAddress {
     switch host {
     case "0.0.0.0": ListenAddress(host: "127.0.0.1", port: port)

@@ -2,16 +2,16 @@ import ArgumentParser
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate help NAME`: an entry of the reference, or the help of a command.
+/// `moongate help NAME`: prints an entry of the reference or the help of a command.
 struct HelpCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "help", abstract: "Print the help of a command, or what the reference says of a name.",
+    commandName: "help", abstract: "Print the help of a command or the reference entry of a name.",
     discussion: """
-      A name is a field such as policy.limits.window, or fact.phone.country, function.cidr, metric.moongate_locks, event.locked, \
-      code.too_many_attempts or header.Remote-User.
+      A name is a field, for example policy.limits.window, or one of fact.phone.country, function.cidr, metric.moongate_locks, event.locked, \
+      code.too_many_attempts and header.Remote-User.
       """)
 
-  @Argument(help: "A command with its subcommands, or a name of the reference.") var names: [String] = []
+  @Argument(help: "A command with its subcommands, or a name from the reference.") var names: [String] = []
 
   func run() throws {
     if let help = Self.help(of: names) { return print(help) }
@@ -23,12 +23,12 @@ struct HelpCommand: ParsableCommand {
       let advice =
         meant.map { "Did you mean `\($0)`?" }
         ?? "Documentation/reference/ lists all names; `moongate help` lists the commands."
-      throw StartProblem("Nothing is called `\(name)`. \(advice)", status: .couldNotRun)
+      throw StartProblem("Unknown name `\(name)`. \(advice)", status: .couldNotRun)
     }
     print(text)
   }
 
-  /// The help of the command that the names lead to; nil where they lead to none.
+  /// Returns the help of the command with this path of names, or nil if there is no such command.
   static func help(of names: [String]) -> String? {
     var command: any ParsableCommand.Type = RootCommand.self
     for name in names {

@@ -4,19 +4,19 @@ import MoongateCore
 import MoongateHTTP
 import MoongateSDK
 
-/// `moongate account import FILE`: people from elsewhere, all of them or none.
+/// `moongate account import FILE`: imports accounts from JSON lines, all of them or none.
 struct ImportAccounts: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "import", abstract: "Take in accounts from JSON lines: all of the file, or nothing.",
+    commandName: "import", abstract: "Import accounts from a file of JSON lines: either all of them or none.",
     discussion: """
       A line is {"identifiers":[{"phone":"+919999999999","verified":true},{"email":"asha@example.com","verified":false}],"first_name":"Asha",\
-      "last_name":"Rao","password":"$2b$…","pin":"$argon2id$…","created_at":"2024-05-01T12:00:00Z"}. Only identifiers must be there. Hashes stand \
-      under the names of their providers, and are Argon2 ($argon2id$, $argon2i$) or bcrypt ($2a$, $2b$, $2y$), and are made anew at the next sign-in. With --records the lines are those of `account export --records`. Every bad line is told with its number.
+      "last_name":"Rao","password":"$2b$…","pin":"$argon2id$…","created_at":"2024-05-01T12:00:00Z"}. Only identifiers is required. A hash is a field with \
+      the name of its provider, in Argon2 ($argon2id$, $argon2i$) or bcrypt ($2a$, $2b$, $2y$) format; it is replaced at the next sign-in. With --records, the lines must be those of `account export --records`. Every bad line is listed with its number.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The file; - reads standard input.") var file: String
-  @Flag(help: "Look at the lines and take in nothing.") var dryRun = false
+  @Argument(help: "The file, or - for standard input.") var file: String
+  @Flag(help: "Check the lines without importing them.") var dryRun = false
   @OptionGroup var records: RecordOptions
   @Flag(help: "Print JSON.") var json = false
 
@@ -30,7 +30,7 @@ struct ImportAccounts: AsyncParsableCommand {
     let problems: [Line]
   }
 
-  /// A file as it was read: what it holds, and what is wrong with it.
+  /// The contents of a file: its accounts and its problems.
   private struct Lines {
     private(set) var accounts: [ImportedAccount] = []
     /// The line of each account, from 1.
@@ -46,12 +46,12 @@ struct ImportAccounts: AsyncParsableCommand {
         do throws(AccountLine.Problems) {
           let account = try reader.read(Data(line))
           if let id = account.id, let first = ids.updateValue(number, forKey: id) {
-            problems.append(Report.Line(line: number, problem: "`id` is that of line \(first)"))
+            problems.append(Report.Line(line: number, problem: "`id` is also used in line \(first)"))
           }
           for name in account.identifiers where name.isVerified {
             if let first = seen.updateValue(number, forKey: name.identifier) {
               problems.append(
-                Report.Line(line: number, problem: "\(name.identifier.value) is verified in line \(first) already"))
+                Report.Line(line: number, problem: "\(name.identifier.value) is already verified in line \(first)"))
             }
           }
           accounts.append(account)
@@ -83,7 +83,7 @@ struct ImportAccounts: AsyncParsableCommand {
       let problems = rejected.map {
         Report.Line(
           line: lines.numbers[$0],
-          problem: "an account that is here has its id, or holds one of its identifiers verified")
+          problem: "an account with its id or with one of its verified identifiers already exists")
       }
       try tell(
         Report(imported: rejected == nil ? lines.accounts.count : 0, problems: problems.map { [$0] } ?? []),
@@ -97,7 +97,7 @@ struct ImportAccounts: AsyncParsableCommand {
     } else {
       for problem in report.problems { print("\(file):\(problem.line): \(problem.problem)") }
       if !report.problems.isEmpty {
-        print("\(report.problems.count) problem\(report.problems.count == 1 ? "" : "s"); nothing was taken in")
+        print("\(report.problems.count) problem\(report.problems.count == 1 ? "" : "s"); nothing was imported")
       } else {
         print(
           dryRun
@@ -109,26 +109,26 @@ struct ImportAccounts: AsyncParsableCommand {
   }
 }
 
-/// `moongate account export`: everyone as JSON lines, which an import reads; or all that is stored about one person.
+/// `moongate account export`: prints all accounts as JSON lines for an import, or everything stored about one account.
 struct ExportAccounts: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "export", abstract: "Print all accounts as JSON lines, or all that is stored about one person.",
+    commandName: "export", abstract: "Print all accounts as JSON lines, or everything stored about one account.",
     discussion: """
-      With a NAME: everything that is stored about that person, as JSON, for a request under data-protection law. The audit trail says who took it out. \
-      Without: accounts as `account import` takes them in. What it prints is personal data. Hashes that this gateway made have its pepper in them: they work under the same master keys only. --records adds \
-      all that providers keep (PINs, passwords, authenticator keys), sealed with the current master key, or with the key of --key. A gateway that has \
-      the key takes them in by `account import --records`.
+      With NAME: prints everything that is stored about this account as JSON, for a request under data-protection law. The audit trail records who exported it. \
+      Without NAME: prints all accounts in the format of `account import`. The output is personal data. Hashes that this gateway made include its pepper, so they work only with the same master keys. --records adds \
+      all provider records (PINs, passwords, authenticator keys), sealed with the current master key or with the key of --key. A gateway that has \
+      the key imports them with `account import --records`.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "An id, a number or an address: all that is stored about this person.") var name: String?
+  @Argument(help: "An account id, a phone number or an email address. Exports everything stored about this account.") var name: String?
   @OptionGroup var identity: OperatorOption
-  @Flag(help: "With the hashes of PINs and passwords. Keep the output secret.") var hashes = false
+  @Flag(help: "Include the hashes of PINs and passwords. Keep the output secret.") var hashes = false
   @OptionGroup var records: RecordOptions
 
   func run() async throws {
     if hashes, records.isWanted {
-      throw StartProblem("Say --records or --hashes: the records have the hashes in them.", status: .couldNotRun)
+      throw StartProblem("Use either --records or --hashes: the records include the hashes.", status: .couldNotRun)
     }
     if let name { return try await exportPerson(name) }
     let encoder = JSONEncoder()
@@ -157,7 +157,7 @@ struct ExportAccounts: AsyncParsableCommand {
   private func exportPerson(_ name: String) async throws {
     guard !hashes, !records.isWanted else {
       throw StartProblem(
-        "--hashes and --records are for accounts that move: leave out \(name), or them.", status: .couldNotRun)
+        "--hashes and --records cannot be combined with a NAME: leave out \(name) or the options.", status: .couldNotRun)
     }
     try await OperatorStore.with(configuration) { opened in
       let account = try await opened.account(named: name)

@@ -3,27 +3,27 @@ import Foundation
 import MoongateCore
 import MoongatePolicy
 
-/// `moongate init FOLDER`: a configuration for production, from four answers.
+/// `moongate init FOLDER`: writes a production configuration from four answers.
 struct Init: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Write a configuration for production, and tell what comes next.",
+    abstract: "Write a production configuration, and list the next steps.",
     discussion: """
-      Asks four questions, or takes their answers as options: how people reach the gateway, which service it protects, where its state lies, and how \
-      messages leave. A password in an answer goes into a file of its own, which nobody else may read; answer on standard input rather than by an option, \
-      which lists of processes show. The folder must be empty or not there. Nothing is overwritten. Exits with 2 if it writes nothing.
+      Asks four questions, or takes the answers as options: the public URL, the service to protect, the store, and how messages are sent. \
+      A password in an answer is written to a separate file that only the gateway's user can read. Give it on standard input rather than by an option, \
+      because process lists show options. FOLDER must be empty or missing; no file is overwritten. Exit status: 2 if nothing was written.
       """)
 
   @Argument(help: "The folder for the configuration.") var folder: String
-  @Option(help: "How people reach the gateway: https://auth.example.com.") var publicURL: String?
-  @Option(help: "The service that it protects: http://127.0.0.1:3000.") var upstream: String?
-  @Option(help: "Where its state lies: sqlite, or postgres://user@host/database.") var store: String?
-  @Option(help: "How messages leave: smtp://…, twilio://…, or a site's https:// address.") var messages: String?
+  @Option(help: "The public URL of the gateway: https://auth.example.com.") var publicURL: String?
+  @Option(help: "The service to protect: http://127.0.0.1:3000.") var upstream: String?
+  @Option(help: "The store: sqlite, or postgres://user@host/database.") var store: String?
+  @Option(help: "How messages are sent: smtp://…, twilio://…, or the https:// URL of a webhook.") var messages: String?
   @Option(
     help:
-      "The folder for the master key and a SQLite store; data, in the configuration's folder, unless said otherwise.")
+      "The folder for the master key and a SQLite store. Default: data, in the configuration folder.")
   var state = "data"
-  @Option(help: "The country, in two letters, of phone numbers that are typed without +.") var region = "IN"
-  @Option(help: "What messages and pages call the site; its host unless said otherwise.") var service: String?
+  @Option(help: "The two-letter country code for phone numbers without +.") var region = "IN"
+  @Option(help: "The site's name in messages and pages. Default: the host of the public URL.") var service: String?
 
   func run() async throws {
     try SetupFolder.demandEmpty(folder)
@@ -41,12 +41,12 @@ struct Init: AsyncParsableCommand {
     let files = SetupFolder(answers, state: state, region: region, service: service ?? publicURL.host)
     let isNew = !FileManager.default.fileExists(atPath: folder)
     try files.write(to: folder)
-    // What it wrote is judged as a start would judge it.
+    // Check the written configuration in the same way as a start.
     let judged = await ConfigurationFolder(path: folder, providers: try Providers.registry()).load()
     if case .failure(let refused) = judged {
       files.remove(from: folder, isNew: isNew)
       let list = refused.problems.map { "\n  \($0.message)" }.joined()
-      throw StartProblem("Nothing was written: a gateway would refuse these answers.\(list)", status: .couldNotRun)
+      throw StartProblem("Nothing was written, because the gateway would refuse this configuration.\(list)", status: .couldNotRun)
     }
     let user = ServiceUser.giveSecrets(
       files.secrets.map { "\(folder)/\($0)" } + (files.secrets.isEmpty ? [] : ["\(folder)/secrets"]))
@@ -55,13 +55,13 @@ struct Init: AsyncParsableCommand {
   }
 }
 
-/// Asks for what the command line does not say.
+/// Asks for the answers that the command line does not give.
 struct SetupQuestions {
   /// - Parameters:
-  ///   - standard: the answer of an empty line.
-  ///   - given: what the command line says.
-  ///   - judge: reads an answer.
-  /// - Throws: a sentence, with exit status 2, if the command line's answer is none, or if there is no answer.
+  ///   - standard: the default, for an empty line.
+  ///   - given: the answer on the command line.
+  ///   - judge: parses an answer.
+  /// - Throws: an error with exit status 2 if the answer on the command line is invalid or if there is no answer.
   func answer<Value>(
     _ question: String, _ standard: String, _ given: String?, _ judge: (String) throws(SetupAnswers.Problem) -> Value
   ) throws(StartProblem) -> Value {
@@ -84,12 +84,12 @@ struct SetupQuestions {
   }
 }
 
-/// The system user that the Debian package makes.
+/// The system user that the Debian package creates.
 enum ServiceUser {
   static let name = "moongate"
 
-  /// Gives files that root has made to the service's user, which has to read them.
-  /// - Returns: the user's name; nil if the system has no such user, or if the process does not run as root.
+  /// Changes the owner of files that root has written to the service user, which has to read them.
+  /// - Returns: the user's name; nil if the user does not exist or the process does not run as root.
   static func giveSecrets(_ paths: [String]) -> String? {
     guard geteuid() == 0, let entry = getpwnam(name) else { return nil }
     for path in paths { lchown(path, entry.pointee.pw_uid, entry.pointee.pw_gid) }

@@ -3,16 +3,16 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// `moongate keys`: the master keys. Never prints a byte of one, but for `add`, `rotate` and `retire` if the ring comes
-/// from the environment or from systemd.
+/// `moongate keys`: manages the master keys. The commands print no key material, except `add`, `rotate` and `retire` if
+/// the keys come from the environment or from systemd.
 struct KeysCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keys", abstract: "Show, rotate and retire the master keys.",
     discussion: """
-      One gateway: `keys rotate`. Several gateways with copies of one key file: `keys add`, copy the file to all of them; then `keys rotate`, and copy \
-      again: so every gateway knows a key before another uses it. A gateway that runs takes a changed file within a second; one whose key comes from \
-      the environment is restarted. Nothing that was made with a former key is lost by that. Exits with 0, with 1 where it refuses, with 2 where it \
-      could not look.
+      Single gateway: `keys rotate`. Several gateways with copies of one key file: run `keys add`, copy the file to all of them, run `keys rotate`, and copy \
+      the file again. Every gateway then knows a key before another gateway uses it. A running gateway reloads a changed file within a second; restart a \
+      gateway whose key comes from the environment. Everything that was made with a former key stays valid. Exit status: 0 on success, 1 if the command refuses, 2 if it \
+      could not run.
       """,
     subcommands: [ShowKeys.self, AddKey.self, RotateKeys.self, RetireKey.self])
 }
@@ -20,7 +20,7 @@ struct KeysCommand: AsyncParsableCommand {
 /// `moongate keys show`.
 struct ShowKeys: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "List the keys, the oldest first, and how much of the store is still under each.")
+    commandName: "show", abstract: "List the keys, oldest first, and how many records of the store each one still protects.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Flag(help: "Print JSON.") var json = false
@@ -46,7 +46,7 @@ struct ShowKeys: AsyncParsableCommand {
     do {
       census = try await OperatorStore.with(configuration) { try await KeyCensus(of: $0.store, by: $0.keys) }
     } catch let problem as StartProblem {
-      // The keys can be listed without their store.
+      // The keys can be listed even if the store cannot be opened.
       reason = problem.sentence
     }
     let lines = masters.members.map { member in
@@ -60,69 +60,69 @@ struct ShowKeys: AsyncParsableCommand {
       let role = line.role.padding(toLength: 8, withPad: " ", startingAt: 0)
       let uses = census.map { "  \($0.words(for: line.name))" } ?? ""
       print(
-        "\(line.name)  \(role)\(uses)\(line.oldest && lines.count > 1 ? "; counters, locks and log hashes are by it" : "")"
+        "\(line.name)  \(role)\(uses)\(line.oldest && lines.count > 1 ? "; used for counters, locks and log hashes" : "")"
       )
     }
     if let foreign = census?.foreign, foreign > 0 {
-      print("\(foreign) record\(foreign == 1 ? "" : "s") under none of these keys, or changed")
+      print("\(foreign) record\(foreign == 1 ? "" : "s") under no known key, or changed")
     }
     if let reason { FileHandle.standardError.write(Data("moongate: the store was not counted. \(reason)\n".utf8)) }
   }
 }
 
 extension KeyCensus {
-  /// `3 records, hashes in 2 of them (pin 1, password 1)`.
+  /// The uses of a key, for example `3 records, hashes of password 1, pin 3`.
   func words(for name: String) -> String {
     let records = sealed[name] ?? 0
     let hashes = hashWords(for: name)
     return "\(records) record\(records == 1 ? "" : "s")" + (hashes.map { ", hashes of \($0)" } ?? "")
   }
 
-  /// `password 1, pin 3`; nil where there are none.
+  /// The hashes under a key by provider, for example `password 1, pin 3`; nil if there are none.
   func hashWords(for name: String) -> String? {
     guard let found = peppered[name], !found.isEmpty else { return nil }
     return found.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
   }
 }
 
-/// Where the master keys come from, for commands that change them.
+/// The place of the master keys, for commands that change them.
 struct KeySource {
   private let location: KeyLocation
 
   init(_ location: KeyLocation) { self.location = location }
 
-  /// The keys that are there; makes none.
+  /// Reads the existing keys. Creates none.
   func read() throws(StartProblem) -> MasterKeys {
     if case .file(let path) = location, !FileManager.default.fileExists(atPath: path) {
-      throw StartProblem("There is no key file \(path): a gateway that has run makes it.", status: .couldNotRun)
+      throw StartProblem("There is no key file \(path). A gateway creates it at its first start.", status: .couldNotRun)
     }
     return try MasterKey(location).masters
   }
 
-  /// Puts other keys in their place: in the file; a variable's are printed, for whoever sets it.
-  /// - Parameter body: makes them; nothing is changed where it throws.
+  /// Replaces the keys in the key file. If the keys come from a variable, prints them for the operator to set.
+  /// - Parameter body: returns the new keys. If it throws, nothing changes.
   func change(_ body: (MasterKeys) async throws -> MasterKeys) async throws {
     switch location {
     case .file(let path):
       let before = try read().oldest.name
       let changed = try await KeyFile.change(path, body)
       tell(
-        "Keep a new copy of \(path), apart from the store; backups of the store from before need the copy from before.")
-      if changed.oldest.name == before { tell("A gateway that runs takes it within a second.") }
+        "Back up \(path) again, apart from the store. Older backups of the store need the older copy.")
+      if changed.oldest.name == before { tell("A running gateway reloads it within a second.") }
     case .value:
       let changed = try await body(try read())
-      tell("The key comes from the environment. Set its variable to these lines, all of them, and restart the gateway:")
+      tell("The key comes from the environment. Set its variable to all of these lines, and restart the gateway:")
       print(changed.text, terminator: "")
     case .credential(let path):
       let changed = try await body(try read())
       let name = (path as NSString).lastPathComponent
       tell(
-        "systemd hands over the key. Write these lines, all of them, to the file that LoadCredential=\(name) names, and restart the gateway:"
+        "The key comes from systemd. Write all of these lines to the file of LoadCredential=\(name), and restart the gateway:"
       )
       print(changed.text, terminator: "")
     }
   }
 
-  /// On standard error: standard output may be the ring itself.
+  /// Writes to standard error, because standard output may contain the keys.
   func tell(_ sentence: String) { FileHandle.standardError.write(Data((sentence + "\n").utf8)) }
 }

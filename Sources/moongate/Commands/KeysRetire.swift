@@ -5,41 +5,41 @@ import MoongateStore
 /// `moongate keys retire NAME`.
 struct RetireKey: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "retire", abstract: "Take a key out of the ring, once nothing needs it any more.",
+    commandName: "retire", abstract: "Remove a key that is no longer needed.",
     discussion: """
-      No gateway may still make things with it: each must have the key file of after the rotation. Records that only the gateway's own keys close are \
-      moved to the current key; PINs and passwords move when their owners sign in, and until then the key stays. What names counters and locks, and what \
-      recognises devices, stays in the key file as a `retired` line: it opens nothing else. --completely takes that out too, while no gateway serves; one that \
-      was interrupted is finished by the same command.
+      No gateway may still use the key to create data: every gateway must have the key file from after the rotation. Records that are sealed with the gateway's key alone are \
+      moved to the current key. PINs and passwords move when their owners sign in; until then the key cannot be retired. The part of the key that names counters and locks and \
+      recognizes devices stays in the key file as a `retired` line, which cannot decrypt anything. --completely removes that line too; no gateway may be running. If \
+      the command is interrupted, run it again.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The key, as `moongate keys show` names it.") var name: String
-  @Flag(help: "Take it even so: PINs and passwords that are still under it are removed, and their owners set new ones.")
+  @Argument(help: "The name of the key, from `moongate keys show`.") var name: String
+  @Flag(help: "Retire it anyway: remove the PINs and passwords that still depend on it. Their owners must set new ones.")
   var force = false
 
-  @Flag(help: "Somebody else may have the key: devices that were recognised by it are new ones.") var leaked = false
-  @Flag(help: "Leave nothing of it: locks and counts begin anew where it is the oldest key. No gateway may serve then.")
+  @Flag(help: "The key may be compromised: devices that it recognizes become new devices.") var leaked = false
+  @Flag(help: "Remove it entirely. If it is the oldest key, locks and counters start again. No gateway may be running.")
   var completely = false
 
   func run() async throws {
     let source = KeySource(try configuration.generation().gateway.key)
     try await source.change { masters in
       guard let member = masters.members.first(where: { $0.name == name }) else {
-        throw StartProblem("There is no key \(name): `moongate keys show` lists those that there are.")
+        throw StartProblem("There is no key \(name): `moongate keys show` lists the keys.")
       }
       guard let without = masters.without(name) else {
-        throw StartProblem("\(name) is the current key: make another one current first, by `moongate keys rotate`.")
+        throw StartProblem("\(name) is the current key. Make another key current first with `moongate keys rotate`.")
       }
       return try await OperatorStore.with(configuration, finishesRetirement: true) { opened in
-        // One that was interrupted had begun to leave nothing of it.
+        // An interrupted complete retirement has already started to remove the key.
         guard !completely, opened.heir == nil else {
           try await release(opened, masters, without, source, isComplete: true)
           return without
         }
         guard member.role != .retired else {
           throw StartProblem(
-            "\(name) is retired already. It still names counters and devices; --completely ends that, while no gateway serves."
+            "\(name) is already retired. It still names counters and devices; to end that, use --completely while no gateway runs."
           )
         }
         let left = masters.retiring(name, recognising: !leaked, at: opened.now) ?? without
@@ -49,30 +49,30 @@ struct RetireKey: AsyncParsableCommand {
     }
   }
 
-  /// What a gateway makes with a key that is gone, nobody opens.
+  /// Checks that no gateway still creates data with the key, because that data could not be opened later.
   ///
-  /// Attack: who guesses while some gateways count by one key and some by another has all of his tries twice.
+  /// Attack: if some gateways count attempts by one key and others by another, an attacker gets twice as many attempts.
   private func demandUnused(by nodes: [ServingNode], isOldest: Bool) throws(StartProblem) {
     guard isOldest else {
-      // One that does not tell is of an older program, and may.
+      // A node that does not report its keys runs an older version and may use this key.
       let users = nodes.filter { $0.keys.first.map { $0 == name } ?? true }
       guard !users.isEmpty else { return }
       let names = users.map(\.name).joined(separator: ", ")
       throw StartProblem(
-        "\(name) stays: \(names) still makes things with it. Bring the key file there, or restart it, then try again.")
+        "\(name) was not retired: \(names) still uses it. Copy the key file there or restart the gateway, then try again.")
     }
     guard !nodes.isEmpty else { return }
     let are = nodes.count == 1 ? "1 gateway serves" : "\(nodes.count) gateways serve"
     throw StartProblem(
       """
-      \(name) is the oldest key, by which tries and locks are counted, and \(are) from this store: \(nodes.map(\.name).joined(separator: ", ")). \
-      Two that count by different keys would give whoever guesses his tries twice. Stop every gateway (one that was killed counts for \
-      \(ServingNode.patience.asWritten) more), run this again, give each the new key file, and start them.
+      \(name) is the oldest key, which identifies attempt counters and locks, and \(are) from this store: \(nodes.map(\.name).joined(separator: ", ")). \
+      Two gateways that count by different keys would double an attacker's guesses. Stop every gateway (a killed one counts as running for \
+      \(ServingNode.patience.asWritten) more), run this command again, copy the new key file to each gateway, and start them.
       """)
   }
 
-  /// Tokens of programs are hashed under a key, and move to the current one when they are used: nobody else knows their
-  /// secrets.
+  /// Checks for access tokens that are hashed with the key. A token moves to the current key when it is used, because
+  /// only its owner knows the secret.
   private func release(tokensOf name: String, _ opened: OperatorStore, _ ring: KeyRing, _ source: KeySource)
     async throws
   {
@@ -81,26 +81,26 @@ struct RetireKey: AsyncParsableCommand {
     guard force else {
       throw StartProblem(
         """
-        \(name) stays: \(tokens) \(left == 1 ? "is" : "are") hashed under it. Each moves to \(ring.currentName) when it is used; rotate or revoke those \
-        that are not (`moongate token list`). When you can wait no longer, --force leaves them behind: they are wrong from then on.
+        \(name) was not retired: \(tokens) \(left == 1 ? "is" : "are") hashed with it. Each moves to \(ring.currentName) when it is used. Rotate or revoke the \
+        unused ones (`moongate token list`). To retire the key now, use --force: these tokens become invalid.
         """)
     }
-    source.tell("Left behind: \(tokens), which are wrong from now on. Rotate them to get new ones.")
+    source.tell("Invalid from now on: \(tokens). Rotate them to get new ones.")
   }
 
   private func release(
     _ opened: OperatorStore, _ masters: MasterKeys, _ left: MasterKeys, _ source: KeySource, isComplete: Bool
   ) async throws {
     let ring = KeyRing(masters)
-    // Whether counts begin anew with it.
+    // Whether counters start again because the oldest key is removed.
     let isOldest = isComplete && masters.oldest.name == name
     let now = opened.now
     if let heir = opened.heir {
-      // Which of them the store has left behind, it does not say itself.
+      // The store does not record which key it has already replaced.
       guard isOldest else {
-        throw StartProblem("The store answers to \(heir): `moongate keys retire \(masters.oldest.name)` first.")
+        throw StartProblem("The store belongs to \(heir). Run `moongate keys retire \(masters.oldest.name)` first.")
       }
-      source.tell("Taking \(name) out was interrupted: the store answers to \(heir) already. Going on from there.")
+      source.tell("Retiring \(name) was interrupted: the store already belongs to \(heir). Continuing.")
     } else {
       try demandUnused(by: try await opened.store.nodes(at: now), isOldest: isOldest)
     }
@@ -112,18 +112,18 @@ struct RetireKey: AsyncParsableCommand {
     if let hashes = census.hashWords(for: name) {
       throw StartProblem(
         """
-        \(name) stays: hashes are still under it (\(hashes)). Each moves to \(ring.currentName) when its owner signs in with it. When you can wait no \
-        longer, --force removes them: their owners then sign in by a code and set new ones.
+        \(name) was not retired: it still protects hashes (\(hashes)). Each moves to \(ring.currentName) when its owner signs in with it. To retire the key \
+        now, use --force, which removes them: their owners then sign in with a code and set new ones.
         """)
     }
     try await release(tokensOf: name, opened, ring, source)
     if let left = census.sealed[name], left > 0 {
       throw StartProblem(
-        "\(name) stays: \(records(left)) came under it meanwhile. Bring the key file to the gateways that still use it, then try again."
+        "\(name) was not retired: \(records(left)) were sealed with it in the meantime. Copy the key file to the gateways that still use it, then try again."
       )
     }
-    if let lost = before.hashWords(for: name) { source.tell("Removed with the hashes that were under it: \(lost).") }
-    // Again: looking through a million accounts takes minutes, in which a gateway may have started with an old file.
+    if let lost = before.hashWords(for: name) { source.tell("Removed hashes: \(lost).") }
+    // Check again: moving a million accounts takes minutes, and a gateway may have started with an old key file since.
     if opened.heir == nil { try demandUnused(by: try await opened.store.nodes(at: opened.now), isOldest: isOldest) }
     if isOldest, opened.heir == nil {
       let locks = try await opened.desk.locks().count
@@ -133,22 +133,22 @@ struct RetireKey: AsyncParsableCommand {
       case .replaced: break
       case .served(let nodes): try demandUnused(by: nodes, isOldest: true)
       case .notTheirs:
-        throw StartProblem("The store answers to neither \(name) nor the key after it: nothing was changed.")
+        throw StartProblem("The store belongs to neither \(name) nor the key after it. Nothing was changed.")
       }
       source.tell(
         """
-        \(name) was the oldest key, by which is counted: locks and counts begin anew at the next start (\(locks) lock\(locks == 1 ? "" : "s") \
-        end\(locks == 1 ? "s" : "")), devices that were known are new ones, and logs name people by other hashes. Give every gateway the new key file \
+        \(name) was the oldest key, which identifies counters: locks and counters start again at the next start (\(locks) lock\(locks == 1 ? "" : "s") \
+        end\(locks == 1 ? "s" : "")), known devices become new devices, and logs identify users by other hashes. Copy the new key file to every gateway \
         before it starts.
         """)
     }
     try await KeyCensus.moveValues(from: ring, to: KeyRing(left), in: opened.store, at: opened.now)
-    source.tell("\(name) is retired. Codes under way that were made with it are refused, \(after(isComplete))")
+    source.tell("\(name) is retired. Pending codes made with it are refused, \(after(isComplete))")
   }
 
   private func after(_ isComplete: Bool) -> String {
-    if isComplete { return "and devices that carry its mark are new ones." }
+    if isComplete { return "and devices recognized by it become new devices." }
     return
-      "locks and counts stay, and \(leaked ? "devices that carry its mark are new ones" : "devices that carry its mark are known for a year")."
+      "locks and counters stay, and \(leaked ? "devices recognized by it become new devices" : "devices recognized by it stay known for a year")."
   }
 }

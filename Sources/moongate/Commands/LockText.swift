@@ -7,7 +7,7 @@ import MoongateSDK
 struct LockText {
   let named: NamedLock
   let now: Timestamp
-  /// Of the clock time.
+  /// The time zone of printed times.
   var zone = TimeZone.current
 
   var line: String {
@@ -28,7 +28,7 @@ struct LockText {
     return parts.joined(separator: " · ")
   }
 
-  /// `12:40`; with its date where that is another day.
+  /// `12:40`, with the date if it is another day.
   private func clockTime(_ moment: Timestamp) -> String {
     let format = DateFormatter()
     format.locale = Locale(identifier: "en_US_POSIX")

@@ -3,13 +3,13 @@ import MoongateCore
 import MoongateHTTP
 import MoongateSDK
 
-/// `moongate locks`: the locks of limits. Works on the store itself, whether a gateway runs on it or not.
+/// `moongate locks`: manages the locks of limits. Works directly on the store, whether or not a gateway is running.
 struct LocksCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "locks", abstract: "List and lift the locks of limits.",
     discussion: """
-      Exits with 0, with 1 where there is no such lock, with 2 where there is no store. `moongate account unlock` ends everything that stands between \
-      a person and a sign-in.
+      Exit status: 0 on success, 1 if the lock does not exist, 2 if the store is missing. `moongate account unlock` ends all locks that keep an account \
+      from signing in.
       """,
     subcommands: [ListLocks.self, ClearLocks.self])
 }
@@ -17,7 +17,7 @@ struct LocksCommand: AsyncParsableCommand {
 /// `moongate locks list`.
 struct ListLocks: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "List the locks that stand, oldest first, with whom they are about.")
+    commandName: "list", abstract: "List the active locks with the identifiers that they apply to, oldest first.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Flag(help: "Print JSON.") var json = false
@@ -35,12 +35,12 @@ struct ListLocks: AsyncParsableCommand {
 /// `moongate locks clear NAME…`.
 struct ClearLocks: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "clear", abstract: "Lift locks, and turn on again what a limit turned off.")
+    commandName: "clear", abstract: "Lift locks, and enable again what a limit disabled.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "Whose locks: a number in any spelling, an address, an account's id; or a lock's id.") var names:
+  @Argument(help: "A phone number in any format, an email address, an account id, or the id of a lock.") var names:
     [String] = []
-  @Flag(help: "All that stand.") var all = false
+  @Flag(help: "Lift all active locks.") var all = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
@@ -50,7 +50,7 @@ struct ClearLocks: AsyncParsableCommand {
   }
 
   func run() async throws {
-    guard all != !names.isEmpty else { throw StartProblem("Name locks, or say --all.", status: .couldNotRun) }
+    guard all != !names.isEmpty else { throw StartProblem("Name locks or use --all.", status: .couldNotRun) }
     try await OperatorStore.with(configuration) { opened in
       let desk = opened.desk.acting(as: try identity.identity("moongate locks clear"))
       var cleared: [NamedLock] = []

@@ -6,35 +6,35 @@ import MoongateCore
 import MoongateMockGoogle
 import MoongateSDK
 
-/// `moongate mock-google`: the mock provider alone, for gateways and other clients under test.
+/// `moongate mock-google`: runs the mock OpenID provider alone, for tests of gateways and other clients.
 struct MockGoogleCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "mock-google", abstract: "Run an OpenID provider for tests, that lets anyone be anyone.",
+    commandName: "mock-google", abstract: "Run an OpenID provider for tests that signs in any user without a password.",
     discussion: """
-      Prints its issuer and its client's id and secret. Listens on this machine only. The demo needs none: it is its own provider, at /mock-google.
+      Prints its issuer, client id and client secret. Listens on this machine only. The demo does not need it: it contains this provider, at /mock-google.
       """)
 
   @Option(help: "The port to listen on; 0 lets the system choose.") var port = 9400
-  @Option(help: "An address that people may be sent back to, to the letter; may be given more than once.") var redirect:
+  @Option(help: "An allowed redirect URI, matched exactly. Can be repeated.") var redirect:
     [String] = []
-  @Option(help: "The id of its one client.") var clientId = "moongate"
-  @Option(help: "The client's secret; made up and printed where it is left out.") var clientSecret: String?
-  @Option(help: "How it calls itself, where that is not http://localhost:PORT.") var issuer: String?
+  @Option(help: "The client id.") var clientId = "moongate"
+  @Option(help: "The client secret. Default: a random secret, which is printed.") var clientSecret: String?
+  @Option(help: "The issuer. Default: http://localhost:PORT.") var issuer: String?
 
   func validate() throws {
     guard (0...65_535).contains(port) else {
-      throw ValidationError("--port must lie between 0 and 65535; it is \(port).")
+      throw ValidationError("--port must be from 0 to 65535, not \(port).")
     }
     guard !redirect.isEmpty else {
       throw ValidationError(
-        "Say where people are sent back to: --redirect http://localhost:8080/auth/callback/google_oauth")
+        "Add a redirect URI: --redirect http://localhost:8080/auth/callback/google_oauth")
     }
   }
 
   func run() async throws {
     let secret = clientSecret ?? Base64URL.encode(SystemRandom().bytes(32))
     let client = MockGoogle.Client(id: clientId, secret: secret, redirects: Set(redirect))
-    // The system's choice of a port is known only once the server listens, and the issuer is made from it.
+    // If the system chooses the port, it is known only after the server listens, and the issuer contains it.
     let site = LateSite()
     var logger = Logger(label: "mock-google", factory: StreamLogHandler.standardError(label:))
     logger.logLevel = .error
@@ -55,12 +55,12 @@ struct MockGoogleCommand: AsyncParsableCommand {
       try await application.runService()
     } catch  where "\(error)".contains("EADDRINUSE") || "\(error)".contains("errno: 98") {
       throw StartProblem(
-        "Port \(port) is taken by another program. Stop it, or give another --port.", status: .couldNotRun)
+        "Port \(port) is in use by another program. Stop it, or choose another --port.", status: .couldNotRun)
     }
   }
 }
 
-/// A site that is there as soon as its server listens.
+/// A site that becomes available as soon as its server listens.
 private actor LateSite {
   private var site: MockGoogleSite?
 

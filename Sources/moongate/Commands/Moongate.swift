@@ -2,30 +2,30 @@ import ArgumentParser
 import Foundation
 import MoongateSDK
 
-/// The `moongate` program, for its own main and for mains that list providers of their own beside the shipped ones:
+/// The `moongate` program, for its own entry point and for programs that add their own providers:
 /// ```swift
 /// import MoongateCommand
 ///
 /// await Moongate.run(providers: Moongate.shipped + [PigeonPost()])
 /// ```
 public enum Moongate {
-  /// The providers that come with Moongate, in the order in which they are offered.
+  /// The providers included in Moongate, in the order in which pages offer them.
   public static let shipped: [any Provider] = Providers.shipped
 
-  /// Reads the command line, does what it says, and ends the process with the exit statuses of exact.md: 0, 1 (found
-  /// something), 2 (could not run).
-  /// - Parameter providers: all that this program has, in the order in which they are offered.
+  /// Runs the command of the command line and exits the process with status 0 (success), 1 (problems found) or 2 (could
+  /// not run).
+  /// - Parameter providers: all providers of this program, in the order in which pages offer them.
   public static func run(providers: [any Provider] = shipped) async -> Never {
     await Providers.$all.withValue(providers) { await CommandLineCall.run() }
     exit(ExitStatus.fine.rawValue)
   }
 }
 
-/// The command. Each subcommand is a file of its own.
+/// The root command. Each subcommand is in its own file.
 struct RootCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "moongate",
-    abstract: "An authentication gateway: it makes every caller prove who they are before a request reaches a service.",
+    abstract: "An authentication gateway: every request must be authenticated before it reaches a service.",
     version: BuildVersion.text,
     subcommands: [
       Serve.self, Init.self, Check.self, Reload.self, Upgrade.self, Health.self, Doctor.self, Policy.self,
@@ -39,23 +39,23 @@ struct RootCommand: AsyncParsableCommand {
     ])
 }
 
-/// Where every tool looks for its configuration.
+/// The configuration folder of a command.
 struct ConfigurationOption: ParsableArguments {
-  @Option(name: .customLong("config"), help: "The folder with gateway.lua, routes.lua, policies/ and flows/.")
+  @Option(name: .customLong("config"), help: "The configuration folder, with gateway.lua, routes.lua, policies/ and flows/.")
   var folder = "config"
 
-  /// - Throws: a sentence, with exit status 2, where there is no such folder.
+  /// - Throws: an error with exit status 2 if the folder does not exist.
   func checked() throws(StartProblem) -> String {
     var isFolder: ObjCBool = false
     guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
       throw StartProblem(
-        "There is no folder \(folder). Name the configuration's folder by --config FOLDER.", status: .couldNotRun)
+        "There is no folder \(folder). Name the configuration folder with --config FOLDER.", status: .couldNotRun)
     }
     return folder
   }
 }
 
-/// Runs the command and turns whatever ends it into the exit statuses of exact.md.
+/// Runs the command and maps its result to an exit status.
 enum CommandLineCall {
   static func run() async {
     do {
@@ -72,7 +72,7 @@ enum CommandLineCall {
     } catch let code as ExitCode {
       exit(code.rawValue)
     } catch {
-      // Help that was asked for is no mistake; anything else that the parser throws is bad usage.
+      // Requested help is a success; everything else that the parser throws is bad usage.
       if RootCommand.exitCode(for: error) == .success { RootCommand.exit(withError: error) }
       FileHandle.standardError.write(Data((RootCommand.fullMessage(for: error) + "\n").utf8))
       exit(ExitStatus.couldNotRun.rawValue)
@@ -80,16 +80,16 @@ enum CommandLineCall {
   }
 }
 
-/// What a tool's end tells a script.
+/// The exit status of a command.
 enum ExitStatus: Int32 {
   case fine = 0
-  /// There is a problem, and it was told.
+  /// Problems were found and printed.
   case found = 1
-  /// Bad usage, or nothing there to look at.
+  /// Bad usage, or the input is missing.
   case couldNotRun = 2
 }
 
-/// Why a command ended early, in a sentence for whoever started it: what, where, and what to do.
+/// Why a command ended early, as a sentence that says what happened, where, and what to do.
 struct StartProblem: Error {
   let sentence: String
   let status: ExitStatus

@@ -1,18 +1,18 @@
 import Foundation
 
-/// Where a new package gets Moongate from.
+/// The source of Moongate for a new package.
 struct MoongateSource {
-  /// As Package.swift names it.
+  /// The dependency in Package.swift.
   let dependency: String
-  /// Where its `config/` is, for people.
+  /// The place of the `config/` folder, for the README.
   let configuration: String
 
-  /// - Parameter named: a folder or a git address; nil: the sources that this program was built from.
-  /// - Throws: a sentence where there are none.
+  /// - Parameter named: a folder or a Git URL; nil for the sources that this program was built from.
+  /// - Throws: an error if the sources are missing.
   init(_ named: String?) throws(StartProblem) {
     if let named, named.contains("://") || named.hasPrefix("git@") {
       guard !named.contains("\""), !named.contains("\\") else {
-        throw StartProblem("\(named) is no git address.", status: .couldNotRun)
+        throw StartProblem("\(named) is not a Git URL.", status: .couldNotRun)
       }
       dependency = ".package(url: \"\(named)\", branch: \"main\")"
       configuration = named
@@ -20,12 +20,12 @@ struct MoongateSource {
     }
     let start = named ?? Bundle.main.executablePath ?? "."
     var folder = URL(filePath: start).standardizedFileURL.resolvingSymlinksInPath()
-    // Of a folder that was named only it itself counts.
+    // If a folder was named, do not search its parents.
     while !Self.isSource(folder) {
       guard named == nil, folder.pathComponents.count > 1 else {
         throw StartProblem(
-          named.map { "\($0) has none of Moongate's sources: name their folder, or a git address, by --moongate." }
-            ?? "This program was not built from Moongate's sources here: say where they are by --moongate FOLDER or --moongate https://….",
+          named.map { "\($0) does not contain Moongate's sources. Give their folder or a Git URL with --moongate." }
+            ?? "The sources that this program was built from are missing. Give their place with --moongate FOLDER or --moongate https://….",
           status: .couldNotRun)
       }
       folder.deleteLastPathComponent()
@@ -33,7 +33,7 @@ struct MoongateSource {
     let path = folder.path(percentEncoded: false)
     let clean = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     guard !clean.contains("\""), !clean.contains("\\") else {
-      throw StartProblem("\(clean) has quotes in its path.", status: .couldNotRun)
+      throw StartProblem("\(clean) must not contain quotes.", status: .couldNotRun)
     }
     dependency = ".package(name: \"moongate\", path: \"\(clean)\")"
     configuration = "\(clean)/config"

@@ -2,16 +2,16 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 
-/// Who gives the command: the audit trail tells it with what was done.
+/// The name of the operator who runs the command, for the audit trail.
 struct OperatorOption: ParsableArguments {
   @Option(
-    name: .customLong("as"), help: "Who does it, for the audit trail. Usually $SUDO_USER, or the user who is logged in."
+    name: .customLong("as"), help: "The operator's name in the audit trail. Default: $SUDO_USER, or the logged-in user."
   ) var name: String?
 
-  /// - Parameter command: as it is typed, such as `moongate account lock`.
+  /// - Parameter command: the command as typed, for example `moongate account lock`.
   func identity(_ command: String) throws(StartProblem) -> OperatorIdentity {
     if let name, name.trimmingCharacters(in: .whitespaces).isEmpty {
-      throw StartProblem("--as names nobody.", status: .couldNotRun)
+      throw StartProblem("--as must not be empty.", status: .couldNotRun)
     }
     let environment = ProcessInfo.processInfo.environment
     let known = [name, environment["SUDO_USER"], NSUserName()].compactMap(\.self).first { !$0.isEmpty }

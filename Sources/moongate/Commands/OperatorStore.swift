@@ -5,8 +5,8 @@ import MoongatePolicy
 import MoongateSDK
 import MoongateStore
 
-/// The store of a configuration, opened beside the gateway that may be running on it: what is changed here is seen
-/// there within a second.
+/// The store of a configuration, opened by a command. A gateway that runs on the same store sees changes within a
+/// second.
 struct OperatorStore {
   let desk: AccountAdministration
   let generation: any PolicyGeneration
@@ -15,16 +15,16 @@ struct OperatorStore {
   let keys: KeyRing
   let store: any SQLStore
 
-  /// The key of the ring to which the store answers where that is not the oldest one: taking that one out was
-  /// interrupted.
+  /// The key that the store belongs to if it is not the oldest key of the ring, because retiring the oldest was
+  /// interrupted; otherwise nil.
   let heir: String?
 
   let clock: any GatewayClock
   var gateway: GatewaySettings { generation.gateway }
 
-  /// Makes neither a store nor a key: a command that was given the wrong address must not leave one there.
-  /// - Parameter finishesRetirement: whether the store may be that of a later key of the ring.
-  /// - Throws: a sentence, with exit status 2, where there is nothing to open.
+  /// Opens the store. Creates neither a store nor a key: a command with a wrong address must not create them.
+  /// - Parameter finishesRetirement: whether the store may belong to a later key of the ring.
+  /// - Throws: an error with exit status 2 if the store or key does not exist.
   init(_ configuration: ConfigurationOption, finishesRetirement: Bool = false) async throws {
     generation = try configuration.generation()
     registry = try generation.registry ?? Providers.registry()
@@ -37,7 +37,7 @@ struct OperatorStore {
       throw StartProblem(error is StoreFault ? "The store cannot be read: \(error)" : "\(error)", status: .couldNotRun)
     }
     store = opened.store
-    // What an operator does is seen where the command was given, too.
+    // Log the operator's changes in the terminal too.
     let log = SecurityLog(logger: Logger(label: "security") { LineLog(label: $0, level: .notice) })
     store.memory.recorded.subscribe { log.note($0) }
     clock = opened.clock
@@ -63,8 +63,8 @@ struct OperatorStore {
 
   func close() { try? store.close() }
 
-  /// Works on the store and closes it.
-  /// - Throws: what the body throws; a sentence, with exit status 2, where the store does not answer.
+  /// Runs the body with the store, then closes it.
+  /// - Throws: the error of the body; an error with exit status 2 if the store does not answer.
   static func with<Value>(
     _ configuration: ConfigurationOption, finishesRetirement: Bool = false,
     _ body: (OperatorStore) async throws -> Value
@@ -74,18 +74,18 @@ struct OperatorStore {
     do {
       return try await body(opened)
     } catch let fault as StoreFault {
-      throw StartProblem("The store could not do it: \(fault)", status: .couldNotRun)
+      throw StartProblem("The store failed: \(fault)", status: .couldNotRun)
     }
   }
 
-  /// The one account of the name.
-  /// - Throws: a sentence, with exit status 1, where there is none, or more than one.
+  /// The account with this id, phone number or email address.
+  /// - Throws: an error with exit status 1 if no account or several accounts match.
   func account(named name: String) async throws -> Account {
     let found = try await desk.accounts(named: name, region: gateway.region)
     guard let account = found.first else { throw StartProblem("There is no account \(name).") }
     guard found.count == 1 else {
       throw StartProblem(
-        "\(name) names \(found.count) accounts; say which by its id: \(found.map(\.id).joined(separator: ", ")).")
+        "\(name) matches \(found.count) accounts. Use an id:  \(found.map(\.id).joined(separator: ", ")).")
     }
     return account
   }

@@ -5,10 +5,10 @@ import MoongatePolicy
 import MoongateSDK
 import MoongateStore
 
-/// `moongate policy`: what an operator asks about policies. Each question is a file of its own.
+/// `moongate policy`: tools for policies. Each subcommand is in its own file.
 struct Policy: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Try out, explain and compare policies.",
+    abstract: "Test, explain and compare policies.",
     subcommands: [
       PolicyTest.self, Show.self, PolicyFacts.self, Explain.self, Simulate.self, Diff.self, PolicyShadowCommand.self,
       PolicyTypes.self,
@@ -16,19 +16,19 @@ struct Policy: AsyncParsableCommand {
 }
 
 extension ConfigurationOption {
-  /// The folder's generation.
-  /// - Throws: exit status 1 where there are problems, after telling them all on standard error.
+  /// The generation of the folder.
+  /// - Throws: exit status 1 if there are problems, after printing all of them on standard error.
   func generation() throws -> any PolicyGeneration { try loaded().generation }
 
-  /// The folder's generation with its cases.
-  /// - Throws: as above.
+  /// The generation of the folder with its test cases.
+  /// - Throws: like `generation()`.
   func loaded() throws -> LoadedConfiguration { try Self.loaded(checked()) }
 
-  /// The generation of any folder.
+  /// The generation of another folder.
   static func generation(of folder: String) throws -> any PolicyGeneration { try loaded(folder).generation }
 
-  /// The providers of this program, and, where a folder is named, its instances and programs.
-  /// - Throws: a sentence where the folder has problems.
+  /// The providers of this program and, if a folder is given, its instances and programs.
+  /// - Throws: an error if the folder has problems.
   static func registry(of folder: String?) async throws -> ProviderRegistry {
     let compiledIn = try Providers.registry()
     guard let folder else { return compiledIn }
@@ -40,7 +40,7 @@ extension ConfigurationOption {
     await programs.end()
     guard let generation else {
       throw StartProblem(
-        "\(folder) has problems, so its providers cannot be told: `moongate check --config \(folder)` tells them.")
+        "The providers of \(folder) cannot be listed because the folder has problems. Run `moongate check --config \(folder)`.")
     }
     return generation.registry ?? compiledIn
   }
@@ -57,14 +57,14 @@ extension ConfigurationOption {
   }
 }
 
-/// Stores that live as long as a question.
+/// In-memory stores for one command.
 enum PassingStore {
   @Sendable static func make() throws -> any Store { try SQLiteStore(path: ":memory:", keyFingerprint: []) }
 }
 
-/// What tools print for programs.
+/// JSON output for programs.
 enum ToolJSON {
-  /// JSON that is written already, in the form of `text(_ value:)`.
+  /// Reformats existing JSON like `text(_ value:)`.
   static func text(_ json: [UInt8]) throws -> String {
     let value = try JSONSerialization.jsonObject(with: Data(json), options: .fragmentsAllowed)
     let options: JSONSerialization.WritingOptions = [
@@ -80,14 +80,14 @@ enum ToolJSON {
   }
 }
 
-/// A length of time as the Lua files write it: `90s`, `12h`, `30d`.
+/// A duration in the notation of the Lua files: `90s`, `12h`, `30d`.
 struct Span: ExpressibleByArgument {
   let duration: Duration
 
-  /// What check computes budgets for.
+  /// The period for which `check` computes budgets.
   static let month = Span(duration: .seconds(30 * 86_400))
 
-  /// What a simulation may take: a person waits for it.
+  /// The time limit of a simulation, because a person waits for it.
   static let nineSeconds = Span(duration: .seconds(9))
 
   private init(duration: Duration) { self.duration = duration }
@@ -100,7 +100,7 @@ struct Span: ExpressibleByArgument {
     duration = .seconds(count * Int64(seconds))
   }
 
-  /// As it is typed, for the help.
+  /// The notation for the help text.
   var defaultValueDescription: String {
     let seconds = duration.components.seconds
     return seconds % 86_400 == 0 ? "\(seconds / 86_400)d" : "\(seconds)s"

@@ -4,26 +4,26 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate policy facts NAME`: what a policy would see of a person.
+/// `moongate policy facts NAME`: prints the facts that a policy would see.
 struct PolicyFacts: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "facts", abstract: "Print what a policy would see of a phone number or an email address.",
+    commandName: "facts", abstract: "Print the facts that a policy would see for a phone number or an email address.",
     discussion: """
-      The facts come from the number or address, from the account that has it, and from the counters of the store. Facts of a request, such as its device \
-      or its flow, are left out; --ip names the address that it comes from. Nothing is charged and nothing is written. Exits with 2 where no configured \
-      provider reads what you typed.
+      The facts come from the identifier, from its account, and from the counters of the store. Facts of a request, such as its device \
+      or flow, are left out; --ip sets its IP address. The command charges no limit and writes nothing. Exit status: 2 if no configured \
+      provider accepts the identifier.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "A phone number or an email address.") var name: String
-  @Option(help: "Whose policy is meant. Usually the first that takes what you typed.") var provider: ProviderName?
-  @Option(help: "The address that the person comes from.") var ip: String?
+  @Option(help: "The provider whose policy is used. Default: the first that accepts NAME.") var provider: ProviderName?
+  @Option(help: "The IP address of the request.") var ip: String?
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
     let address = try ip.map { text in
       guard let address = IPAddressText.parse(text.utf8) else {
-        throw StartProblem("--ip \(text) is no IP address.", status: .couldNotRun)
+        throw StartProblem("--ip \(text) is not an IP address.", status: .couldNotRun)
       }
       return address
     }
@@ -31,7 +31,7 @@ struct PolicyFacts: AsyncParsableCommand {
     let (policy, identifier) = try read(generation)
     guard Self.hasStore(generation.gateway) else {
       FileHandle.standardError.write(
-        Data("There is no store yet, so there is no account and nothing is counted.\n".utf8))
+        Data("There is no store yet, so there are no accounts and no counters.\n".utf8))
       let facts = PersonFacts(
         policy, in: generation, keys: try KeyRing(master: [UInt8](repeating: 0, count: 32)),
         at: SystemClock(floor: Timestamp(milliseconds: 0)).now()
@@ -51,7 +51,7 @@ struct PolicyFacts: AsyncParsableCommand {
     }
   }
 
-  /// The policy that is asked, and what it is asked about.
+  /// The selected policy and the parsed identifier.
   private func read(_ generation: any PolicyGeneration) throws -> (ProviderPolicy, Identifier) {
     let registry = try generation.registry ?? Providers.registry()
     if let provider, generation.policies[provider] == nil {
@@ -85,7 +85,7 @@ struct PolicyFacts: AsyncParsableCommand {
     let why = complaint.map { " \($0)" } ?? ""
     let whose = provider.map { "The provider \($0)" } ?? "No configured provider"
     throw StartProblem(
-      "\(whose) reads \(name) as a phone number or an email address. Write +1305…, with the country code, or name@example.com.\(why)",
+      "\(whose) accepts \(name) as a phone number or an email address. Write +1305…, with the country code, or name@example.com.\(why)",
       status: .couldNotRun)
   }
 

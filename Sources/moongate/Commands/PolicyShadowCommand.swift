@@ -3,14 +3,14 @@ import Foundation
 import MoongateCore
 import MoongatePolicy
 
-/// `moongate policy shadow`: a candidate judges live traffic beside the active configuration, without effect.
+/// `moongate policy shadow`: evaluates live traffic with a candidate configuration, without effect.
 struct PolicyShadowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "shadow",
-    abstract: "Let a candidate judge live traffic beside the active configuration, without effect.",
+    abstract: "Evaluate live traffic with a candidate configuration, without effect.",
     discussion: """
-      `moongate policy shadow FOLDER` loads the folder into the gateway that runs. It sends nothing, writes nothing and refuses nobody. `status` shows which \
-      decisions would differ, and why; `promote` makes it the active configuration; `stop` ends it. Where FOLDER is called like one of these, write ./FOLDER.
+      `moongate policy shadow FOLDER` loads the candidate folder into the running gateway. The candidate sends nothing, writes nothing and refuses no request. `status` shows which \
+      decisions would differ, and why; `promote` makes the candidate the active configuration; `stop` removes it. If FOLDER has the name of a subcommand, write ./FOLDER.
       """, subcommands: [ShadowStart.self, ShadowStatus.self, ShadowPromote.self, ShadowStop.self],
     defaultSubcommand: ShadowStart.self)
 }
@@ -18,14 +18,14 @@ struct PolicyShadowCommand: AsyncParsableCommand {
 /// `moongate policy shadow FOLDER`.
 struct ShadowStart: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "start", abstract: "Load a folder, and let it look on in place of the one that does.",
+    commandName: "start", abstract: "Load a candidate folder, in place of the current candidate.",
     discussion: """
-      The gateway reads the folder itself, so it must lie on its machine. Only root, the gateway's user and the owner of the folder that is served may be \
-      able to change it. Relative paths in its files count from the folder that is served. Exits with 1 where it has problems, and tells them.
+      The gateway reads the folder itself, so it must be on the gateway's machine. Only root, the gateway's user and the owner of the active folder may have write \
+      access to it. Relative paths in its files are relative to the active folder. Exit status: 1 if the folder has problems, which are listed.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The candidate's folder.", completion: .directory) var candidate: String
+  @Argument(help: "The candidate folder.", completion: .directory) var candidate: String
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
@@ -36,7 +36,7 @@ struct ShadowStart: AsyncParsableCommand {
     let answer = try await gateway.client.act("POST", "/policy/shadow", query: query, within: Reload.patience)
     try gateway.demand(answer, json: json)
     try ShadowText.tell(answer.body, json: json) {
-      "generation \($0.id.prefix(8)) looks on. `moongate policy shadow status` shows what it would change."
+      "generation \($0.id.prefix(8)) is the candidate. `moongate policy shadow status` shows what it would change."
     }
   }
 }
@@ -44,15 +44,15 @@ struct ShadowStart: AsyncParsableCommand {
 /// `moongate policy shadow status`.
 struct ShadowStatus: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "status", abstract: "Show which decisions the candidate would make otherwise, by cause.",
-    discussion: "Exits with 1 where decisions differ, and with 2 where no candidate looks on.")
+    commandName: "status", abstract: "Show the decisions that the candidate would make differently, by cause.",
+    discussion: "Exit status: 1 if decisions differ, 2 if there is no candidate.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
     guard let answer = try await RunningGateway(configuration).client.get("/policy") else {
-      throw StartProblem("No gateway listens there.", status: .couldNotRun)
+      throw StartProblem("No gateway listens at the admin address.", status: .couldNotRun)
     }
     let seen = try ShadowText.tell(answer.body, json: json) { $0.text }
     if !seen.differences.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
@@ -64,12 +64,12 @@ struct ShadowPromote: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "promote", abstract: "Make the candidate the active configuration.",
     discussion: """
-      Its folder is read and checked again, as by a reload, and it goes through the gate of gateway.lua. Copy its files to the folder that is served: until \
-      then the next start takes those that lie there. Exits with 1 where it is refused.
+      The gateway reads and checks the candidate folder again, like a reload, and applies the gate of gateway.lua. Copy the files to the active folder: otherwise \
+      the next start loads the old files from there. Exit status: 1 if the candidate is refused.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Flag(help: "Pass over the gate.") var force = false
+  @Flag(help: "Skip the gate.") var force = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
@@ -85,7 +85,7 @@ struct ShadowPromote: AsyncParsableCommand {
 /// `moongate policy shadow stop`.
 struct ShadowStop: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "stop", abstract: "End the candidate, and forget what it has seen.")
+    commandName: "stop", abstract: "Remove the candidate and discard its results.")
 
   @OptionGroup var configuration: ConfigurationOption
   @OptionGroup var identity: OperatorOption
@@ -95,11 +95,11 @@ struct ShadowStop: AsyncParsableCommand {
     let query = try gateway.asked(by: identity, "moongate policy shadow stop")
     try gateway.demand(
       try await gateway.client.act("DELETE", "/policy/shadow", query: query, within: .seconds(5)), json: false)
-    print("it looks on no more")
+    print("candidate removed")
   }
 }
 
-/// What the admin listener tells of the candidate.
+/// The state of the candidate, from the admin listener.
 struct SeenShadow: Decodable {
   struct Difference: Decodable {
     let about: String
@@ -129,17 +129,17 @@ struct SeenShadow: Decodable {
     case countersRestarted = "counters_restarted"
   }
 
-  /// For a person.
+  /// The text output for a terminal.
   var text: String {
     let all = { (counts: [String: Int]) in counts.values.reduce(0, +) }
     var lines = ["\(id.prefix(8)) from \(folder), since \(since)\(by.map { ", by \($0)" } ?? "")"]
-    if let failure { lines.append("nothing is compared any more: \(failure)") }
+    if let failure { lines.append("no longer compared: \(failure)") }
     let differ = all(differing) == 0 ? "none differs" : "\(all(differing)) differ"
     lines.append(
-      "\(all(judged)) decisions: \(differ)\(all(dropped) > 0 ? "; \(all(dropped)) more were not looked at, for want of room" : "")"
+      "\(all(judged)) decisions: \(differ)\(all(dropped) > 0 ? "; \(all(dropped)) more were dropped because the queue was full" : "")"
     )
     if countersRestarted > 0 {
-      lines.append("its counters began anew \(countersRestarted) times: locks that last long may not be seen")
+      lines.append("its counters were restarted \(countersRestarted) times: long locks may be missing")
     }
     for difference in differences {
       lines.append("")
@@ -147,7 +147,7 @@ struct SeenShadow: Decodable {
       if let rule = difference.rule { lines.append("    by \(rule)") }
       lines.append("    \(difference.decisions.joined(separator: " "))")
     }
-    if otherDifferences > 0 { lines += ["", "  \(otherDifferences) × by other causes"] }
+    if otherDifferences > 0 { lines += ["", "  \(otherDifferences) × with other causes"] }
     lines += warnings.map { "warning: \($0.text)" }
     return lines.joined(separator: "\n")
   }
@@ -156,11 +156,11 @@ struct SeenShadow: Decodable {
 enum ShadowText {
   private struct Status: Decodable { let shadow: SeenShadow? }
 
-  /// - Throws: a sentence where no candidate looks on.
+  /// - Throws: an error if there is no candidate.
   @discardableResult
   static func tell(_ body: Data, json: Bool, _ text: (SeenShadow) -> String) throws -> SeenShadow {
     guard let seen = try JSONDecoder().decode(Status.self, from: body).shadow else {
-      throw StartProblem("No candidate looks on. `moongate policy shadow FOLDER` lets one.", status: .couldNotRun)
+      throw StartProblem("There is no candidate. Load one with `moongate policy shadow FOLDER`.", status: .couldNotRun)
     }
     if json {
       let members = try JSONSerialization.jsonObject(with: body) as? [String: Any]

@@ -4,21 +4,21 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate policy test`: the cases of tests/ that fail, act by act.
+/// `moongate policy test`: runs the cases of `tests/` and prints the acts of those that fail.
 struct PolicyTest: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "test",
     abstract:
-      "Play the cases of tests/, and those that come with providers, on the real engine, with a virtual clock and an empty store each.",
+      "Run the cases of tests/ and of the providers with the real engine, each with a virtual clock and an empty store.",
     discussion:
-      "Tells the cases that fail, act by act, and how many hold; -v tells all of them. Exits with 0 where all hold, 1 where one fails or a file has a problem, 2 where there is nothing to look at."
+      "Prints each failing case act by act, and the number of cases that pass; -v prints all cases. Exit status: 0 if all cases pass, 1 if a case fails or a file has a problem, 2 if the folder cannot be read."
   )
 
   @OptionGroup var configuration: ConfigurationOption
   @Flag(
     name: [.customShort("v"), .long],
-    help: "Tell every case with its file, and each act of those that fail for one reason.") var verbose = false
-  @Flag(help: "Show which limits, functions and branches the cases touch.") var coverage = false
+    help: "Print every case with its file, and every act of failing cases.") var verbose = false
+  @Flag(help: "Show the limits, functions and branches that the cases cover.") var coverage = false
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
@@ -36,10 +36,10 @@ struct PolicyTest: AsyncParsableCommand {
   }
 }
 
-/// What `policy test --json` prints.
+/// The JSON output of `policy test --json`.
 struct CaseReportDocument: Encodable {
   struct Act: Encodable {
-    /// Virtual seconds since the case began.
+    /// Virtual seconds since the start of the case.
     let seconds: Double
     let act: String
     let outcome: String
@@ -71,7 +71,7 @@ struct CaseReportDocument: Encodable {
 
   let holds: Bool
   let cases: [Case]
-  /// What the cases met that the operator should know.
+  /// Warnings about the cases for the operator.
   let warnings: [String]
   let coverage: Coverage?
 

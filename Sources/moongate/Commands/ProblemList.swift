@@ -1,11 +1,11 @@
 import MoongateCore
 
-/// Problems and warnings for a person: file by file, the problems of a file first, each line with its place.
+/// Problems and warnings as text, grouped by file, problems before warnings. Each line begins with its place.
 struct ProblemList {
   let problems: [ConfigurationProblem]
   let warnings: [ConfigurationProblem]
 
-  /// Empty where there are none. An empty line stands between two files.
+  /// The text, with an empty line between files; empty if there are no problems and no warnings.
   var text: String {
     var order: [String] = []
     for one in problems + warnings where !order.contains(one.location.file) { order.append(one.location.file) }

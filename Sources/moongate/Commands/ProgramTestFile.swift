@@ -3,15 +3,15 @@ import MoongateConformance
 import MoongateSDK
 import Synchronization
 
-/// A file in place of what a tried program sends by: what is appended to it was sent.
+/// A file to which a tested program appends its messages, in place of a real outlet.
 final class ProgramTestFile: Sendable {
   private let path: String
   private let read = Mutex(0)
 
-  /// - Parameter path: in a folder that is there; the file need not be.
+  /// - Parameter path: in an existing folder; the file need not exist.
   init(path: String) { self.path = path }
 
-  /// Where it fails, there is a folder in its place. It cannot be made to wait.
+  /// Sets the behavior. For `fails`, a folder takes the place of the file. A file cannot hang.
   func meets(_ manner: SiteManner) {
     let manager = FileManager.default
     let aside = path + ".aside"
@@ -27,7 +27,7 @@ final class ProgramTestFile: Sendable {
     }
   }
 
-  /// What came since this was asked last: each line is one message.
+  /// The messages since the last call, one per line.
   func taken() -> [WebRequest] {
     read.withLock { read in
       guard let data = FileManager.default.contents(atPath: path), data.count > read else { return [] }

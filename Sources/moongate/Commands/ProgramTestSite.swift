@@ -3,15 +3,15 @@ import MoongateConformance
 import MoongateSDK
 import Synchronization
 
-/// A site on this machine that plays what a tried program sends by: it notes every request, and works, fails or hangs
-/// as it is told.
+/// A local HTTP server in place of the site that a tested program sends messages to. It records every request, and
+/// works, fails or hangs as configured.
 ///
-/// One connection, one request, one thread: a suite asks little. What it understands of HTTP/1.1 is a head and a
-/// `Content-Length`.
+/// It handles one connection at a time with one request each, on one thread. Of HTTP/1.1, it supports a head and a body
+/// with `Content-Length`.
 final class ProgramTestSite: Sendable {
   private static let longestHead = 65_536
   private static let longestBody = 1 << 20
-  /// A client that says nothing for so long is gone.
+  /// The time limit for an idle client, in milliseconds.
   private static let patience: Int32 = 10_000
 
   private struct State {
@@ -22,17 +22,17 @@ final class ProgramTestSite: Sendable {
 
   private let state = Mutex(State())
   private let listener: Int32
-  /// What it answers, as JSON, by the beginning of a path; the longest that fits counts.
+  /// The JSON answers by path prefix; the longest matching prefix applies.
   private let answers: [String: [UInt8]]
   /// `http://127.0.0.1:PORT`
   let address: String
 
-  /// - Parameter answers: by the beginning of a path; any other gets `{}`.
-  /// - Throws: a sentence where this machine has no port left.
+  /// - Parameter answers: JSON by path prefix; all other paths answer `{}`.
+  /// - Throws: an error if no port can be opened.
   init(answers: [String: [UInt8]] = [:]) throws(StartProblem) {
     self.answers = answers
     let none = StartProblem(
-      "No port could be opened on this machine for the site that the program is to send by.", status: .couldNotRun)
+      "No port could be opened for the test site that the program sends to.", status: .couldNotRun)
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     guard listener >= 0 else { throw none }
     self.listener = listener
@@ -53,10 +53,10 @@ final class ProgramTestSite: Sendable {
     Thread.detachNewThread { [self] in serve() }
   }
 
-  /// How it behaves from now on.
+  /// Sets the behavior from now on.
   func meets(_ manner: SiteManner) { state.withLock { $0.manner = manner } }
 
-  /// What came since this was asked last.
+  /// The requests since the last call.
   func taken() -> [WebRequest] {
     state.withLock { state in
       defer { state.requests = [] }
@@ -64,7 +64,7 @@ final class ProgramTestSite: Sendable {
     }
   }
 
-  /// Takes no more.
+  /// Stops the server.
   func end() { state.withLock { $0.isOver = true } }
 
   private func serve() {
@@ -88,7 +88,7 @@ final class ProgramTestSite: Sendable {
     case .works: write(client, status: "200 OK", answer(to: request))
     case .fails: write(client, status: "503 Service Unavailable", Array("{}".utf8))
     case .hangs:
-      // Until it is told otherwise, or the client has gone.
+      // Wait until the behavior changes or the client disconnects.
       while state.withLock({ $0.manner == .hangs && !$0.isOver }) {
         var polled = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
         if poll(&polled, 1, 20) > 0 { return }

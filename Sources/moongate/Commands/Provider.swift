@@ -1,8 +1,8 @@
 import ArgumentParser
 
-/// `moongate provider`: for whoever writes one. Each question is a file of its own.
+/// `moongate provider`: tools for authors of providers. Each subcommand is in its own file.
 struct ProviderCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "provider", abstract: "List, try out and begin providers.",
+    commandName: "provider", abstract: "List, test and create providers.",
     subcommands: [ProviderList.self, ProviderTest.self, ProviderNew.self])
 }

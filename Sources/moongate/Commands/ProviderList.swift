@@ -4,16 +4,16 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate provider list`: what this program has.
+/// `moongate provider list`: lists the providers of this program.
 struct ProviderList: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the providers of this program.",
-    discussion: "With --config it lists those of a folder too: instances under other names, and programs.")
+    discussion: "With --config, it also lists the provider instances and programs of a folder.")
 
-  @Option(name: .customLong("config"), help: "A folder whose gateway.lua names more.") var folder: String?
+  @Option(name: .customLong("config"), help: "A folder whose provider instances and programs are listed too.") var folder: String?
   @Flag(help: "Print JSON.") var json = false
 
-  /// One provider, for programs.
+  /// One provider in the JSON output.
   private struct Entry: Encodable {
     let name: String
     let shape: String

@@ -2,35 +2,35 @@ import ArgumentParser
 import Foundation
 import MoongateSDK
 
-/// `moongate provider new NAME`: a folder with a provider that builds, holds the conformance suite, and has its policy,
-/// tests and README.
+/// `moongate provider new NAME`: creates a folder with a provider that builds and passes the conformance suite, with
+/// its policy, tests and README.
 struct ProviderNew: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "new",
-    abstract: "Begin a provider: a folder that builds, passes the conformance suite, and says what to do next.")
+    abstract: "Create a provider: a folder that builds, passes the conformance suite, and lists the next steps.")
 
-  /// The language that it is written in.
+  /// The programming language of the provider.
   enum Language: String, ExpressibleByArgument, CaseIterable {
     case swift
     /// A program, started by `exec { … }` in gateway.lua.
     case python, node, go
   }
 
-  /// Which of the two kinds.
+  /// The kind of provider.
   enum Shape: String, ExpressibleByArgument, CaseIterable {
-    /// Sends codes; the core makes and compares them.
+    /// Sends codes that the core creates and verifies.
     case code
-    /// Verifies by itself.
+    /// Verifies users itself.
     case full
   }
 
-  @Argument(help: "What flows and policies will call it: pigeon_post.") var name: String
-  @Option(help: "What it is written in.") var language = Language.swift
-  @Option(help: "code: it sends codes. full: it verifies by itself.") var shape = Shape.code
+  @Argument(help: "The provider's name in flows and policies: pigeon_post.") var name: String
+  @Option(help: "The programming language.") var language = Language.swift
+  @Option(help: "code: the provider sends codes. full: the provider verifies users itself.") var shape = Shape.code
   @Option(
-    help: "Moongate's sources: a folder or a git address. Found by itself where this program was built from them.")
+    help: "Moongate's sources: a folder or a Git URL. Default: the sources that this program was built from.")
   var moongate: String?
-  @Option(help: "Where the folder is made.") var into = "."
+  @Option(help: "The parent folder of the new folder.") var into = "."
 
   func run() throws {
     let new = try NewProvider(name: name, shape: shape, moongate: moongate)
@@ -47,14 +47,14 @@ struct ProviderNew: ParsableCommand {
   }
 }
 
-/// A provider that is not there yet.
+/// The description of the provider to create.
 struct NewProvider: Sendable {
   let name: ProviderName
   let shape: ProviderNew.Shape
-  /// Where Moongate's sources are, as they were named; nil where they were not.
+  /// The place of Moongate's sources from the command line, or nil.
   let moongate: String?
 
-  /// Modules and types that a module of the name would hide.
+  /// Names of modules and types that a module of the same name would hide.
   private static let taken: Set<String> = [
     "Foundation", "Swift", "Testing", "Gateway", "Moongate", "MoongateSDK", "MoongateConformance", "MoongateCommand",
     "Provider", "CodeProvider",
@@ -62,31 +62,31 @@ struct NewProvider: Sendable {
     "Result",
   ]
 
-  /// - Throws: a sentence where the name is none, or is taken.
+  /// - Throws: an error if the name is invalid or in use.
   init(name text: String, shape: ProviderNew.Shape, moongate: String?) throws(StartProblem) {
     guard let name = ProviderName(rawValue: text), !text.hasSuffix("_"), !text.contains("__") else {
       throw StartProblem(
-        "`\(text)` is no name of a provider: lower-case letters, digits and single underscores, a letter first, 48 characters at most, as in pigeon_post.",
+        "`\(text)` is not a provider name: use lower-case letters, digits and single underscores, with a letter first, at most 48 characters, for example pigeon_post.",
         status: .couldNotRun)
     }
     self.name = name
     self.shape = shape
     self.moongate = moongate
     if Providers.all.contains(where: { $0.descriptor.name == name }) {
-      throw StartProblem("This program has a provider `\(name)` already: choose another name.", status: .couldNotRun)
+      throw StartProblem("This program already has a provider `\(name)`. Choose another name.", status: .couldNotRun)
     }
     if Self.taken.contains(typeName) {
       throw StartProblem(
-        "A module named \(typeName) would hide one of that name: choose another name.", status: .couldNotRun)
+        "A module named \(typeName) would hide another type or module. Choose another name.", status: .couldNotRun)
     }
   }
 
-  /// `PigeonPost` of `pigeon_post`.
+  /// The type name, for example `PigeonPost` for `pigeon_post`.
   var typeName: String {
     name.rawValue.split(separator: "_").map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
   }
 
-  /// `Pigeon post`, for people.
+  /// The title in texts, for example `Pigeon post`.
   var title: String {
     let words = name.rawValue.replacing("_", with: " ")
     return words.prefix(1).uppercased() + words.dropFirst()

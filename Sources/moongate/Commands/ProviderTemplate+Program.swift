@@ -1,22 +1,22 @@
 import MoongateSDK
 
-// A program that is a provider: its language's library beside it, its default policy, words, tests, and a subject for
-// the conformance suite.
+// A provider that is a separate program: its source with the language's library, a default policy, texts, tests, and a
+// subject file for the conformance suite.
 
 extension ProviderTemplate {
-  /// A language that programs are written in: how its files are called, and what its tools are.
+  /// A programming language: its file names and tools.
   struct ProgramLanguage: Sendable {
-    /// The file that its author edits.
+    /// The file that the author edits.
     let source: String
-    /// What gateway.lua names, and the suite tries: the file itself, or what is built of it.
+    /// The program that gateway.lua names and the suite runs: the source file or the built program.
     let command: String
-    /// Where its library lies.
+    /// The path of the language's library.
     let library: String
-    /// What builds the program; empty where nothing does.
+    /// The build command; empty if there is none.
     let build: String
-    /// What runs its tests.
+    /// The test command.
     let tests: String
-    /// Files of its own, by shape.
+    /// Additional files, by shape.
     let files: @Sendable (_ isCode: Bool) -> [String: [UInt8]]
 
     static let python = ProgramLanguage(
@@ -53,7 +53,7 @@ extension ProviderTemplate {
     }
   }
 
-  /// - Parameter isPlaced: whether it was said where the folder is to be.
+  /// - Parameter isPlaced: whether the command line named the parent folder.
   static func program(_ new: NewProvider, in language: ProgramLanguage, isPlaced: Bool = false) -> ProviderTemplate {
     let isCode = new.shape == .code
     var files = language.files(isCode)
@@ -73,21 +73,21 @@ extension ProviderTemplate {
       "@SAVE@": language.build.isEmpty ? "save it" : "build it",
       "@FLOWS@": isCode ? "" : "its flows in `flows/`, what holds of them in `cases.lua`, ",
       "@PLACE@": isPlaced
-        ? "In the configuration's folder, change:"
-        : "Copy this folder into your configuration's folder, and change there:",
+        ? "In the configuration folder, change:"
+        : "Copy this folder into your configuration folder, and change there:",
       "@STEPS@\n": text(isCode ? PackageResources.code_steps_md : PackageResources.full_steps_md),
       "@ENTRY@": "exec { \"./new_provider/\(language.command)\" }",
     ]
     let command = language.command.replacing("new_provider", with: new.name.rawValue)
     var steps: [(command: String, what: String)] = [
-      ("moongate provider test ./\(command)", "runs the conformance suite against it"),
-      (language.tests, "runs your own tests, and the suite"),
+      ("moongate provider test ./\(command)", "runs the conformance suite"),
+      (language.tests, "runs your tests and the suite"),
     ]
     if !language.build.isEmpty { steps.insert((language.build, "builds it"), at: 0) }
-    // Whoever said where it is to be has it there.
+    // With an explicit parent folder, the provider is already in its place.
     if !isPlaced {
       steps.append(
-        ("cp -r . …/config/\(new.name)", "into the configuration's folder; README.md says which lines name it there"))
+        ("cp -r . …/config/\(new.name)", "copies it into the configuration folder; README.md has the lines that configure it"))
     }
     return ProviderTemplate(
       files: filled(files, words, for: new), programs: language.build.isEmpty ? [command] : [], steps: steps)

@@ -1,10 +1,10 @@
 import MoongateSDK
 
-// A Swift package of one provider, and beside it a package of a gateway that has it. The first depends on MoongateSDK
-// and on the conformance suite alone, so its tests build without the gateway.
+// A Swift package with one provider, and a second package with a gateway that contains it. The first depends only on
+// MoongateSDK and the conformance suite, so its tests build without the gateway.
 
 extension ProviderTemplate {
-  /// - Throws: a sentence where Moongate's sources are not found.
+  /// - Throws: an error if Moongate's sources are not found.
   static func swift(_ new: NewProvider) throws(StartProblem) -> ProviderTemplate {
     let source = try MoongateSource(new.moongate)
     let isCode = new.shape == .code
@@ -35,14 +35,14 @@ extension ProviderTemplate {
     return ProviderTemplate(
       files: filled(files, words, for: new),
       steps: [
-        ("swift test", "runs the conformance suite, without building the gateway"),
+        ("swift test", "runs the conformance suite without building the gateway"),
         (
           "swift run --package-path gateway gateway provider test \(new.name)",
-          "prints what the suite says, rule by rule; builds the gateway first"
+          "builds the gateway and runs the suite, rule by rule"
         ),
         (
           "swift run --package-path gateway gateway serve --config …",
-          "serves with it, once gateway.lua and a flow name it"
+          "runs a gateway with it, once gateway.lua and a flow name it"
         ),
       ])
   }

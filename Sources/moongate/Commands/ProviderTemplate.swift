@@ -1,25 +1,25 @@
 import Foundation
 import MoongateSDK
 
-/// The files of a new provider, and what to do with them.
+/// The files of a new provider and the next steps.
 struct ProviderTemplate: Sendable {
-  /// By their paths in the folder.
+  /// The contents by path in the folder.
   let files: [String: String]
-  /// Those among them that are programs.
+  /// The paths of executable files.
   var programs: Set<String> = []
-  /// The commands that come next, inside the folder, each with what it does.
+  /// The next commands to run inside the folder, each with a description.
   let steps: [(command: String, what: String)]
 
-  /// The files of Templates/ are those of a provider `new_provider`: what it is called in their texts and names becomes
-  /// the name of the new one.
-  /// - Parameter words: what stands for what in their texts, besides.
+  /// Fills in the files of Templates/. They are the files of a provider `new_provider`; this name is replaced in paths
+  /// and texts.
+  /// - Parameter words: additional replacements in the texts.
   static func filled(_ files: [String: [UInt8]], _ words: [String: String], for new: NewProvider) -> [String: String] {
     let names = [
       ("new_provider", new.name.rawValue), ("NewProvider", new.typeName),
       ("new-provider", new.name.rawValue.replacing("_", with: "-")),
       ("New provider", new.title),
     ]
-    // Those that are texts of several lines have gaps of their own.
+    // Replace multi-line texts first, because they contain placeholders.
     let filling = words.sorted { $0.value.count > $1.value.count } + names.map { (key: $0.0, value: $0.1) }
     let fill = { (text: String) in filling.reduce(text) { $0.replacing($1.key, with: $1.value) } }
     return Dictionary(files.map { (names.reduce($0.key) { $0.replacing($1.0, with: $1.1) }, fill(text($0.value))) }) {
@@ -27,16 +27,16 @@ struct ProviderTemplate: Sendable {
     }
   }
 
-  /// A file of Templates/, as text.
+  /// The contents of a template file as text.
   static func text(_ file: [UInt8]) -> String { String(decoding: file, as: UTF8.self) }
 
-  /// Writes all of it into a folder that is not there yet.
-  /// - Throws: a sentence where something is in the way.
+  /// Writes all files into a new folder.
+  /// - Throws: an error if the folder exists or cannot be written.
   func write(to folder: String) throws(StartProblem) {
     let manager = FileManager.default
     guard !manager.fileExists(atPath: folder) else {
       throw StartProblem(
-        "\(folder) is there already, and nothing is overwritten: choose another name, or --into another folder.",
+        "\(folder) already exists and is not overwritten. Choose another name, or another folder with --into.",
         status: .couldNotRun)
     }
     do {
@@ -53,12 +53,12 @@ struct ProviderTemplate: Sendable {
     }
   }
 
-  /// What to tell whoever began it.
+  /// The text that lists the next steps.
   func next(in folder: String) -> String {
     let width = (steps.map(\.command.count).max() ?? 0) + 2
     let lines = steps.map { "  " + $0.command.padding(toLength: width, withPad: " ", startingAt: 0) + $0.what }
     return
-      (["Made \(folder) with \(files.count) files. Next:", "  cd \(folder)"] + lines + ["Its README.md says the rest."])
+      (["Created \(folder) with \(files.count) files. Next:", "  cd \(folder)"] + lines + ["See its README.md for the rest."])
       .joined(separator: "\n")
   }
 }

@@ -5,35 +5,35 @@ import MoongateExec
 import MoongateSDK
 import Synchronization
 
-// `moongate provider test ./program`: the same suite, run against a provider that is another program.
+// `moongate provider test ./program`: runs the conformance suite against a provider program.
 
-/// A program that is tried out: started as a gateway would start it, with settings that the subject says or the suite
-/// makes up, in an empty folder of its own that goes with it.
+/// A program under test. It is started like in a gateway, with settings from the subject file or made up, in a
+/// temporary folder of its own.
 struct TriedProgram {
   let provider: any Provider
   private let stage: ProgramTestEnvironment
 
-  /// Starts it and gives it its settings.
+  /// Starts the program and gives it its settings.
   /// - Parameters:
   ///   - path: relative to the working folder.
-  ///   - file: what its author tells the suite.
-  /// - Throws: what is wrong with it, a sentence each.
+  ///   - file: the subject file of the author.
+  /// - Throws: an error that says what is wrong with the program.
   init(_ path: String, _ file: ConformanceSubjectFile? = nil) throws(StartProblem) {
     let program = URL(filePath: path).standardizedFileURL
     guard FileManager.default.isExecutableFile(atPath: program.path(percentEncoded: false)) else {
       throw StartProblem(
-        "\(path) cannot be run: there is no such file, or it wants `chmod +x \(path)`.", status: .couldNotRun)
+        "\(path) cannot be run: the file does not exist or is not executable (`chmod +x \(path)`).", status: .couldNotRun)
     }
     let name = program.deletingPathExtension().lastPathComponent.replacing("-", with: "_")
     guard ProviderName(rawValue: name) != nil else {
       throw StartProblem(
-        "\(path) is called like no provider: lower-case letters, digits and _, as in sms_hub.py.", status: .couldNotRun)
+        "\(path) is not named like a provider: use lower-case letters, digits and _, for example sms_hub.py.", status: .couldNotRun)
     }
     stage = try ProgramTestEnvironment(sendsBy: file?.sendsBy, answers: file?.siteAnswers ?? [:])
     do throws(StartProblem) {
       provider = try Self.start(program.path(percentEncoded: false), as: path, name: name, file, stage)
     } catch {
-      // A traceback says more than that it ended.
+      // Print the program's output first: a traceback is more useful than the error.
       for line in stage.sightings().lines { LineLog.standardError(LineLog.plain(line) + "\n") }
       stage.end()
       throw error
@@ -66,7 +66,7 @@ struct TriedProgram {
     }
     if let setting = file?.sendsBy?.setting, values[setting] == nil {
       throw StartProblem(
-        "\(path) has no setting `\(setting)`, by which the subject says that it sends.", status: .couldNotRun)
+        "\(path) has no setting `\(setting)`, which the subject file names in `sends_by`.", status: .couldNotRun)
     }
     do throws(ProgramProblem) {
       let started = try stage.programs.configure(introduced, values: values, secrets: secrets)
@@ -80,15 +80,15 @@ struct TriedProgram {
       return started
     } catch {
       let hint =
-        "Say its settings in a file and name that by --subject, as in {\"settings\": {\"url\": \"http://localhost:8065\"}}."
+        "Put its settings into a file, for example {\"settings\": {\"url\": \"http://localhost:8065\"}}, and pass it with --subject."
       throw StartProblem("\(path): \(error.sentences.joined(separator: "; ")). \(hint)")
     }
   }
 
-  /// Ends the program, and takes its folder away.
+  /// Stops the program and removes its folder.
   func end() { stage.end() }
 
-  /// Of a setting that must be there.
+  /// An example value for a required setting.
   private static func example(of kind: SettingField.Kind) -> SettingValue? {
     switch kind {
     case .text: .text("example")
@@ -102,7 +102,7 @@ struct TriedProgram {
 }
 
 extension SettingValue {
-  /// A path from the working folder, in whose place the program runs in another.
+  /// The setting with an absolute path, because the program runs in another folder.
   fileprivate var absolute: SettingValue {
     if case .text(let path) = self {
       .text(URL(filePath: path).standardizedFileURL.path(percentEncoded: false))
@@ -112,18 +112,18 @@ extension SettingValue {
   }
 }
 
-/// What surrounds a tried program: its folder, what it sends by, and whoever listens to it.
+/// The environment of a program under test: its folder, its message outlet, and a listener for its notifications.
 final class ProgramTestEnvironment: Sendable {
   let programs: Programs
-  /// Where it runs; absolute.
+  /// The working folder of the program, as an absolute path.
   let folder: String
   private let site: ProgramTestSite?
   private let file: ProgramTestFile?
   private let listening: Listening
 
   /// - Parameters:
-  ///   - sendsBy: nil: what it sends is not seen.
-  ///   - answers: of the site, by the beginning of a path.
+  ///   - sendsBy: how the program sends messages; nil if they cannot be observed.
+  ///   - answers: the answers of the site, by path prefix.
   init(sendsBy: ConformanceSubjectFile.DeliveryChannel?, answers: [String: [UInt8]]) throws(StartProblem) {
     let folder = NSTemporaryDirectory() + "moongate-try-" + UUID().uuidString
     self.folder = folder
@@ -139,11 +139,11 @@ final class ProgramTestEnvironment: Sendable {
       try FileManager.default.createDirectory(
         atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     } catch {
-      throw StartProblem("The program's folder could not be made: \(error.localizedDescription)", status: .couldNotRun)
+      throw StartProblem("The program's folder could not be created: \(error.localizedDescription)", status: .couldNotRun)
     }
   }
 
-  /// What it heard, until it is asked.
+  /// The received notifications, until they are read.
   private final class Listening: Sendable {
     private let heard = Mutex<[ReceivedNotification]>([])
 
@@ -157,8 +157,8 @@ final class ProgramTestEnvironment: Sendable {
     }
   }
 
-  /// Starts a program and asks it what it is.
-  /// - Parameter isAgain: whether it is started beside the one that runs.
+  /// Starts a program and reads its descriptor.
+  /// - Parameter isAgain: whether this is a second process beside the running one.
   func introduced(_ program: String, as name: String, isAgain: Bool = false) throws(ProgramProblem) -> IntroducedProgram
   {
     let specification = ProgramSpecification(
@@ -168,12 +168,12 @@ final class ProgramTestEnvironment: Sendable {
     return first
   }
 
-  /// What the setting says by which it sends.
+  /// The value of the setting that names the message outlet.
   var outlet: String { site?.address ?? folder + "/sent.txt" }
 
   var isUnseen: String? {
     site == nil && file == nil
-      ? "what it sends is not seen: if it does, say in subject.json which setting leads there, as in {\"sends_by\": {\"site\": \"url\"}}"
+      ? "its messages cannot be observed: if it sends any, name the setting in subject.json, for example {\"sends_by\": {\"site\": \"url\"}}"
       : nil
   }
 
@@ -197,8 +197,8 @@ final class ProgramTestEnvironment: Sendable {
     return seen
   }
 
-  /// What a program may not do, by the rule that it breaks; nil where its call says enough, or it is what the suite
-  /// wanted.
+  /// The finding for a violation by the program; nil if the failed call is a sufficient report or if the suite provoked
+  /// it.
   private static func finding(_ kind: String, _ sentence: String) -> ConformanceFinding? {
     let words = sentence.replacing(/\ \(id \d+\)/, with: "")
     let seen = "\(words.prefix(1).uppercased())\(words.dropFirst())."
@@ -207,31 +207,31 @@ final class ProgramTestEnvironment: Sendable {
       ConformanceFinding(
         rule: .cleanup, seen: seen,
         advice:
-          "Standard output is for answers and `log` alone; print to standard error. Plugins/README.md says what each message is."
+          "Use standard output only for answers and `log`; print everything else to standard error. Plugins/README.md describes the messages."
       )
     case "lie" where words.contains("did not declare"):
       ConformanceFinding(
         rule: .outcomes, seen: seen,
-        advice: "Name it among the `outcomes` of `hello`; until then the gateway answers 503.")
+        advice: "Declare it in `outcomes` of `hello`; until then the gateway answers 503.")
     case "facts":
       ConformanceFinding(
         rule: .facts, seen: "It \(words).",
-        advice: "Declare it in `facts` of `hello`, or leave it out: the gateway drops it, and no policy can ask for it."
+        advice: "Declare it in `facts` of `hello`, or leave it out: the gateway drops it, and policies cannot read it."
       )
     case "stray": ConformanceFinding(rule: .cleanup, seen: seen, advice: "Answer each call once, by its own id.")
     case "farewell":
       ConformanceFinding(
         rule: .cleanup, seen: "It \(words).",
-        advice: "End when `shutdown` comes or standard input ends. The gateway kills a program that waits longer.")
+        advice: "Exit on `shutdown` or at the end of standard input. The gateway kills a program that does not.")
     case "late":
       ConformanceFinding(
         rule: .cancellation, seen: "A call had \(words).",
-        advice: "Put a limit of your own on whatever you wait for: a person waits as well.")
+        advice: "Set a time limit on everything that the program waits for, because a user is waiting too.")
     default: nil
     }
   }
 
-  /// Ends the program and its surroundings. Once; later calls do nothing.
+  /// Stops the program and removes its environment. Later calls do nothing.
   func end() {
     programs.end()
     site?.end()
@@ -239,7 +239,7 @@ final class ProgramTestEnvironment: Sendable {
   }
 }
 
-/// A code provider that is a program, with what surrounds it.
+/// A code provider that is a program, with its test environment.
 private struct WatchedCodes: CodeProvider, TestedProgram {
   let base: any CodeProvider
   let stage: ProgramTestEnvironment
@@ -255,7 +255,7 @@ private struct WatchedCodes: CodeProvider, TestedProgram {
   }
 }
 
-/// A full provider that is a program, with what surrounds it.
+/// A full provider that is a program, with its test environment.
 private struct WatchedSteps: FullProvider, TestedProgram {
   let base: any FullProvider
   let stage: ProgramTestEnvironment
@@ -281,10 +281,10 @@ private struct WatchedSteps: FullProvider, TestedProgram {
   }
 }
 
-/// A program that is watched by its stage.
+/// A provider program with its test environment.
 protocol TestedProgram: WatchedProvider {
   var stage: ProgramTestEnvironment { get }
-  /// The path of its file.
+  /// The path of the program file.
   var program: String { get }
 }
 

@@ -10,25 +10,25 @@ struct ProviderTest: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "test", abstract: "Run the conformance suite against a provider.",
     discussion: """
-      Prints a line for each rule: held (✓), broken (✗, with what was seen and what to do), or not applying (-). What the suite cannot know of a \
-      provider, such as a right answer, it makes of the descriptor, or takes from --subject; of a program, from the subject.json beside it. A program is \
-      started in an empty folder of its own, with settings from there or made up, and ended again. Exits 1 where a rule is broken.
+      Prints one line per rule: passed (✓), broken (✗, with what was observed and how to fix it), or not applicable (-). Information that the suite needs about a \
+      provider, for example a right answer, comes from --subject, from the subject.json beside a program, or is derived from the descriptor. A program is \
+      started in a temporary folder, with settings from the subject file or made up, and stopped again. Exit status: 1 if a rule is broken.
 
-      --rule NAME runs one rule. With --trace it then prints every message between the suite and the provider, without secrets unless --show-secrets is there.
+      --rule NAME runs one rule. With --trace, it then prints every message between the suite and the provider. Secrets are hidden unless you add --show-secrets.
       """)
 
-  @Argument(help: "The name of a provider of this program, or the path of a program that is one: ./sms_hub.py.")
+  @Argument(help: "The name of a provider of this program, or the path of a provider program: ./sms_hub.py.")
   var name: String
-  @Option(help: "A JSON file that says how people are spelled and what they answer.") var subject: String?
+  @Option(help: "A JSON file with identifiers and answers for the suite.") var subject: String?
   @Option(help: "Run only this rule.") var rule: String?
-  @Flag(help: "Print every message between the suite and the provider; with --rule.") var trace = false
-  @Flag(help: "With --trace: print secrets, codes and answers, too.") var showSecrets = false
+  @Flag(help: "Print every message between the suite and the provider. Requires --rule.") var trace = false
+  @Flag(help: "With --trace: print secrets, codes and answers too.") var showSecrets = false
   @Flag(help: "Print JSON.") var json = false
 
   func validate() throws {
-    if trace, rule == nil { throw ValidationError("--trace is for one rule: name it, as in --trace --rule counted.") }
+    if trace, rule == nil { throw ValidationError("--trace needs one rule, for example --trace --rule counted.") }
     if showSecrets, !trace {
-      throw ValidationError("--show-secrets is for a trace: write --trace --rule NAME --show-secrets.")
+      throw ValidationError("--show-secrets needs a trace: use --trace --rule NAME --show-secrets.")
     }
   }
 
@@ -44,14 +44,14 @@ struct ProviderTest: AsyncParsableCommand {
       provider, subject, rules: rules, trace: trace ? (showSecrets ? .complete : .withoutSecrets) : .off, json: json)
   }
 
-  /// - Throws: that there is no such rule, and which one was probably meant.
+  /// - Throws: an error that names the most similar rule if the rule does not exist.
   static func rule(named name: String) throws(StartProblem) -> ConformanceRule {
     if let rule = ConformanceRule(rawValue: name) { return rule }
     let hint = Suggestion.phrase(for: name, among: ConformanceRule.allCases.map(\.rawValue))
     throw StartProblem("There is no rule `\(name)`\(hint)\(hint.hasSuffix("?") ? "" : ".")", status: .couldNotRun)
   }
 
-  /// The `subject.json` that lies beside a program, as `moongate provider new` writes it.
+  /// The `subject.json` beside a program, as `moongate provider new` writes it.
   static func subject(beside name: String) -> String? {
     guard isPath(name) else { return nil }
     let file = URL(filePath: name).standardizedFileURL.deletingLastPathComponent().appending(path: "subject.json").path(
@@ -59,7 +59,7 @@ struct ProviderTest: AsyncParsableCommand {
     return FileManager.default.fileExists(atPath: file) ? file : nil
   }
 
-  /// No provider's name has a slash or a dot in it: `chat_code.py` is a program in the working folder.
+  /// Provider names contain no slash and no dot, so `chat_code.py` is a program in the working folder.
   static func isPath(_ name: String) -> Bool { name.contains("/") || name.contains(".") }
 
   private func find() throws(StartProblem) -> any Provider {
@@ -70,8 +70,8 @@ struct ProviderTest: AsyncParsableCommand {
       status: .couldNotRun)
   }
 
-  /// Runs the suite against any provider and prints what came of it.
-  /// - Throws: exit status 1 where a rule is broken.
+  /// Runs the suite against a provider and prints the report.
+  /// - Throws: exit status 1 if a rule is broken.
   static func tell(
     _ provider: any Provider, _ subject: ConformanceSubject, rules: Set<ConformanceRule>? = nil,
     trace: ConformanceTrace = .off, json: Bool
@@ -81,7 +81,7 @@ struct ProviderTest: AsyncParsableCommand {
     if !report.findings.isEmpty { throw ExitCode(ExitStatus.found.rawValue) }
   }
 
-  /// One line per rule, and under a broken one what was seen and what to do.
+  /// One line per rule; under a broken rule, what was observed and how to fix it.
   static func text(_ report: ConformanceReport, colour: Bool) -> String {
     let paint = { (code: Int, text: String) in colour ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text }
     let width = ConformanceRule.allCases.map(\.rawValue.count).max() ?? 0
@@ -111,7 +111,7 @@ struct ProviderTest: AsyncParsableCommand {
   }
 }
 
-/// A report for programs.
+/// The JSON form of a report.
 private struct ReportDocument: Encodable {
   struct Rule: Encodable {
     let rule: String
@@ -122,7 +122,7 @@ private struct ReportDocument: Encodable {
   let provider: String
   let rules: [Rule]
   let findings: [ConformanceFinding]
-  /// nil where no trace was asked for.
+  /// nil if no trace was requested.
   let messages: [String]?
 
   init(_ report: ConformanceReport) {

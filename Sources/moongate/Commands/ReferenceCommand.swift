@@ -8,7 +8,7 @@ struct ReferenceCommand: ParsableCommand {
     commandName: "reference",
     abstract: "Write the reference as Markdown: fields, facts, commands, metrics, events, codes and headers.")
 
-  @Argument(help: "The folder to write to; files of the same names are overwritten.") var folder: String
+  @Argument(help: "The output folder. Existing files are overwritten.") var folder: String
 
   func run() throws {
     let reference = try Reference(providers: Providers.all.map(\.descriptor))

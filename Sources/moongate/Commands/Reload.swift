@@ -2,21 +2,21 @@ import ArgumentParser
 import Foundation
 import MoongateCore
 
-/// `moongate reload`: the gateway that runs reads its configuration again.
+/// `moongate reload`: makes the running gateway read its configuration again.
 struct Reload: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Have the gateway that runs read its configuration again.",
+    abstract: "Make the running gateway reload its configuration.",
     discussion: """
-      Asks by the admin listener. Where gateway.lua has a `gate`, a configuration that would change too many of the recorded decisions is refused; --force \
-      passes over it. Exits with 1 where the configuration is refused, and tells why: the one before stays active.
+      Sends the request to the admin listener. If gateway.lua has a `gate`, a configuration that would change too many of the recorded decisions is refused; --force \
+      skips the gate. Exit status: 1 if the configuration is refused. The reasons are printed, and the previous configuration stays active.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Flag(help: "Pass over the gate.") var force = false
+  @Flag(help: "Skip the gate.") var force = false
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
-  /// The cases of the folder, and then the gate.
+  /// The time limit: test cases of the folder, gate, and a margin.
   static let patience = ConfigurationFolder.patience + ReloadGate.patience + .seconds(30)
 
   func run() async throws {
@@ -27,7 +27,7 @@ struct Reload: AsyncParsableCommand {
     try Self.tell(answer, json: json)
   }
 
-  /// Tells what is active now.
+  /// Prints the active generation.
   static func tell(_ answer: AdminClient.Answer, json: Bool) throws {
     if json { return print(try ToolJSON.text(Array(answer.body))) }
     struct Status: Decodable {
@@ -45,21 +45,21 @@ struct Reload: AsyncParsableCommand {
   }
 }
 
-/// The gateway that serves by a configuration, asked by its admin listener.
+/// The gateway that runs with a configuration, reached by its admin listener.
 struct RunningGateway {
   let client: AdminClient
 
-  /// - Throws: exit status 1 where the folder has problems, after telling them: it does not say where its gateway
-  ///   listens.
+  /// - Throws: exit status 1 if the folder has problems, after printing them, because the address of the admin listener
+  ///   is then unknown.
   init(_ configuration: ConfigurationOption) throws { client = AdminClient(try configuration.generation().gateway) }
 
-  /// The name of who asks, for the query.
+  /// The query parameter with the operator's name.
   func asked(by identity: OperatorOption, _ command: String) throws(StartProblem) -> [(String, String)] {
     (try identity.identity(command)).name.map { [("as", $0)] } ?? []
   }
 
-  /// - Throws: exit status 1 after telling the problems on standard error, where the gateway refused; a sentence where
-  ///   it answered anything else.
+  /// - Throws: exit status 1, after printing the problems on standard error, if the gateway refused; an error for any
+  ///   other failure.
   func demand(_ answer: AdminClient.Answer, json: Bool) throws {
     if answer.status < 300 { return }
     struct Problems: Decodable { let problems: [ConfigurationProblemDocument] }
@@ -78,7 +78,7 @@ struct RunningGateway {
   }
 }
 
-/// A problem as the admin listener tells it.
+/// A problem in the JSON of the admin listener.
 struct ConfigurationProblemDocument: Decodable {
   let file: String
   let line: Int?

@@ -6,25 +6,25 @@ import MoongateCore
 import MoongateProxy
 import Tracing
 
-/// `moongate serve`: the gateway itself.
+/// `moongate serve`: runs the gateway.
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Run the gateway.",
     discussion: """
-      Logs on standard error, at the level that MOONGATE_LOG names (trace, debug, info, notice, warning or error; notice if it names none). \
-      MOONGATE_ACCESS_LOG=stdout, or a file, has a line of JSON for each request of the public listener. \
-      SIGHUP reads the configuration again and opens the access log anew; SIGTERM and SIGINT let connections finish, for as long as `drain` in \
-      gateway.lua says. SIGUSR2 starts the program again in this process's place (moongate upgrade). \
-      Under systemd it tells when it serves (NOTIFY_SOCKET) and that it is alive (WATCHDOG_USEC), and takes sockets named listen and admin (LISTEN_FDS).
+      Logs to standard error at the level of MOONGATE_LOG (trace, debug, info, notice, warning or error; default: notice). \
+      MOONGATE_ACCESS_LOG=stdout, or a file, receives one line of JSON for each request of the public listener. \
+      SIGHUP reloads the configuration and reopens the access log. SIGTERM and SIGINT stop the gateway after open connections have finished, within the \
+      time of `drain` in gateway.lua. SIGUSR2 starts the program again in place of this process (moongate upgrade). \
+      Under systemd, the gateway reports readiness (NOTIFY_SOCKET) and liveness (WATCHDOG_USEC), and accepts sockets named listen and admin (LISTEN_FDS).
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Option(help: "Listen here and not where gateway.lua says: for gateways that share a folder on one machine.")
+  @Option(help: "The public listener, in place of the address in gateway.lua: for gateways that share a folder on one machine.")
   var listen: String?
-  @Option(help: "The admin listener's address, likewise.") var admin: String?
+  @Option(help: "The admin listener, in place of the address in gateway.lua.") var admin: String?
 
   func run() async throws {
-    // Before it is trapped it would end the process.
+    // Ignore the signal until its handler is installed; by default it would end the process.
     signal(SIGUSR2, SIG_IGN)
     _ = ProgramCall.own
     let predecessor = try Predecessor.take()
@@ -66,7 +66,7 @@ struct Serve: AsyncParsableCommand {
     guard let text else { return nil }
     guard let address = ListenAddress(text) else {
       throw StartProblem(
-        "\(option) \(text) is no address to listen on, such as 127.0.0.1:8080 or [::1]:8080.", status: .couldNotRun)
+        "\(option) \(text) is not an address to listen on. Write HOST:PORT, for example 127.0.0.1:8080 or [::1]:8080.", status: .couldNotRun)
     }
     return address
   }

@@ -4,20 +4,20 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate policy show NAME`: what is in force, and which line said it. `accounts` is accounts.lua, `token` what
-/// counts wrong tokens.
+/// `moongate policy show NAME`: prints the active values with the lines that set them. `accounts` stands for
+/// accounts.lua, `token` for the limits on wrong access tokens.
 struct Show: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract:
-      "Print every value of a provider's policy in force, or of accounts.lua, with the file and line that it came from.",
+      "Print the active values of a provider's policy, or of accounts.lua, with the file and line of each.",
     discussion: """
-      Asks the gateway that runs, by its admin listener; where none runs, reads the folder. The folder may say something else than what is active: it was \
-      refused, or it was changed a moment ago. --candidate shows what it says.
+      Asks the admin listener of the running gateway; if none runs, reads the folder. The folder can differ from the active configuration because it was \
+      refused or has just been changed. --candidate shows the values of the folder.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The provider, such as phone_otp; token; or accounts.") var name: ProviderName
-  @Flag(help: "Show what the folder says, whether it is active or not.") var candidate = false
+  @Argument(help: "The name of a provider, for example phone_otp, or token, or accounts.") var name: ProviderName
+  @Flag(help: "Show the values of the folder, whether they are active or not.") var candidate = false
   @Flag(help: "Print JSON.") var json = false
 
   func run() async throws {
@@ -31,13 +31,13 @@ struct Show: AsyncParsableCommand {
         throw unknown(active.policies.map(\.name))
       }
       if generation?.id != active.generation {
-        let state = generation == nil ? "has problems" : "says something else, which is not active"
-        note("The folder \(configuration.folder) \(state): `moongate check` and --candidate tell more.")
+        let state = generation == nil ? "has problems" : "has other values, which are not active"
+        note("The folder \(configuration.folder) \(state). See `moongate check` and --candidate.")
       }
       return try tell(found.listing, "active: generation \(active.generation.prefix(8))")
     }
     if generation != nil {
-      note("No gateway runs with this configuration, so this is what the folder \(configuration.folder) says.")
+      note("No gateway runs with this configuration, so these are the values of the folder \(configuration.folder).")
     }
     try tell(listing(of: try generation ?? configuration.generation()), nil)
   }
@@ -58,7 +58,7 @@ struct Show: AsyncParsableCommand {
       status: .couldNotRun)
   }
 
-  /// Beside the output, which programs read.
+  /// Prints to standard error, because programs read standard output.
   private func note(_ sentence: String) { FileHandle.standardError.write(Data((sentence + "\n").utf8)) }
 
   private func tell(_ listing: PolicyListing, _ origin: String?) throws {

@@ -6,10 +6,10 @@ import MoongateStore
 /// `moongate store backup`.
 struct BackUpStore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "backup", abstract: "Write one state of the store into a file, while gateways serve.",
+    commandName: "backup", abstract: "Write a consistent backup of the store to a file, also while gateways run.",
     discussion: """
-      The file is for its owner alone (mode 0600) and is the same whichever database the store is in. It is authenticated by the current master key, so \
-      that a file that was changed is refused. It is not encrypted, and holds no master key: keep a copy of that apart from it.
+      The file has mode 0600, and its format does not depend on the database. It is authenticated with the current master key, so a modified file is \
+      refused. It is not encrypted and contains no master key: keep a copy of the key in another place.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
@@ -35,17 +35,17 @@ struct BackUpStore: AsyncParsableCommand {
 /// `moongate store restore`.
 struct RestoreStore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "restore", abstract: "Put a backup into the store of gateway.lua, with all gateways stopped.",
+    commandName: "restore", abstract: "Put a backup into the store of gateway.lua. All gateways must be stopped.",
     discussion: """
-      The file is checked as a whole before anything is written, and what fails half-way leaves the store as it was. The store must be empty unless you \
-      say --replace. Sessions and flows stay out unless you say --keep-sessions: one that ended since the backup would be alive again. The database need not \
-      be the one that the backup was made from: SQLite and PostgreSQL take the same file.
+      The whole file is checked before anything is written, and a failed restore leaves the store unchanged. The store must be empty unless you \
+      use --replace. Sessions and flows are left out unless you use --keep-sessions, because a session that ended since the backup would become valid again. A backup \
+      of SQLite can be restored to PostgreSQL, and the other way round.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The file that `moongate store backup` wrote.") var file: String
-  @Flag(help: "Delete what the store holds.") var replace = false
-  @Flag(help: "Let the backup's sessions and flows live again.") var keepSessions = false
+  @Argument(help: "The backup file.") var file: String
+  @Flag(help: "Delete the current contents of the store.") var replace = false
+  @Flag(help: "Restore the sessions and flows of the backup too.") var keepSessions = false
 
   func run() async throws {
     let gateway = try configuration.generation().gateway
@@ -60,8 +60,8 @@ struct RestoreStore: AsyncParsableCommand {
     let header = restored.header
     let migrated =
       header.schema < StoreCopier.knownVersion
-      ? ", brought from schema \(header.schema) to \(StoreCopier.knownVersion)" : ""
-    print("\(store.name) is as it was at \(Timestamp(milliseconds: header.createdAt).text)\(migrated).")
-    if !keepSessions { print("Sessions and flows were left out: everybody signs in anew.") }
+      ? ", migrated from schema \(header.schema) to \(StoreCopier.knownVersion)" : ""
+    print("\(store.name) is restored to its state of \(Timestamp(milliseconds: header.createdAt).text)\(migrated).")
+    if !keepSessions { print("Sessions and flows were left out: all users must sign in again.") }
   }
 }

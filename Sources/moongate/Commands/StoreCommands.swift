@@ -4,14 +4,14 @@ import MoongateCore
 import MoongateSDK
 import MoongateStore
 
-/// `moongate store`: the database behind a gateway, looked at and moved as a whole.
+/// `moongate store`: checks, migrates and copies the database of a gateway.
 struct StoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "store",
-    abstract: "Bring a store up to date, check it, back it up, restore it, or copy it into another database.",
+    abstract: "Migrate, check, back up, restore or copy the store.",
     discussion: """
-      A store is named as in gateway.lua: sqlite:data/moongate.db, or postgres://user@host/database. A password of PostgreSQL may come from \
-      PGPASSWORD or ~/.pgpass, where no list of processes shows it. Exits with 0, with 1 where it found something, with 2 where it could not do it.
+      A store is written like in gateway.lua: sqlite:data/moongate.db, or postgres://user@host/database. Put a PostgreSQL password into \
+      PGPASSWORD or ~/.pgpass, where process lists do not show it. Exit status: 0 on success, 1 if problems were found, 2 if the command could not run.
       """,
     subcommands: [MigrateStore.self, CheckStore.self, BackUpStore.self, RestoreStore.self, CopyStore.self])
 }
@@ -19,13 +19,13 @@ struct StoreCommand: AsyncParsableCommand {
 /// `moongate store migrate`.
 struct MigrateStore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "migrate", abstract: "Bring a store's schema up to date; make the store where there is none.",
+    commandName: "migrate", abstract: "Migrate a store to the current schema, or create the store.",
     discussion:
-      "A gateway does the same when it starts. Gateways of an older program that serve from the store go on serving.")
+      "A gateway does the same when it starts. Running gateways of an older version keep working.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The store; without it, gateway.lua's.") var address: String?
-  @Flag(help: "Only say what would be done.") var dryRun = false
+  @Argument(help: "The store. Default: the store of gateway.lua.") var address: String?
+  @Flag(help: "Show what would be done, without doing it.") var dryRun = false
 
   func run() async throws {
     let vault = try StoreCopier.named(address, configuration)
@@ -33,14 +33,14 @@ struct MigrateStore: AsyncParsableCommand {
       let found = try vault.version()
       let known = StoreCopier.knownVersion
       if dryRun {
-        guard found != known else { return print("\(vault.name): the schema is \(known) already.") }
-        return print("\(vault.name): the schema would go from \(found ?? 0) to \(known).")
+        guard found != known else { return print("\(vault.name): the schema is already \(known).") }
+        return print("\(vault.name): the schema would be migrated from \(found ?? 0) to \(known).")
       }
       let before = try vault.migrate()
       print(
         before == known
-          ? "\(vault.name): the schema is \(known) already."
-          : "\(vault.name): the schema went from \(before) to \(known).")
+          ? "\(vault.name): the schema is already \(known)."
+          : "\(vault.name): the schema was migrated from \(before) to \(known).")
     }
   }
 }
@@ -49,13 +49,13 @@ struct MigrateStore: AsyncParsableCommand {
 struct CheckStore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check",
-    abstract: "Look whether a store is whole: its files, its schema, and the rules that hold in every store.",
+    abstract: "Check the integrity of a store: its files, its schema, and its invariants.",
     discussion:
-      "Changes nothing, and sees one state of the store, whatever a gateway writes meanwhile. Prints a line for each finding."
+      "Reads a consistent snapshot of the store, also while gateways run, and changes nothing. Prints one line per problem."
   )
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "The store; without it, gateway.lua's.") var address: String?
+  @Argument(help: "The store. Default: the store of gateway.lua.") var address: String?
 
   func run() async throws {
     let vault = try StoreCopier.named(address, configuration)
@@ -66,22 +66,22 @@ struct CheckStore: AsyncParsableCommand {
     }
     for finding in report.findings { print("found: \(finding)") }
     guard report.findings.isEmpty else { throw ExitCode(ExitStatus.found.rawValue) }
-    print("All is as it should be.")
+    print("No problems found.")
   }
 }
 
 /// `moongate store copy`.
 struct CopyStore: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "copy", abstract: "Copy a store into an empty one, of the same or of the other database.",
+    commandName: "copy", abstract: "Copy a store to an empty one, in the same or in another kind of database.",
     discussion: """
-      Stop the gateways first: a store that one serves from is not copied, and where anything was written to it meanwhile nothing is, so that nothing \
-      is lost silently. Every table is read back from the copy and compared by count and SHA-256, and the source is read once more at the end. It is all \
-      or nothing: what fails half-way leaves the target empty. The copy answers to the same master key.
+      Stop the gateways first. The command refuses to copy a store that a gateway uses, and fails if the source changes during the copy. \
+      Every table of the copy is read back and compared by row count and SHA-256, and the source is read once more at the end. A failed copy \
+      leaves the target empty. The copy belongs to the same master key.
       """)
 
-  @Argument(help: "The store to copy.") var from: String
-  @Argument(help: "The empty one.") var to: String
+  @Argument(help: "The source store.") var from: String
+  @Argument(help: "The target store, which must be empty.") var to: String
 
   func run() async throws {
     let source = try StoreCopier.named(from)
@@ -98,7 +98,7 @@ struct CopyStore: AsyncParsableCommand {
 }
 
 extension CopyRefusal {
-  /// What an operator does something about and tries again is something found.
+  /// Errors that the operator can correct before trying again have status 1.
   fileprivate var status: ExitStatus {
     switch self {
     case .served, .written, .differs: .found
@@ -108,8 +108,8 @@ extension CopyRefusal {
 }
 
 extension StoreCopier {
-  /// The store that the command line names, or else gateway.lua.
-  /// - Throws: a sentence, with exit status 2, where it names none.
+  /// The store of the command line, or else of gateway.lua.
+  /// - Throws: an error with exit status 2 if the address is invalid.
   static func named(_ address: String?, _ configuration: ConfigurationOption) throws -> StoreCopier {
     if let address { return try named(address) }
     return try opening(try configuration.generation().gateway.store)
@@ -122,23 +122,23 @@ extension StoreCopier {
     if address.hasPrefix("postgres://") || address.hasPrefix("postgresql://") {
       return try opening(.postgres(url: address))
     }
-    // Not a piece of it is said again: it may be a password in the wrong place.
+    // The message does not repeat the text, which may be a password in the wrong place.
     throw StartProblem(
-      "That is no store: write sqlite:data/moongate.db or postgres://user@host/database.", status: .couldNotRun)
+      "That is not a store. Write sqlite:data/moongate.db or postgres://user@host/database.", status: .couldNotRun)
   }
 
   private static func opening(_ location: StoreLocation) throws -> StoreCopier {
     do { return try StoreCopier(location) } catch { throw StartProblem("\(error)", status: .couldNotRun) }
   }
 
-  /// Turns what keeps a store from being worked on into a sentence, with exit status 2.
+  /// Turns errors of the store into an error with exit status 2.
   static func answering<Value>(_ body: () throws -> Value) throws -> Value {
     do {
       return try body()
     } catch let error as StoreRefusal {
       throw StartProblem(error.description, status: .couldNotRun)
     } catch let error as StoreFault {
-      throw StartProblem("The store could not do it: \(error)", status: .couldNotRun)
+      throw StartProblem("The store failed: \(error)", status: .couldNotRun)
     } catch let error as CopyRefusal {
       throw StartProblem(error.description, status: error.status)
     } catch let error as BackupRefusal {

@@ -1,9 +1,9 @@
 import Foundation
 import MoongateSDK
 
-/// A subject file as JSON, read member by member, with the line of each member for what is told of it.
+/// A subject file as JSON, read member by member, with line numbers for messages.
 struct SubjectText: Sendable {
-  /// A value of JSON.
+  /// A JSON value.
   enum Value: Decodable, Sendable {
     case flag(Bool)
     case number(Double)
@@ -52,7 +52,7 @@ struct SubjectText: Sendable {
       return texts.count == list.count ? texts : nil
     }
 
-    /// The value as JSON again.
+    /// The value encoded as JSON.
     var json: [UInt8] {
       (try? JSONSerialization.data(withJSONObject: plain, options: [.fragmentsAllowed, .sortedKeys])).map(Array.init)
         ?? []
@@ -70,12 +70,12 @@ struct SubjectText: Sendable {
     }
   }
 
-  /// As it was named.
+  /// The path as given on the command line.
   let path: String
   private let source: String
   let members: [String: Value]
 
-  /// - Throws: that there is no such file, or where it is no JSON.
+  /// - Throws: an error if the file does not exist or is not JSON.
   init(path: String) throws(StartProblem) {
     self.path = path
     guard let data = FileManager.default.contents(atPath: path) else {
@@ -87,12 +87,12 @@ struct SubjectText: Sendable {
     } catch {
       let why = Self.mistake(data)
       let place = "\(path):\(1 + data.prefix(why?.character ?? 0).count { $0 == UInt8(ascii: "\n") })"
-      let form = "it is a JSON object such as {\"right\": {\"word\": \"pigeon\"}, \"wrong\": {\"word\": \"penguin\"}}"
-      throw StartProblem("\(place): this is no subject: \(why?.sentence ?? form).", status: .couldNotRun)
+      let form = "expected a JSON object like {\"right\": {\"word\": \"pigeon\"}, \"wrong\": {\"word\": \"penguin\"}}"
+      throw StartProblem("\(place): this is not a subject file: \(why?.sentence ?? form).", status: .couldNotRun)
     }
   }
 
-  /// What is no JSON in a text, and around which character.
+  /// The JSON syntax error of a text and the position of its character.
   private static func mistake(_ data: Data) -> (sentence: String, character: Int)? {
     do {
       _ = try JSONSerialization.jsonObject(with: data)
@@ -106,12 +106,12 @@ struct SubjectText: Sendable {
     }
   }
 
-  /// Where a member stands: `subject.json:4: right.code`.
+  /// The place of a member, for example `` subject.json:4: `right.code` ``.
   func place(_ member: String) -> String {
     "\(path):\(JSONPlaces(source).line(of: member.split(separator: ".").map(String.init))): `\(member)`"
   }
 
-  /// - Parameter sentence: the end of a sentence that begins with the member.
+  /// - Parameter sentence: the predicate of a sentence whose subject is the member.
   func problem(_ member: String, _ sentence: String) -> StartProblem {
     StartProblem("\(place(member)) \(sentence)\(sentence.hasSuffix("?") ? "" : ".")", status: .couldNotRun)
   }
@@ -122,7 +122,7 @@ struct SubjectText: Sendable {
     switch members[member] {
     case nil: return nil
     case .text(let text): return text
-    default: throw problem(member, "is no text")
+    default: throw problem(member, "must be a string")
     }
   }
 
@@ -130,7 +130,7 @@ struct SubjectText: Sendable {
     switch members[member] {
     case nil: return nil
     case .flag(let flag): return flag
-    default: throw problem(member, "is neither true nor false")
+    default: throw problem(member, "must be true or false")
     }
   }
 
@@ -138,7 +138,7 @@ struct SubjectText: Sendable {
     switch members[member] {
     case nil: return nil
     case .object(let object): return object
-    default: throw problem(member, "is no object: write {\"NAME\": …}")
+    default: throw problem(member, "must be an object: write {\"NAME\": …}")
     }
   }
 
@@ -146,7 +146,7 @@ struct SubjectText: Sendable {
     guard let object = try object(member) else { return nil }
     var texts: [String: String] = [:]
     for (name, value) in object.sorted(by: { $0.key < $1.key }) {
-      guard case .text(let text) = value else { throw problem("\(member).\(name)", "is no text") }
+      guard case .text(let text) = value else { throw problem("\(member).\(name)", "must be a string") }
       texts[name] = text
     }
     return texts
@@ -154,18 +154,18 @@ struct SubjectText: Sendable {
 
   func list(_ member: String) throws(StartProblem) -> [String]? {
     guard let value = members[member] else { return nil }
-    guard case .list(let names)? = value.setting else { throw problem(member, "is no list of texts: write [\"NAME\"]") }
+    guard case .list(let names)? = value.setting else { throw problem(member, "must be a list of strings: write [\"NAME\"]") }
     return names
   }
 
-  /// A list of inputs, by field.
+  /// A list of inputs, each by field.
   func inputs(_ member: String) throws(StartProblem) -> [[String: InputValue]]? {
     guard let value = members[member] else { return nil }
-    guard case .list(let all) = value else { throw problem(member, "is no list: write [{\"FIELD\": \"…\"}]") }
+    guard case .list(let all) = value else { throw problem(member, "must be a list: write [{\"FIELD\": \"…\"}]") }
     var inputs: [[String: InputValue]] = []
     for (index, one) in all.enumerated() {
       guard case .object(let fields) = one else {
-        throw problem("\(member).\(index)", "is no object: write {\"FIELD\": \"…\"}")
+        throw problem("\(member).\(index)", "must be an object: write {\"FIELD\": \"…\"}")
       }
       inputs.append(fields.mapValues(\.input))
     }
@@ -173,13 +173,13 @@ struct SubjectText: Sendable {
   }
 }
 
-/// Finds members in the text of a JSON document that could be read.
+/// Finds the place of members in a valid JSON text.
 struct JSONPlaces {
   private let bytes: [UInt8]
 
   init(_ source: String) { bytes = Array(source.utf8) }
 
-  /// The line on which a member begins, counted from 1; that of the member around it where it is not there.
+  /// The line on which a member begins, counted from 1, or the line of the enclosing member if it is missing.
   /// - Parameter path: names of members and indexes of lists.
   func line(of path: [String]) -> Int {
     var place = 0
@@ -190,7 +190,7 @@ struct JSONPlaces {
     return 1 + bytes[..<min(place, bytes.count)].count { $0 == UInt8(ascii: "\n") }
   }
 
-  /// Where the value of a member begins, in the object or list that begins at the place or behind it.
+  /// The start of a member's value, in the object or list at or after the position.
   private func member(_ name: String, of place: Int) -> Int? {
     var at = place
     while at < bytes.count, Self.isSpace(bytes[at]) { at += 1 }
@@ -222,7 +222,7 @@ struct JSONPlaces {
     return nil
   }
 
-  /// Where a string that begins here ends.
+  /// The end of the string that starts here.
   private func string(_ start: Int) -> Int {
     var at = start + 1
     while at < bytes.count, bytes[at] != UInt8(ascii: "\"") { at += bytes[at] == UInt8(ascii: "\\") ? 2 : 1 }

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Whoever reads what tools print.
+/// The terminal that tools print to.
 enum Terminal {
-  /// Colour only where a person looks, and has not said otherwise (no-color.org).
+  /// Whether to print color: only to a terminal, and not if NO_COLOR is set (no-color.org).
   static var showsColour: Bool {
     let environment = ProcessInfo.processInfo.environment
     return isatty(STDOUT_FILENO) == 1 && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"

@@ -4,17 +4,18 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// `moongate token`: the tokens of programs. Works on the store itself, whether a gateway runs on it or not.
+/// `moongate token`: manages access tokens of programs. Works directly on the store, whether or not a gateway is
+/// running.
 struct TokenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "token", abstract: "Create, list, rotate and revoke the tokens of programs.",
+    commandName: "token", abstract: "Create, list, rotate and revoke access tokens of programs.",
     discussion: """
-      Routes take tokens only where they say so (`tokens` in routes.lua). A program sends its token as `Authorization: Bearer mgt_…`, or as the password of \
-      Basic with any user name. Exits with 0, with 1 where a name is taken or there is no such token, with 2 where there is no store.
+      Only routes with `tokens` in routes.lua accept tokens. A program sends its token as `Authorization: Bearer mgt_…`, or as the password of \
+      Basic authentication with any user name. Exit status: 0 on success, 1 if the name is in use or the token does not exist, 2 if the store is missing.
       """, subcommands: [CreateToken.self, ListTokens.self, RotateToken.self, RevokeToken.self])
 }
 
-/// A token as `GET /tokens` tells it.
+/// A token in the format of `GET /tokens`.
 private struct TokenDocument: Encodable {
   let id: String
   let name: String
@@ -26,7 +27,7 @@ private struct TokenDocument: Encodable {
   let lastUsedAt: String?
   let lastUsedFrom: String?
   let previousUntil: String?
-  /// Of a new token alone.
+  /// The secret; only for a new token.
   let token: String?
 
   private enum CodingKeys: String, CodingKey {
@@ -52,7 +53,7 @@ private struct TokenDocument: Encodable {
     token = secret?.reveal()
   }
 
-  /// What is not there is null, as in the admin API.
+  /// Missing values are encoded as null, like in the admin API.
   func encode(to encoder: any Encoder) throws {
     var members = encoder.container(keyedBy: CodingKeys.self)
     try members.encode(id, forKey: .id)
@@ -75,7 +76,7 @@ extension OperatorStore {
   }
 }
 
-/// Runs an act, and says in a sentence why it came to nothing.
+/// Runs an operation and turns its failure into an error message.
 private func acting<Answer>(
   on name: String, _ act: () async throws(ServiceTokens.Failure) -> Answer
 ) async throws -> Answer {
@@ -85,37 +86,37 @@ private func acting<Answer>(
     switch error {
     case .nameTaken:
       throw StartProblem(
-        "There is a token \(name) already: give it a new secret by `moongate token rotate \(name)`, or choose another name."
+        "The token \(name) already exists. Give it a new secret with `moongate token rotate \(name)`, or choose another name."
       )
-    case .unknown: throw StartProblem("There is no token \(name): `moongate token list` lists those that there are.")
+    case .unknown: throw StartProblem("There is no token \(name): `moongate token list` lists the tokens.")
     case .expired:
       throw StartProblem(
-        "The token \(name) has expired: remove it by `moongate token revoke \(name)`, then create it anew.")
+        "The token \(name) has expired. Remove it with `moongate token revoke \(name)`, then create it again.")
     case .store(let fault): throw fault
     }
   }
 }
 
-/// Prints a new secret: by itself on standard output, so that a script can take it from there.
+/// Prints a new secret alone on standard output, so that scripts can read it.
 private func tell(_ made: MadeAccessToken, _ found: ServiceToken, json: Bool) throws {
   if json { return print(try ToolJSON.text(TokenDocument(found, secret: made.secret))) }
   print(made.secret.reveal())
   let end = found.token.expiresAt.map { " It expires at \($0.text)." } ?? " It does not expire."
-  FileHandle.standardError.write(Data("This is shown once: keep it where the program finds it.\(end)\n".utf8))
+  FileHandle.standardError.write(Data("The secret is shown only once. Store it where the program can read it.\(end)\n".utf8))
 }
 
 /// `moongate token create NAME`.
 struct CreateToken: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(commandName: "create", abstract: "Make a token, and print it once.")
+  static let configuration = CommandConfiguration(commandName: "create", abstract: "Create a token and print its secret once.")
 
   @OptionGroup var configuration: ConfigurationOption
-  @Argument(help: "Its name: \(ServiceTokenName.rule).") var name: String
-  @Option(name: .customLong("group"), help: "A group that it is in. May be given more than once.") var groups:
+  @Argument(help: "The name of the token: \(ServiceTokenName.rule).") var name: String
+  @Option(name: .customLong("group"), help: "A group of the token. Can be repeated.") var groups:
     [String] = []
-  @Option(help: "How long it is good for, such as 90d. Without it, it does not expire.") var expires: String?
+  @Option(help: "The lifetime, for example 90d. Default: the token does not expire.") var expires: String?
   @Option(
     name: .customLong("network"),
-    help: "Where it may be used from, such as 10.0.0.0/8. May be given more than once. Without it: everywhere.")
+    help: "A network that the token may be used from, for example 10.0.0.0/8. Can be repeated. Default: every network.")
   var networks: [String] = []
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
@@ -140,7 +141,7 @@ struct CreateToken: AsyncParsableCommand {
 /// `moongate token list`.
 struct ListTokens: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "List the tokens of programs, by name. Nothing tells a secret.")
+    commandName: "list", abstract: "List the tokens by name, without their secrets.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Flag(help: "Print JSON.") var json = false
@@ -162,7 +163,7 @@ struct ListTokens: AsyncParsableCommand {
     parts.append(token.expiresAt.map { "\(found.isExpired ? "expired" : "expires") \($0.text)" } ?? "does not expire")
     parts.append(
       token.lastUsedAt.map { "last used \($0.text)\(token.lastUsedFrom.map { " from \($0)" } ?? "")" } ?? "never used")
-    if let until = found.previousUntil { parts.append("the secret before it is good until \(until.text)") }
+    if let until = found.previousUntil { parts.append("the previous secret is valid until \(until.text)") }
     return parts.joined(separator: "  ")
   }
 }
@@ -170,11 +171,11 @@ struct ListTokens: AsyncParsableCommand {
 /// `moongate token rotate NAME`.
 struct RotateToken: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "rotate", abstract: "Give a token a new secret, and print it once. The old one goes on for a while.")
+    commandName: "rotate", abstract: "Give a token a new secret and print it once. The old secret stays valid for a while.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The token's name.") var name: String
-  @Option(help: "How long the old secret goes on, such as 24h; 0s ends it at once. (default: 24h)") var overlap: String?
+  @Option(help: "How long the old secret stays valid; 0s ends it at once. (default: 24h)") var overlap: String?
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
@@ -198,7 +199,7 @@ struct RotateToken: AsyncParsableCommand {
 struct RevokeToken: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "revoke",
-    abstract: "End a token, and every secret that it took the place of. Gateways refuse it within a second.")
+    abstract: "Revoke a token and its previous secrets. Gateways refuse it within a second.")
 
   @OptionGroup var configuration: ConfigurationOption
   @Argument(help: "The token's name.") var name: String

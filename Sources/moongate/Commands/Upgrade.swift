@@ -3,28 +3,28 @@ import Foundation
 import MoongateCore
 import MoongateHTTP
 
-/// `moongate upgrade`: the program takes the place of the gateway that runs.
+/// `moongate upgrade`: replaces the running gateway process with a new one.
 struct Upgrade: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Start the program again in the place of the gateway that runs, without a failed request.",
+    abstract: "Replace the running gateway process with a new one, without failed requests.",
     discussion: """
-      Asks by the admin listener. The gateway starts the program at its own path, which may be a newer one, with its listening sockets. Once that serves, the \
-      old process finishes its connections, for as long as `drain` in gateway.lua says, and ends. Exits with 1 where the new program does not serve, and tells \
-      why: the old process goes on.
+      Sends the request to the admin listener. The gateway starts the program at its own path, which may be a newer version, and hands it the listening sockets. When the new process is ready, the \
+      old one finishes its connections, within the time of `drain` in gateway.lua, and exits. Exit status: 1 if the new process does not become ready. The reason \
+      is printed, and the old process continues.
       """)
 
   @OptionGroup var configuration: ConfigurationOption
-  @Option(help: "How long the new program may take to load its configuration and to open the store: 1s to 10m.")
+  @Option(help: "The time limit for the new process to load its configuration and open the store: 1s to 10m.")
   var within = "60s"
   @OptionGroup var identity: OperatorOption
   @Flag(help: "Print JSON.") var json = false
 
-  /// Beyond what the program may take: until it serves, or has been ended.
+  /// The time beyond the limit until the new process is ready or has been stopped.
   private static let grace: Duration = .seconds(30)
 
   func run() async throws {
     guard let limit = Duration(asWritten: within), (.seconds(1)...(.seconds(UpgradeCalls.most))).contains(limit) else {
-      throw StartProblem("--within \(within) is no time from 1s to 10m, such as 90s.", status: .couldNotRun)
+      throw StartProblem("--within \(within) must be a time from 1s to 10m, for example 90s.", status: .couldNotRun)
     }
     let gateway = try RunningGateway(configuration)
     let query = [("within", "\(limit.components.seconds)")] + (try gateway.asked(by: identity, "moongate upgrade"))
@@ -32,7 +32,7 @@ struct Upgrade: AsyncParsableCommand {
     struct Kept: Decodable { let why: String }
     if let kept = try? JSONDecoder().decode(Kept.self, from: answer.body) {
       if json { print(try ToolJSON.text(Array(answer.body))) }
-      throw StartProblem("Not upgraded, and the old process goes on. \(kept.why)")
+      throw StartProblem("Not upgraded; the old process continues. \(kept.why)")
     }
     try gateway.demand(answer, json: json)
     if json { return print(try ToolJSON.text(Array(answer.body))) }

@@ -3,7 +3,7 @@ import ArgumentParser
 /// `moongate version`, which prints what `moongate --version` prints.
 struct Version: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Print the version, what it was built from, and the libraries that it runs with.")
+    abstract: "Print the version, the commit and compiler of the build, and the versions of the libraries.")
 
   func run() { print(BuildVersion.text) }
 }

@@ -1,6 +1,6 @@
 import MoongateCore
 
-/// Which program this is: for `/metrics`.
+/// The build information in `/metrics`.
 enum BuildMetrics {
   static let family = MetricFamily(
     .buildInfo,

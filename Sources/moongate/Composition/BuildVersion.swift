@@ -1,14 +1,14 @@
 import CVersions
 
-/// Which program this is: for `moongate --version`, the metrics and the traces.
+/// The version and build information of this program, for `moongate --version`, metrics and traces.
 enum BuildVersion {
-  /// The version of this program, the one place where it is written. Packages take it from here.
+  /// The version, defined only here. The packaging scripts read it from this line.
   static let number = "0.1.0"
 
-  /// The commit that a package was built from; `development` in a build that is no package.
+  /// The commit of the build; `development` if the build is not a package.
   static let commit = told(cversions_commit) ?? "development"
 
-  /// The Swift compiler's version, to the patch release in a package.
+  /// The version of the Swift compiler; in a package with the patch release.
   static let swift: String = {
     if let exact = told(cversions_swift) { return exact }
     #if compiler(>=6.5)
@@ -20,13 +20,13 @@ enum BuildVersion {
     #endif
   }()
 
-  /// The libraries that speak TLS, read databases and so on, in a fixed order.
+  /// The versions of the linked libraries, in a fixed order.
   static var libraries: [(name: String, version: String)] {
     let system = (0...).lazy.map(library).prefix { $0 != nil }.compactMap(\.self)
     return [("BoringSSL", told(cversions_nio_ssl).map { "of swift-nio-ssl \($0)" } ?? "of swift-nio-ssl")] + system
   }
 
-  /// All of it, a line each; the first line is `moongate VERSION`.
+  /// The whole output of `--version`, one item per line; the first line is `moongate VERSION`.
   static var text: String {
     let lines = [("commit", commit), ("Swift", swift)] + libraries
     let width = (lines.map(\.0.count).max() ?? 0) + 2

@@ -4,22 +4,21 @@ import MoongateHTTP
 import MoongatePolicy
 import MoongateSDK
 
-/// The folder that a command was given, loaded alike for `serve`, `check` and every reload: what its files say, and
-/// then whether the guesses that they grant stay within the operator's risk budget, whether its guarantees are proved,
-/// and whether its own cases hold.
+/// A configuration folder, loaded in the same way by `serve`, `check` and every reload. Beyond the syntax of its files,
+/// loading checks the operator's risk budget, the guarantees, and the folder's test cases.
 struct ConfigurationFolder: Sendable {
   let path: String
-  /// Where relative paths in its files count from; nil: the folder itself.
+  /// The base of relative paths in its files; nil for the folder itself.
   private let base: String?
   private let providers: ProviderRegistry
   private let loader: ConfigurationLoader
-  /// Tells nothing of where the gateway listens.
+  /// Loads without regard to the addresses that the gateway listens on.
   private let anywhere: ConfigurationLoader
 
   /// - Parameters:
-  ///   - base: where relative paths in its files count from; nil: the folder itself.
-  ///   - programs: starts those that gateway.lua names.
-  ///   - places: where the gateway listens instead of where gateway.lua says.
+  ///   - base: the base of relative paths in its files; nil for the folder itself.
+  ///   - programs: starts the programs that gateway.lua names.
+  ///   - places: the addresses that replace those of gateway.lua.
   init(
     path: String, base: String? = nil, providers: ProviderRegistry, programs: ProgramLoading? = nil,
     places: Gateway.Places = Gateway.Places()
@@ -36,24 +35,24 @@ struct ConfigurationFolder: Sendable {
       languages: PageRenderer.shippedLanguages, programs: programs)
   }
 
-  /// How long the cases of a candidate may take together while it is waited for by a gateway.
+  /// The time limit for all test cases of a candidate during a reload.
   static let patience: Duration = .seconds(30)
-  /// How long they may take in `moongate check`: nothing waits for it, and a busy machine gives its low priority little
-  /// time.
+  /// The time limit in `moongate check`. It is longer because no gateway waits for the result and a busy machine gives
+  /// little time to low-priority work.
   private static let patienceOfCheck: Duration = .seconds(300)
 
-  /// Reads the folder, and plays its cases, on a thread of its own; beside a gateway in service, of low priority.
+  /// Loads the folder and runs its test cases on a dedicated thread; with low priority if a gateway is running.
   /// - Parameters:
-  ///   - active: the id of a generation that passed all of this already: its cases are not played again.
-  ///   - providersToo: whether the cases that come with providers are played as well. A gateway in service does not
-  ///     refuse a change for them.
+  ///   - active: the id of a generation that has already passed all checks. Its cases do not run again.
+  ///   - providersToo: whether to run the cases of the providers too. A running gateway does not refuse a change
+  ///     because of them.
   func load(unless active: String? = nil, casesOfProviders providersToo: Bool = false) async -> Result<
     any PolicyGeneration, RefusedConfiguration
   > {
     await DedicatedThread.run(at: providersToo ? nil : .quiet) { await judge(unless: active, providersToo) }
   }
 
-  /// The folder's generation, whatever it grants and whether its cases hold; nil where its files have problems.
+  /// The generation of the folder, without checking budgets and test cases; nil if its files have problems.
   func generation() -> (any PolicyGeneration)? { try? anywhere.read(folder: path).get().generation }
 
   private func judge(unless active: String?, _ providersToo: Bool) async -> Result<
@@ -71,9 +70,10 @@ struct ConfigurationFolder: Sendable {
         loaded.cases + (providersToo ? loaded.providerCases : []), of: generation,
         within: providersToo ? Self.patienceOfCheck : Self.patience)
       problems += played.problems
-      // A gateway in service does not wait for it, and does not refuse a change for functions that would fail for some.
+      // A running gateway skips the sweep, so that a change is not refused for functions that fail for some inputs
+      // only.
       let swept = providersToo ? FunctionSweep(generation, providers: providers)?.run() : nil
-      // What a case met already is told with the case.
+      // Do not repeat a fault that a test case has already reported.
       problems += (swept?.faults ?? []).filter { fault in
         !problems.contains { $0.location == fault.location && $0.message.hasPrefix(fault.fault) }
       }.map(\.problem)
@@ -86,7 +86,7 @@ struct ConfigurationFolder: Sendable {
     }
   }
 
-  /// Plays the cases: those that do not hold are problems.
+  /// Runs the test cases. A failing case is a problem.
   private func play(
     _ cases: [PolicyCase], of generation: any PolicyGeneration, within patience: Duration
   ) async -> (problems: [ConfigurationProblem], warnings: [ConfigurationProblem]) {
@@ -96,27 +96,27 @@ struct ConfigurationFolder: Sendable {
       return (report.problems(after: patience), report.warnings)
     } catch {
       let problem = ConfigurationProblem(
-        location: SourceLocation(file: "tests", line: 0), path: "", message: "the cases could not be played: \(error)")
+        location: SourceLocation(file: "tests", line: 0), path: "", message: "the cases could not be run: \(error)")
       return ([problem], [])
     }
   }
 
-  /// How many guesses each provider grants to one who knows the identifier.
+  /// The number of guesses that each provider allows an attacker who knows the identifier.
   func budgets(of generation: any PolicyGeneration) -> [GuessBudget] {
     GuessBudget.all(of: generation, providers: providers)
   }
 
-  /// What gateway.lua alone says, where another file has problems; nil where it has some itself.
+  /// The settings of gateway.lua alone, if other files have problems; nil if gateway.lua has problems.
   func settings() -> GatewaySettings? { anywhere.settings(folder: path) }
 
-  /// What each provider that makes accounts or sends messages lets attackers cost.
+  /// The cost that attackers can cause through each provider that creates accounts or sends messages.
   func costs(of generation: any PolicyGeneration) -> [CostBudget] {
     (generation.registry ?? providers).all.filter { !$0.descriptor.identifierKinds.isEmpty }.compactMap { provider in
       generation.policies[provider.descriptor.name].map(CostBudget.init)
     }
   }
 
-  /// For each flow that opens sessions, the least that gets in.
+  /// The weakest combination of steps that opens a session, for each flow.
   func doors(of generation: any PolicyGeneration) -> EntryPointTable {
     EntryPointTable(generation, providers: providers)
   }
@@ -124,7 +124,7 @@ struct ConfigurationFolder: Sendable {
   private func riskProblem(of generation: any PolicyGeneration) -> ConfigurationProblem? {
     guard let most = generation.gateway.riskBudget else { return nil }
     let budgets = budgets(of: generation)
-    // An attacker tries each of those that open an account alone.
+    // An attacker can try every provider that opens an account alone, so their probabilities add up.
     let alone = generation.providersThatOpenAlone
     let probability = budgets.filter { alone.contains($0.provider) }.compactMap(\.probability30Days).reduce(0, +)
     guard probability > most else { return nil }

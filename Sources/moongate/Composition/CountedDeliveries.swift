@@ -2,7 +2,7 @@ import CoreMetrics
 import MoongateCore
 import MoongateSDK
 
-/// Counts what leaves, and how long it took, whichever way it goes, and makes a span of it.
+/// Records the count, duration and trace span of every delivery.
 struct CountedDeliveries: DeliveryService {
   let base: any DeliveryService
 

@@ -13,9 +13,9 @@ import NIOPosix
 import ServiceLifecycle
 import UnixSignals
 
-/// Everything that runs in `moongate serve`, put together: the one place that knows all parts.
+/// The composition root of `moongate serve`: the only type that knows all parts.
 struct Gateway {
-  /// How long connections may finish after SIGTERM, or once another process serves.
+  /// The time that open connections get after SIGTERM or after an upgrade.
   private let drain: Duration
   private let replacement: Replacement
   private let services: [any Service]
@@ -25,42 +25,41 @@ struct Gateway {
   private let programs: ProviderProcessManager
   private let logger: Logger
 
-  /// Where this gateway listens, among several that share a folder; nil: where gateway.lua says.
+  /// The addresses of this gateway if several share a folder; nil to use those of gateway.lua.
   struct Places {
     var listen: ListenAddress?
     var admin: ListenAddress?
-    /// Sockets that systemd opened. They listen at `listen` and `admin`.
+    /// The sockets that systemd opened. They listen at `listen` and `admin`.
     private(set) var sockets = InheritedSockets()
 
     /// - Parameters:
-    ///   - listen: the address that the command line names.
-    ///   - admin: likewise.
-    ///   - sockets: those that were handed over. Their own addresses count, whatever gateway.lua and the command line
-    ///     say.
+    ///   - listen: the public address from the command line.
+    ///   - admin: the admin address from the command line.
+    ///   - sockets: inherited sockets. Their addresses take precedence over gateway.lua and the command line.
     init(listen: ListenAddress? = nil, admin: ListenAddress? = nil, sockets: InheritedSockets = InheritedSockets()) {
       self.listen = sockets.listen?.address ?? listen
       self.admin = sockets.admin?.address ?? admin
       self.sockets = sockets
     }
 
-    /// Tells where a socket of systemd listens elsewhere than gateway.lua says.
+    /// Messages about inherited sockets whose address differs from gateway.lua.
     func differences(from gateway: GatewaySettings) -> [String] {
       [("listen", sockets.listen, gateway.listen), ("admin", sockets.admin, gateway.admin)].compactMap {
         name, socket, said in
         guard let socket, socket.address != said else { return nil }
         return
-          "`\(name)` in gateway.lua is \(said), and \(sockets.kind) listens on \(socket.address): that address holds."
+          "`\(name)` in gateway.lua is \(said), and \(sockets.kind) listens on \(socket.address). The socket's address is used."
       }
     }
 
-    /// What a configuration that is safe where gateway.lua listens would open to other machines where this gateway
-    /// does.
+    /// Problems of a configuration that is safe with the addresses of gateway.lua, but exposed to other machines at the
+    /// addresses of this gateway.
     func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
       var problems = GoogleDemo.problems(of: gateway, listen: listen ?? gateway.listen)
       if let admin, !admin.isLoopback, gateway.allAdminTokens.isEmpty {
         let location = gateway.locations["admin"] ?? SourceLocation(file: "gateway.lua", line: 0)
         let message =
-          "other machines reach \(admin) (\(sockets.admin == nil ? "--admin" : sockets.kind)), and the admin listener does whatever it is asked: give it a token, as in "
+          "other machines can reach \(admin) (\(sockets.admin == nil ? "--admin" : sockets.kind)), and the admin listener has no access control: set a token, for example "
           + "admin = { address = \"\(gateway.admin)\", token = env \"MOONGATE_ADMIN_TOKEN\" }"
         problems.append(ConfigurationProblem(location: location, path: "admin", message: message))
       }
@@ -68,8 +67,8 @@ struct Gateway {
     }
   }
 
-  /// Loads and opens all that the gateway needs. Listens nowhere yet.
-  /// - Throws: a sentence for whoever started it.
+  /// Loads the configuration and opens the store. Does not listen yet.
+  /// - Throws: an error for the operator.
   init(
     folder path: String, places: Places, metrics: MetricRegistry, notifier: ServiceNotifier = .none,
     predecessor: Predecessor? = nil,
@@ -107,7 +106,7 @@ struct Gateway {
     let web = SiteClient()
     let pages: PageRenderer
     do { pages = try PageRenderer(logger: logger) } catch {
-      throw StartProblem("The pages of this program are broken: \(error)")
+      throw StartProblem("The hosted pages of this program are invalid: \(error)")
     }
     let deliveries = Deliveries(outbox: outbox, clock: clock, random: random, web: web, logger: logger)
     let hashing = HashingPool(keys: key.keys, random: random)
@@ -197,7 +196,8 @@ struct Gateway {
     drain = settings.drain
     replacement = Replacement(upgrading: upgrading)
     self.web = web
-    // The last one is the first to be shut down: no new requests, then all that requests need.
+    // Services shut down in reverse order: first no new requests are accepted, then everything that requests need
+    // stops.
     var services: [any Service] = [
       Background { await audit.run(clock: clock) },
       Background {
@@ -250,7 +250,7 @@ struct Gateway {
   }
 
   /// Runs until SIGTERM or SIGINT.
-  /// - Throws: a sentence where it cannot listen or something it needs has ended.
+  /// - Throws: an error if a listener fails or a required service ends.
   func run() async throws {
     let all = services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }
     let end = ServiceGroupConfiguration.ServiceConfiguration(
@@ -290,7 +290,8 @@ struct Gateway {
     do {
       return try await OpenedStore.forServing(location, key.keys, logger: logger)
     } catch {
-      // A key that was made for a store of another key opens nothing, and would hide that the right one is lost.
+      // Remove a key that was just created for a store of another key: it opens nothing and would hide that the right
+      // key is lost.
       key.undo()
       throw StartProblem(error is StoreFault ? "The store cannot be read: \(error)" : "\(error)")
     }
@@ -298,7 +299,7 @@ struct Gateway {
 }
 
 extension OutboxEntry {
-  /// What the outbox kept, as the admin listener shows it.
+  /// An outbox message in the format of the admin listener.
   init(_ entry: Outbox.Entry) {
     self.init(
       id: String(entry.id), at: entry.at, channel: entry.message.channel.rawValue, to: entry.message.to,

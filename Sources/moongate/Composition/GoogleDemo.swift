@@ -5,28 +5,28 @@ import MoongateHTTP
 import MoongateMockGoogle
 import MoongateSDK
 
-/// The demo's Google: where gateway.lua names `public_url` with `/mock-google` behind it as the issuer, the gateway is
-/// that provider too.
+/// The mock Google provider of the demo. The gateway serves it if the issuer in gateway.lua is `public_url` followed by
+/// `/mock-google`.
 enum GoogleDemo {
   private static let provider: ProviderName = "google_oauth"
   private static let path = "/mock-google"
   private static let secretBytes = 32
 
-  /// Whether the gateway is its own Google.
+  /// Whether the gateway serves the mock provider itself.
   static func isOn(_ gateway: GatewaySettings) -> Bool {
     gateway.providers[provider]?.texts["issuer"] == issuer(gateway)
   }
 
-  /// Makes the secret that both sides share, where the first start has none yet.
-  /// - Throws: a sentence where the file cannot be made.
+  /// Creates the client secret for both sides at the first start.
+  /// - Throws: an error if the file cannot be created.
   static func makeSecret(for gateway: GatewaySettings) throws(StartProblem) {
     guard isOn(gateway), let file = gateway.providers[provider]?.missingFiles["client_secret"] else { return }
     _ = try MasterKey.make(file, Array((Base64URL.encode(SystemRandom().bytes(secretBytes)) + "\n").utf8))
   }
 
-  /// What would let anyone in as anyone, or send secrets in the clear; and secrets whose file is not there and is not
-  /// the demo's own.
-  /// - Parameter listen: where the public listener listens, or is to.
+  /// Problems that would let anyone sign in as any user or send secrets unencrypted, and missing secret files that are
+  /// not the demo's own.
+  /// - Parameter listen: the address of the public listener.
   static func problems(of gateway: GatewaySettings, listen: ListenAddress) -> [ConfigurationProblem] {
     let place = { (setting: String) in gateway.locations[setting] ?? SourceLocation(file: "gateway.lua", line: 0) }
     var problems: [ConfigurationProblem] = []
@@ -45,42 +45,42 @@ enum GoogleDemo {
         ConfigurationProblem(
           location: place(path), path: path,
           message:
-            "mock Google lets anyone sign in as anyone, so it works only where public_url is on this machine: leave `issuer` out for Google itself"
+            "mock Google lets anyone sign in as anyone, so it works only if public_url is on this machine: to use Google itself, remove `issuer`"
         ))
     } else if isOn(gateway), !listen.isLoopback {
-      // Attack: public_url is only what the gateway calls itself. Whoever reaches the listener asks it with
-      // `Host: localhost`, and signs in there as anybody.
+      // Attack: `public_url` is only the configured name. Any client that reaches the listener can send `Host:
+      // localhost` and sign in as any user.
       problems.append(
         ConfigurationProblem(
           location: place(path), path: path,
           message:
             """
-            mock Google lets anyone sign in as anyone, and other machines reach the listener on \(listen): listen on 127.0.0.1, or leave `issuer` out \
-            for Google itself (for tests there is `moongate mock-google`)
+            mock Google lets anyone sign in as anyone, and other machines can reach the listener on \(listen): listen on 127.0.0.1, or remove `issuer` \
+            to use Google itself (for tests, use `moongate mock-google`)
             """))
     } else if !issuer.hasPrefix("https://"), !Loopback.contains(URLComponents(string: issuer)?.host ?? "") {
       problems.append(
         ConfigurationProblem(
           location: place(path), path: path,
-          message: "\"\(issuer)\" is no issuer, such as \"https://login.example.com\": it must begin with https://"
+          message: "\"\(issuer)\" is not an issuer: it must begin with https://, for example \"https://login.example.com\""
         ))
     }
     return problems
   }
 
-  /// A folder that began as the demo and now has an address of its own is told what became of its Google.
+  /// The problem of a missing secret file, with advice for a demo folder whose public address has changed.
   private static func missing(_ file: String, of name: ProviderName, _ gateway: GatewaySettings) -> String {
-    let message = "\(file): there is no such file"
+    let message = "\(file): the file does not exist"
     guard name == provider, let named = gateway.providers[provider]?.texts["issuer"], named.hasSuffix(path) else {
       return message
     }
     return """
-      \(message). The demo's own Google would be \(issuer(gateway)), and `issuer` is \(named): make them the same, or leave `issuer` out and \
-      put in what Google gave you, or take google_oauth out
+      \(message). The issuer of the demo's mock Google would be \(issuer(gateway)), but `issuer` is \(named): make them equal, or remove `issuer` and \
+      enter the client of Google itself, or remove google_oauth
       """
   }
 
-  /// The provider, to be served by the public listener; nil where gateway.lua does not make the gateway one.
+  /// The provider for the public listener; nil if gateway.lua does not enable it.
   static func mount(_ generations: ActiveGeneration) -> Mount? {
     let gateway = generations.current.gateway
     guard isOn(gateway) else { return nil }
@@ -91,7 +91,7 @@ enum GoogleDemo {
     return Mount(path: path) { await site.respond(to: $0) }
   }
 
-  /// The gateway as the provider's one client, by the settings of now.
+  /// The gateway as the only client of the provider, from the current settings.
   private static func client(_ gateway: GatewaySettings) -> MockGoogle.Client? {
     guard isOn(gateway), let settings = gateway.providers[provider], let id = settings.texts["client_id"],
       let secret = settings.secrets["client_secret"]

@@ -2,25 +2,25 @@ import Foundation
 import MoongateCore
 import MoongateHTTP
 
-/// The sockets that systemd opened for this process (sd_listen_fds(3)): descriptors from 3 on, whose number is in
-/// `LISTEN_FDS` and whose names, `listen` and `admin`, are in `LISTEN_FDNAMES`.
+/// The sockets that systemd opened for this process (sd_listen_fds(3)): descriptors from 3 on. `LISTEN_FDS` has their
+/// number, and `LISTEN_FDNAMES` their names, `listen` and `admin`.
 struct InheritedSockets {
-  /// The public listener's.
+  /// The socket of the public listener.
   private(set) var listen: ListeningSocket?
-  /// The admin listener's.
+  /// The socket of the admin listener.
   private(set) var admin: ListeningSocket?
 
-  /// What they are, for sentences.
+  /// The origin of the sockets, for messages.
   private(set) var kind = "systemd's socket"
 
   private static let variables = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
   private static let most = 64
 
-  /// None.
+  /// No sockets.
   init() {}
 
-  /// Those of the process before this one (`moongate upgrade`).
-  /// - Throws: a sentence if one of them is no listening socket.
+  /// The sockets of the previous process (`moongate upgrade`).
+  /// - Throws: an error if a descriptor is not a listening socket.
   init(listen: (descriptor: CInt, address: ListenAddress), admin: (descriptor: CInt, address: ListenAddress))
     throws(StartProblem)
   {
@@ -28,11 +28,11 @@ struct InheritedSockets {
     _ = try Self.address(of: admin.descriptor, name: "admin")
     self.listen = ListeningSocket(descriptor: listen.descriptor, address: listen.address)
     self.admin = ListeningSocket(descriptor: admin.descriptor, address: admin.address)
-    kind = "the socket of the process before"
+    kind = "the socket of the previous process"
   }
 
-  /// Takes the sockets over, and removes the variables, so that programs that this one starts do not believe that the
-  /// sockets are for them. Called once, before there are other threads that read the environment.
+  /// Takes the sockets and removes the variables, so that programs started by this process do not use them. Call once,
+  /// before other threads read the environment.
   static func take() throws(StartProblem) -> InheritedSockets {
     let taken = try InheritedSockets(environment: ProcessInfo.processInfo.environment, process: getpid())
     for variable in variables { unsetenv(variable) }
@@ -40,23 +40,24 @@ struct InheritedSockets {
   }
 
   /// - Parameters:
-  ///   - process: this process's id. Sockets for another one are left alone.
+  ///   - process: the id of this process. Sockets for another process are ignored.
   ///   - first: the first descriptor.
-  /// - Throws: a sentence, with exit status 2, if the gateway cannot use one of the sockets.
+  /// - Throws: an error with exit status 2 if the gateway cannot use one of the sockets.
   init(environment: [String: String], process: pid_t, first: CInt = 3) throws(StartProblem) {
-    // Attack: variables that a parent process left behind. They name descriptors that belong to something else here.
+    // Attack: variables inherited from a parent process refer to descriptors that belong to something else in this
+    // process.
     guard let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }), count > 0,
       environment["LISTEN_PID"] == "\(process)"
     else { return }
     guard count <= Self.most else {
-      throw Self.problem("LISTEN_FDS is \(count): more sockets than the gateway has listeners.")
+      throw Self.problem("LISTEN_FDS is \(count), which is more sockets than the gateway has listeners.")
     }
     let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false).map(
       String.init)
     for index in 0..<count {
       let descriptor = first + index
       let name = Int(index) < names.count ? names[Int(index)] : "unknown"
-      // Programs that the gateway starts must not hold its sockets.
+      // Programs that the gateway starts must not inherit its sockets.
       guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else {
         throw Self.problem("Descriptor \(descriptor) of LISTEN_FDS is not open.")
       }
@@ -66,16 +67,16 @@ struct InheritedSockets {
       case "admin" where admin == nil: admin = socket
       case "listen", "admin":
         throw Self.problem(
-          "There are two sockets named \(name). One is enough: ListenStream=[::]:443 takes IPv4 connections too.")
+          "Two sockets are named \(name). One is enough: ListenStream=[::]:443 accepts IPv4 connections too.")
       default:
         throw Self.problem(
-          "The socket for \(socket.address) is named \"\(LineLog.plain(name))\": write FileDescriptorName=listen or FileDescriptorName=admin."
+          "The socket for \(socket.address) is named \"\(LineLog.plain(name))\". Set FileDescriptorName=listen or FileDescriptorName=admin."
         )
       }
     }
   }
 
-  /// Where a socket listens.
+  /// The address that a socket listens on.
   private static func address(of descriptor: CInt, name: String) throws(StartProblem) -> ListenAddress {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -95,7 +96,7 @@ struct InheritedSockets {
       let number = Int(text(port))
     else {
       throw problem(
-        "The socket named \"\(LineLog.plain(name))\" is no listening TCP socket: write ListenStream=ADDRESS:PORT, and leave Accept= out."
+        "The socket named \"\(LineLog.plain(name))\" is not a listening TCP socket. Set ListenStream=ADDRESS:PORT and remove Accept=."
       )
     }
     return ListenAddress(host: text(host), port: number)

@@ -1,25 +1,24 @@
-// `struct stat` is the C library's, but counts as a member of whichever of these modules the compiler has read first.
+// Import Glibc explicitly: `struct stat` is attributed to whichever of these modules the compiler loads first.
 import CDispatch
 import CoreFoundation
 import Foundation
 import Glibc
 import MoongateCore
 
-/// Changes a key file: whole or not at all, one process at a time.
+/// Atomic changes of a key file by one process at a time.
 enum KeyFile {
-  /// Reads the keys, and puts what the body makes of them in their place.
+  /// Replaces the keys in the file with the result of the body.
   ///
-  /// Written beside the file, synced, and renamed over it: whoever dies at any point in between leaves the keys as they
-  /// were, and at no moment is there no file. Mode and owner stay: a gateway of another user must be able to read it
-  /// afterwards.
-  /// - Returns: what is there now.
-  /// - Throws: a sentence; what the body throws.
+  /// The new file is written beside the old one, synced, and renamed over it. A crash at any point leaves the old keys
+  /// in place, and the file always exists. Mode and owner are kept, because the gateway may run as another user.
+  /// - Returns: the new keys.
+  /// - Throws: an error if the file cannot be read or replaced; any error of the body.
   static func change(_ path: String, _ body: (MasterKeys) async throws -> MasterKeys) async throws -> MasterKeys {
-    // A link stays one: what it leads to is replaced.
+    // If the path is a symbolic link, replace its target.
     guard let real = realpath(path, nil) else {
       throw StartProblem(
         errno == ENOENT
-          ? "There is no key file \(path): a gateway that has run makes it."
+          ? "There is no key file \(path). A gateway creates it at its first start."
           : "The key file \(path) cannot be read: \(MasterKey.reason()).",
         status: .couldNotRun)
     }
@@ -30,14 +29,14 @@ enum KeyFile {
       throw StartProblem(
         "The folder of the key file \(path) cannot be read: \(MasterKey.reason()).", status: .couldNotRun)
     }
-    // Held until it is closed, by the kernel also of one that was killed.
+    // The lock is held until the descriptor is closed; the kernel also closes it for a killed process.
     defer { close(folder) }
     guard flock(folder, LOCK_EX | LOCK_NB) == 0 else {
       throw StartProblem(
-        "Another `moongate keys` is changing \(path). Try again when it has ended.", status: .couldNotRun)
+        "Another `moongate keys` is changing \(path). Try again later.", status: .couldNotRun)
     }
     guard let bytes = try MasterKey.read(target) else {
-      throw StartProblem("There is no key file \(path): a gateway that has run makes it.", status: .couldNotRun)
+      throw StartProblem("There is no key file \(path). A gateway creates it at its first start.", status: .couldNotRun)
     }
     let changed = try await body(try MasterKey.masters(bytes, from: "The key file \(path)"))
     try replace(target, with: Array(changed.text.utf8))
@@ -49,7 +48,7 @@ enum KeyFile {
     var before = stat()
     guard stat(path, &before) == 0 else { throw failed(path) }
     let draft = path + ".new"
-    // One that a killed process left.
+    // Remove the draft of a killed process.
     unlink(draft)
     let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw failed(path) }
@@ -67,6 +66,6 @@ enum KeyFile {
   }
 
   private static func failed(_ path: String) -> StartProblem {
-    StartProblem("The key file \(path) cannot be replaced: \(MasterKey.reason()). It is as it was.")
+    StartProblem("The key file \(path) cannot be replaced: \(MasterKey.reason()). It has not changed.")
   }
 }

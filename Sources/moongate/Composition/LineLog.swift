@@ -1,11 +1,11 @@
 import Foundation
 import Logging
 
-/// Logs on standard error, one event a line:
+/// A log handler that writes one event per line to standard error:
 /// `2026-11-21T02:00:00.123Z notice  serve: ready gateway=http://localhost:8080 admin=http://127.0.0.1:9901`
 ///
-/// Attack: a value that a client chose and that holds line breaks or terminal escapes would write log lines of its own;
-/// every control character is spelled out.
+/// Attack: a client sends a value with line breaks or terminal escapes to forge log lines. All control characters are
+/// escaped.
 struct LineLog: LogHandler {
   var metadata: Logger.Metadata = [:]
   var metadataProvider: Logger.MetadataProvider?
@@ -13,7 +13,7 @@ struct LineLog: LogHandler {
   private let label: String
   private let write: @Sendable (String) -> Void
 
-  /// - Parameter write: takes one line with its line feed.
+  /// - Parameter write: receives one line including its line feed.
   init(label: String, level: Logger.Level, write: @escaping @Sendable (String) -> Void = LineLog.standardError) {
     self.label = label
     logLevel = level
@@ -37,13 +37,13 @@ struct LineLog: LogHandler {
     write(line + "\n")
   }
 
-  /// One write a line, so that lines of several threads do not mix.
+  /// Writes each line with one call, so that lines of several threads do not mix.
   static let standardError: @Sendable (String) -> Void = { line in
     var bytes = Array(line.utf8)[...]
     while !bytes.isEmpty {
       let written = bytes.withUnsafeBytes { Foundation.write(STDERR_FILENO, $0.baseAddress, $0.count) }
       if written < 0, errno == EINTR { continue }
-      // A log that cannot be written stops nothing.
+      // A failing log must not stop the process.
       guard written > 0 else { return }
       bytes = bytes.dropFirst(written)
     }
@@ -53,7 +53,7 @@ struct LineLog: LogHandler {
     date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
   }
 
-  /// Control characters spelled out.
+  /// The text with control characters escaped.
   static func plain(_ text: String) -> String {
     if text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) }) { return text }
     var plain = ""
@@ -74,7 +74,7 @@ struct LineLog: LogHandler {
 
   private static let ambiguous = Array(" \"=".utf8)
 
-  /// In quotes where spaces or quotes would make it ambiguous.
+  /// The text in quotes if it is empty or contains spaces or quotes.
   private static func quoted(_ text: String) -> String {
     let plain = plain(text)
     guard plain.isEmpty || plain.utf8.contains(where: ambiguous.contains) else { return plain }
@@ -83,8 +83,8 @@ struct LineLog: LogHandler {
 }
 
 extension Logger.Level {
-  /// What `MOONGATE_LOG` says; `notice` where it says nothing.
-  /// - Throws: a sentence where it says something else than a level.
+  /// The level of `MOONGATE_LOG`; `notice` if the variable is empty.
+  /// - Throws: an error if the value is not a level.
   static func fromEnvironment() throws(StartProblem) -> Self {
     guard let text = ProcessInfo.processInfo.environment["MOONGATE_LOG"], !text.isEmpty else { return .notice }
     guard let level = Self(rawValue: text.lowercased()), level != .critical else {

@@ -5,29 +5,29 @@ import NIOCore
 import ServiceLifecycle
 import Synchronization
 
-/// A listener, as an upgrade sees it.
+/// A running listener, for upgrades.
 final class ListenerHandle: Sendable {
   let gate = AcceptGate()
   private let held = Mutex<ListeningSocket?>(nil)
 
-  /// nil before it listens.
+  /// The listening socket; nil before the listener starts.
   var socket: ListeningSocket? {
     get { held.withLock { $0 } }
     set { held.withLock { $0 = newValue } }
   }
 }
 
-/// One listener of the gateway, on a socket that it opens or was handed over. Says in a sentence why it cannot listen.
+/// One listener of the gateway, on a new or an inherited socket.
 struct Listener: Service {
   /// The setting that names the address: `listen` or `admin`.
   let name: String
   let address: ListenAddress
-  /// The socket that was handed over; nil: it opens one at `address`.
+  /// The inherited socket; nil to open one at `address`.
   let inherited: ListeningSocket?
   let application: any ListeningApplication
-  /// Where others find its socket.
+  /// Makes the socket available to upgrades.
   let handle: ListenerHandle
-  /// Awaited before it accepts.
+  /// Must finish before the listener accepts connections.
   var turn: TakeOver?
   let onListening: @Sendable () -> Void
 
@@ -37,7 +37,7 @@ struct Listener: Service {
       await turn?.come()
       handle.socket = socket
       try await application.serve(socket, gate: handle.gate) { onListening() }
-      // The gateway ends in its order; a service that ends before is taken for one that failed.
+      // Wait for the orderly shutdown: a service that ends early counts as failed.
       if handle.gate.isGivenUp { try? await gracefulShutdown() }
     } catch let problem as ListeningSocket.Problem {
       throw StartProblem(Self.sentence(problem.code, name: name, address: address))
@@ -45,19 +45,19 @@ struct Listener: Service {
       throw StartProblem(Self.sentence(error.errnoCode, name: name, address: address))
     } catch let error as SocketAddressError {
       throw StartProblem(
-        "The gateway cannot listen on \(address), `\(name)` in gateway.lua: there is no such address here (\(error)).")
+        "The gateway cannot listen on \(address) (`\(name)` in gateway.lua): the address does not exist on this machine (\(error)).")
     }
   }
 
   static func sentence(_ code: CInt, name: String, address: ListenAddress) -> String {
     switch code {
     case EADDRINUSE:
-      "Port \(address.port) on \(address.host) is taken by another program. Stop it, or give `\(name)` in gateway.lua another port."
+      "Port \(address.port) on \(address.host) is in use by another program. Stop it, or set another port in `\(name)` in gateway.lua."
     case EACCES, EPERM:
-      "Port \(address.port) on \(address.host) may not be used by this user. Give `\(name)` in gateway.lua a port above 1023, or let systemd open the "
+      "Port \(address.port) on \(address.host) cannot be used by this user. Set a port above 1023 in `\(name)` in gateway.lua, or let systemd open the "
         + "port (moongate.socket)."
     case EADDRNOTAVAIL:
-      "This machine has no address \(address.host). Give `\(name)` in gateway.lua one that it has."
+      "This machine has no address \(address.host). Correct `\(name)` in gateway.lua."
     default: "The gateway cannot listen on \(address): \(String(cString: strerror(code)))."
     }
   }

@@ -1,4 +1,4 @@
-// `struct stat` is the C library's, but counts as a member of whichever of these modules the compiler has read first.
+// Import Glibc explicitly: `struct stat` is attributed to whichever of these modules the compiler loads first.
 import CDispatch
 import CoreFoundation
 import Foundation
@@ -7,18 +7,18 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// The installation's master keys: read from where gateway.lua says, one made where there is none yet.
+/// The master keys of this installation, read from the place in gateway.lua; created at the first start.
 struct MasterKey {
   let masters: MasterKeys
   let keys: KeyRing
-  /// The file that was made just now; nil where the key was there before.
+  /// The newly created key file; nil if it already existed.
   let madeFile: String?
 
   private static let length = 32
-  /// A file longer than this holds something else than a ring of keys.
+  /// The maximum size of a key file. A longer file is not a key file.
   private static let mostBytes = 131_072
 
-  /// - Throws: a sentence that says what is wrong with the key and what to do; never a byte of it.
+  /// - Throws: an error that says what is wrong with the key and what to do. It contains no key material.
   init(_ location: KeyLocation) throws(StartProblem) {
     switch location {
     case .value(let secret):
@@ -26,7 +26,7 @@ struct MasterKey {
       madeFile = nil
     case .credential(let path):
       guard let bytes = try Self.read(path) else {
-        throw StartProblem("The credential \(path) with the master key is gone. Restart the gateway's unit.")
+        throw StartProblem("The credential \(path) with the master key is missing. Restart the gateway's unit.")
       }
       masters = try Self.masters(bytes, from: "The credential \(path)")
       madeFile = nil
@@ -42,32 +42,32 @@ struct MasterKey {
     keys = KeyRing(masters)
   }
 
-  /// A key that nobody has.
+  /// A new random key.
   static func fresh() -> [UInt8] { SystemRandom().bytes(length) }
 
-  /// Takes back a key that was made for a store that turned out to belong to another.
+  /// Removes a key file that was created for a store that turned out to belong to another key.
   func undo() {
     if let madeFile { unlink(madeFile) }
   }
 
-  /// - Parameter what: the file or the variable, in words.
+  /// - Parameter what: the source of the bytes, for messages.
   static func masters(_ bytes: [UInt8], from what: String) throws(StartProblem) -> MasterKeys {
     do {
       return try MasterKeys(reading: bytes)
     } catch .malformed(let line, let problem) {
       throw StartProblem(
-        "\(what), line \(line): \(problem). Nothing is made in its place; take the file from where you keep its copy.")
+        "\(what), line \(line): \(problem). The file is not replaced. Restore it from your copy.")
     } catch .tooLong {
-      throw StartProblem("\(what) is too long to be a key.")
+      throw StartProblem("\(what) is too long for a key file.")
     } catch {
       throw StartProblem(
-        "\(what) is too short: it must hold at least \(length) bytes, such as `openssl rand -hex 32` prints.")
+        "\(what) is too short: it must contain at least \(length) bytes, for example the output of `openssl rand -hex 32`.")
     }
   }
 
-  /// - Returns: nil where there is no file.
+  /// - Returns: the contents, or nil if the file does not exist.
   static func read(_ path: String) throws(StartProblem) -> [UInt8]? {
-    // Non-blocking, so that a pipe in its place is refused and not waited for.
+    // Open without blocking, so that a named pipe in its place is refused at once.
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else {
       if errno == ENOENT { return nil }
@@ -76,19 +76,18 @@ struct MasterKey {
     defer { close(file) }
     var status = stat()
     guard fstat(file, &status) == 0 else { throw StartProblem("The key file \(path) cannot be read: \(reason()).") }
-    guard status.st_mode & S_IFMT == S_IFREG else { throw StartProblem("The key file \(path) is no regular file.") }
-    // Judged on the open file: between a look at the path and the reading it could be exchanged.
-    // systemd lets one user read a credential by an access list: the group's bits then say what the list allows at
-    // most.
+    guard status.st_mode & S_IFMT == S_IFREG else { throw StartProblem("The key file \(path) is not a regular file.") }
+    // Check the open file: the path could be replaced between a check and the read. systemd grants one user access to a
+    // credential through an ACL; the group bits are then the mask of the ACL.
     guard status.st_mode & 0o077 == 0 || status.st_mode & 0o037 == 0 && !FilePermissions.isShared(status, file) else {
       let mode = String(status.st_mode & 0o777, radix: 8)
       throw StartProblem(
-        "The key file \(path) has mode \(mode): others than its owner may use it. Run: chmod 600 \(path)")
+        "The key file \(path) has mode \(mode): users other than its owner can access it. Run: chmod 600 \(path)")
     }
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
       throw StartProblem("The key file \(path) belongs to another user (uid \(status.st_uid)).")
     }
-    guard status.st_size <= mostBytes else { throw StartProblem("The file \(path) is too long to be a key file.") }
+    guard status.st_size <= mostBytes else { throw StartProblem("The file \(path) is too long for a key file.") }
     var bytes = [UInt8](repeating: 0, count: mostBytes)
     var count = 0
     while count < mostBytes {
@@ -103,11 +102,11 @@ struct MasterKey {
     return Array(bytes[..<count])
   }
 
-  /// Makes a file of secret bytes for its owner only, with its folder.
+  /// Creates a file of secret bytes with mode 600, and its folder.
   ///
-  /// Makes the file whole or not at all: written beside its place, synced, and linked into it, which fails where
-  /// another process was first.
-  /// - Returns: the bytes that lie there now.
+  /// The file is written under a temporary name, synced, and linked to its path, which fails if another process was
+  /// faster. The file is therefore always complete.
+  /// - Returns: the bytes of the file, which may come from the other process.
   static func make(_ path: String, _ bytes: [UInt8]) throws(StartProblem) -> [UInt8] {
     let folder = (path as NSString).deletingLastPathComponent
     do {
@@ -115,11 +114,11 @@ struct MasterKey {
         atPath: folder.isEmpty ? "." : folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700]
       )
     } catch {
-      throw StartProblem("The folder \(folder) for the key file cannot be made: \(error.localizedDescription)")
+      throw StartProblem("The folder \(folder) for the key file cannot be created: \(error.localizedDescription)")
     }
     let draft = "\(path).\(Base64URL.encode(SystemRandom().bytes(6)))"
     let file = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard file >= 0 else { throw StartProblem("The key file \(path) cannot be made: \(reason()).") }
+    guard file >= 0 else { throw StartProblem("The key file \(path) cannot be created: \(reason()).") }
     defer { unlink(draft) }
     let written = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == bytes.count && fsync(file) == 0
     let problem = reason()
@@ -127,9 +126,9 @@ struct MasterKey {
     guard written else { throw StartProblem("The key file \(path) cannot be written: \(problem).") }
     guard link(draft, path) == 0 else {
       if errno == EEXIST, let theirs = try read(path) { return theirs }
-      throw StartProblem("The key file \(path) cannot be made: \(reason()).")
+      throw StartProblem("The key file \(path) cannot be created: \(reason()).")
     }
-    // The name, too, must outlive a power cut: without its key the store is worthless.
+    // Sync the folder too, so that the name survives a power failure: without its key, the store is unreadable.
     let parent = open(folder.isEmpty ? "." : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     if parent >= 0 {
       fsync(parent)

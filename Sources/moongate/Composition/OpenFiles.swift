@@ -1,9 +1,9 @@
 import Foundation
 
-/// The number of open files that the system grants this process: each connection is one, each proxied request two.
+/// The limit on open files. Each connection uses one file, each proxied request two.
 enum OpenFiles {
-  /// Raises the soft limit to the hard one.
-  /// - Returns: what holds now; nil where the system does not tell.
+  /// Raises the soft limit to the hard limit.
+  /// - Returns: the new limit; nil if it is unknown.
   @discardableResult static func raiseLimit() -> UInt64? {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return nil }

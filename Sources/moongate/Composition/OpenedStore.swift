@@ -3,25 +3,23 @@ import Logging
 import MoongateCore
 import MoongateStore
 
-/// The store of a configuration, opened: in whichever database it is, with the clock that counts there.
+/// The opened store of a configuration with its clock.
 struct OpenedStore: Sendable {
   let store: any SQLStore
-  /// SQLite: the machine's own clock. PostgreSQL: the server's, so that gateways whose clocks differ agree.
+  /// For SQLite the machine's clock; for PostgreSQL the server's clock, so that gateways with different clocks agree.
   let clock: SystemClock
-  /// What the store holds, and what the database's driver counts.
+  /// The metrics of the store and of the database driver.
   let families: @Sendable () async -> [MetricFamily]
-  /// Calls whenever sessions may have changed, where the database can tell.
+  /// Calls the closure when sessions may have changed, if the database supports notifications.
   let listen: @Sendable (_ call: @escaping @Sendable () -> Void) -> Void
 
-  /// How long a start waits for a server that may come: one that is started at the same time, or has no connection
-  /// left.
+  /// The time that a start waits for a database server that is also starting or has no free connection.
   private static let patience: Duration = .seconds(10)
-  /// A start that fails takes so long at least: whatever starts it again and again does not hammer the server with
-  /// wrong passwords.
+  /// The minimum duration of a failed start, so that a restart loop does not flood the server with wrong passwords.
   private static let shortestFailure: Duration = .seconds(1)
 
-  /// Opens the store for a gateway. Waits a while for a server that may come.
-  /// - Throws: a sentence.
+  /// Opens the store for a gateway. Retries while the server is not available yet.
+  /// - Throws: an error for the operator.
   static func forServing(_ location: StoreLocation, _ keys: KeyRing, logger: Logger) async throws -> OpenedStore {
     let end = ContinuousClock.now + patience
     var pause: Duration = .milliseconds(250)
@@ -33,7 +31,7 @@ struct OpenedStore: Sendable {
         let goesOn = refusal.mayPass && ContinuousClock.now + pause < end
         if goesOn, !isTold {
           logger.warning(
-            "the store is not there yet; trying for \(Self.patience.asWritten)", metadata: ["why": "\(refusal)"])
+            "the store is not available yet; retrying for \(Self.patience.asWritten)", metadata: ["why": "\(refusal)"])
         }
         isTold = true
         if case .postgres = location {
@@ -47,9 +45,9 @@ struct OpenedStore: Sendable {
 
   /// Opens the store.
   /// - Parameters:
-  ///   - purpose: a gateway's start makes a store where there is none, a command does not.
-  ///   - heir: of the ring, whose store it is and not the oldest key's.
-  /// - Throws: `StoreRefusal`, or `StoreFault` where it cannot be read.
+  ///   - purpose: a gateway's start creates a missing store, a command does not.
+  ///   - heir: the key of the ring that the store belongs to, if it is not the oldest key.
+  /// - Throws: `StoreRefusal`, or `StoreFault` if the store cannot be read.
   init(_ location: StoreLocation, _ keys: KeyRing, purpose: PostgresStore.Purpose = .working, heir: String? = nil)
     async throws
   {
@@ -93,10 +91,10 @@ struct OpenedStore: Sendable {
     self.listen = listen
   }
 
-  /// What libpq says of a connection string; nil if it takes it.
+  /// The error message of libpq for a connection string; nil if it is valid.
   static func problem(ofPostgres url: String) -> String? { PostgresStore.problem(of: url) }
 
-  /// What libpq says of the store's connection string, at the line of gateway.lua.
+  /// The error of libpq for the connection string of the store, located in gateway.lua.
   static func problems(of gateway: GatewaySettings) -> [ConfigurationProblem] {
     guard case .postgres(let url) = gateway.store, let problem = problem(ofPostgres: url) else { return [] }
     return [

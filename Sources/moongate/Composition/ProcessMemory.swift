@@ -1,17 +1,16 @@
 import CLinux
 import Foundation
 
-/// This process's memory, which holds keys, tokens and codes: for nobody else, not even after a crash.
+/// Protects the memory of this process, which contains keys, tokens and codes, even after a crash.
 enum ProcessMemory {
-  /// Forbids core files and tracing, and lets a crash end the process at once: the Swift runtime's crash report shows
-  /// memory, and takes many seconds during which nothing restarts the gateway. Must be called before any secret is
-  /// read.
-  /// - Throws: a sentence where the system does not let it.
+  /// Disables core dumps and tracing, and makes a crash end the process at once. The crash report of the Swift runtime
+  /// would print memory and delay a restart by many seconds. Call before any secret is read.
+  /// - Throws: an error if the system refuses.
   static func protect() throws(StartProblem) {
     let problem = clinux_protect_memory()
     guard problem == 0, clinux_is_dumpable() == 0 else {
       throw StartProblem(
-        "This process cannot keep its memory to itself: \(String(cString: strerror(problem))).", status: .couldNotRun)
+        "The memory of this process cannot be protected: \(String(cString: strerror(problem))).", status: .couldNotRun)
     }
   }
 }

@@ -6,7 +6,7 @@ import MoongatePolicy
 import MoongateSDK
 import Synchronization
 
-/// The programs behind the entries `exec { … }` of gateway.lua: what they are lent, and which of them run.
+/// Manages the provider programs of `exec { … }` entries in gateway.lua: their environment and lifecycle.
 final class ProviderProcessManager: ProgramStarter {
   private let programs: Programs
   private let files = Mutex<[String]>([])
@@ -16,13 +16,13 @@ final class ProviderProcessManager: ProgramStarter {
     programs = Programs(readers: Providers.readers, logger: logger, jitter: { Double.random(in: 0..<1) })
   }
 
-  /// For tools, which tell problems themselves: of what programs say only errors are worth a line.
+  /// For command-line tools, which report problems themselves. Only errors of the programs are logged.
   static func forTools() -> ProviderProcessManager { ProviderProcessManager(logger: toolLogger) }
 
-  /// Programs without a configuration, to be tried out.
-  /// - Parameter listener: is told what they say and do.
+  /// Programs without a configuration, for tests of a provider.
+  /// - Parameter listener: receives the notifications of the programs.
   static func programsForTools(listener: @escaping @Sendable (ReceivedNotification) -> Void) -> Programs {
-    // What they do wrong is told by the suite's findings.
+    // The findings of the suite report violations, so nothing is logged.
     let silent = Logger(label: "exec") { _ in SwiftLogNoOpLogHandler() }
     return Programs(
       readers: Providers.readers, logger: silent, listener: listener, jitter: { Double.random(in: 0..<1) })
@@ -30,18 +30,18 @@ final class ProviderProcessManager: ProgramStarter {
 
   private static var toolLogger: Logger { Logger(label: "exec") { label in LineLog(label: label, level: .error) } }
 
-  /// What a loader needs.
+  /// The program loading for a configuration loader.
   func loading() -> ProgramLoading {
     ProgramLoading(starter: self) { [self] named in files.withLock { $0 = named } }
   }
 
-  /// What the loader of a candidate needs that is only looked at: its files are not watched.
+  /// The program loading for a candidate that is only evaluated. Its files are not watched.
   func lookingOn() -> ProgramLoading { ProgramLoading(starter: self) { _ in } }
 
-  /// The files that the folder's entries named when it was read last.
+  /// The program files that the last loaded folder names.
   var watched: [String] { files.withLock { $0 } }
 
-  /// The names of all that were started.
+  /// The names of all programs that were started.
   var started: [String] { names.withLock { $0.sorted() } }
 
   func introduce(_ entries: [ProgramEntry]) -> [Result<any CandidateProgram, ProgramRefusal>] {
@@ -58,18 +58,18 @@ final class ProviderProcessManager: ProgramStarter {
     }
   }
 
-  /// Whether the generation's programs are what they were when it was loaded.
+  /// Whether the programs of the generation are still the same as when it was loaded.
   func areWhole(in generation: any PolicyGeneration) -> Bool { programs.areWhole(Self.own(generation)) }
 
-  /// Lets all end that the generation does not use, when those who use them still are done.
+  /// Stops all programs that the generation does not use, once their last users are done.
   func keep(only generation: any PolicyGeneration) { programs.keep(only: Self.own(generation)) }
 
-  /// The generation's providers themselves, also of those that have a title of their own.
+  /// The providers of the generation, unwrapped if an entry has its own title.
   private static func own(_ generation: any PolicyGeneration) -> [any Provider] {
     (generation.registry?.all ?? []).map { ($0 as? any StandInProvider)?.represented ?? $0 }
   }
 
-  /// Ends all of them, and waits for it: at most a few seconds.
+  /// Stops all programs and waits for them, at most a few seconds.
   func end() async {
     await DedicatedThread.run(at: nil) { programs.end() }
   }
@@ -92,7 +92,7 @@ final class ProviderProcessManager: ProgramStarter {
 }
 
 extension ProgramSpecification {
-  /// Nothing of the gateway's own environment but where programs are found: its secrets lie there.
+  /// The environment of a program. It inherits only PATH, because the gateway's environment contains secrets.
   static var leastEnvironment: [String: String] {
     ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"]
   }

@@ -8,8 +8,8 @@ import Password
 import PhoneOTP
 import TOTP
 
-/// The providers that are compiled in, in the order in which they are offered. To add one: depend on its target in
-/// Package.swift, and name it here. Nothing else in the program names one.
+/// The compiled-in providers, in the order in which pages offer them. To add one, depend on its target in Package.swift
+/// and add it here. No other code names a provider.
 enum Providers {
   static let shipped: [any Provider] = [
     PhoneOTP(),
@@ -21,15 +21,15 @@ enum Providers {
     Passkey(),
   ]
 
-  /// Those of this program: the shipped ones, unless its main says otherwise.
+  /// The providers of this program: the included ones, unless the entry point sets others.
   @TaskLocal static var all: [any Provider] = shipped
 
-  /// Those that `moongate init` writes into a new configuration: codes by mail or by SMS, and second factors.
+  /// The providers that `moongate init` configures: codes by email or SMS, and second factors.
   static let mailCodes: ProviderName = "email_code"
   static let smsCodes: ProviderName = "phone_otp"
   static let secondFactors: [ProviderName] = ["passkey", "totp"]
 
-  /// How the gateway itself reads each kind of identifier, for programs that ask whom a step is for.
+  /// The parsers for each kind of identifier, for programs that ask for an identifier.
   static var readers: [IdentifierKind: any CodeProvider] {
     let readers = all.compactMap { provider in
       provider.descriptor.identifierKinds.first.flatMap { kind in (provider as? any CodeProvider).map { (kind, $0) } }
@@ -37,7 +37,7 @@ enum Providers {
     return Dictionary(readers) { first, _ in first }
   }
 
-  /// - Throws: a sentence where one of them declares what cannot be, or two have one name.
+  /// - Throws: an error if a descriptor is invalid or two providers have the same name.
   static func registry() throws(StartProblem) -> ProviderRegistry {
     do { return try ProviderRegistry(all) } catch { throw StartProblem(error.description) }
   }

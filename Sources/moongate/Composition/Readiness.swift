@@ -2,7 +2,7 @@ import Logging
 import MoongateCore
 import Synchronization
 
-/// Says once that the gateway is ready, in the log and to the service manager: when both listeners listen.
+/// Reports that the gateway is ready, to the log and the service manager, once both listeners are listening.
 final class Readiness: Sendable {
   enum Part: Hashable {
     case gateway, admin
@@ -31,14 +31,14 @@ final class Readiness: Sendable {
     self.logger = logger
   }
 
-  /// What the service manager shows while a generation serves.
+  /// The service manager's status text for a generation.
   static func status(_ generation: String) -> String { "Serving generation \(generation.prefix(8))" }
 
   func isListening(_ part: Part) {
     let isLast = waiting.withLock { $0.remove(part) != nil && $0.isEmpty }
     guard isLast else { return }
     if let predecessor {
-      // That process tells the service manager, which believes no other one yet.
+      // The previous process tells the service manager, which still accepts messages only from that process.
       predecessor.say(.serving(generation: generation))
     } else {
       notifier.ready(Self.status(generation))

@@ -1,50 +1,49 @@
 import Foundation
 import Synchronization
 
-/// Tells the service manager how the gateway is (sd_notify(3)): datagrams to the socket that `NOTIFY_SOCKET` names.
-/// Without the variable it does nothing.
+/// Sends the state of the gateway to the service manager (sd_notify(3)), as datagrams to the socket in `NOTIFY_SOCKET`.
+/// Does nothing if the variable is not set.
 ///
-/// It is written here since it is one system call. libsystemd would be one more library in the process that holds the
-/// keys.
+/// This is a single system call, so the process that holds the keys does not need to load libsystemd.
 struct ServiceNotifier: Sendable {
   private let path: String?
   private let isOver = OnceFlag()
 
-  /// Tells nobody.
+  /// A notifier that does nothing.
   static let none = ServiceNotifier(path: nil)
 
   private init(path: String?) { self.path = path }
 
-  /// - Parameter environment: of the process.
+  /// - Parameter environment: the environment of the process.
   init(environment: [String: String] = ProcessInfo.processInfo.environment) {
-    // An abstract socket or a path, as systemd and container runtimes make them.
+    // An abstract socket or a path, as systemd and container runtimes create them.
     path = environment["NOTIFY_SOCKET"].flatMap { $0.hasPrefix("/") || $0.hasPrefix("@") ? $0 : nil }
   }
 
-  /// The gateway serves: after its start, or after a reload.
+  /// The gateway is ready, after its start or after a reload.
   func ready(_ status: String) { send(["READY=1", "STATUS=\(LineLog.plain(status))"]) }
 
-  /// A reload begins. `ready` ends it.
+  /// A reload starts. `ready` ends it.
   func reloading() {
     var now = timespec()
     clock_gettime(CLOCK_MONOTONIC, &now)
     send([
       "RELOADING=1", "MONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1_000)",
-      "STATUS=Reading the configuration again",
+      "STATUS=Reloading the configuration",
     ])
   }
 
-  /// The gateway takes no new connections, and ends.
-  func stopping() { send(["STOPPING=1", "STATUS=Waiting for the requests under way"]) }
+  /// The gateway accepts no new connections and shuts down.
+  func stopping() { send(["STOPPING=1", "STATUS=Waiting for open requests"]) }
 
-  /// A sentence for `systemctl status`.
+  /// Sets the text for `systemctl status`.
   func status(_ status: String) { send(["STATUS=\(LineLog.plain(status))"]) }
 
-  /// The gateway is alive.
+  /// Sends a watchdog message.
   func alive() { send(["WATCHDOG=1"]) }
 
-  /// Another process is the service from now on. Nothing more is told by this one: systemd would take it for word of a
-  /// process that is not the service.
+  /// Names another process as the main process of the service. This process sends nothing afterwards, because systemd
+  /// would ignore or misattribute it.
   func hand(over process: pid_t, _ status: String) {
     send(["MAINPID=\(process)", "STATUS=\(LineLog.plain(status))"])
     isOver.set()
@@ -72,7 +71,7 @@ struct ServiceNotifier: Sendable {
   }
 }
 
-/// Set once.
+/// A flag that can be set once.
 private final class OnceFlag: Sendable {
   private let flag = Atomic<Bool>(false)
 

@@ -9,11 +9,11 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// Measures what `moongate doctor` judges.
+/// Takes the measurements that `moongate doctor` judges.
 struct Examination {
   let generation: any PolicyGeneration
   let registry: ProviderRegistry
-  /// Who gets a test message: an email address or a number; nil: nobody.
+  /// The recipient of a test message: an email address or a phone number; nil to send none.
   let recipient: String?
   private let web = SiteClient()
   private let random = SystemRandom()
@@ -52,7 +52,7 @@ struct Examination {
   private func certificate() -> [Finding] {
     guard let files = gateway.tls else { return [] }
     do throws(ServerTLS.Problem) { _ = try ServerTLS(files) } catch {
-      return [.failed("certificate", error.description, fix: "Put a certificate and its own key in place.")]
+      return [.failed("certificate", error.description, fix: "Install a certificate with its matching key.")]
     }
     guard let first = try? NIOSSLCertificate.fromPEMFile(files.certificate).first else { return [] }
     let date = { (seconds: time_t) in Date(timeIntervalSince1970: TimeInterval(seconds)) }
@@ -66,15 +66,15 @@ struct Examination {
     switch gateway.key {
     case .value: return .ok("key", "The master key comes from the environment.")
     case .file(let path) where !FileManager.default.fileExists(atPath: path):
-      return .ok("key", "The first start makes the master key: \(path).")
+      return .ok("key", "The first start will create the master key: \(path).")
     case .file(let path), .credential(let path):
       do {
         _ = try MasterKey(gateway.key)
-        return .ok("key", "\(path) can be read, and by nobody else.")
+        return .ok("key", "\(path) is readable only by this user.")
       } catch {
         return .failed(
           "key", error.sentence,
-          fix: "Run this as the gateway's user, such as `sudo -u moongate moongate doctor`; then mend the file's mode.")
+          fix: "Run this as the gateway's user, for example `sudo -u moongate moongate doctor`; then correct the file's mode.")
       }
     }
   }
@@ -89,7 +89,7 @@ struct Examination {
     var findings: [Finding] = []
     if access(folder, W_OK | X_OK) != 0 {
       findings.append(
-        .failed("permissions", "\(folder) cannot be written by this user.", fix: "Run: chown moongate \(folder)"))
+        .failed("permissions", "\(folder) is not writable by this user.", fix: "Run: chown moongate \(folder)"))
     }
     var status = statvfs()
     if statvfs(folder, &status) == 0 {
@@ -102,19 +102,19 @@ struct Examination {
 
   private func store() async -> (Finding, [(name: String, seconds: Double)]) {
     if case .sqlite(let path) = gateway.store, !FileManager.default.fileExists(atPath: path) {
-      return (.ok("store", "There is no store at \(path) yet: the first start makes it."), [])
+      return (.ok("store", "There is no store at \(path) yet. The first start will create it."), [])
     }
     do {
       let keys = KeyRing(try KeySource(gateway.key).read())
       let opened = try await OpenedStore(gateway.store, keys)
       defer { try? opened.store.close() }
       let ahead = Double(opened.clock.now().milliseconds) / 1000 - Date().timeIntervalSince1970
-      // A file's clock is this machine's, unless what is in the file is later.
+      // The clock of a SQLite file is this machine's, unless the file contains later times.
       let isOwnClock = if case .sqlite = gateway.store { ahead < 1 } else { false }
-      return (.ok("store", "It answers, and was made with this master key."), isOwnClock ? [] : [("the store", ahead)])
+      return (.ok("store", "The store answers and belongs to this master key."), isOwnClock ? [] : [("the store", ahead)])
     } catch {
       let reason = (error as? StartProblem)?.sentence ?? "\(error)"
-      return (.failed("store", reason, fix: "The gateway does not start before this is mended."), [])
+      return (.failed("store", reason, fix: "Fix this first: the gateway does not start without its store."), [])
     }
   }
 
@@ -141,21 +141,21 @@ struct Examination {
     return (findings, offsets)
   }
 
-  /// Whether public_url leads to a gateway.
+  /// Checks that public_url leads to a gateway.
   private func front() async -> Finding {
     let url = gateway.publicURL.description + "/.well-known/moongate/jwks.json"
     do throws(WebFault) {
       let answer = try await web.send(WebRequest(url: url))
       guard answer.status == 200, answer.header("content-type")?.contains("json") ?? false else {
         return .failed(
-          "public_url", "\(url) answers \(answer.status), and not as a gateway does.",
-          fix: "Let the proxy pass /auth, /api/auth and /.well-known/moongate on to \(gateway.listen).")
+          "public_url", "\(url) answers \(answer.status), not like a gateway.",
+          fix: "Configure the proxy to forward /auth, /api/auth and /.well-known/moongate to \(gateway.listen).")
       }
       return .ok("public_url", "\(gateway.publicURL) leads to a gateway.")
     } catch {
       return .warning(
-        "public_url", "\(gateway.publicURL) does not answer from here: \(error.reason).",
-        fix: "Start the gateway and the proxy in front of it; where this machine cannot reach it, ask from another one."
+        "public_url", "\(gateway.publicURL) does not answer from this machine: \(error.reason).",
+        fix: "Start the gateway and the proxy in front of it. If this machine cannot reach the proxy, run the check on another one."
       )
     }
   }
@@ -190,21 +190,21 @@ struct Examination {
     }
     guard let recipient, recipient.contains("@") == (channel == .mail) else {
       guard let site = Self.site(of: delivery) else {
-        return .warning("messages", "\(provider)'s site has no address.", fix: "Correct its url.")
+        return .warning("messages", "The URL of \(provider)'s site is invalid.", fix: "Correct its url.")
       }
       guard await Self.canConnect(to: site.host, site.port) else {
         return .failed(
-          "messages", "\(provider): \(site.host):\(site.port) takes no connection.",
-          fix: "Correct its url in gateway.lua, or look at the network between.")
+          "messages", "\(provider): \(site.host):\(site.port) refuses connections.",
+          fix: "Correct its url in gateway.lua, or check the network.")
       }
-      return .ok("messages", "\(provider): \(site.host):\(site.port) takes connections. Send a test message by --to.")
+      return .ok("messages", "\(provider): \(site.host):\(site.port) accepts connections. Use --to to send a test message.")
     }
     do throws(DeliveryFault) {
       try await deliveries.messenger(for: delivery).send(
         Message(
           channel: channel, to: recipient, subject: channel == .mail ? "Moongate: a test message" : nil,
-          text: "This is a test message of \(gateway.publicURL.host), sent by moongate doctor."))
-      return .ok("messages", "\(provider): a test message to \(recipient) was taken.")
+          text: "This is a test message from \(gateway.publicURL.host), sent by moongate doctor."))
+      return .ok("messages", "\(provider): a test message to \(recipient) was accepted.")
     } catch {
       return .failed(
         "messages", "\(provider): \(error.reason).",
@@ -233,7 +233,7 @@ struct Examination {
     return true
   }
 
-  /// All addresses of a host, as this machine resolves it.
+  /// All IP addresses of a host, as resolved by this machine.
   static func addresses(of host: String) -> [String] {
     var found: UnsafeMutablePointer<addrinfo>?
     var hints = addrinfo()
@@ -256,7 +256,7 @@ struct Examination {
     return all
   }
 
-  /// Reads a `Date` field (RFC 9110 section 5.6.7).
+  /// Parses a `Date` field (RFC 9110 section 5.6.7).
   static func date(_ text: String) -> Date? {
     let format = DateFormatter()
     format.locale = Locale(identifier: "en_US_POSIX")

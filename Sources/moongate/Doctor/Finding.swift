@@ -1,18 +1,18 @@
-/// What `moongate doctor` found out about one thing.
+/// One result of `moongate doctor`.
 struct Finding: Encodable, Equatable, Sendable {
   enum State: String, Encodable, Sendable {
     case ok
-    /// It works, and may not for long, or not for everyone.
+    /// Works now, but may fail later or for some users.
     case warning
     case failed
   }
 
-  /// What was looked at: `certificate`, `clock`, `store`, …
+  /// The name of the check: `certificate`, `clock`, `store`, …
   let check: String
   let state: State
-  /// What was found, in a sentence.
+  /// The result as a sentence.
   let message: String
-  /// What to do about it, in a sentence; nil if there is nothing to do.
+  /// How to fix it, as a sentence; nil if nothing needs to be done.
   let fix: String?
 
   static func ok(_ check: String, _ message: String) -> Finding {
@@ -27,7 +27,7 @@ struct Finding: Encodable, Equatable, Sendable {
     Finding(check: check, state: .failed, message: message, fix: fix)
   }
 
-  /// For a person.
+  /// The result as a line of text.
   var text: String {
     let mark =
       switch state {
@@ -39,17 +39,17 @@ struct Finding: Encodable, Equatable, Sendable {
   }
 }
 
-/// What `moongate doctor --json` prints.
+/// The output of `moongate doctor --json`.
 struct DoctorReport: Encodable {
   let checks: [Finding]
 
-  /// Whether anything does not work.
+  /// Whether any check failed.
   var hasFailed: Bool { checks.contains { $0.state == .failed } }
 
-  /// For a person.
+  /// The report as text.
   var text: String {
     let count = { (state: Finding.State) in checks.count { $0.state == state } }
-    return (checks.map(\.text) + ["\(count(.ok)) ok, \(count(.warning)) to look at, \(count(.failed)) failed"]).joined(
+    return (checks.map(\.text) + ["\(count(.ok)) ok, \(count(.warning)) warnings, \(count(.failed)) failed"]).joined(
       separator: "\n")
   }
 }

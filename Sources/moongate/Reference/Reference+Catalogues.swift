@@ -1,13 +1,13 @@
 import MoongateCore
 
-/// Metrics, events, codes and headers.
+/// The reference pages of metrics, events, codes and headers.
 extension Reference {
   static let metrics = ReferencePage(
     file: "metrics.md", title: "Metrics",
-    introduction: "What `GET /metrics` of the admin listener shows, in the text format of Prometheus.",
+    introduction: "The metrics of `GET /metrics` of the admin listener, in the Prometheus text format.",
     sections: [
       ReferenceSection(
-        title: "All metrics", summary: "Histograms have the label `le` besides.", subject: "Metric",
+        title: "All metrics", summary: "Histograms also have the label `le`.", subject: "Metric",
         entries: MetricDefinition.all.map {
           ReferenceEntry(
             name: "metric.\($0.name)",
@@ -18,11 +18,11 @@ extension Reference {
   static let events = ReferencePage(
     file: "events.md", title: "Events",
     introduction:
-      "The kinds of events of the audit trail. [The guide](../guides/audit.md) shows how they are read and where they can be sent.",
+      "The kinds of events of the audit trail. [The guide](../guides/audit.md) describes how to read and forward them.",
     sections: [
       ReferenceSection(
         title: "All events",
-        summary: "Each quota has room of its own in the trail, so that a flood of one does not push out the others.",
+        summary: "Each quota has its own space in the trail, so that a flood of one does not displace the others.",
         subject: "Kind",
         entries: AuditEvent.Kind.allCases.sorted { $0.rawValue < $1.rawValue }.map {
           ReferenceEntry(name: "event.\($0.rawValue)", properties: ["quota": "\($0.quota)"], help: $0.help)
@@ -35,7 +35,7 @@ extension Reference {
       "The member `code` of `application/problem+json`. A policy's own `deny \"reason\"` has the status 403 and its reason as code.",
     sections: [
       ReferenceSection(
-        title: "All codes", summary: "A sentence can differ where more is known, such as how long to wait.",
+        title: "All codes", summary: "A sentence can contain more detail, for example how long to wait.",
         subject: "Code",
         entries: RefusalCode.all.filter { $0 != .versionNotSupported }.sorted { $0.name < $1.name }.map { code in
           let statuses = RefusalCode.all.filter { $0.name == code.name }.map { String($0.status) }
@@ -46,7 +46,7 @@ extension Reference {
 
   static let headers = ReferencePage(
     file: "headers.md", title: "Headers",
-    introduction: "The headers of HTTP that Moongate adds to those of the standards.",
+    introduction: "The HTTP headers that Moongate defines.",
     sections: [
       ReferenceSection(
         title: "All headers", summary: "", subject: "Header",
@@ -56,9 +56,9 @@ extension Reference {
     ])
 }
 
-/// A header that is Moongate's own.
+/// An HTTP header defined by Moongate.
 struct HeaderDefinition: Sendable {
-  /// Which message carries it.
+  /// The message that carries the header.
   enum Place: String, Sendable {
     case service = "requests to services"
     case forward = "forward-auth answers"
@@ -73,28 +73,28 @@ struct HeaderDefinition: Sendable {
   static let all: [HeaderDefinition] = [
     HeaderDefinition(
       name: "Remote-User", place: .service,
-      help: "The id of the account, or `token:NAME` of a service token. What clients send under the name is removed."),
+      help: "The id of the account, or `token:NAME` of a service token. A value sent by a client is removed."),
     HeaderDefinition(
-      name: "Remote-Email", place: .service, help: "The verified email address of the account, where it has one."),
+      name: "Remote-Email", place: .service, help: "The verified email address of the account, if it has one."),
     HeaderDefinition(
-      name: "Remote-Phone", place: .service, help: "The verified phone number of the account, where it has one."),
+      name: "Remote-Phone", place: .service, help: "The verified phone number of the account, if it has one."),
     HeaderDefinition(
-      name: "Remote-Name", place: .service, help: "The person's first and last name, where they are known."),
+      name: "Remote-Name", place: .service, help: "The user's first and last name, if known."),
     HeaderDefinition(name: "Remote-Groups", place: .service, help: "The groups of the account, separated by commas."),
     HeaderDefinition(
       name: "X-Moongate-Assertion", place: .service,
       help:
-        "A signed token (JWT, ES256) that says who the client is. Its keys are at `/.well-known/moongate/jwks.json`."),
+        "A signed token (JWT, ES256) with the identity of the client. Its keys are at `/.well-known/moongate/jwks.json`."),
     HeaderDefinition(
       name: "X-Moongate-Authorization", place: .forward,
       help:
-        "`remove`: the proxy must not pass the client's `Authorization` on, since it carries a token of the gateway."),
+        "`remove`: the proxy must not forward the client's `Authorization`, because it contains a token of the gateway."),
     HeaderDefinition(
       name: "Moongate-Device", place: .call,
-      help: "What an app keeps from earlier sign-ins, in place of the cookie, so that its device is known."),
+      help: "The device token that an app keeps from earlier sign-ins, in place of the cookie."),
     HeaderDefinition(name: "Moongate-Language", place: .call, help: "The language of the hosted page that calls."),
     HeaderDefinition(
-      name: "Moongate-Page", place: .call, help: "What the browser of a hosted page can do; the page's script sends it."
+      name: "Moongate-Page", place: .call, help: "The capabilities of the browser on a hosted page, sent by the page's script."
     ),
     HeaderDefinition(
       name: "Moongate-Signature", place: .webhook,

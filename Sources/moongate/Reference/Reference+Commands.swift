@@ -1,9 +1,9 @@
 import ArgumentParser
 import Foundation
 
-/// The commands, as the argument parser describes them.
+/// The reference page of the commands, from the descriptions of the argument parser.
 extension Reference {
-  /// What `--experimental-dump-help` holds.
+  /// The output of `--experimental-dump-help`.
   private struct Description: Decodable {
     struct Command: Decodable {
       let commandName: String
@@ -38,8 +38,8 @@ extension Reference {
     return ReferencePage(
       file: "commands.md", title: "Commands",
       introduction: """
-        `moongate help COMMAND` prints the same. Every command exits with 0 when all is well, with 1 when it found a problem, and with 2 when it
-        could not run: bad usage, or nothing there to look at.
+        `moongate help COMMAND` prints the same text. Every command exits with 0 on success, with 1 if it found a problem, and with 2 if it
+        could not run because of bad usage or missing input.
         """, sections: unique(root.subcommands).flatMap { sections(of: $0, behind: "moongate") })
   }
 
@@ -55,13 +55,13 @@ extension Reference {
     return [section] + unique(command.subcommands).flatMap { sections(of: $0, behind: path) }
   }
 
-  /// The parser's own `help` comes after ours.
+  /// Removes the parser's own `help`, which follows ours.
   private static func unique(_ commands: [Description.Command]?) -> [Description.Command] {
     var seen: Set<String> = []
     return (commands ?? []).filter { seen.insert($0.commandName).inserted }
   }
 
-  /// `--help` and `--version` are every command's.
+  /// Whether the argument is `--help` or `--version`, which every command has.
   private static func isEverywhere(_ argument: Description.Argument) -> Bool {
     argument.names?.contains { $0.name == "help" || $0.name == "version" } ?? false
   }

@@ -2,11 +2,11 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// Everything that Documentation/reference/ and `moongate help` tell, taken from the code.
+/// The contents of Documentation/reference/ and `moongate help`, generated from the code.
 struct Reference: Sendable {
   let pages: [ReferencePage]
 
-  /// - Parameter providers: all that the program has.
+  /// - Parameter providers: all providers of the program.
   init(providers: [ProviderDescriptor]) throws {
     let schema = SchemaReference(providers: providers)
     pages =
@@ -15,14 +15,14 @@ struct Reference: Sendable {
       ]
   }
 
-  /// Every entry with where it stands.
+  /// Every entry with its page and anchor.
   var entries: [(entry: ReferenceEntry, place: String)] {
     pages.flatMap { page in
       page.sections.flatMap { section in section.entries.map { ($0, "\(page.file)#\(section.anchor)") } }
     }
   }
 
-  /// What the terminal prints of a name; nil where nothing has it.
+  /// The terminal text of a name; nil if the name is unknown.
   func text(of name: String) -> String? {
     if let found = entries.first(where: { $0.entry.name == name }) { return found.entry.text(page: found.place) }
     for page in pages {
@@ -35,7 +35,7 @@ struct Reference: Sendable {
     return nil
   }
 
-  /// All that can be asked for.
+  /// All names that `moongate help` accepts.
   var names: [String] { entries.map(\.entry.name) + pages.flatMap { $0.sections.map(\.title) } }
 
   // MARK: the Lua files
@@ -65,28 +65,28 @@ struct Reference: Sendable {
     case .policy:
       (
         "policies.md", "policies/NAME.lua",
-        "What a policy can say. A field that is left out keeps its provider's default."
+        "The fields of a policy. A missing field keeps its provider's default."
       )
-    case .flow: ("flows.md", "flows/NAME.lua", "What a flow can say.")
-    case .route: ("routes.md", "routes.lua", "What a route can say. The first route that matches a request wins.")
-    case .accounts: ("accounts.md", "accounts.lua", "What holds for every account.")
+    case .flow: ("flows.md", "flows/NAME.lua", "The fields of a flow.")
+    case .route: ("routes.md", "routes.lua", "The fields of a route. The first route that matches a request wins.")
+    case .accounts: ("accounts.md", "accounts.lua", "Settings for all accounts.")
     case .guarantee:
       (
         "guarantees.md", "guarantees.lua",
-        "What is always true of sessions and routes, and is proved before a change becomes active."
+        "Guarantees about sessions and routes, which are proved before a change becomes active."
       )
     case .tests:
-      ("tests.md", "tests/NAME.lua", "What the words of a case take. [Functions](facts.md#functions) lists the words.")
+      ("tests.md", "tests/NAME.lua", "The arguments of the functions in a test case. [Functions](facts.md#functions) lists the functions.")
     }
   }
 
   private static func facts(_ schema: SchemaReference) -> ReferencePage {
     ReferencePage(
       file: "facts.md", title: "Facts and functions",
-      introduction: "What functions in the Lua files can read and call. A fact is read as `f.NAME`.",
+      introduction: "The facts and functions that Lua functions can use. Read a fact as `f.NAME`.",
       sections: [
         ReferenceSection(
-          title: "Facts", summary: "The column \"functions of\" names the files whose functions are told the fact.",
+          title: "Facts", summary: "The column \"functions of\" names the files whose functions receive the fact.",
           subject: "Fact",
           entries: schema.facts.map { fact in
             ReferenceEntry(

@@ -1,13 +1,13 @@
-/// One thing that the reference describes, and that `moongate help NAME` prints.
+/// One entry of the reference, which `moongate help NAME` prints.
 struct ReferenceEntry: Sendable {
-  /// What it is asked for by: `policy.limits.window`, `code.too_many_attempts`.
+  /// The name, for example `policy.limits.window` or `code.too_many_attempts`.
   let name: String
-  /// What it is, such as its type and its default: each a line of the terminal and a column of the page.
+  /// Properties such as type and default: lines on the terminal, columns on the page.
   let properties: KeyValuePairs<String, String>
   let help: String
 
-  /// As the terminal shows it.
-  /// - Parameter page: where the reference has it.
+  /// The entry as terminal text.
+  /// - Parameter page: the page and anchor of the entry.
   func text(page: String) -> String {
     let width = properties.map(\.key.count).max() ?? 0
     let lines = properties.filter { !$0.value.isEmpty }.map {
@@ -17,17 +17,17 @@ struct ReferenceEntry: Sendable {
   }
 }
 
-/// A heading of a page, with a table below it.
+/// A section of a page: a heading with a table.
 struct ReferenceSection: Sendable {
   let title: String
   let summary: String
-  /// What stands in the first column of the table.
+  /// The heading of the table's first column.
   let subject: String
   let entries: [ReferenceEntry]
-  /// What the first column leaves out of the entries' names.
+  /// The prefix that the first column omits from the names.
   let prefix: String
 
-  /// As GitHub and most Markdown programs link to the heading.
+  /// The anchor of the heading, as GitHub and most Markdown renderers generate it.
   var anchor: String {
     String(title.lowercased().filter { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" || $0 == " " }).replacing(
       " ", with: "-")
@@ -51,7 +51,7 @@ struct ReferenceSection: Sendable {
 
   private static func row(_ cells: [String]) -> String { "| \(cells.joined(separator: " | ")) |" }
 
-  /// A bar would end the cell, in code too.
+  /// The text as code, with bars escaped: they would end the table cell.
   private static func code(_ text: String) -> String { "`\(text.replacing("|", with: "\\|"))`" }
 
   private static func escaped(_ text: String) -> String {
@@ -59,7 +59,7 @@ struct ReferenceSection: Sendable {
   }
 }
 
-/// A file of Documentation/reference/.
+/// A page of Documentation/reference/.
 struct ReferencePage: Sendable {
   let file: String
   let title: String
@@ -75,9 +75,9 @@ struct ReferencePage: Sendable {
   }
 }
 
-/// Text that is no table.
+/// Plain paragraphs.
 enum Paragraph {
-  /// Lines of at most 120 columns, broken at spaces.
+  /// The text in lines of at most 120 columns, broken at spaces.
   static func wrapped(_ text: String) -> String {
     var lines = [""]
     for word in text.split(whereSeparator: \.isWhitespace) {

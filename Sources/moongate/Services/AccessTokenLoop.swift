@@ -2,8 +2,8 @@ import Logging
 import MoongateCore
 import ServiceLifecycle
 
-/// Notes the end of tokens that have expired, or whose owner's account has changed. Every gateway of a store does it:
-/// whichever comes first tells of each. A token is dead from its end on, whether it was noted or not.
+/// Records the end of access tokens that have expired or whose owner's account has changed. Every gateway of a store
+/// runs it; each end is recorded once. A token is invalid from its end on, whether or not the end is recorded yet.
 struct AccessTokenLoop: Service {
   let sweep: AccessTokenSweep
   let logger: Logger
@@ -24,7 +24,7 @@ struct AccessTokenLoop: Service {
     do {
       return try await sweep.step()
     } catch {
-      logger.warning("the end of tokens cannot be noted; trying again later", metadata: ["fault": "\(error)"])
+      logger.warning("the end of access tokens cannot be recorded; retrying later", metadata: ["fault": "\(error)"])
       return false
     }
   }

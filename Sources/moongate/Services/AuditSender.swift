@@ -3,25 +3,24 @@ import MoongateCore
 import MoongateDelivery
 import Synchronization
 
-/// Sends the audit trail to one sink: each event at least once, in the order in which they were committed.
+/// Sends the audit trail to one sink. Each event is delivered at least once, in commit order.
 ///
-/// Of several gateways on one store the one that holds the sink's lease sends. It begins nothing that would not end
-/// before the lease does, so no two of them send at once. What the sink has taken in is noted in the store afterwards:
-/// a gateway that is killed in between sends the same events again.
+/// Of several gateways on one store, the gateway with the sink's lease sends. It starts only batches that finish before
+/// the lease expires, so two gateways never send at once. The position is stored after the sink has accepted a batch:
+/// if a gateway is killed in between, the same events are sent again.
 ///
-/// No request waits for any of this. A sink that is down leaves its events in the trail, where they stay for seven
-/// days.
+/// No request waits for the sender. While a sink is down, its events stay in the trail for seven days.
 final class AuditSender: Sendable {
   private static let batch = 200
   private static let leaseLength: Duration = .seconds(20)
-  /// How long a sink may take for a batch.
+  /// The time limit for a batch.
   private static let longestBatch: Duration = .seconds(12)
   private static let idlePause: Duration = .milliseconds(500)
-  /// How long one that does not send waits before it asks for the lease again.
+  /// The interval at which a gateway without the lease tries to acquire it.
   private static let standbyPause: Duration = .seconds(2)
   private static let longestBackoff: Duration = .seconds(60)
   private static let reportInterval: Duration = .seconds(60)
-  /// How often it is looked how much waits, and the sink is marked as one that is in use.
+  /// The interval at which the backlog is measured and the sink is marked as in use.
   private static let lookInterval: Duration = .seconds(15)
 
   private struct State {
@@ -46,8 +45,8 @@ final class AuditSender: Sendable {
   private let state = Mutex(State())
 
   /// - Parameters:
-  ///   - holder: names this gateway among those of the store.
-  ///   - service: what the gateway is called.
+  ///   - holder: identifies this gateway among those of the store.
+  ///   - service: the name of the service.
   init(
     _ settings: AuditSinkSettings, sink: any AuditSink, store: any Store, clock: any GatewayClock, holder: String,
     service: String, logger: Logger
@@ -63,7 +62,7 @@ final class AuditSender: Sendable {
 
   private var leaseName: String { "audit \(settings.name)" }
 
-  /// Sends until the task is cancelled, and gives the lease back then.
+  /// Sends until the task is cancelled, then releases the lease.
   func run() async {
     while !Task.isCancelled {
       let pause = await step()
@@ -72,8 +71,8 @@ final class AuditSender: Sendable {
     await giveUp()
   }
 
-  /// Sends one batch, if it is this gateway's turn.
-  /// - Returns: how long to wait before the next step.
+  /// Sends one batch if this gateway has the lease.
+  /// - Returns: the pause before the next step.
   func step() async -> Duration {
     do {
       guard let lease = try await held() else { return Self.standbyPause }
@@ -83,7 +82,7 @@ final class AuditSender: Sendable {
       guard let last = events.last else { return Self.idlePause }
       try await sink.take(events.map { OCSFEvent($0.event, service: service).line }, at: clock.now())
       guard try await store.moveAuditCursor(of: settings.name, to: last.position, under: lease, at: clock.now()) else {
-        // Another gateway has the lease: it sends these again.
+        // Another gateway has the lease and sends these events again.
         state.withLock { $0.lease = nil }
         return Self.standbyPause
       }
@@ -98,7 +97,7 @@ final class AuditSender: Sendable {
     }
   }
 
-  /// The lease, held for longer than a batch takes; nil where another gateway has it.
+  /// The lease, if it lasts longer than a batch can take; nil if another gateway has it.
   private func held() async throws(StoreFault) -> Lease? {
     let now = clock.now()
     if let lease = state.withLock({ $0.lease }) {
@@ -117,17 +116,18 @@ final class AuditSender: Sendable {
     return lease
   }
 
-  /// Looks how much waits, and says that the sink is in use, now and then.
+  /// Measures the backlog and marks the sink as in use, at `lookInterval`.
   private func look() async throws(StoreFault) {
     let now = clock.now()
     guard state.withLock({ state in state.lookedAt.map { now - $0 >= Self.lookInterval } ?? true }) else { return }
-    // The cursor of the store: SQLite begins to number anew once the trail is empty.
+    // Use the position of the store: SQLite restarts the numbering when the trail is empty.
     let position = try await store.auditCursor(of: settings.name, at: now)
     let backlog = try await store.auditBacklog(after: position)
     state.withLock { state in (state.position, state.backlog, state.lookedAt) = (position, backlog, now) }
   }
 
-  /// Says why, once a minute, and waits longer each time. Another gateway may reach the sink: the lease is given back.
+  /// Logs the reason once per `reportInterval`, increases the backoff, and releases the lease, because another gateway
+  /// may reach the sink.
   private func failed(_ reason: String) async -> Duration {
     let now = clock.now()
     let (backoff, suppressed): (Duration, Int?) = state.withLock { state in
@@ -145,7 +145,7 @@ final class AuditSender: Sendable {
       if suppressed > 0 { metadata["suppressed"] = "\(suppressed)" }
       logger.error("the audit trail cannot be sent; its events are kept for 7 days and sent later", metadata: metadata)
     }
-    // What waits grows meanwhile.
+    // Measure the backlog, which grows while the sink is down.
     try? await look()
     await giveUp()
     return backoff
@@ -162,7 +162,7 @@ final class AuditSender: Sendable {
     try? await store.releaseLease(lease, dueAt: now, at: now)
   }
 
-  /// What there is to tell of the sink; nothing of a backlog while another gateway sends.
+  /// The metrics of the sink. Without the backlog if another gateway sends.
   var samples: (sent: Int, failures: Int, backlog: Int?, lag: Double?) {
     let now = clock.now()
     return state.withLock { state in
@@ -173,6 +173,6 @@ final class AuditSender: Sendable {
     }
   }
 
-  /// `file`, `syslog` or `webhook`, and where it is.
+  /// `file`, `syslog` or `webhook`, and its destination.
   var label: String { settings.name }
 }

@@ -5,8 +5,8 @@ import MoongateSDK
 import ServiceLifecycle
 import Synchronization
 
-/// Sends the audit trail to the sinks of the active configuration, each by a sender on a thread of its own: a sink that
-/// hangs holds up no other, and no request.
+/// Runs one sender for each sink of the active configuration, each on its own thread, so that a hanging sink delays no
+/// other sink and no request.
 final class AuditSending: Service {
   private struct Running {
     let sender: AuditSender
@@ -14,7 +14,7 @@ final class AuditSending: Service {
   }
 
   private static let look: Duration = .seconds(1)
-  /// A sink that no gateway has named for so long is forgotten, with how far it had got.
+  /// The position of a sink that no gateway has used for this time is deleted.
   private static let forgetting: Duration = .seconds(3600)
 
   private let store: any Store
@@ -25,7 +25,7 @@ final class AuditSending: Service {
   private let logger: Logger
   private let running = Mutex<[AuditSinkSettings: Running]>([:])
 
-  /// - Parameter holder: names this gateway among those of the store.
+  /// - Parameter holder: identifies this gateway among those of the store.
   init(
     store: any Store, generations: ActiveGeneration, web: any WebClient, clock: any GatewayClock, holder: String,
     logger: Logger
@@ -55,7 +55,7 @@ final class AuditSending: Service {
     await end(except: [])
   }
 
-  /// Begins with sinks that are new, and ends with those that are gone.
+  /// Starts senders of new sinks and stops those of removed sinks.
   private func follow(_ gateway: GatewaySettings) async {
     let wanted = Set(gateway.audit)
     await end(except: wanted)
@@ -80,7 +80,7 @@ final class AuditSending: Service {
     for task in ended { await task.value }
   }
 
-  /// Nothing of sinks that there are not.
+  /// The metrics of all sinks; empty if there are none.
   var families: [MetricFamily] {
     let all = running.withLock { $0.values.map(\.sender) }.sorted { $0.label < $1.label }
     if all.isEmpty { return [] }

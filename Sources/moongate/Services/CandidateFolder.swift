@@ -6,14 +6,12 @@ import Foundation
   import Musl
 #endif
 
-/// Whether the gateway may take its configuration from a folder that somebody names over the admin listener.
+/// Checks whether the gateway may load a configuration from a folder named over the admin listener.
 ///
-/// Attack: the admin listener asks nobody on this machine who they are where gateway.lua names no token, and a
-/// configuration is as good as a program: it names programs that the gateway starts, files that it reads and upstreams
-/// that it sends people to. Whoever may talk to the listener would make any folder theirs, such as one in /tmp, and be
-/// the gateway. So a candidate must be written by those who write the configuration anyway: root, the gateway's own
-/// user, and the owner of the folder that is served; and nobody else may change it, nor swap it for another on the way
-/// to it.
+/// Attack: without an admin token, every local user can use the admin listener, and a configuration is as powerful as a
+/// program: it starts programs, reads files and selects upstreams. An attacker could write a folder, for example in
+/// /tmp, and take over the gateway. Therefore only root, the gateway's user and the owner of the active folder may be
+/// able to change a candidate or any folder on the path to it.
 enum CandidateFolder {
   struct Problem: Error, Equatable {
     let place: String
@@ -24,16 +22,16 @@ enum CandidateFolder {
   private static let mostEntries = 2_000
 
   /// The real path of a folder that the gateway may trust.
-  /// - Parameter served: the folder that is served.
-  /// - Throws: why not.
+  /// - Parameter served: the active folder.
+  /// - Throws: the reason to refuse it.
   static func trusted(_ path: String, as served: String) throws(Problem) -> String {
     let shown = String(
       path.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7f }.prefix(500).map(Character.init))
     guard path.hasPrefix("/") else {
-      throw Problem(place: shown, sentence: "name the folder by its whole path, from / on")
+      throw Problem(place: shown, sentence: "use the absolute path of the folder")
     }
     guard path.utf8.count < Int(PATH_MAX), !path.utf8.contains(0), let real = real(path) else {
-      throw Problem(place: shown, sentence: "there is no such folder, or the gateway's user may not look into it")
+      throw Problem(place: shown, sentence: "the folder does not exist, or the gateway's user cannot read it")
     }
     var own = stat()
     let owner = stat(served, &own) == 0 ? own.st_uid : 0
@@ -44,14 +42,14 @@ enum CandidateFolder {
     return real
   }
 
-  /// Without links and dots; nil where there is nothing of the name.
+  /// The path without symbolic links and dots; nil if it does not exist.
   static func real(_ path: String) -> String? {
     guard let found = realpath(path, nil) else { return nil }
     defer { free(found) }
     return String(cString: found)
   }
 
-  /// Nobody else may put another folder in its place.
+  /// Checks that no other user can replace a folder on the path.
   private static func demandAncestors(_ path: String, _ writers: Set<uid_t>) throws(Problem) {
     var at = ""
     let parts = path.split(separator: "/")
@@ -59,9 +57,9 @@ enum CandidateFolder {
       at = index == 0 ? "/" : at == "/" ? "/" + part : at + "/" + part
       var status = stat()
       guard lstat(at, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-        throw Problem(place: at, sentence: "is no folder")
+        throw Problem(place: at, sentence: "is not a folder")
       }
-      // In a folder such as /tmp others may add names, but not take away ours.
+      // In a sticky folder like /tmp, other users can add names but not remove ours.
       let isSticky = index < parts.count && status.st_mode & S_ISVTX != 0
       try demand(status, at, writers, mayBeShared: isSticky)
     }
@@ -70,13 +68,13 @@ enum CandidateFolder {
   private static func demandEntries(_ folder: String, _ writers: Set<uid_t>) throws(Problem) {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
     guard names.count <= mostEntries else {
-      throw Problem(place: folder, sentence: "holds more than \(mostEntries) files")
+      throw Problem(place: folder, sentence: "contains more than \(mostEntries) files")
     }
     for name in names.sorted() where !name.hasPrefix(".") {
       let path = "\(folder)/\(name)"
       var status = stat()
       guard lstat(path, &status) == 0 else { continue }
-      // A link's target may be anybody's.
+      // Any user could own the target of a link.
       guard status.st_mode & S_IFMT != S_IFLNK else {
         throw Problem(place: path, sentence: "is a symbolic link: a candidate's files must be its own")
       }
@@ -97,7 +95,7 @@ enum CandidateFolder {
     guard mayBeShared || status.st_mode & 0o022 == 0 else {
       throw Problem(
         place: path,
-        sentence: "its group or others may change it, so a candidate there may be anybody's. Run: chmod go-w \(path)")
+        sentence: "its group or others can change it, so the candidate cannot be trusted. Run: chmod go-w \(path)")
     }
   }
 

@@ -1,7 +1,7 @@
 import MoongateProxy
 import ServiceLifecycle
 
-/// Reloads when certificate or key change: those who renew them write files and tell nobody.
+/// Reloads when the certificate or key file changes. Renewal tools write the files without notifying the gateway.
 struct CertificateReload: Service {
   private static let interval: Duration = .seconds(1)
 
@@ -11,8 +11,7 @@ struct CertificateReload: Service {
     await cancelWhenGracefulShutdown {
       var isChanging = false
       while !Task.isCancelled {
-        // Certificate and key are written one after the other: they are read when a second has passed without another
-        // change.
+        // Certificate and key are written one after the other, so wait for a second without changes.
         if isChanging { await reload.reloadCertificate() }
         isChanging = await reload.certificateHasChanged
         do { try await Task.sleep(for: Self.interval) } catch { return }

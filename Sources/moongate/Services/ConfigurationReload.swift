@@ -6,10 +6,10 @@ import MoongateProxy
 import ServiceLifecycle
 import UnixSignals
 
-/// Switches the gateway to another generation, whole or not at all: by a change of files, by SIGHUP, by the admin
+/// Switches the gateway atomically to another generation: after a file change, SIGHUP, or a request to the admin
 /// listener.
 actor ConfigurationReload {
-  /// Ten seconds' worth.
+  /// Attempts of 100 ms, ten seconds in total.
   private static let looksForRoom = 100
   let folder: ConfigurationFolder
   let generations: ActiveGeneration
@@ -17,17 +17,17 @@ actor ConfigurationReload {
   let programs: ProviderProcessManager?
   private let gate: ReloadGate?
   let shadowing: Shadowing?
-  /// What the folder held when another one's configuration was made active in its place, and where that came from.
+  /// The promotion of a candidate from another folder, with the state of the active folder at that time.
   var promotion: Promotion?
   var watching: Task<Void, Never>?
-  /// What listeners, store and key were made from.
+  /// The settings that the listeners, store and key were created from.
   private let started: GatewaySettings
   let clock: any GatewayClock
   private let random: any RandomSource
   private let audit: AuditTrail
   private let notifier: ServiceNotifier
   let logger: Logger
-  /// The newest of the reloads, which wait for each other: two at once could switch back to the older folder.
+  /// The latest reload. Reloads run one at a time: two at once could switch back to the older folder.
   private var newest: Task<RefusedConfiguration?, Never>?
 
   init(
@@ -50,14 +50,14 @@ actor ConfigurationReload {
     started = generations.current.gateway
   }
 
-  /// Reads the folder as it is now.
-  /// - Parameter isForced: whether the gate (`gate` in gateway.lua) is passed over.
-  /// - Returns: nil where its generation is active; else why not.
+  /// Loads the current state of the folder.
+  /// - Parameter isForced: whether to skip the gate (`gate` in gateway.lua).
+  /// - Returns: nil if the generation is active; otherwise the reason for the refusal.
   @discardableResult func reload(isForced: Bool = false) async -> RefusedConfiguration? {
     await inTurn { await self.switchOver(isForced) }
   }
 
-  /// Does one thing after the other.
+  /// Runs the work after all previous work.
   func inTurn(_ work: @escaping @Sendable () async -> RefusedConfiguration?) async -> RefusedConfiguration? {
     let before = newest
     let task = Task { () -> RefusedConfiguration? in
@@ -73,24 +73,24 @@ actor ConfigurationReload {
       let problem = ConfigurationProblem(
         location: SourceLocation(file: folder.path, line: 0), path: "",
         message:
-          "not read: requests under way still use \(ActiveGeneration.mostLive) generations; reload again when they have ended"
+          "not loaded: open requests still use \(ActiveGeneration.mostLive) generations; reload again when they have ended"
       )
       return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
     }
-    // A program that came back as another is replaced by a reload, though the folder is the same.
+    // If a program has changed after a restart, reload even if the folder is the same.
     let isWhole = programs?.areWhole(in: generations.current) ?? true
     let active = generations.current.id
     let loaded = await folder.load(unless: isWhole ? active : nil)
     switch loaded {
     case .success(let generation) where generation.id == active && isWhole:
       if generations.status.refused?.id != nil {
-        logger.notice("generation \(active.prefix(8)) is what the folder holds again")
+        logger.notice("change reverted; generation \(active.prefix(8)) stays active")
       }
       settle()
       return finish()
     case .success(let generation) where !isForced && promotion?.replaced.contains(generation.id) ?? false:
       logger.notice(
-        "generation \(active.prefix(8)) kept, which was promoted: the folder holds what it took the place of")
+        "the promoted generation \(active.prefix(8)) stays active: the folder still has the replaced files")
       return finish()
     case .success(let generation):
       let refused = await activate(generation, isForced)
@@ -100,8 +100,8 @@ actor ConfigurationReload {
     }
   }
 
-  /// Switches to a candidate that passed every check but the gate.
-  /// - Parameter more: what else holds only until the process is started again.
+  /// Switches to a candidate that has passed every check except the gate.
+  /// - Parameter more: further settings that stay in effect only until the next start.
   func activate(_ generation: any PolicyGeneration, _ isForced: Bool, more: [ConfigurationProblem] = []) async
     -> RefusedConfiguration?
   {
@@ -119,7 +119,7 @@ actor ConfigurationReload {
     let now = clock.now()
     let changes = generation.gateway.changesThatNeedRestart(since: started) + more
     generations.activate(generation, at: now, restartNeeded: changes)
-    // Who began under the one before goes on with its programs; nobody new does.
+    // Flows of the previous generation keep its programs; new flows do not use them.
     programs?.keep(only: generation)
     audit.record(AuditEvent(id: DecisionID(from: random), at: now, kind: .generationActive, detail: detail))
     logger.notice("generation \(generation.id.prefix(8)) is active", metadata: ["before": "\(before.id.prefix(8))"])
@@ -128,15 +128,14 @@ actor ConfigurationReload {
     return finish()
   }
 
-  /// The folder holds what is active: a promoted configuration has its files in place.
+  /// Ends a promotion once the active folder contains the promoted files.
   private func settle() {
     guard promotion != nil else { return }
     promotion = nil
     generations.note(restartNeeded: generations.current.gateway.changesThatNeedRestart(since: started))
   }
 
-  /// The folder is good; its certificate may not be. A pair that cannot be used is told like a refused candidate, and
-  /// the one in use goes on.
+  /// Loads the certificate. An unusable pair is reported like a refused candidate, and the current one stays in use.
   private func finish() -> RefusedConfiguration? {
     if let problem = certificateProblem() {
       return refuse(RefusedConfiguration(id: nil, problems: [problem], isFolderMissing: false))
@@ -146,11 +145,11 @@ actor ConfigurationReload {
     return nil
   }
 
-  /// What the service manager shows: the generation that serves, and whether a candidate was refused.
+  /// The status text for the service manager: the active generation, and whether a candidate was refused.
   var status: String {
     let serving = Readiness.status(generations.current.id)
     guard let refused = generations.status.refused else { return serving }
-    return "\(serving); the configuration as it is now is refused (problems: \(refused.problems.count)): see the log"
+    return "\(serving); the current files are refused (problems: \(refused.problems.count)); see the log"
   }
 
   private func certificateProblem() -> ConfigurationProblem? {
@@ -158,22 +157,22 @@ actor ConfigurationReload {
     guard let tls, let files = settings.tls, let problem = tls.reload(files) else { return nil }
     return ConfigurationProblem(
       location: settings.locations["tls"] ?? SourceLocation(file: "gateway.lua", line: 0), path: "tls",
-      message: "\(problem) New connections get the one before.")
+      message: "\(problem) New connections use the previous one.")
   }
 
-  /// Whether the certificate or its key changed since they were read.
+  /// Whether the certificate or key file has changed since it was read.
   var certificateHasChanged: Bool {
     guard let tls, let files = generations.current.gateway.tls else { return false }
     return tls.hasChanged(files)
   }
 
-  /// Reads certificate and key again; the folder too, whose state is told with theirs.
+  /// Reloads the certificate and key together with the folder.
   func reloadCertificate() async {
-    logger.notice("the certificate changed: reading it again")
+    logger.notice("the certificate changed; reloading it")
     await reload()
   }
 
-  /// Shows the refused candidate wherever an operator looks: the log, the events, `GET /policy`.
+  /// Reports the refused candidate in the log, the events and `GET /policy`.
   private func refuse(_ refused: RefusedConfiguration) -> RefusedConfiguration {
     let now = clock.now()
     let active = generations.current.id
@@ -181,9 +180,9 @@ actor ConfigurationReload {
     generations.refuse(ActiveGeneration.RefusedCandidate(id: refused.id, at: now, problems: refused.problems))
     let count = "\(refused.problems.count) problem\(refused.problems.count == 1 ? "" : "s")"
     notifier.status(status)
-    // What is wrong with a folder that is as bad as it was a moment ago is told already.
+    // Do not repeat the problems of an unchanged folder.
     guard known?.problems != refused.problems else {
-      logger.error("generation \(active.prefix(8)) kept; the candidate is refused as before (\(count))")
+      logger.error("generation \(active.prefix(8)) stays active; the candidate is still refused (\(count))")
       return refused
     }
     audit.record(
@@ -198,8 +197,8 @@ actor ConfigurationReload {
     return refused
   }
 
-  /// Waits until one generation more may be in memory.
-  /// Attack: slow requests, each begun under another generation, would keep all of them.
+  /// Waits until another generation fits into memory.
+  /// Attack: slow requests that start under different generations would keep all of them in memory.
   private func hasRoom() async -> Bool {
     for _ in 0..<Self.looksForRoom where generations.live >= ActiveGeneration.mostLive {
       do { try await Task.sleep(for: .milliseconds(100)) } catch { return false }
@@ -218,7 +217,7 @@ struct FileReload: Service {
   }
 }
 
-/// Reloads at SIGHUP, as daemons do.
+/// Reloads on SIGHUP.
 struct SignalReload: Service {
   let reload: ConfigurationReload
   let accessLog: AccessLog?
@@ -230,7 +229,7 @@ struct SignalReload: Service {
       for await _ in await UnixSignalsSequence(trapping: .sighup) {
         notifier.reloading()
         accessLog?.reopen()
-        logger.notice("SIGHUP: reading the configuration again")
+        logger.notice("SIGHUP: reloading the configuration")
         await reload.reload()
         notifier.ready(await reload.status)
       }

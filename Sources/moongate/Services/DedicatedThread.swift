@@ -2,8 +2,8 @@ import Foundation
 import MoongateCore
 import Synchronization
 
-/// One thread for one task: for work that must not take the processor from those who serve, such as trying out a
-/// candidate, and for work that must not wait until they are done, such as looking for sessions that have ended.
+/// A task executor with one dedicated thread. It is for work that must not take time from request threads, like
+/// checking a candidate, and for work that must not wait for them, like checking for ended sessions.
 final class DedicatedThread: TaskExecutor {
   private struct State {
     var jobs: [UnownedJob] = []
@@ -15,8 +15,8 @@ final class DedicatedThread: TaskExecutor {
 
   private init() {}
 
-  /// Runs the body, and all that it awaits, on a thread of its own.
-  /// - Parameter priority: nil: that of the event loops.
+  /// Runs the body and everything that it awaits on a new thread.
+  /// - Parameter priority: the priority of the thread; nil for that of the event loops.
   static func run<Value: Sendable>(at priority: ThreadPriority?, _ body: @Sendable () async -> Value) async -> Value {
     let executor = DedicatedThread()
     Thread.detachNewThread {
@@ -28,7 +28,7 @@ final class DedicatedThread: TaskExecutor {
     return value
   }
 
-  /// Blocks the calling thread, which must be one of these: a timer would come by way of a pool that may be busy.
+  /// Blocks the calling thread, which must be a dedicated one. A timer would depend on a pool that may be busy.
   static func block(for duration: Duration) { Thread.sleep(forTimeInterval: duration / .seconds(1)) }
 
   func enqueue(_ job: consuming ExecutorJob) {

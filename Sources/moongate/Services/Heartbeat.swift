@@ -4,14 +4,14 @@ import MoongateSDK
 import ServiceLifecycle
 import Synchronization
 
-/// Tells the other gateways of the store that this one serves, by which generation, and which master keys it knows; and
-/// knows of them.
+/// Announces this gateway, its generation and its master keys to the other gateways of the store, and reads their
+/// announcements.
 final class Heartbeat: Service {
   private static let interval: Duration = .seconds(3)
-  /// How often it looks whether there is something new to tell.
+  /// The interval at which changes of the announcement are detected.
   private static let look: Duration = .milliseconds(500)
 
-  /// Names this gateway among those of the store.
+  /// Identifies this gateway among those of the store.
   let id: String
   private let store: any NodeStore
   private let generations: ActiveGeneration
@@ -19,12 +19,12 @@ final class Heartbeat: Service {
   private let clock: any GatewayClock
   private let latest = Mutex<(nodes: [ServingNode], at: Timestamp)?>(nil)
 
-  /// - Parameter address: what it listens on, by which people know it.
+  /// - Parameter address: the public listener, as a recognizable part of the id.
   init(
     store: any NodeStore, generations: ActiveGeneration, keys: KeyRing, address: ListenAddress, clock: any GatewayClock,
     random: any RandomSource
   ) {
-    // With something random: a gateway that was killed and started again must not be taken for the one before.
+    // The random part distinguishes a restarted gateway from its killed predecessor.
     id = "\(ProcessInfo.processInfo.hostName) \(address) \(Base64URL.encode(random.bytes(4)))"
     self.store = store
     self.generations = generations
@@ -32,13 +32,13 @@ final class Heartbeat: Service {
     self.clock = clock
   }
 
-  /// - Throws: `StartProblem` once the store is that of another master key.
+  /// - Throws: `StartProblem` if the store now belongs to another master key.
   func run() async throws {
     let isAlien = try? await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
         guard await self.isOurs() else { return true }
         let told = await self.beat()
-        // What has changed is told at once: whoever rotates a key waits until all know it.
+        // Announce changes at once: a key rotation waits until all gateways know the key.
         let next = ContinuousClock.now + Self.interval
         while ContinuousClock.now < next, told == self.news { try await Task.sleep(for: Self.look) }
       }
@@ -47,19 +47,21 @@ final class Heartbeat: Service {
     try? await store.leave(id, at: clock.now())
     if isAlien ?? false {
       throw StartProblem(
-        "The store answers to another master key now: the oldest one was retired while nothing was heard of this gateway. Give it the new key file, then start it."
+        "The store now belongs to another master key: the oldest key was retired while this gateway was offline. Copy the new key file to it, then start it."
       )
     }
   }
 
-  /// Attack: a gateway that was stopped or cut off for so long that it counted as gone, and comes back after the oldest
-  /// key was retired. It counts by the key that is gone, and who guesses has all of his tries twice.
+  /// Whether the store still belongs to this gateway's oldest key.
+  /// Attack: a gateway that was offline for so long that it counted as gone returns after the oldest key was retired.
+  /// It would count attempts under the old key, which doubles an attacker's attempts.
   private func isOurs() async -> Bool { (try? await store.answers(to: keys.fingerprint)) ?? true }
 
   private var news: [String] { [generations.current.id] + keys.names }
 
-  /// A store that does not answer is told of elsewhere: what was known gets old.
-  /// - Returns: what there was to tell.
+  /// Announces this gateway. If the store does not answer, the known nodes become outdated; other services report the
+  /// failure.
+  /// - Returns: the announced values.
   private func beat() async -> [String] {
     let (now, news) = (clock.now(), news)
     let node = ServingNode(id: id, generation: news[0], seenAt: now, keys: Array(news.dropFirst()))
@@ -67,13 +69,13 @@ final class Heartbeat: Service {
     return news
   }
 
-  /// Those that serve, this one among them; nil where the store has not told for too long.
+  /// The running gateways including this one; nil if the store has not answered for too long.
   var nodes: [ServingNode]? {
     let oldest = clock.now() - ServingNode.patience
     return latest.withLock { latest in latest.flatMap { $0.at > oldest ? $0.nodes : nil } }
   }
 
-  /// Nothing while it is not known: a number that is not so would be worse than none.
+  /// The metrics; empty while the nodes are unknown, because a wrong number would be worse.
   var families: [MetricFamily] {
     guard let nodes else { return [] }
     return [

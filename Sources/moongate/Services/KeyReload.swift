@@ -1,4 +1,4 @@
-// `struct stat` is the C library's, but counts as a member of whichever of these modules the compiler has read first.
+// Import Glibc explicitly: `struct stat` is attributed to whichever of these modules the compiler loads first.
 import CDispatch
 import CoreFoundation
 import Foundation
@@ -7,11 +7,10 @@ import Logging
 import MoongateCore
 import ServiceLifecycle
 
-/// Takes the master keys anew when their file changes: `moongate keys` writes it, or a copy comes from another
-/// gateway's machine.
+/// Reloads the master keys when their file changes, through `moongate keys` or a copy from another machine.
 ///
-/// What is no ring of this store is told and not taken: the gateway goes on with the keys that it has, and would not
-/// start with those.
+/// A file that does not contain the keys of this store is logged and ignored. The gateway continues with its current
+/// keys, but would not start with that file.
 struct KeyReload: Service {
   private static let interval: Duration = .seconds(1)
 
@@ -19,9 +18,9 @@ struct KeyReload: Service {
   private let keys: KeyRing
   private let logger: Logger
 
-  /// - Parameter keys: the ring that all parts of the gateway hold.
+  /// - Parameter keys: the key ring shared by all parts of the gateway.
   init(_ location: KeyLocation, keys: KeyRing, logger: Logger) {
-    // A variable of the environment does not change while a process lives.
+    // An environment variable does not change during the life of the process.
     path = if case .file(let path) = location { path } else { nil }
     self.keys = keys
     self.logger = logger
@@ -29,7 +28,7 @@ struct KeyReload: Service {
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
-      // It may have changed since it was read at the start: the first look takes it again.
+      // The file may have changed since the start, so the first check always reads it.
       var known: FileState?
       while !Task.isCancelled {
         if let path {
@@ -42,34 +41,33 @@ struct KeyReload: Service {
     }
   }
 
-  /// Reads the file, and takes what it holds where that is this store's.
+  /// Reads the file and uses its keys if they belong to this store.
   func take(_ path: String) {
     let before = keys.names
     do {
       guard let bytes = try MasterKey.read(path) else {
-        throw StartProblem("The key file \(path) is gone: put its copy in its place.")
+        throw StartProblem("The key file \(path) is missing. Restore it from your copy.")
       }
       let masters = try MasterKey.masters(bytes, from: "The key file \(path)")
       guard keys.replace(by: masters) else {
         throw StartProblem(
-          "The key file \(path) begins with another key, \(masters.oldest.name): by the oldest one a store is known, and that is taken at a start only."
+          "The key file \(path) begins with another key, \(masters.oldest.name). The oldest key identifies the store and can change only at a start."
         )
       }
       if keys.names != before {
-        logger.notice("the master keys are others now: \(masters.members.map(\.description).joined(separator: ", "))")
+        logger.notice("master keys reloaded: \(masters.members.map(\.description).joined(separator: ", "))")
       }
     } catch {
       logger.error(
-        "\((error as? StartProblem)?.sentence ?? "\(error)") This gateway goes on with the keys that it has.")
+        "\((error as? StartProblem)?.sentence ?? "\(error)") This gateway keeps its current keys.")
     }
   }
 
-  /// What tells one state of a file from the next.
+  /// The properties that identify a state of the file.
   private struct FileState: Equatable {
     private var file: UInt64 = 0
     private var size: Int64 = -1
-    /// When anything of it changed last, its mode included: one that others could read is taken once they no longer
-    /// can.
+    /// The time of the last change, including the mode: the keys are loaded once an exposed file becomes private.
     private var seconds = 0
     private var nanoseconds = 0
 

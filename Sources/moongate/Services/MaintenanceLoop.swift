@@ -1,7 +1,7 @@
 import MoongateCore
 import ServiceLifecycle
 
-/// Looks now and then whether the maintenance of a provider is due.
+/// Runs the maintenance of providers when it is due.
 struct MaintenanceLoop: Service {
   let maintenance: Maintenance
 
@@ -11,7 +11,7 @@ struct MaintenanceLoop: Service {
     await cancelWhenGracefulShutdown {
       await withDiscardingTaskGroup { group in
         while !Task.isCancelled {
-          // One that takes its time holds up no other: what runs already is not begun again.
+          // A slow task delays no other one. A task that is still running does not start again.
           group.addTask { await maintenance.step() }
           do { try await Task.sleep(for: Self.interval) } catch { break }
         }

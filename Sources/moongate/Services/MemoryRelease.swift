@@ -2,14 +2,14 @@ import CMalloc
 import Foundation
 import ServiceLifecycle
 
-/// Gives the memory that a rush of clients needed back to the system when they have gone.
+/// Returns memory to the system after a load peak.
 ///
-/// glibc keeps freed memory that lies between pieces in use, which after a rush is nearly all of it. Trimming takes
-/// milliseconds in which allocations wait, so it happens only where there is much to give back.
+/// glibc keeps freed memory that lies between allocations in use, which is most of it after a peak. Trimming blocks
+/// allocations for milliseconds, so it happens only if much memory can be released.
 struct MemoryRelease: Service {
-  /// Between two looks.
+  /// The interval between checks.
   static let interval: Duration = .seconds(5)
-  /// How much more than after the last time, in bytes, makes it worth the while.
+  /// The minimum growth of unused memory, in bytes, since the last trim.
   static let slack = 24 << 20
 
   func run() async throws {
@@ -22,17 +22,16 @@ struct MemoryRelease: Service {
     }
   }
 
-  /// Trims where the process holds more than it uses.
-  /// - Parameter least: the least that it has held so since the last time, in bytes.
-  /// - Returns: the least that is known now.
+  /// Trims if the process holds much more memory than it uses.
+  /// - Parameter least: the minimum of unused memory since the last trim, in bytes.
+  /// - Returns: the new minimum.
   static func look(_ unused: Int, least: Int) -> Int {
     guard least != .max, unused - least > slack else { return min(unused, least) }
     cmalloc_trim()
     return Self.unused ?? least
   }
 
-  /// What is resident and not in use by the program, in bytes: the program's own pages, and memory that was freed. Nil
-  /// where the system does not tell.
+  /// The resident memory that allocations do not use, in bytes: program pages and freed memory. Nil if it is unknown.
   static var unused: Int? {
     let inUse = cmalloc_in_use()
     let sizes = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ") ?? []

@@ -2,7 +2,7 @@ import Logging
 import MoongateCore
 import ServiceLifecycle
 
-/// Removes from the store what is dead, a little at a time, so that no request waits for it.
+/// Removes expired rows from the store in small batches, so that no request waits for it.
 struct PruneLoop: Service {
   let store: any Store
   let clock: any GatewayClock
@@ -18,7 +18,7 @@ struct PruneLoop: Service {
         do {
           if try await store.prune(at: clock.now()) { pause = Self.pause }
         } catch {
-          logger.warning("dead rows cannot be removed; trying again in a minute", metadata: ["fault": "\(error)"])
+          logger.warning("expired rows cannot be removed; retrying in a minute", metadata: ["fault": "\(error)"])
         }
         try await Task.sleep(for: pause)
       }

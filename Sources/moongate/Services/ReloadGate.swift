@@ -2,18 +2,19 @@ import MoongateCore
 import MoongatePolicy
 import MoongateSDK
 
-/// Keeps a candidate out that would change too many of the decisions that were recorded (`gate` in gateway.lua).
+/// Refuses a candidate that would change too many recorded decisions (`gate` in gateway.lua).
 ///
-/// The gate of the active generation counts. Attack: a candidate that takes the gate away goes through no gate.
+/// The gate of the active generation applies. Attack: a candidate that removes the gate would otherwise pass without a
+/// check.
 struct ReloadGate: Sendable {
-  /// What the gate says of a candidate.
+  /// The result of the gate for a candidate.
   enum Answer: Sendable, Equatable {
-    /// - note: for the log and the trail; nil where there is no gate.
+    /// - note: for the log and the audit trail; nil if there is no gate.
     case open(note: String?)
     case shut(ConfigurationProblem)
   }
 
-  /// How long the decisions may take to be played, on a thread of low priority beside a gateway in service.
+  /// The time limit for replaying the decisions on a low-priority thread.
   static let patience: Duration = .seconds(60)
 
   let store: any AuditSearch
@@ -23,11 +24,11 @@ struct ReloadGate: Sendable {
   var patience = Self.patience
   var makeStore: @Sendable () throws -> any Store = PassingStore.make
 
-  /// Plays the recorded decisions against both. Never waits longer than `patience`.
-  /// - Parameter isForced: whether the operator wants the candidate whatever it changes.
+  /// Replays the recorded decisions with both generations, for at most `patience`.
+  /// - Parameter isForced: whether to accept the candidate regardless of changes.
   func answer(to candidate: any PolicyGeneration, in active: any PolicyGeneration, isForced: Bool) async -> Answer {
     guard let gate = active.gateway.gate else { return .open(note: nil) }
-    if isForced { return .open(note: "passed over by --force") }
+    if isForced { return .open(note: "skipped by --force") }
     if let own = candidate.gateway.gate, own.accepts(candidate.changeMark) {
       return .open(note: "flips_accepted names this change")
     }
@@ -38,7 +39,7 @@ struct ReloadGate: Sendable {
       let events = try await audit.events(matching: filter, limit: GateReplay.mostEvents, in: store)
       guard let outcome = try await play(GateReplay(events: events), active, candidate) else {
         return shut(
-          active, "the decisions of the last \(span) could not be played within \(patience.asWritten): shorten `replay`"
+          active, "the decisions of the last \(span) could not be replayed within \(patience.asWritten): shorten `replay`"
         )
       }
       let isCut = events.count >= GateReplay.mostEvents
@@ -46,7 +47,7 @@ struct ReloadGate: Sendable {
         isCut
         ? "the newest \(outcome.decisions) decisions" : "\(outcome.decisions) decisions recorded in the last \(span)"
       if outcome.decisions == 0 {
-        return .open(note: "no decision that can be played was recorded in the last \(span): nothing was compared")
+        return .open(note: "no replayable decision was recorded in the last \(span), so nothing was compared")
       }
       let share = GuessBudget.percent(outcome.share)
       if outcome.share <= gate.mostFlips { return .open(note: "\(outcome.changed) of \(what) change (\(share))") }
@@ -55,11 +56,11 @@ struct ReloadGate: Sendable {
       return shut(
         active,
         """
-        \(outcome.changed) of \(what) would change (\(share)), and `most_flips` lets \(GuessBudget.percent(gate.mostFlips)) through\(stale): \(few). To \
+        \(outcome.changed) of \(what) would change (\(share)), and `most_flips` allows \(GuessBudget.percent(gate.mostFlips))\(stale): \(few). To \
         accept exactly this change, add flips_accepted = "\(candidate.changeMark.prefix(16))" to `gate`
         """)
     } catch {
-      return shut(active, "the recorded decisions could not be played: \(error)")
+      return shut(active, "the recorded decisions could not be replayed: \(error)")
     }
   }
 
@@ -70,7 +71,7 @@ struct ReloadGate: Sendable {
         message: "\(message); or `moongate reload --force`"))
   }
 
-  /// - Returns: nil where it took too long.
+  /// - Returns: nil if the time limit has passed.
   private func play(
     _ replay: GateReplay, _ active: any PolicyGeneration, _ candidate: any PolicyGeneration
   ) async throws -> GateReplay.Outcome? {
@@ -86,7 +87,7 @@ struct ReloadGate: Sendable {
         }
         return try played.get()
       }
-      // Not on that thread, which is busy.
+      // Run the timer outside the dedicated thread, which is busy.
       group.addTask {
         try await Task.sleep(for: patience)
         return nil

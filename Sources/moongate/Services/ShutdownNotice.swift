@@ -1,6 +1,6 @@
 import ServiceLifecycle
 
-/// Tells the service manager that the gateway ends, as the first thing of a shutdown.
+/// Tells the service manager at the start of a shutdown.
 struct ShutdownNotice: Service {
   let notifier: ServiceNotifier
 

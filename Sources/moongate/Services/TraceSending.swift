@@ -4,8 +4,8 @@ import MoongateDelivery
 import MoongateSDK
 import ServiceLifecycle
 
-/// Sends recorded spans to the collector that gateway.lua names, in batches. What the collector does not take is
-/// dropped and counted: spans are worth no memory and no request's time.
+/// Sends recorded spans in batches to the collector of gateway.lua. Spans that the collector does not accept are
+/// dropped and counted, because spans must cost no memory and delay no request.
 struct TraceSending: Service {
   private static let pause: Duration = .milliseconds(500)
   private static let batch = 512
@@ -15,7 +15,7 @@ struct TraceSending: Service {
   let generations: ActiveGeneration
   let web: any WebClient
   let clock: any GatewayClock
-  /// Names this gateway among several.
+  /// Identifies this gateway instance.
   let instance: String
   let logger: Logger
 
@@ -25,7 +25,7 @@ struct TraceSending: Service {
       while !Task.isCancelled {
         if let fault = await step(), reportedAt.map({ clock.now() - $0 >= Self.reportInterval }) ?? true {
           reportedAt = clock.now()
-          logger.warning("spans cannot be sent to the collector; they are dropped", metadata: ["fault": "\(fault)"])
+          logger.warning("spans cannot be sent to the collector and are dropped", metadata: ["fault": "\(fault)"])
         }
         try await Task.sleep(for: Self.pause)
       }
@@ -33,8 +33,8 @@ struct TraceSending: Service {
     _ = await step()
   }
 
-  /// Sends all that waits.
-  /// - Returns: why the last batch that failed could not be sent.
+  /// Sends all waiting spans.
+  /// - Returns: the reason for the last failure, or nil.
   private func step() async -> String? {
     let gateway = generations.current.gateway
     spans.isOpen = gateway.tracing != nil

@@ -2,8 +2,8 @@ import Logging
 import MoongateCore
 import ServiceLifecycle
 
-/// Removes accounts that never proved an identifier and that nobody has used for `unverified_lifetime` (accounts.lua).
-/// Every gateway of a store does it: whichever comes first removes them, and the others find nothing.
+/// Removes accounts without a verified identifier that were not used for `unverified_lifetime` (accounts.lua). Every
+/// gateway of a store runs it.
 struct UnverifiedAccountsLoop: Service {
   let store: any Store
   let generations: ActiveGeneration
@@ -23,14 +23,14 @@ struct UnverifiedAccountsLoop: Service {
     }
   }
 
-  /// - Returns: whether there may be more to remove.
+  /// - Returns: whether there may be more accounts to remove.
   func step() async -> Bool {
     let now = clock.now()
     do {
       let expired = try await store.expireUnverified(
         unusedSince: now - generations.current.accounts.unverifiedLifetime, at: now)
       if expired.removed > 0 {
-        logger.notice("unverified accounts that nobody used are removed", metadata: ["count": "\(expired.removed)"])
+        logger.notice("unused unverified accounts were removed", metadata: ["count": "\(expired.removed)"])
         let detail = ["reason": "unverified_lifetime", "count": String(expired.removed)]
         try await store.append([
           AuditEvent(id: DecisionID(from: random), at: now, kind: .accountDeleted, detail: detail)
@@ -38,7 +38,7 @@ struct UnverifiedAccountsLoop: Service {
       }
       return expired.hasMore
     } catch {
-      logger.warning("unverified accounts cannot be removed; trying again later", metadata: ["fault": "\(error)"])
+      logger.warning("unverified accounts cannot be removed; retrying later", metadata: ["fault": "\(error)"])
       return false
     }
   }

@@ -3,16 +3,16 @@ import MoongateCore
 import ServiceLifecycle
 import UnixSignals
 
-/// Ends the gateway once another process serves in its place.
+/// Shuts down the gateway after another process has replaced it.
 struct Replacement: Service {
   let upgrading: Upgrading
 
   func run() async throws { await cancelWhenGracefulShutdown { await upgrading.awaitReplacement() } }
 }
 
-/// Upgrades at SIGUSR2.
+/// Starts an upgrade on SIGUSR2.
 struct SignalUpgrade: Service {
-  /// How long the program may take to get ready.
+  /// The time limit for the new process to become ready.
   static let patience: Duration = .seconds(60)
 
   let upgrading: Upgrading

@@ -4,10 +4,9 @@ import NIOCore
 import ServiceLifecycle
 import Synchronization
 
-/// Tells the service manager that the gateway is alive (`WATCHDOG=1`), as long as every event loop does what it is
-/// given.
+/// Sends watchdog messages (`WATCHDOG=1`) to the service manager while every event loop responds.
 ///
-/// A store that does not answer is no reason to be killed: the gateway answers 503 then, and recovers by itself.
+/// If the store does not answer, the messages continue: the gateway then answers 503 and recovers by itself.
 struct Watchdog: Service {
   private let interval: Duration
   private let pulse: EventLoopPulse
@@ -15,7 +14,7 @@ struct Watchdog: Service {
   private let logger: Logger
 
   /// nil if the service manager does not watch this process.
-  /// - Parameter environment: `WATCHDOG_USEC` is how often it wants to hear, and `WATCHDOG_PID` from whom.
+  /// - Parameter environment: `WATCHDOG_USEC` is the watchdog interval, and `WATCHDOG_PID` the watched process.
   init?(
     environment: [String: String] = ProcessInfo.processInfo.environment, process: pid_t = getpid(),
     eventLoops: any EventLoopGroup,
@@ -23,7 +22,7 @@ struct Watchdog: Service {
   ) {
     guard let microseconds = environment["WATCHDOG_USEC"].flatMap({ Int64($0) }), microseconds > 0 else { return nil }
     if let watched = environment["WATCHDOG_PID"], watched != "\(process)" { return nil }
-    // Three times as often: one that comes late does no harm.
+    // Send three messages per interval, so that one late message does no harm.
     interval = .microseconds(max(microseconds / 3, 1_000))
     pulse = EventLoopPulse(Array(eventLoops.makeIterator()))
     self.notifier = notifier
@@ -39,26 +38,26 @@ struct Watchdog: Service {
     }
   }
 
-  /// Tells that the gateway is alive if every event loop has answered since the last time, and asks them again.
+  /// Sends a message if every event loop has responded since the last check, then checks the loops again.
   func beat() {
     if pulse.take() {
       notifier.alive()
     } else {
-      logger.error("an event loop does not answer: the service manager is not told that the gateway is alive")
+      logger.error("an event loop does not respond; the watchdog message is withheld")
     }
   }
 }
 
-/// Whether event loops still do what they are given.
+/// Checks that event loops respond.
 final class EventLoopPulse: Sendable {
   private let loops: [any EventLoop]
-  /// Those that have not answered yet.
+  /// The indexes of loops that have not responded yet.
   private let waiting: Mutex<Set<Int>> = Mutex([])
 
   init(_ loops: [any EventLoop]) { self.loops = loops }
 
-  /// Asks each event loop, and does not wait.
-  /// - Returns: whether each has answered what it was asked the last time.
+  /// Sends a task to each event loop without waiting.
+  /// - Returns: whether all loops have run the task of the previous call.
   func take() -> Bool {
     let silent = waiting.withLock { $0 }
     for (index, loop) in loops.enumerated() where !silent.contains(index) {

@@ -1,12 +1,12 @@
 import MoongateCore
 import MoongateSDK
 
-/// What `moongate init` tells at its end: what comes next, and the configuration of the proxy in front.
+/// The closing output of `moongate init`: the next steps, and the configuration of a proxy.
 struct NextSteps {
   let folder: String
   let answers: SetupAnswers
   let state: String
-  /// The system user that owns the secret files; nil: the user who ran the command.
+  /// The system user that owns the secret files; nil for the user who ran the command.
   let user: String?
 
   var text: String {
@@ -14,15 +14,15 @@ struct NextSteps {
     let start = user.map { "sudo -u \($0) moongate serve\(config)" } ?? "moongate serve\(config)"
     var lines = [
       "", "Next:",
-      "  1. Look at \(folder)/gateway.lua and \(folder)/routes.lua.",
+      "  1. Review \(folder)/gateway.lua and \(folder)/routes.lua.",
       "  2. moongate check\(config)",
       "  3. \(start)     (as a service: see the manual, Documentation/guides/install.md)",
       "  4. moongate doctor\(config) --to \(answers.messages.provider == Providers.mailCodes ? "you@example.com" : "+15550100")",
-      "  5. Keep a copy of the master key, which the first start makes, apart from the store.",
+      "  5. After the first start, back up the new master key, apart from the store.",
     ]
     if answers.publicURL.isSecure {
       lines +=
-        ["", "In front of it, a proxy that speaks TLS. Caddy:", ""] + indented(caddy) + ["", "or nginx:", ""]
+        ["", "Run a TLS proxy in front of the gateway. Caddy:", ""] + indented(caddy) + ["", "or nginx:", ""]
         + indented(nginx)
     }
     return lines.joined(separator: "\n")
@@ -32,7 +32,7 @@ struct NextSteps {
     text.split(separator: "\n", omittingEmptySubsequences: false).map { "  " + $0 }
   }
 
-  /// Caddy sets the X-Forwarded fields by itself, and takes those of clients off.
+  /// Caddy sets the X-Forwarded fields itself and removes those of clients.
   private var caddy: String {
     """
     \(answers.publicURL.authority) {

@@ -4,33 +4,33 @@ import MoongatePolicy
 import MoongateSDK
 import MoongateStore
 
-/// What `moongate init` asks, each answer judged as it is given.
+/// The validated answers to the questions of `moongate init`.
 struct SetupAnswers {
-  /// How people reach the gateway.
+  /// The public URL of the gateway.
   let publicURL: PublicURL
   /// The service that the gateway protects.
   let upstream: PublicURL
   let store: Store
   let messages: Messages
 
-  /// Where state lies.
+  /// The kind of store.
   enum Store: Equatable {
     case sqlite
-    /// - Parameter isSecret: whether there is a password in it.
+    /// - isSecret: whether the URL contains a password.
     case postgres(url: String, isSecret: Bool)
   }
 
-  /// How messages leave.
+  /// How messages are sent.
   enum Messages: Equatable {
     case smtp(host: String, port: Int, user: String?, password: String?, from: String)
     case twilio(account: String, token: String, from: String)
     case webhook(url: String)
 
-    /// The provider whose codes leave that way.
+    /// The provider whose codes are sent this way.
     var provider: ProviderName { if case .smtp = self { Providers.mailCodes } else { Providers.smsCodes } }
   }
 
-  /// Why an answer is none: a sentence.
+  /// Why an answer is invalid, as a sentence.
   struct Problem: Error {
     let sentence: String
   }
@@ -39,10 +39,10 @@ struct SetupAnswers {
     guard let url = OriginText.parse(text) else {
       throw Problem(
         sentence:
-          "\"\(text)\" is no address such as https://auth.example.com: scheme, host and port, and nothing behind them.")
+          "\"\(text)\" is not a public URL. Use scheme, host and port only, for example https://auth.example.com.")
     }
     guard url.isSecure || url.isLoopback else {
-      throw Problem(sentence: "\(url) is not encrypted: codes and cookies could be read on the way. Use https.")
+      throw Problem(sentence: "\(url) is not encrypted: others could read codes and cookies. Use https.")
     }
     return url
   }
@@ -51,7 +51,7 @@ struct SetupAnswers {
     guard let url = OriginText.parse(text) else {
       throw Problem(
         sentence:
-          "\"\(text)\" is no service such as http://127.0.0.1:3000: scheme, host and port, and nothing behind them.")
+          "\"\(text)\" is not the URL of a service. Use scheme, host and port only, for example http://127.0.0.1:3000.")
     }
     return url
   }
@@ -59,9 +59,9 @@ struct SetupAnswers {
   static func store(_ text: String) throws(Problem) -> Store {
     if text == "sqlite" { return .sqlite }
     guard text.hasPrefix("postgres://") || text.hasPrefix("postgresql://") else {
-      throw Problem(sentence: "That is no store: answer sqlite, or postgres://user@host/database.")
+      throw Problem(sentence: "That is not a store. Answer sqlite, or postgres://user@host/database.")
     }
-    // Not a piece of it is said again: there may be a password in it.
+    // The message does not repeat the answer, which may contain a password.
     if let problem = OpenedStore.problem(ofPostgres: text) {
       throw Problem(sentence: "The connection string \(problem).")
     }
@@ -72,23 +72,23 @@ struct SetupAnswers {
     return .postgres(url: text, isSecret: isSecret)
   }
 
-  /// - Parameter host: of `public_url`, for the address that mail comes from.
+  /// - Parameter host: the host of `public_url`, for the sender address of mail.
   static func messages(_ text: String, host: String) throws(Problem) -> Messages {
     let usage =
-      "That is no way for messages to leave: answer smtp://user:password@mail.example.com:587, twilio://ACCOUNT:TOKEN@+15550100, "
-      + "or the https:// address of a site that takes messages as JSON."
+      "That is not a message service. Answer smtp://user:password@mail.example.com:587, twilio://ACCOUNT:TOKEN@+15550100, "
+      + "or the https:// URL of a webhook that accepts messages as JSON."
     guard let parts = URLComponents(string: text), let name = parts.host, !name.isEmpty else {
       throw Problem(sentence: usage)
     }
     switch parts.scheme {
     case "smtp", "smtps":
       guard (parts.user == nil) == (parts.password == nil) else {
-        throw Problem(sentence: "A mail server takes a user and a password, or neither: smtp://user:password@\(name).")
+        throw Problem(sentence: "A mail server needs both user and password, or neither: smtp://user:password@\(name).")
       }
       let from =
         parts.queryItems?.first { $0.name == "from" }?.value ?? "no-reply@\(host == "localhost" ? "example.com" : host)"
       guard MailSender(from) != nil else {
-        throw Problem(sentence: "\"\(from)\" is no address that mail can come from.")
+        throw Problem(sentence: "\"\(from)\" is not a valid sender address.")
       }
       let port = parts.port ?? (parts.scheme == "smtps" ? 465 : parts.user == nil ? 25 : 587)
       return .smtp(host: name, port: port, user: parts.user, password: parts.password, from: from)

@@ -4,15 +4,15 @@ import MoongateSDK
 
 /// The configuration that `moongate init` writes.
 struct SetupFolder {
-  /// By their paths in the folder.
+  /// The contents by path in the folder.
   private(set) var files: [String: String] = [:]
-  /// Secrets among them: for their owner only.
+  /// The paths of secret files, with mode 600.
   private(set) var secrets: Set<String> = []
 
   /// - Parameters:
-  ///   - state: the folder of the key and of a SQLite store; relative to the configuration's.
-  ///   - region: of phone numbers that are typed without +.
-  ///   - service: what messages and pages call the site.
+  ///   - state: the folder of the key and of a SQLite store, relative to the configuration folder.
+  ///   - region: the region of phone numbers without +.
+  ///   - service: the site's name in messages and pages.
   init(_ answers: SetupAnswers, state: String, region: String, service: String) {
     let code = answers.messages.provider.rawValue
     let words = [
@@ -35,14 +35,14 @@ struct SetupFolder {
     }
   }
 
-  /// Puts words in the places of a template, in one pass: an answer that looks like a place stays as it is.
+  /// Fills the placeholders of a template in one pass, so that an answer that looks like a placeholder stays unchanged.
   private static func fill(_ template: String, _ words: [String: String]) -> String {
     template.split(separator: "@", omittingEmptySubsequences: false).enumerated().map { index, part in
       index % 2 == 0 ? String(part) : words["@\(part)@"] ?? "@\(part)@"
     }.joined()
   }
 
-  /// Attack: an answer with a quote in it that writes Lua of its own.
+  /// A Lua string literal. Attack: an answer with a quote injects Lua code.
   static func quoted(_ text: String) -> String {
     var quoted = "\""
     for scalar in text.unicodeScalars {
@@ -86,29 +86,29 @@ struct SetupFolder {
       return "    -- Codes by SMS.\n    \(messages.provider) = { sms = twilio { \(fields) } },"
     case .webhook(let url):
       return
-        "    -- Codes by SMS: each message is posted there as JSON.\n    \(messages.provider) = { sms = webhook { url = \(Self.quoted(url)) } },"
+        "    -- Codes by SMS: each message is posted to this URL as JSON.\n    \(messages.provider) = { sms = webhook { url = \(Self.quoted(url)) } },"
     }
   }
 
   // MARK: writing
 
-  /// Refuses a folder that holds anything.
-  /// - Throws: a sentence, with exit status 2.
+  /// Refuses a folder that is not empty.
+  /// - Throws: an error with exit status 2.
   static func demandEmpty(_ folder: String) throws(StartProblem) {
     guard FileManager.default.fileExists(atPath: folder) else { return }
     guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder) else {
       throw StartProblem(
-        "\(folder) is no folder that can be read: name one that is empty or not there yet.", status: .couldNotRun)
+        "\(folder) is not a readable folder. Choose an empty or a new folder.", status: .couldNotRun)
     }
     guard names.isEmpty else {
       throw StartProblem(
-        "\(folder) is not empty (\(names.sorted()[0])): nothing is overwritten. Name a folder that is empty or not there yet.",
+        "\(folder) is not empty (\(names.sorted()[0]))and is not overwritten. Choose an empty or a new folder.",
         status: .couldNotRun)
     }
   }
 
   /// Writes all files, or none.
-  /// - Throws: a sentence, with exit status 2.
+  /// - Throws: an error with exit status 2.
   func write(to folder: String) throws(StartProblem) {
     try Self.demandEmpty(folder)
     let manager = FileManager.default
@@ -124,7 +124,7 @@ struct SetupFolder {
           try Data(text.utf8).write(to: file, options: .withoutOverwriting)
           continue
         }
-        // Never readable by others, not even for a moment.
+        // Create the file with mode 600, so that other users can never read it.
         _ = try MasterKey.make(file.path(percentEncoded: false), Array(text.utf8))
       }
     } catch {
@@ -134,8 +134,8 @@ struct SetupFolder {
     }
   }
 
-  /// Takes back what `write` made.
-  /// - Parameter isNew: whether the folder itself was made.
+  /// Removes the files that `write` created.
+  /// - Parameter isNew: whether `write` created the folder too.
   func remove(from folder: String, isNew: Bool) {
     let manager = FileManager.default
     guard !isNew else {

@@ -1,26 +1,25 @@
 import Foundation
 
-/// One end of the pair of sockets by which two processes speak during an upgrade. Reads block: for a thread of their
-/// own.
+/// One end of the socket pair between two processes of an upgrade. Reads block, so use a dedicated thread.
 final class ControlSocket: Sendable {
   enum Reading: Equatable {
     case line(String)
-    /// The other process has ended, or says too much.
+    /// The other process has exited or exceeded the line limit.
     case end
     case silence
   }
 
-  /// A line of the older process holds its outbox.
+  /// The maximum line length. A line of the older process contains its outbox.
   private static let longest = 8 << 20
 
   let descriptor: CInt
 
-  /// - Parameter descriptor: closed with this value.
+  /// - Parameter descriptor: is closed with this object.
   init(descriptor: CInt) { self.descriptor = descriptor }
 
   deinit { close(descriptor) }
 
-  /// Both ends. The other one must not reach any program but the one that it is for.
+  /// Creates both ends. Only the intended program may inherit the other end.
   static func pair() throws(StartProblem) -> (own: ControlSocket, other: ControlSocket) {
     var ends: [CInt] = [-1, -1]
     guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
@@ -29,7 +28,7 @@ final class ControlSocket: Sendable {
     return (ControlSocket(descriptor: ends[0]), ControlSocket(descriptor: ends[1]))
   }
 
-  /// Sends a line. One that cannot be sent is told by the next read.
+  /// Sends a line. A failure to send shows at the next read.
   func say(_ line: String) {
     var bytes = Array((line + "\n").utf8)[...]
     while !bytes.isEmpty {
@@ -40,8 +39,8 @@ final class ControlSocket: Sendable {
     }
   }
 
-  /// The next line. What follows it stays unread.
-  /// - Parameter limit: how long it waits.
+  /// Reads the next line and leaves the following ones unread.
+  /// - Parameter limit: the time limit.
   func next(within limit: Duration) -> Reading {
     var line: [UInt8] = []
     let end = ContinuousClock.now + limit
@@ -51,7 +50,7 @@ final class ControlSocket: Sendable {
       default: break
       }
       var part = [UInt8](repeating: 0, count: 64 * 1024)
-      // Looked at, and then taken up to the end of the line.
+      // Peek, then read up to the end of the line.
       let seen = recv(descriptor, &part, part.count, Int32(MSG_PEEK))
       if seen < 0, errno == EINTR { continue }
       guard seen > 0 else { return .end }
@@ -64,21 +63,21 @@ final class ControlSocket: Sendable {
     return .end
   }
 
-  /// Lets a read that waits end at once, as if the other process had ended.
+  /// Ends a waiting read at once, as if the other process had exited.
   func stopReading() { shutdown(descriptor, Int32(SHUT_RD)) }
 
-  /// Whether the other process has ended, or let go of its end. Does not wait.
+  /// Whether the other process has exited or closed its end. Does not block.
   var isOver: Bool { Self.isOver(descriptor) }
 
-  /// The same of a descriptor that is no value of this type yet.
+  /// The same for a descriptor without an object.
   static func isOver(_ descriptor: CInt) -> Bool {
     var byte: UInt8 = 0
     let seen = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
     return seen == 0 || seen < 0 && errno != EAGAIN && errno != EINTR
   }
 
-  /// Waits until one of the descriptors can be read.
-  /// - Returns: those that can; none when the time is over.
+  /// Waits until a descriptor is readable.
+  /// - Returns: the readable descriptors; empty after the time limit.
   static func wait(_ descriptors: [CInt], until end: ContinuousClock.Instant) -> [CInt] {
     var watched = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     while true {

@@ -1,15 +1,15 @@
 import Foundation
 
-/// How this process was started: what an upgrade starts again. The file may be another one by then.
+/// The command line of this process, for an upgrade to start it again. The file may have been replaced since.
 struct ProgramCall: Sendable {
-  /// The program's own path, as the process was called: a package or a link may put another file there.
+  /// The path of the program, as it was started: a package or a link may put another file there.
   let path: String
   let arguments: [String]
 
-  /// Found at the start, before anything replaces the file.
+  /// Determined at the start, before the file can be replaced.
   static let own = ProgramCall(arguments: CommandLine.arguments, folder: FileManager.default.currentDirectoryPath)
 
-  /// - Parameter folder: the one that the process was started in.
+  /// - Parameter folder: the initial working folder.
   init(
     arguments: [String], folder: String, searchPath: String = ProcessInfo.processInfo.environment["PATH"] ?? "",
     image: String = "/proc/self/exe"
@@ -20,8 +20,8 @@ struct ProgramCall: Sendable {
       name.contains("/")
       ? [name.hasPrefix("/") ? name : "\(folder)/\(name)"]
       : searchPath.split(separator: ":").filter { $0.hasPrefix("/") }.map { "\($0)/\(name)" }
-    // Attack: a first argument that names another program than the one that runs. It is taken for a path only if the
-    // running file lies there.
+    // Attack: the first argument names another program than the running one. It is used as a path only if it refers to
+    // the running file.
     path = places.first { Self.file($0) == Self.file(image) && Self.file($0) != nil } ?? Self.target(image) ?? name
   }
 
@@ -29,7 +29,7 @@ struct ProgramCall: Sendable {
     try? FileManager.default.destinationOfSymbolicLink(atPath: link)
   }
 
-  /// What tells one file from another.
+  /// The identity of a file.
   private static func file(_ path: String) -> [UInt64]? {
     var found = stat()
     return stat(path, &found) == 0 ? [UInt64(found.st_dev), UInt64(found.st_ino)] : nil

@@ -3,46 +3,46 @@ import Foundation
 import MoongateCore
 import MoongateExec
 
-/// The program that was started to serve in this process's place. All of it blocks: for a thread of its own.
+/// The new process of an upgrade. All calls block, so use a dedicated thread.
 final class Successor {
   enum Event: Equatable {
     case said(UpgradeMessage)
-    /// It has ended, or was ended; a sentence that says how.
+    /// The process has exited or was stopped, with a sentence that says how.
     case ended(String)
   }
 
   let process: pid_t
   private let program: ProgramCall
   private let control: ControlSocket
-  /// What it writes on standard error before it has taken over this process's own.
+  /// The standard error of the process before it takes over that of this process.
   private let errors: CInt
   private var lastLine = ""
   private var text: [UInt8] = []
   private var isReaped = false
 
-  /// Starts the program.
+  /// Starts the process.
   /// - Parameters:
-  ///   - handed: the listening sockets and what else it gets, behind its end of the control socket.
-  ///   - note: describes them, for the environment variable.
-  /// - Throws: a sentence.
+  ///   - handed: the listening sockets and other descriptors that follow its end of the control socket.
+  ///   - note: the value of the environment variable, without the process id.
+  /// - Throws: an error if the program cannot be started.
   init(_ program: ProgramCall, handing handed: [CInt], note: String) throws(StartProblem) {
     let (own, other) = try ControlSocket.pair()
     var pipes: [CInt] = [-1, -1]
-    // Each way of starting a program closes what it does not hand over.
+    // All functions that start programs close every other descriptor in the child.
     guard pipe(&pipes) == 0, pipes.allSatisfy({ fcntl($0, F_SETFD, FD_CLOEXEC) == 0 }) else {
-      throw StartProblem("No more files can be opened: \(String(cString: strerror(errno))).")
+      throw StartProblem("A pipe cannot be created: \(String(cString: strerror(errno))).")
     }
     defer { close(pipes[1]) }
     var environment = ProcessInfo.processInfo.environment
-    // They are about this process, and not about that one.
+    // These variables apply to this process only.
     for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID"] { environment[name] = nil }
     environment[UpgradeMessage.variable] = "\(getpid()) \(note)"
     let variables = environment.map { "\($0.key)=\($0.value)" }.sorted()
-    // Standard error is handed over beside the pipe that stands for it: a program that cannot even begin says why in
-    // the pipe.
+    // Pass the real standard error in addition to the pipe: a program that fails to start writes the reason to the
+    // pipe.
     let descriptors = [other.descriptor, STDERR_FILENO] + handed
     var child: pid_t = 0
-    // The other end is closed here once the program has it.
+    // This process closes the other end once the program has it.
     let code = withExtendedLifetime(other) {
       CStrings.with(program.arguments) { arguments in
         CStrings.with(variables) { variables in
@@ -55,8 +55,8 @@ final class Successor {
       close(pipes[0])
       let reason =
         code == EACCES
-        ? "it is not executable, or not for this user"
-        : code == ENOENT ? "there is no such file" : String(cString: strerror(code))
+        ? "the file is not executable by this user"
+        : code == ENOENT ? "the file does not exist" : String(cString: strerror(code))
       throw StartProblem("\(program.path) cannot be started: \(reason).")
     }
     process = child
@@ -69,15 +69,15 @@ final class Successor {
 
   func say(_ state: HandedState) { control.say(state.line) }
 
-  /// The next thing that it says or that becomes of it. Ends it if there is nothing in time.
-  /// - Parameter doing: what it should do, for the sentence.
+  /// Returns the next event. Stops the process if there is none in time.
+  /// - Parameter doing: the expected action, for the message.
   func next(within limit: Duration, doing: String) -> Event {
     let end = ContinuousClock.now + limit
     while true {
       let ready = ControlSocket.wait(isErrorsOpen ? [control.descriptor, errors] : [control.descriptor], until: end)
       if ready.isEmpty {
         kill()
-        return .ended("The new program did not \(doing) within \(limit.asWritten), and was ended.")
+        return .ended("The new process did not \(doing) within \(limit.asWritten) and was stopped.")
       }
       if ready.contains(errors) { readErrors() }
       guard ready.contains(control.descriptor) else { continue }
@@ -86,19 +86,19 @@ final class Successor {
         if let message = UpgradeMessage(line) {
           guard case .failed(let why) = message else { return .said(message) }
           kill(after: .seconds(5))
-          return .ended("The new program does not serve: \(why)")
+          return .ended("The new process failed: \(why)")
         }
         kill()
-        return .ended("The new program speaks another language of upgrades: restart the gateway once instead.")
+        return .ended("The new version uses another upgrade protocol. Restart the gateway instead.")
       case .end, .silence: return .ended(describeEnd())
       }
     }
   }
 
-  /// Lets a `next` that waits end the program and return. May be called by any thread.
+  /// Makes a waiting `next` stop the process and return. Can be called from any thread.
   func stop() { control.stopReading() }
 
-  /// Ends the program, if it has not ended by itself.
+  /// Kills the process if it still runs.
   func kill() { kill(after: .zero) }
 
   private func kill(after patience: Duration) {
@@ -112,9 +112,9 @@ final class Successor {
     reap(&status, within: .seconds(2))
     while isErrorsOpen, !ControlSocket.wait([errors], until: .now).isEmpty { readErrors() }
     let number = status & 0x7f
-    let how = number == 0 ? "ended with status \((status >> 8) & 0xff)" : "was ended by signal \(number)"
-    let why = lastLine.isEmpty ? "See the log." : "It says: \(lastLine)"
-    return "The new program, \(program.path), \(how) before it served. \(why)"
+    let how = number == 0 ? "ended with status \((status >> 8) & 0xff)" : "was killed by signal \(number)"
+    let why = lastLine.isEmpty ? "See the log." : "Its last output: \(lastLine)"
+    return "The new process (\(program.path)) \(how) before it was ready. \(why)"
   }
 
   private func reap(_ status: inout CInt, within patience: Duration) {
@@ -134,7 +134,7 @@ final class Successor {
 
   private var isErrorsOpen = true
 
-  /// Passes on what it writes, and remembers the last line.
+  /// Forwards the output of the process and remembers the last line.
   private func readErrors() {
     var part = [UInt8](repeating: 0, count: 4_096)
     let got = read(errors, &part, part.count)

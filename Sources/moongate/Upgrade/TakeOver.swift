@@ -3,8 +3,7 @@ import MoongateDelivery
 import ServiceLifecycle
 import Synchronization
 
-/// What both listeners await before they accept, where this process takes over from another one: that one has stopped
-/// accepting.
+/// Delays both listeners of a replacement process until the previous process has stopped accepting connections.
 final class TakeOver: Sendable {
   private static let look: Duration = .milliseconds(5)
   private static let longestLook: Duration = .seconds(5)
@@ -20,7 +19,7 @@ final class TakeOver: Sendable {
     self.outbox = outbox
   }
 
-  /// Says that this process is ready, and waits for its turn. At a shutdown it waits no longer.
+  /// Reports that this process is ready and waits for its turn. Returns at once during a shutdown.
   func come() async {
     let task = coming.withLock { coming in
       let task = coming ?? Task { await take() }
@@ -35,7 +34,8 @@ final class TakeOver: Sendable {
   }
 
   private func take() async {
-    // Nobody's session is believed before the first look at the changes: the first request would be answered 503.
+    // Wait for the first poll of session changes. Until then no session is trusted, and requests would be answered with
+    // 503.
     let end = ContinuousClock.now + Self.longestLook
     while !watch.isFresh, ContinuousClock.now < end { try? await Task.sleep(for: Self.look) }
     predecessor.say(.prepared)

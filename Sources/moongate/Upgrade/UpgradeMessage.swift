@@ -2,7 +2,7 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// What two processes say to each other during an upgrade: a line each, over a pair of sockets that the older one made.
+/// The messages between two processes during an upgrade, one per line, over a socket pair that the older one created.
 ///
 ///     older                                   newer
 ///       | starts it, with its listening sockets |
@@ -15,19 +15,19 @@ import MoongateSDK
 ///       | <--------------- serving ------------ |
 ///       | finishes its connections, and ends    |
 ///
-/// If the older one ends before it says `go`, the newer one serves all the same. If the newer one ends before it says
-/// `serving`, the older one goes on.
+/// If the older process exits before `go`, the newer one starts serving. If the newer one exits before `serving`, the
+/// older one continues.
 enum UpgradeMessage: Equatable {
-  /// It could serve at once.
+  /// Ready to serve.
   case prepared
-  /// It accepts connections, by this generation.
+  /// Accepts connections with this generation.
   case serving(generation: String)
-  /// It cannot serve; why.
+  /// Cannot serve, with the reason.
   case failed(String)
 
-  /// The environment variable by which the newer process knows what it was handed.
+  /// The environment variable that describes the inherited descriptors.
   static let variable = "MOONGATE_UPGRADE"
-  /// The number of the protocol: both must speak the same.
+  /// The protocol version. Both processes must use the same.
   static let version = "1"
 
   init?(_ line: String) {
@@ -50,7 +50,7 @@ enum UpgradeMessage: Equatable {
   }
 }
 
-/// What only the older process's memory holds, and the newer one goes on with.
+/// The in-memory state that the newer process takes over.
 struct HandedState: Codable {
   /// A message of the outbox.
   struct Kept: Codable {
@@ -62,13 +62,13 @@ struct HandedState: Codable {
     let code: String?
   }
 
-  /// The newest that are handed over.
+  /// The maximum number of messages; the newest are kept.
   static let most = 1_000
 
-  /// The oldest first.
+  /// The messages, oldest first.
   let outbox: [Kept]
 
-  /// In one line, with `go` in front.
+  /// The encoded state after the word `go`, as one line.
   var line: String {
     let encoded = (try? JSONEncoder().encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? "{\"outbox\":[]}"
     return "go \(encoded)"
@@ -76,7 +76,7 @@ struct HandedState: Codable {
 
   init(outbox: [Kept]) { self.outbox = outbox }
 
-  /// nil where the line says something else than `go`.
+  /// nil if the line is not a `go` message.
   init?(line: String) {
     guard line.hasPrefix("go "), let state = try? JSONDecoder().decode(Self.self, from: Data(line.dropFirst(3).utf8))
     else { return nil }

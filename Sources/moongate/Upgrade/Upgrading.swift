@@ -6,13 +6,13 @@ import MoongateHTTP
 import MoongateProxy
 import MoongateSDK
 
-/// Starts the program again in this process's place, without a failed request: `moongate upgrade`, or SIGUSR2.
+/// Replaces this process with a new one without failed requests (`moongate upgrade` or SIGUSR2).
 ///
-/// Both processes serve from one store for a while, the older one to the end of its connections. What only one
-/// process's memory would know is therefore given up before the newer one accepts its first connection: flows are
-/// stored, and what is remembered of sessions is not believed, in both.
+/// Both processes use the same store until the older one has finished its connections. Therefore, state that exists in
+/// the memory of one process only is given up before the newer one accepts connections: flows are stored, and both
+/// processes stop trusting cached sessions.
 actor Upgrading {
-  /// What an upgrade works on.
+  /// The parts of the gateway that an upgrade changes.
   struct Parts: Sendable {
     let listeners: (listen: ListenerHandle, admin: ListenerHandle)
     let engine: FlowEngine
@@ -23,7 +23,7 @@ actor Upgrading {
     let random: any RandomSource
     let notifier: ServiceNotifier
     let logger: Logger
-    /// Whether several gateways may serve from the store at any time: they hear of each other within a second.
+    /// Whether several gateways can use the store at any time and notify each other within a second.
     let isStoreShared: Bool
   }
 
@@ -32,15 +32,15 @@ actor Upgrading {
     case upgrading
     /// Another process serves. This one finishes its connections.
     case replaced
-    /// The gateway ends for another reason.
+    /// The gateway shuts down for another reason.
     case ending
   }
 
-  /// So many earlier processes may still finish connections. Each takes the memory of a gateway.
+  /// The maximum number of earlier processes that still finish connections. Each uses the memory of a gateway.
   static let mostPredecessors = 8
-  /// Until the program serves, after it was told to.
+  /// The time limit for the new process to serve after `go`.
   private static let turn: Duration = .seconds(10)
-  /// Connections of HTTP/1.1 that are idle for so long are closed once another process serves.
+  /// Idle HTTP/1.1 connections are closed after this time once another process serves.
   private static let idle: Duration = .seconds(30)
   private static let look: Duration = .milliseconds(250)
 
@@ -48,13 +48,13 @@ actor Upgrading {
   private let predecessor: Predecessor?
   private let program: ProgramCall
   private var state = State.serving
-  /// Whether processes that came before may still serve.
+  /// Whether earlier processes may still serve.
   private var overlaps: Bool
   private var settling: Task<Void, Never>?
-  /// The program that is getting ready.
+  /// The new process while it gets ready.
   private var candidate: SuccessorTurn?
   private let replacement = AsyncStream<Never>.makeStream()
-  /// Kept: its end of the control socket tells the other process that this one lives.
+  /// Kept open: its control socket shows the other process that this one is alive.
   private var successor: Successor?
 
   init(_ parts: Parts, predecessor: Predecessor?, program: ProgramCall = .own) {
@@ -64,26 +64,26 @@ actor Upgrading {
     overlaps = predecessor != nil
   }
 
-  // MARK: after the process before
+  // MARK: after a previous process
 
-  /// What comes before this process accepts connections: caches are not believed, flows are stored at once.
+  /// Prepares to accept connections beside the previous process: caches are not trusted, and flows are stored at once.
   func prepare() async throws(StoreFault) {
     guard predecessor != nil, !parts.isStoreShared else { return }
     await parts.proxy.trustCaches(false)
     try await parts.engine.shareFlows()
   }
 
-  /// Waits until no process from before serves, and returns to memory then. Goes on until the task is cancelled.
+  /// Waits until all earlier processes have exited, then uses memory again. Runs until the task is cancelled.
   func followPredecessors() async {
     while let predecessor, !predecessor.living.isEmpty { do { try await Task.sleep(for: Self.look) } catch { return } }
-    // What the last of them did in its last moment, `SessionWatch` tells by then.
+    // By then, `SessionWatch` has reported the last changes of these processes.
     do { try await Task.sleep(for: SessionWatch.trust) } catch { return }
     overlaps = false
     settle()
     while !Task.isCancelled { try? await Task.sleep(for: .seconds(3_600)) }
   }
 
-  /// Returns to memory, where this process alone serves.
+  /// Uses caches and in-memory flows again if this is the only process.
   private func settle() {
     guard case .serving = state, !overlaps || parts.isStoreShared, settling == nil else { return }
     settling = Task {
@@ -95,24 +95,24 @@ actor Upgrading {
 
   // MARK: the upgrade
 
-  /// Starts the program, and waits until it serves or has failed.
-  /// - Parameter limit: how long it may take to load its configuration and to open the store.
+  /// Starts the new process and waits until it serves or has failed.
+  /// - Parameter limit: the time limit for loading its configuration and opening the store.
   func upgrade(within limit: Duration) async -> UpgradeOutcome {
     switch state {
     case .serving: break
-    case .upgrading: return .kept("An upgrade is under way already.")
-    case .replaced: return .kept("This process was replaced already, and finishes its connections.")
-    case .ending: return .kept("This gateway ends.")
+    case .upgrading: return .kept("An upgrade is already in progress.")
+    case .replaced: return .kept("This process is already replaced and finishes its connections.")
+    case .ending: return .kept("This gateway is shutting down.")
     }
     guard getpid() != 1 else {
       return .kept(
-        "This gateway is process 1 of its container, which ends with it. Start a new container, and stop this one then."
+        "This gateway is process 1 of its container, which would end with it. Start a new container, then stop this one."
       )
     }
     let earlier = predecessor?.living ?? []
     guard earlier.count < Self.mostPredecessors else {
       return .kept(
-        "\(earlier.count) earlier processes still finish their connections. Wait for them, or make `drain` in gateway.lua shorter."
+        "\(earlier.count) earlier processes still finish their connections. Wait for them, or shorten `drain` in gateway.lua."
       )
     }
     state = .upgrading
@@ -130,7 +130,7 @@ actor Upgrading {
     case .kept(let why):
       if case .upgrading = state { state = .serving }
       settle()
-      parts.logger.error("upgrade: \(why) This process goes on.")
+      parts.logger.error("upgrade: \(why) This process continues.")
       record(["why": why])
     }
     return outcome
@@ -150,7 +150,7 @@ actor Upgrading {
     guard case .said(.prepared) = await turn.next(within: limit, doing: "get ready") else {
       return .kept(await turn.refuse())
     }
-    guard case .upgrading = state else { return .kept(await turn.refuse("This gateway ends.")) }
+    guard case .upgrading = state else { return .kept(await turn.refuse("This gateway is shutting down.")) }
     do throws(StoreFault) {
       try await hold()
     } catch {
@@ -169,21 +169,21 @@ actor Upgrading {
 
   private func start(_ earlier: [CInt]) throws(StartProblem) -> Successor {
     guard let listen = parts.listeners.listen.socket, let admin = parts.listeners.admin.socket else {
-      throw StartProblem("This gateway does not serve yet.")
+      throw StartProblem("This gateway is not ready yet.")
     }
     var copies: [CInt] = []
     defer { for copy in copies { close(copy) } }
     do {
       copies = [try listen.duplicate(), try admin.duplicate()]
     } catch {
-      throw StartProblem("No more files can be opened: \(String(cString: strerror(error.code))).")
+      throw StartProblem("The listening sockets cannot be duplicated: \(String(cString: strerror(error.code))).")
     }
     return try Successor(
       program, handing: copies + earlier,
       note: Predecessor.note(listen: listen.address, admin: admin.address, earlier: earlier.count))
   }
 
-  /// Gives up what only this process's memory knows, and stops accepting. New connections wait in the sockets.
+  /// Gives up in-memory state and stops accepting. New connections wait in the socket backlog.
   private func hold() async throws(StoreFault) {
     await parts.proxy.trustCaches(false)
     try await parts.engine.shareFlows()
@@ -193,7 +193,7 @@ actor Upgrading {
     try await parts.audit.flush()
   }
 
-  /// Serves as before: the other program has ended.
+  /// Accepts connections again after the new process has failed.
   private func resume() async {
     await parts.listeners.listen.gate.open()
     await parts.listeners.admin.gate.open()
@@ -209,8 +209,8 @@ actor Upgrading {
 
   // MARK: as a service
 
-  /// Returns once another process serves, or when the task is cancelled because the gateway ends: no program is left
-  /// behind then.
+  /// Returns when another process serves, or when the task is cancelled by a shutdown. In that case, the new process is
+  /// stopped.
   func awaitReplacement() async {
     for await _ in replacement.stream {}
     if case .replaced = state { return }
@@ -219,10 +219,10 @@ actor Upgrading {
   }
 }
 
-/// What is asked of a successor, on a thread of its own.
+/// The new process, called on a dedicated thread.
 private final class SuccessorTurn: @unchecked Sendable {
   private let successor: Successor
-  /// How it ended, if it did. Only one thread at a time has anything to do with this value.
+  /// How the process ended, if it did. Only one thread at a time uses this object.
   private var end: String?
 
   init(_ successor: Successor) { self.successor = successor }
@@ -235,14 +235,14 @@ private final class SuccessorTurn: @unchecked Sendable {
     }
   }
 
-  /// Lets `next` end the program and return. May be called by any thread.
+  /// Makes `next` stop the process and return. Can be called from any thread.
   func stop() { successor.stop() }
 
   func say(_ state: HandedState) async { await DedicatedThread.run(at: nil) { successor.say(state) } }
 
-  /// Ends the program, where it has not ended.
-  /// - Returns: how it ended, or the reason that is given.
-  func refuse(_ reason: String = "The new program did not do what it should.") async -> String {
+  /// Stops the process if it still runs.
+  /// - Returns: how it ended, or the given reason.
+  func refuse(_ reason: String = "The new process did not follow the protocol.") async -> String {
     await DedicatedThread.run(at: nil) { successor.kill() }
     return end ?? reason
   }

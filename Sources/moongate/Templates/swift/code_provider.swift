@@ -1,16 +1,18 @@
 import MoongateSDK
 
-/// Verifies an email address by a code that is sent to it. The gateway makes, counts, compares and expires the codes.
+/// Verifies an email address with a code that is sent to it. The gateway creates, counts, compares and expires the
+/// codes.
 public struct NewProvider: CodeProvider {
   public let descriptor = ProviderDescriptor(
     name: "new_provider",
     beginFields: [InputField(name: "email", kind: .email)],
     submitFields: [InputField(name: "code", kind: .digits)],
     settings: [
-      // To send by a site of your own: a text "url" and a secret "token" here, and tools.web.send(…) in deliver.
+      // To send through your own service, add a text "url" and a secret "token" here, and call tools.web.send(…) in
+      // deliver.
       SettingField(
         name: "mail", kind: .messages(.mail), isRequired: true,
-        help: "How its messages leave: outbox() keeps them for the demo.")
+        help: "How its messages are sent: outbox() keeps them for the demo.")
     ],
     policy: PolicySource(file: "Sources/NewProvider/Resources/policy.lua", bytes: PackageResources.policy_lua),
     identifierKinds: [.email],
@@ -21,10 +23,10 @@ public struct NewProvider: CodeProvider {
 
   public init() {}
 
-  /// Reads whom the code is for. One person has one spelling: limits count by the identifier's value.
+  /// Reads the recipient of the code. Return one spelling per user: limits count by the identifier's value.
   public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try input.email() }
 
-  /// Sends the code. If it throws, the operator is told, and the person is not charged.
+  /// Sends the code. If it throws, the failure is logged and the attempt is not charged.
   public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault)
   {
     try await tools.send(

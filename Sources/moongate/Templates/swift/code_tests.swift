@@ -4,7 +4,7 @@ import NewProvider
 import Testing
 
 @Suite struct NewProviderTests {
-  /// Every rule that a provider has to hold. Tell the suite more about yours by changing the subject before it runs.
+  /// Runs every rule for providers. To tell the suite more about your provider, change the subject before the run.
   @Test func holdsTheConformanceSuite() async {
     let provider = NewProvider()
     let report = await Conformance.run(provider, ConformanceSubject(of: provider.descriptor))

@@ -1,7 +1,7 @@
 import MoongateSDK
 
-/// Verifies a secret phrase that the account has chosen. The gateway counts the attempts, keeps the record sealed, and
-/// lends the hashing.
+/// Verifies a secret phrase that the account has chosen. The gateway counts the attempts, stores the record encrypted,
+/// and provides the hashing.
 public struct NewProvider: FullProvider {
   private static let phrase = InputField(name: "phrase", kind: .password)
 
@@ -19,7 +19,7 @@ public struct NewProvider: FullProvider {
     identifierKinds: [], hashesSecrets: true,
     outcomes: [
       Outcome("wrong_phrase", "This is not your phrase. Try again."),
-      // The others say nothing about a secret, so the attempt is given back.
+      // These outcomes reveal nothing about a secret, so the attempt is refunded.
       Outcome("no_match", "The two phrases differ. Choose one again.", isFailure: false),
       Outcome("no_phrase", "You have not chosen a phrase yet.", isFailure: false),
       Outcome(.alreadySet, "You have chosen a phrase already.", isFailure: false),
@@ -33,7 +33,7 @@ public struct NewProvider: FullProvider {
 
   public init() {}
 
-  /// What cannot be judged at all: 422, and not counted.
+  /// Refuses malformed input with status 422, without counting an attempt.
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
     let typed = try input.text(Self.phrase.name)
     guard typed.count >= 12 else {
@@ -41,20 +41,21 @@ public struct NewProvider: FullProvider {
     }
   }
 
-  /// Opens the step. In the flow new_provider_set the purpose is `set`, in new_provider_disable `disable`, elsewhere
-  /// `prove`.
+  /// Opens the step. The purpose is `set` in the flow new_provider_set, `disable` in new_provider_disable, and `prove`
+  /// elsewhere.
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     Self.obstacle(step) ?? .ask([Self.phrase], state: [])
   }
 
-  /// Judges a phrase. A refusal is a value. What is thrown is a fault: 503, not counted, and never a pass.
+  /// Verifies a phrase. Return a refusal as a value. A thrown error is a fault: status 503, not counted, and never a
+  /// success.
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard let hasher = step.tools.hasher else { throw Fault.noHasher }
     let phrase = try input.text(Self.phrase.name)
     let typed = Array(phrase.utf8)
     if let obstacle = Self.obstacle(step) { return obstacle }
     if step.purpose == .set { return try await choose(step, typed, hasher) }
-    // Without an account the same work is done, so that the time does not tell who is registered.
+    // Do the same work without an account, so that the response time does not reveal registered users.
     let hash = step.account?.record.map { String(decoding: $0, as: UTF8.self) }
     guard case .right(let rehashed) = try await hasher.verify(typed, against: hash) else {
       return .refused("wrong_phrase")
@@ -64,8 +65,8 @@ public struct NewProvider: FullProvider {
     return .proved(Proof(facts: ["words": "\(words)"], record: rehashed.map { .replace(Array($0.utf8)) } ?? .keep))
   }
 
-  /// Takes two rounds: the first keeps a hash of the phrase in the state, which the gateway seals; the second compares
-  /// with it.
+  /// Uses two rounds: the first keeps a hash of the phrase in the state, which the gateway encrypts; the second
+  /// compares the phrase with it.
   private func choose(_ step: StepContext, _ typed: [UInt8], _ hasher: any SecretHasher) async throws -> StepAnswer {
     if step.state.isEmpty {
       let hash = Array(try await hasher.hash(typed).utf8)
@@ -74,15 +75,15 @@ public struct NewProvider: FullProvider {
     guard case .right = try await hasher.verify(typed, against: String(decoding: step.state, as: UTF8.self)) else {
       return .refused("no_match", then: .ask([Self.phrase], state: []))
     }
-    // Of two flows that choose a phrase at once, one completes.
+    // If two flows choose a phrase at once, only one completes.
     return .proved(Proof(record: .replaceOnce(step.state)))
   }
 
-  /// Why the step cannot be taken, whatever is typed.
+  /// Why the step is not possible, regardless of the input.
   private static func obstacle(_ step: StepContext) -> StepAnswer? {
     let hasPhrase = step.account?.record != nil
     if step.purpose != .set { return step.account != nil && !hasPhrase ? .refused("no_phrase") : nil }
-    // Attack: a session that was left open chooses another phrase. In a reset something else was proved first.
+    // Attack: someone uses an open session to choose another phrase. In a reset, another factor was verified first.
     return hasPhrase && step.flowPurpose != .reset ? .refused(.alreadySet) : nil
   }
 

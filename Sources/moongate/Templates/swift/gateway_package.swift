@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Moongate with your provider beside the shipped ones. It builds the whole gateway, so it is apart from the provider
-// and its tests.
+// Moongate with your provider and the included ones. It builds the whole gateway, so it is separate from the package of
+// the provider and its tests.
 let package = Package(
   name: "gateway",
   dependencies: [

@@ -6,8 +6,7 @@ let package = Package(
   products: [.library(name: "NewProvider", targets: ["NewProvider"])],
   dependencies: [.package(name: "moongate", path: "/moongate")],
   targets: [
-    // Sees MoongateSDK and nothing else of Moongate. So does its test, which therefore builds without the gateway: that
-    // is a package of its own, in gateway/.
+    // Depends only on MoongateSDK. The tests build without the gateway, which is a separate package in gateway/.
     .target(
       name: "NewProvider", dependencies: [.product(name: "MoongateSDK", package: "moongate")],
       resources: [.embedInCode("Resources")]),
