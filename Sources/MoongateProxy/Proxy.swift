@@ -5,14 +5,14 @@ import NIOCore
 import NIOSSL
 import Synchronization
 
-/// What the data path works with.
+/// The dependencies of the data path.
 package struct ProxyDependencies: Sendable {
   package let generation: ActiveGeneration
   package let sessions: SessionDirectory
-  /// nil: no token is right.
+  /// nil if all access tokens are invalid.
   let tokens: AccessTokenDirectory?
   package let watch: SessionWatch
-  /// Where the last activity of sessions is written to.
+  /// Stores the last activity of sessions.
   package let activity: any SessionStore
   package let keys: KeyRing
   package let clock: any GatewayClock
@@ -20,14 +20,14 @@ package struct ProxyDependencies: Sendable {
   package let audit: AuditTrail
   package let logger: Logger
   let policyFaults: PolicyFaultLog
-  /// Those of the program, for the pages that people are led to.
+  /// The providers of the program, for the pages that users are redirected to.
   let providers: ProviderRegistry
-  /// Where spans of requests go.
+  /// Receives the spans of requests.
   let spans: SpanQueue
-  /// What looks on where an operator lets a candidate do so.
+  /// Evaluates requests in shadow mode while there is a candidate.
   let shadow: PolicyShadow?
 
-  /// - Parameter policyFaults: where errors of `decide` go; nil: into the log by themselves.
+  /// - Parameter policyFaults: receives errors of `decide`; nil to log them individually.
   package init(
     generation: ActiveGeneration, sessions: SessionDirectory, watch: SessionWatch, activity: any SessionStore,
     keys: KeyRing,
@@ -55,13 +55,13 @@ package struct ProxyDependencies: Sendable {
 
 /// The data path of the public listener.
 ///
-/// It owns what happens between a client's bytes and an upstream's: decoding, judging, the sessions that it remembers,
-/// identity headers, upstream connections. It owns no listener and no page: requests for the gateway's own paths are
-/// handed on as `HTTPRequestPart`s.
+/// It covers everything between the bytes of a client and of an upstream: decoding, judging, the session cache,
+/// identity headers, and upstream connections. It contains no listener and no page: requests to the gateway's own paths
+/// are passed on as `HTTPRequestPart`s.
 package final class Proxy: Sendable {
-  /// A refusal as a page, for browsers; nil where there is none for it.
+  /// Creates the page of a refusal for browsers; nil if there is no page for it.
   /// - Parameters:
-  ///   - visitor: who is signed in, where the refusal is about that.
+  ///   - visitor: the signed-in user, if the refusal depends on the user.
   ///   - languages: the request's `Accept-Language`.
   package typealias RefusalPage =
     @Sendable (_ refusal: Refusal, _ visitor: RefusedVisitor?, _ languages: String?) -> String?
@@ -80,9 +80,9 @@ package final class Proxy: Sendable {
   private let loops = Mutex<[ObjectIdentifier: NIOLoopBound<ProxyLoop>]>([:])
 
   /// - Parameters:
-  ///   - ownPrefixes: path prefixes, besides the gateway's usual ones, that go inward, such as `/mock-google`.
-  ///   - accessLog: where a line for each request goes; nil: nowhere.
-  ///   - page: makes the page for browsers that are refused.
+  ///   - ownPrefixes: additional path prefixes that the gateway itself serves, for example `/mock-google`.
+  ///   - accessLog: receives a line for each request; nil for no log.
+  ///   - page: creates the page for refused browsers.
   package init(
     _ dependencies: ProxyDependencies, ownPrefixes: [String] = [], accessLog: AccessLog? = nil, page: RefusalPage? = nil
   ) {
@@ -95,24 +95,24 @@ package final class Proxy: Sendable {
     dependencies.watch.subscribe { [weak self] changes in self?.apply(changes) }
   }
 
-  /// The keys that verify `X-Moongate-Assertion` now, as a JWK set (RFC 7517): for `/.well-known/moongate/jwks.json`.
+  /// The current public keys of `X-Moongate-Assertion` as a JWK set (RFC 7517), for `/.well-known/moongate/jwks.json`.
   package var keySet: String { assertions.keySet(at: dependencies.clock.now()) }
 
-  /// Makes the handler of one connection of a client. Must be called on the channel's event loop.
+  /// Creates the handler of one client connection. Call on the channel's event loop.
   /// - Parameters:
-  ///   - isSecure: whether the connection is TLS.
-  ///   - inner: called on the event loop before the connection's first request for the gateway itself; puts in place,
-  ///     behind the handler, what reads `HTTPRequestPart` and writes `HTTPResponsePart`.
+  ///   - isSecure: whether the connection uses TLS.
+  ///   - inner: called on the event loop before the connection's first request to the gateway itself. It adds handlers
+  ///     that read `HTTPRequestPart` and write `HTTPResponsePart`.
   package func makeConnectionHandler(for channel: any Channel, isSecure: Bool, inner: @escaping () throws -> Void)
     -> ClientConnection
   {
     ClientConnection(loop: loop(for: channel.eventLoop), isSecure: isSecure, inner: inner)
   }
 
-  /// Puts in place what serves a connection that begins with TLS: HTTP/2 or HTTP/1.1, as its handshake agrees. Must be
-  /// called on the channel's event loop.
-  /// - Parameter inner: as of `makeConnectionHandler`; is given the channel of the connection or, for HTTP/2, of the
-  ///   stream.
+  /// Adds the handlers for a TLS connection, which serve HTTP/2 or HTTP/1.1 as negotiated. Call on the channel's event
+  /// loop.
+  /// - Parameter inner: like in `makeConnectionHandler`. It receives the channel of the connection or, for HTTP/2, of
+  ///   the stream.
   package func addTLS(
     _ tls: ServerTLS, to channel: any Channel, inner: @escaping @Sendable (any Channel) throws -> Void
   ) throws {
@@ -124,7 +124,7 @@ package final class Proxy: Sendable {
     try channel.pipeline.syncOperations.addHandlers(handlers)
   }
 
-  /// What all event loops have counted since the start.
+  /// The metrics of all event loops since the start.
   package func metrics() async -> [MetricFamily] {
     var numbers = EventLoopMetrics()
     for bound in loops.withLock({ Array($0.values) }) {
@@ -140,10 +140,10 @@ package final class Proxy: Sendable {
     return families
   }
 
-  /// Tells how often upstreams failed whose minute is over, and forgets them.
+  /// Logs and resets the suppressed upstream failures of past minutes.
   package func tellSuppressedFailures() { upstreamFailures.tellSuppressed() }
 
-  /// Gives the access log all that is written and ends it; to be called at shutdown.
+  /// Writes all waiting lines to the access log and closes it, at shutdown.
   package func endAccessLog() async {
     for bound in loops.withLock({ Array($0.values) }) {
       try? await bound.eventLoop.submit { bound.value.handOverLines() }.get()
@@ -151,13 +151,13 @@ package final class Proxy: Sendable {
     accessLog?.end()
   }
 
-  /// Counts a connection in, until `connectionClosed`.
-  /// - Returns: whether it is within the limit; counted either way.
+  /// Counts a new connection until `connectionClosed`, even above the limit.
+  /// - Returns: whether it is within the limit.
   func connectionOpened(limit: Int) -> Bool { connections.add(1, ordering: .relaxed).newValue <= limit }
 
   func connectionClosed() { connections.subtract(1, ordering: .relaxed) }
 
-  /// Everything of one event loop.
+  /// The state of one event loop.
   func loop(for eventLoop: any EventLoop) -> ProxyLoop {
     let id = ObjectIdentifier(eventLoop)
     if let known = loops.withLock({ $0[id] }) { return known.value }
@@ -167,33 +167,32 @@ package final class Proxy: Sendable {
     return made
   }
 
-  /// How long a connection of HTTP/1.1 without a request stays open once the listener shuts down. The next request on
-  /// it is answered, and told that it is the last one.
+  /// How long an idle HTTP/1.1 connection stays open after the listener has shut down. The next request on it is
+  /// answered and is the last one.
   ///
-  /// A connection that is closed in the moment in which its client sends a request loses that request.
+  /// If a connection is closed at the moment when its client sends a request, that request is lost.
   package var idleWhileDraining: Duration {
     get { .nanoseconds(idleNanoseconds.load(ordering: .relaxed)) }
     set { idleNanoseconds.store(newValue.wholeNanoseconds, ordering: .relaxed) }
   }
 
-  /// Whether event loops may answer from memory who is signed in. Where they may not, each request asks the store.
-  /// - Parameter isTrusted: false while another process, which this one does not hear of at once, serves from the
-  ///   store.
+  /// Sets whether event loops may use cached sessions. Otherwise every request reads the store.
+  /// - Parameter isTrusted: false while another process, whose changes are not seen at once, uses the store.
   package func trustCaches(_ isTrusted: Bool) async {
-    // What was remembered meanwhile may be out of date.
+    // The cache may be outdated.
     if isTrusted { await forget(SessionChanges(latest: 0, tokens: [], accounts: [], isIncomplete: true)) }
     trust.set(isTrusted)
-    // A request that an event loop is at has looked already.
+    // A request in progress may have already used the cache.
     if !isTrusted { await forget(SessionChanges(latest: 0, tokens: [], accounts: [], isIncomplete: true)) }
   }
 
-  /// Forgets sessions that this process has ended or changed. Returns when every event loop has: a request that is
-  /// decoded after that asks the store, and is not answered by what the store said before.
+  /// Removes sessions that this process has ended or changed from all caches. After it returns, new requests read the
+  /// store and do not use earlier answers.
   package func forget(_ changes: SessionChanges) async {
     let forgotten = loops.withLock { Array($0.values) }.map { bound in
       bound.eventLoop.submit { bound.value.apply(changes) }
     }
-    // An event loop that has ended serves nobody.
+    // An event loop that has shut down serves no requests.
     for loop in forgotten { try? await loop.get() }
   }
 
@@ -203,7 +202,7 @@ package final class Proxy: Sendable {
     }
   }
 
-  /// Writes down which sessions were used since the last time; done every second anyway, and to be called at shutdown.
+  /// Stores the last use of sessions. Runs every second, and must be called at shutdown.
   package func flushActivity() async {
     for bound in loops.withLock({ Array($0.values) }) {
       let seen = try? await bound.eventLoop.submit { bound.value.takeActivity() }.get()

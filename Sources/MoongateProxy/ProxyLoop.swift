@@ -3,10 +3,10 @@ import MoongateCore
 import NIOCore
 import NIOSSL
 
-/// Everything of one event loop: what its connections share without a lock and without a hop between threads.
+/// The state of one event loop, which its connections share without locks and thread hops.
 final class ProxyLoop {
   private static let tick: TimeAmount = .milliseconds(100)
-  /// How long a time read from the gateway's clock is good for.
+  /// How long a reading of the gateway's clock is reused.
   private static let clockLife: TimeAmount = .milliseconds(5)
   private static let mostHosts = 1024
 
@@ -14,11 +14,11 @@ final class ProxyLoop {
   let eventLoop: any EventLoop
   let sessions: SessionCache
   let tokens: TokenCache
-  /// An array for the fields of heads, handed from one decoder to the next.
+  /// An array for header fields that decoders reuse.
   var spareFields: [HeadField] = []
   var numbers = EventLoopMetrics()
   var traceIDs: TraceIDs
-  /// Lines that wait for the access log.
+  /// Lines waiting for the access log.
   var lines = AccessLines()
   private var plan: GenerationPlan?
   private var targets: [Upstream: UpstreamTarget] = [:]
@@ -45,10 +45,10 @@ final class ProxyLoop {
     }
   }
 
-  /// The steady clock.
+  /// The monotonic clock.
   var now: NIODeadline { eventLoop.now }
 
-  /// The active generation, as this loop uses it.
+  /// The active generation, prepared for this loop.
   func currentPlan() -> GenerationPlan {
     let active = proxy.dependencies.generation
     let version = active.version
@@ -72,7 +72,7 @@ final class ProxyLoop {
     return made
   }
 
-  /// The gateway's time, and whether the store's changes are being heard, at most a few milliseconds old.
+  /// The gateway's time, and whether store changes are being received. At most a few milliseconds old.
   func time(at monotonic: NIODeadline) -> (now: Timestamp, storeIsFresh: Bool) {
     if monotonic - clockReadAt >= Self.clockLife || clockTime.milliseconds == 0 {
       clockReadAt = monotonic
@@ -82,22 +82,22 @@ final class ProxyLoop {
     return (clockTime, storeIsFresh)
   }
 
-  /// The line `Date: …` of an answer that is written now.
+  /// The `Date: …` header line of a response written now.
   func dateLine() -> [UInt8] { dateField.line(at: time(at: now).now) }
 
-  /// The host in the range, judged once for each spelling.
+  /// The host in the range, parsed once per spelling.
   func host(_ bytes: Span<UInt8>, _ range: Range<Int>) -> RequestHost? {
     var raw: [UInt8] = []
     for index in range { raw.append(bytes[index]) }
     if let known = hosts[raw] { return known }
     guard let made = RequestHost(bytes, range) else { return nil }
-    // Attack: a new Host with every request. What was remembered is forgotten and comes back where it is in use.
+    // Attack: a new Host with every request. The cache is then cleared; hosts in use return to it.
     if hosts.count >= Self.mostHosts { hosts = [:] }
     hosts[raw] = made
     return made
   }
 
-  /// Verification against the system's roots.
+  /// The TLS context for upstreams, which verifies against the system's root certificates.
   func clientTLSContext() throws -> NIOSSLContext {
     if let clientTLS { return clientTLS }
     let made = try NIOSSLContext(configuration: .makeClientConfiguration())
@@ -129,7 +129,7 @@ final class ProxyLoop {
     // A loop without requests must not keep an old generation in memory.
     if let plan, plan.version != proxy.dependencies.generation.version { self.plan = nil }
     handOverLines()
-    // From the end: a connection that closes takes the last one's place.
+    // Iterate from the end: a closing connection is replaced by the last one.
     var index = connections.count - 1
     while index >= 0 {
       if index < connections.count { connections[index].checkTime(now) }
@@ -141,14 +141,14 @@ final class ProxyLoop {
     }
   }
 
-  /// Gives the access log what was written since the last time.
+  /// Hands the new lines to the access log.
   func handOverLines() {
     guard lines.count > 0 else { return }
     let (bytes, count) = lines.take()
     proxy.accessLog?.take(bytes, lines: count)
   }
 
-  /// What this loop has counted so far.
+  /// The counters of this loop.
   func currentNumbers() -> EventLoopMetrics {
     var now = numbers
     now.cache = sessions.numbers
@@ -163,7 +163,7 @@ final class ProxyLoop {
     return now
   }
 
-  /// How the store is asked for a session.
+  /// The store lookup for a session.
   func lookup(of key: SessionKey) -> SessionCache.Lookup {
     let directory = proxy.dependencies.sessions
     let hash = key.tokenHash
@@ -203,7 +203,7 @@ final class ProxyLoop {
 
   func takeActivity() -> [TokenHash: Timestamp] { sessions.takeActivity() }
 
-  /// Forgets sessions that changed, and asks again for those that hold a stream or a socket open.
+  /// Removes changed sessions from the cache and checks those that keep a stream or a socket open.
   func apply(_ changes: SessionChanges) {
     sessions.apply(changes)
     tokens.cache.apply(changes)
@@ -211,7 +211,7 @@ final class ProxyLoop {
   }
 }
 
-/// Lets the ticker find its event loop's state without keeping it.
+/// Gives the ticker access to the event loop's state without retaining it.
 private final class WeakReference {
   weak var loop: ProxyLoop?
 

@@ -1,4 +1,4 @@
-/// The proxies that may ask, each with the headers that it asks by (http.md, "Forward-auth").
+/// The proxies that support forward-auth, each with its own request headers.
 enum ForwardDialect: CaseIterable {
   case nginx, traefik, caddy, envoy, haproxy
 
@@ -14,9 +14,9 @@ enum ForwardDialect: CaseIterable {
     }
   }
 
-  /// The dialect whose address lies in the range, spelled exactly so, and where the path of the original request begins
-  /// in it.
-  /// - Returns: nil for an address of no dialect. Envoy's own is followed by the original path, the others' by nothing.
+  /// Finds the dialect of a request path, matched exactly, and the part of the path after it.
+  /// - Returns: nil if the path belongs to no dialect. With Envoy, the rest is the original path; with the others, it
+  ///   must be empty.
   static func asked(_ bytes: Span<UInt8>, _ path: Range<Int>) -> (dialect: ForwardDialect, rest: Range<Int>)? {
     let start = path.lowerBound + prefix.utf8CodeUnitCount
     guard path.count > prefix.utf8CodeUnitCount, ByteClass.equalCase(bytes, path.lowerBound..<start, prefix) else {
@@ -29,8 +29,10 @@ enum ForwardDialect: CaseIterable {
     return (dialect, end..<path.upperBound)
   }
 
-  /// What tells a browser to sign in: nginx's `auth_request` knows no redirects, and hands a 401's Location on.
-  /// - Parameter isSafe: whether the original method was GET or HEAD; another's body is not to be sent to the page.
+  /// The status that makes the proxy redirect a browser to sign-in. nginx's `auth_request` does not support redirects,
+  /// but forwards the Location of a 401.
+  /// - Parameter isSafe: whether the original method was GET or HEAD. For other methods, the body must not be sent to
+  ///   the page.
   func redirectStatus(isSafe: Bool) -> Int {
     switch self {
     case .nginx: 401
@@ -38,10 +40,10 @@ enum ForwardDialect: CaseIterable {
     }
   }
 
-  /// What a yes says of the request's Authorization, as lines: whether the proxy passes it on.
+  /// The header lines of an "allow" response that tell the proxy whether to forward the request's Authorization.
   ///
-  /// Envoy and the others are told to take it off where it is the gateway's own. Traefik takes off whatever the answer
-  /// could have, and passes on what it has: so it is handed back there where it may pass.
+  /// The proxies are told to remove the gateway's own credentials. Traefik instead copies the header from the response,
+  /// so the response repeats a value that may be forwarded.
   func authorization(_ head: RequestHead, _ bytes: Span<UInt8>, isDropped: Bool) -> [UInt8] {
     if isDropped {
       switch self {

@@ -1,25 +1,25 @@
 import MoongateCore
 import NIOCore
 
-/// The original request that a proxy asks about. Everything lies in the bytes of the proxy's own request.
+/// The original request of a forward-auth request. All ranges refer to the bytes of the proxy's request.
 ///
-/// Attack: a client that sends `X-Forwarded-Uri: /public` itself, so that the proxy's own comes second and the gateway
-/// judges the first. So each header that a dialect asks by must be there exactly once, no dialect reads another's, and
-/// what cannot be read in one way only is never a yes.
+/// Attack: a client sends `X-Forwarded-Uri: /public` itself, so that the proxy adds a second value and the gateway
+/// judges the first. Therefore each header of a dialect must occur exactly once, a dialect ignores the headers of
+/// others, and an ambiguous request is never allowed.
 struct ForwardQuestion {
   let method: Range<Int>
-  /// Up to the query; empty where an absolute address has none: `/` is meant.
+  /// The path, without the query. Empty means `/`: an absolute URL can omit it.
   let path: Range<Int>
-  /// Behind the `?`.
+  /// The query, after `?`.
   let query: Range<Int>?
   let isSecure: Bool
   let host: RequestHost
 
   /// - Parameters:
-  ///   - rest: what follows the dialect's name in the path.
-  ///   - ownHost: the Host of the proxy's request, which is the original one's with Envoy.
-  ///   - hostOf: judges a spelling of a host.
-  /// - Throws: where a header is missing, is there twice, or is malformed.
+  ///   - rest: the part of the path after the dialect's name.
+  ///   - ownHost: the Host of the proxy's request; with Envoy, this is the original host.
+  ///   - hostOf: parses and checks a host.
+  /// - Throws: an error if a header is missing, repeated or malformed.
   init(
     _ dialect: ForwardDialect, _ head: RequestHead, _ bytes: Span<UInt8>, rest: Range<Int>, ownHost: RequestHost,
     hostOf: (Range<Int>) -> RequestHost?
@@ -57,7 +57,7 @@ struct ForwardQuestion {
     }
   }
 
-  /// The value of the one field of this name, in lower case here.
+  /// The value of a header that must occur exactly once. The name is in lower case.
   private static func only(_ name: StaticString, _ head: RequestHead, _ bytes: Span<UInt8>) throws(MessageFault)
     -> Range<Int>
   {
@@ -81,7 +81,7 @@ struct ForwardQuestion {
     return false
   }
 
-  /// `http://authority/path?query` in its parts.
+  /// Splits `http://authority/path?query` into its parts.
   private static func split(
     _ bytes: Span<UInt8>, _ address: Range<Int>
   ) throws(MessageFault) -> (isSecure: Bool, authority: Range<Int>, target: Range<Int>) {
@@ -96,7 +96,8 @@ struct ForwardQuestion {
     return (isSecure, authority..<end, end..<address.upperBound)
   }
 
-  /// Path and query. The path's form is judged with the route; the query must hold what a request line may hold.
+  /// Splits path and query. The path is checked with the route; the query may contain only bytes that a request line
+  /// allows.
   private static func target(_ bytes: Span<UInt8>, _ target: Range<Int>) throws(MessageFault) -> (
     path: Range<Int>, query: Range<Int>?
   ) {

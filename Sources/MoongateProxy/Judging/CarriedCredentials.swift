@@ -1,22 +1,21 @@
 import MoongateCore
 
-/// What a request whose fields are text carries to say who it is from: read by `Credentials`, to the byte.
+/// The credentials of a request with text fields, parsed by `Credentials`.
 ///
-/// Attack: two readers of one rule. A request that is nobody's for the one and somebody's for the other gets past the
-/// checks of the first with the rights of the second. So the gateway's own calls read by the data path's rule and have
-/// none of their own.
+/// Attack: if two parsers apply a rule differently, a request can pass the checks of one as anonymous and get a user's
+/// rights from the other. Therefore the gateway's own calls use the parser of the data path.
 package struct CarriedCredentials: Sendable {
-  /// The session's token, by cookie or Bearer; nil where there is none, or nothing that could be one.
+  /// The session token from the cookie or Bearer field; nil if there is none of the right form.
   package let token: String?
-  /// Cookie and Bearer differ, or there is more than one Authorization: 400.
+  /// Whether cookie and Bearer differ, or Authorization occurs more than once: status 400.
   package let isContradictory: Bool
-  /// Whether a cookie of ours is there, under any of its names and of any shape.
+  /// Whether any cookie of the gateway is present, in any form.
   package let holdsCookie: Bool
   private let cookies: [(name: String, value: String)]
 
   /// - Parameters:
   ///   - cookies: the values of the Cookie fields, in order.
-  ///   - authorizations: those of the Authorization fields.
+  ///   - authorizations: the values of the Authorization fields.
   package init(cookies: [String], authorizations: [String], settings: GatewaySettings) {
     let bytes = (cookies + authorizations).flatMap { Array($0.utf8) }
     var fields: [Range<Int>] = []
@@ -42,10 +41,10 @@ package struct CarriedCredentials: Sendable {
     self.cookies = pairs
   }
 
-  /// The values of the cookies of this name, in order.
+  /// The values of the cookies with this name, in order.
   package func values(of name: String) -> [String] { cookies.filter { $0.name == name }.map(\.value) }
 
-  /// Whether the text has the form of our tokens.
+  /// Whether the text has the form of a session token.
   package static func isToken(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
     return Credentials.isToken(bytes.span, bytes.indices)

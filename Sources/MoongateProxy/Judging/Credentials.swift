@@ -1,30 +1,30 @@
 import MoongateCore
 
-/// The gateway's cookies: exactly these names are ours (http.md, "Sessions and cookies").
+/// The names of the gateway's cookies.
 enum GatewayCookie {
   private static let names: [StaticString] = [
     "moongate", "moongate-flow", "moongate-device", "__Host-moongate", "__Host-moongate-flow", "__Host-moongate-device",
     "__Secure-moongate",
   ]
 
-  /// Whether the name in the range is one of them.
+  /// Whether the name in the range is a gateway cookie.
   static func isOurs(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
     guard !name.isEmpty, bytes[name.lowerBound] == UInt8(ascii: "m") || bytes[name.lowerBound] == UInt8(ascii: "_")
     else { return false }
     return names.contains { ByteClass.equalCase(bytes, name, $0) }
   }
 
-  /// The name of the session's cookie here.
+  /// The name of the session cookie with these settings.
   static func sessionName(_ settings: GatewaySettings) -> StaticString {
     guard settings.publicURL.isSecure else { return "moongate" }
     return settings.cookieDomain == nil ? "__Host-moongate" : "__Secure-moongate"
   }
 
-  /// Calls back with the whole of each cookie of a Cookie field, its name and its value, all without the space around
-  /// them.
+  /// Calls the closure for each cookie of a Cookie field with the cookie, its name and its value, without surrounding
+  /// whitespace.
   ///
-  /// Only `;` parts cookies: a quote protects nothing (RFC 6265 section 5.4 knows none). One without `=` has no value,
-  /// nil; what it holds stands for its name, so that it goes nowhere where that is one of ours.
+  /// Only `;` separates cookies; quotes have no meaning (RFC 6265 section 5.4). A cookie without `=` has the value nil,
+  /// and its text is used as its name, so that a gateway cookie without a value is also removed.
   static func forEach(
     _ bytes: Span<UInt8>, _ value: Range<Int>,
     _ body: (_ cookie: Range<Int>, _ name: Range<Int>, _ value: Range<Int>?) -> Void
@@ -44,12 +44,12 @@ enum GatewayCookie {
     }
   }
 
-  /// Whether a Set-Cookie field sets one of ours.
+  /// Whether a Set-Cookie field sets a gateway cookie.
   static func isSet(_ bytes: Span<UInt8>, _ value: Range<Int>) -> Bool {
     var end = value.lowerBound
     while end < value.upperBound, bytes[end] != UInt8(ascii: ";") { end += 1 }
     var pair = ByteClass.trimmed(bytes, value.lowerBound..<end)
-    // Attack: `=moongate=x` has no name, and browsers send it back as `moongate=x`.
+    // Attack: `=moongate=x` has an empty name, but browsers send it back as `moongate=x`.
     while !pair.isEmpty, bytes[pair.lowerBound] == UInt8(ascii: "=") {
       pair = ByteClass.trimmed(bytes, pair.lowerBound + 1..<pair.upperBound)
     }
@@ -59,29 +59,28 @@ enum GatewayCookie {
   }
 }
 
-/// The token that a request carries: where it lies, and how it came. The one reading of the rule, for the data path
-/// and, as `CarriedCredentials`, for the gateway's own calls.
+/// The token of a request and how it was sent. This is the only parser of these rules, for the data path and, through
+/// `CarriedCredentials`, for the gateway's own calls.
 struct Credentials {
-  /// In the head's bytes; of the length and the alphabet of our tokens.
+  /// The range in the head's bytes, with the length and alphabet of a session token.
   var token: Range<Int>?
-  /// Whether it came (also) as `Authorization: Bearer`.
+  /// Whether the token was sent as `Authorization: Bearer`, possibly in addition to a cookie.
   var isBearer = false
-  /// Whether it came (also) as a cookie.
+  /// Whether the token was sent as a cookie, possibly in addition to Bearer.
   var isCookie = false
-  /// Whether a Bearer came that may be a session's and was not judged: it goes nowhere.
+  /// Whether a Bearer value that may be a session token was not checked. It is not forwarded.
   var isBearerUnjudged = false
-  /// Cookie and Bearer differ, or there is more than one Authorization: 400.
+  /// Whether cookie and Bearer differ, or Authorization occurs more than once: status 400.
   var isContradictory = false
-  /// How many cookies of the session's name came.
+  /// The number of session cookies.
   var cookies = 0
-  /// Whether some Cookie field holds a cookie of ours, which does not go upstream.
+  /// Whether a Cookie field contains a gateway cookie, which is not forwarded.
   var hasOurCookies = false
-  /// What Authorization holds for a program: a token, or what looks like one. Read only on routes that take tokens; it
-  /// goes upstream nowhere.
+  /// The access token of a program in Authorization, or a value that resembles one. It is used only on routes that
+  /// accept tokens, and never forwarded.
   var program: ProgramCredential?
 
-  /// Whether it brings a token of a program by Basic, which browsers remember and add to requests of other sites'
-  /// pages.
+  /// Whether an access token was sent by Basic authentication, which browsers remember and add to cross-site requests.
   var isBasic: Bool { bearer == nil && program?.isToken ?? false }
 
   private static let tokenLength = 43
@@ -103,7 +102,7 @@ struct Credentials {
 
   /// - Parameters:
   ///   - cookies: the values of the Cookie fields, in order.
-  ///   - authorizations: those of the Authorization fields.
+  ///   - authorizations: the values of the Authorization fields.
   init(_ bytes: Span<UInt8>, cookies: [Range<Int>], authorizations: [Range<Int>], cookieName: StaticString) {
     for value in cookies { readCookies(bytes, value, cookieName) }
     for value in authorizations { readAuthorization(bytes, value) }
@@ -114,8 +113,8 @@ struct Credentials {
     GatewayCookie.forEach(bytes, field) { _, name, value in
       guard GatewayCookie.isOurs(bytes, name) else { return }
       hasOurCookies = true
-      // Attack: a neighbouring site's cookie without a name, that reads `moongate`, would be the second one and lock
-      // the person out.
+      // Attack: a nameless cookie of a sibling site with the value `moongate` would count as a second session cookie
+      // and lock the user out.
       guard let value, ByteClass.equalCase(bytes, name, cookieName) else { return }
       cookies += 1
       cookie = value
@@ -130,7 +129,7 @@ struct Credentials {
 
   private mutating func judge(_ bytes: Span<UInt8>) {
     if authorizations > 1 { isContradictory = true }
-    // Two cookies of our name: one of them may be an attacker's, set from a sibling domain.
+    // With two session cookies, one may have been set by an attacker from a sibling domain.
     if cookies > 1 {
       isBearerUnjudged = bearer.map { Self.isToken(bytes, $0) } ?? false
       return
@@ -142,7 +141,7 @@ struct Credentials {
     isBearer = bearer != nil
   }
 
-  /// `Bearer` 1*SP token68 (RFC 6750 section 2.1), the scheme in any case.
+  /// Parses `Bearer` 1*SP token68 (RFC 6750 section 2.1). The scheme is case-insensitive.
   private static func bearer(_ bytes: Span<UInt8>, _ value: Range<Int>) -> Range<Int>? {
     guard value.count > 7, ByteClass.equal(bytes, value.lowerBound..<value.lowerBound + 6, "bearer"),
       bytes[value.lowerBound + 6] == 0x20
@@ -152,8 +151,7 @@ struct Credentials {
     return start..<value.upperBound
   }
 
-  /// Whether the range has the form of our tokens: 43 characters of base64url. Whatever else a client sends is not
-  /// looked up.
+  /// Whether the range has the form of a session token: 43 characters of base64url. Other values are not looked up.
   static func isToken(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
     guard range.count == tokenLength else { return false }
     for index in range {

@@ -2,54 +2,54 @@ import MoongateCore
 import MoongateSDK
 import NIOCore
 
-/// What is to become of a request.
+/// The result of judging a request.
 enum Judgement {
   case pass
-  /// To another page: the value of Location.
+  /// Redirect to another page, with the value of Location.
   case redirect(String)
   case refuse(RefusalCode, detail: [String: String] = [:], provider: ProviderName? = nil, flow: String? = nil)
-  /// The requester is in none of these groups.
-  /// - address: what was asked for, where a page can lead back to it.
+  /// The requester is in none of the required groups.
+  /// - address: the requested URL, if a page can lead back to it.
   case forbid(GroupRequirement, address: String?, detail: [String: String])
-  /// `decide` could not be run to its end.
+  /// `decide` failed.
   case fail(PolicyFault, detail: [String: String])
 }
 
-/// The facts of one request that a judgement rests on; texts are made only when they are asked for.
+/// The facts of one request for its judgement. Strings are created only on demand.
 struct RequestFactsSource {
   let method: () -> String
   let path: () -> String
   let query: () -> String?
-  /// Whether whoever asked can be led to a page: a browser's GET; every browser's request that a proxy asks about.
+  /// Whether the client can be redirected to a page: a GET of a browser, or any forward-auth request of a browser.
   var mayRedirect: Bool
-  /// Whether a proxy asks about it: where it leads is then told absolutely, both ways.
+  /// Whether this is a forward-auth request, which needs absolute URLs in both directions.
   let isForwarded: Bool
   let origin: RequestOrigin
   let userAgent: () -> String?
 }
 
-/// Judges a request whose route and session are known (http.md, "Which route").
+/// Judges a request after its route and session are known.
 struct Judge {
   let plan: GenerationPlan
   let now: Timestamp
   let monotonic: NIODeadline
   let clockIsSuspect: Bool
-  /// By which what names a person is hashed before it is noted.
+  /// Hashes identifiers before they are recorded.
   let keys: KeyRing
 
-  /// - Parameter entitlements: of the session.
+  /// - Parameter entitlements: the entitlements of the session.
   func judge(
     _ route: RoutePlan, session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>,
     request: RequestFactsSource
   ) -> Judgement {
     var detail: [String: String] = [:]
     var request = request
-    // Nobody sits before a program: it is told what is missing, and can do nothing about it.
+    // A program cannot complete a sign-in step, so it gets a refusal instead of a redirect.
     if session?.snapshot.token != nil { request.mayRedirect = false }
     let verdict = route.route.verdict(session?.snapshot, entitlements, at: now) { function, session, entitlements in
       ask(function, route, session, entitlements, request, &detail)
     }
-    // What this token knows of the sign-in is out of date: the refusal may be.
+    // The token has an outdated state of the sign-in, so the refusal may be outdated too.
     if verdict.isRefusal, session?.snapshot.session.domain?.isSuperseded ?? false, request.mayRedirect {
       return .redirect(handoff(flow: nil, request))
     }
@@ -88,8 +88,8 @@ struct Judge {
     return .redirect(location("/auth/login", flow: flow, request))
   }
 
-  /// Where a browser gets a token of its own for a further root domain: on the same host, by the scheme and port of
-  /// public_url.
+  /// The page where a browser gets a session token for another root domain: on the same host, with the scheme and port
+  /// of public_url.
   private func handoff(flow: String?, _ request: RequestFactsSource) -> String {
     let target = request.path() + (request.query().map { "?" + $0 } ?? "")
     let origin = plan.settings.siblingOrigin(request.origin.host.name).description
@@ -99,7 +99,7 @@ struct Judge {
 
   private func required(by route: Route) -> [String: String] { ["rule": "require", "at": route.location.description] }
 
-  /// Runs `decide`, and notes what it was made from where it did not simply allow.
+  /// Runs `decide`, and records its inputs unless it simply allows the request.
   private func ask(
     _ function: FunctionName, _ route: RoutePlan, _ session: SessionSnapshot, _ entitlements: Entitlements,
     _ request: RequestFactsSource,
@@ -134,17 +134,18 @@ struct Judge {
     return verdict
   }
 
-  /// What `/auth/step` is told of the provider; nil where its page is its own.
+  /// The provider parameter for `/auth/step`; nil if the provider has its own page.
   private func named(_ provider: ProviderName) -> ProviderName? {
     plan.providers.stepPage(of: provider) == ProviderRegistry.allSteps ? provider : nil
   }
 
-  /// Path and query.
+  /// Path and query of the request.
   private func target(_ request: RequestFactsSource) -> String {
     request.path() + (request.query().map { "?" + $0 } ?? "")
   }
 
-  /// A page of ours, from which the person comes back: relative on public_url's own host, else absolute both ways.
+  /// The URL of a gateway page that leads back to the request: relative on public_url's own host, otherwise absolute in
+  /// both directions.
   private func location(
     _ page: String, flow: String?, with provider: ProviderName? = nil, _ request: RequestFactsSource
   ) -> String {

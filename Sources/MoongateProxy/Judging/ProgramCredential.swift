@@ -1,21 +1,21 @@
 import MoongateCore
 
-/// What a request's Authorization holds for a program: `Bearer mgt_…`, or `Basic` with such a token as its password
-/// (RFC 7617), for clients that know nothing else.
+/// The credentials of a program in Authorization: `Bearer mgt_…`, or `Basic` with a token as password (RFC 7617) for
+/// clients that support nothing else.
 ///
-/// Attack, and more often an accident: a token under another scheme, or as the user of `Basic` (`curl -u mgt_…:`). It
-/// lets nobody in, and the service behind the route would have it in its log.
+/// Attack, or more often a mistake: a token with another scheme, or as the user name of `Basic` (`curl -u mgt_…:`). It
+/// is not accepted, and must not be forwarded to the upstream, which could log it.
 enum ProgramCredential: Equatable {
-  /// A text of the form of our tokens.
+  /// A value with the form of an access token.
   case token([UInt8])
-  /// It begins like one, and is too short, too long, or holds other characters; or it stands where no token is taken.
+  /// A value that begins like an access token but has a wrong length or alphabet, or is in the wrong place.
   case malformedToken([UInt8])
-  /// Basic with a password that is no token of ours.
+  /// Basic authentication with a password that is not an access token.
   case otherPassword
-  /// Basic that cannot be read.
+  /// Basic authentication that cannot be parsed.
   case malformedBasic(String)
 
-  /// Whether it is a token of ours, or somebody thought so: it goes nowhere.
+  /// Whether the value is, or was meant as, an access token. It is not forwarded.
   var isToken: Bool {
     switch self {
     case .token, .malformedToken: true
@@ -23,13 +23,13 @@ enum ProgramCredential: Equatable {
     }
   }
 
-  /// The longest Basic that is read, in characters.
+  /// The maximum length of a Basic value, in characters.
   private static let longest = 1024
 
   /// - Parameters:
-  ///   - value: of the Authorization field.
-  ///   - bearer: what stands behind `Bearer`, where that is its scheme.
-  /// - Returns: nil for another scheme, and for a Bearer that is no token of ours.
+  ///   - value: the value of the Authorization field.
+  ///   - bearer: the value after `Bearer`, if that is the scheme.
+  /// - Returns: nil for another scheme and for a Bearer value that is not an access token.
   init?(_ bytes: Span<UInt8>, _ value: Range<Int>, bearer: Range<Int>?) {
     if let bearer {
       guard bearer.count >= Self.prefixLength,
@@ -52,16 +52,16 @@ enum ProgramCredential: Equatable {
       return
     }
     guard let pair = Base64.decode(bytes, start..<value.upperBound) else {
-      self = .malformedBasic("it is no base64")
+      self = .malformedBasic("it is not base64")
       return
     }
     guard let colon = pair.firstIndex(of: UInt8(ascii: ":")) else {
       self = .malformedBasic("it has no colon between the user and the password")
       return
     }
-    // RFC 7617 section 2: neither may hold control characters.
+    // RFC 7617 section 2: neither part may contain control characters.
     guard !pair.contains(where: { $0 < 0x20 || $0 == 0x7f }) else {
-      self = .malformedBasic("it holds a control character")
+      self = .malformedBasic("it contains a control character")
       return
     }
     let password = Array(pair[(colon + 1)...])
@@ -74,7 +74,7 @@ enum ProgramCredential: Equatable {
     }
   }
 
-  /// What stands behind another scheme, or behind none, where it begins like a token.
+  /// The value after another scheme, or without a scheme, if it begins like an access token.
   private static func misplacedToken(_ bytes: Span<UInt8>, _ value: Range<Int>) -> [UInt8]? {
     var start = value.lowerBound
     if let space = value.first(where: { bytes[$0] == 0x20 }) {
@@ -85,7 +85,7 @@ enum ProgramCredential: Equatable {
     return token(bytes, start..<value.upperBound)
   }
 
-  /// The beginning of the range, where it begins like a token.
+  /// The beginning of the range, if it begins like an access token.
   private static func token(_ bytes: Span<UInt8>, _ range: Range<Int>) -> [UInt8]? {
     guard range.count > prefixLength,
       ByteClass.equalCase(bytes, range.lowerBound..<range.lowerBound + prefixLength, AccessTokenSecret.prefix)
@@ -103,9 +103,9 @@ enum ProgramCredential: Equatable {
   }
 }
 
-/// Base64 as HTTP has it (RFC 4648 section 4): with its padding, in the one spelling of its bytes.
+/// Base64 as used in HTTP (RFC 4648 section 4): with padding, and only the canonical encoding.
 enum Base64 {
-  /// - Returns: nil where the range holds anything else.
+  /// - Returns: nil if the range contains anything else.
   static func decode(_ bytes: Span<UInt8>, _ range: Range<Int>) -> [UInt8]? {
     guard range.count.isMultiple(of: 4) else { return nil }
     var end = range.upperBound
@@ -123,7 +123,7 @@ enum Base64 {
         decoded.append(UInt8(truncatingIfNeeded: pending >> UInt32(bits)))
       }
     }
-    // What is left over is zero, and as much padding is there as goes with it.
+    // Unused bits must be zero, and the padding must match.
     guard pending & (1 << UInt32(bits) - 1) == 0, range.upperBound - end == [0: 0, 2: 1, 4: 2][bits] else { return nil }
     return decoded
   }

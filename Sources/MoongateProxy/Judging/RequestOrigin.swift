@@ -1,11 +1,11 @@
 import MoongateCore
 
-/// The host that requests name, judged once for each spelling of it.
+/// A host as spelled in requests, parsed once per spelling.
 final class RequestHost {
-  /// As it was received.
+  /// The received spelling.
   let raw: [UInt8]
   let host: HostName
-  /// In its one spelling, with the port where one was named: what goes upstream.
+  /// The normalized host with its port, if any, as sent upstream.
   let authority: [UInt8]
 
   init?(_ bytes: Span<UInt8>, _ range: Range<Int>) {
@@ -18,26 +18,27 @@ final class RequestHost {
     authority = Array(host.authority.utf8)
   }
 
-  /// Whether the range holds the spelling that this was made from.
+  /// Whether the range contains the same spelling.
   func isSpelled(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
     guard raw.count == range.count else { return false }
     for offset in raw.indices where raw[offset] != bytes[range.lowerBound + offset] { return false }
     return true
   }
 
-  /// Whether the authority of an absolute target names the same host and port. `defaultPort` is its scheme's own.
+  /// Whether the authority of an absolute request target names the same host and port. `defaultPort` is that of the
+  /// scheme.
   func agrees(with other: HostName, defaultPort: Int) -> Bool {
     host.name == other.name && (host.port ?? defaultPort) == (other.port ?? defaultPort)
   }
 }
 
-/// Where a request came from, as far as its peer may be believed.
+/// The origin of a request, as far as its peer is trusted.
 struct RequestOrigin {
   var address: ClientAddress
   var isSecure: Bool
   var host: HostName
 
-  /// Scheme, host and a port that is not the scheme's own (RFC 6454 section 6.2).
+  /// The origin (RFC 6454 section 6.2): scheme, host, and the port unless it is the scheme's default.
   var origin: String {
     let port = host.port.flatMap { $0 == (isSecure ? 443 : 80) ? nil : ":\($0)" } ?? ""
     return "\(isSecure ? "https" : "http")://\(host.name)\(port)"

@@ -2,22 +2,23 @@ import MoongateCore
 import MoongateSDK
 import NIOCore
 
-/// A route with what one event loop needs to serve it.
+/// A route with the state that one event loop needs to serve it.
 final class RoutePlan {
   let route: Route
-  /// Where requests of it are counted.
+  /// The index of the route in the metrics.
   let place: Int
   let targets: [UpstreamTarget]
-  /// The route's own headers, as lines.
+  /// The route's own headers as header lines.
   let headerLines: [UInt8]
-  /// Their names as careless services read them: the client's fields of these names are dropped.
+  /// The normalized names of these headers. Client fields with these names are removed, even in variants that lenient
+  /// services accept.
   let headerNames: [[UInt8]]
   let timeout: TimeAmount
-  /// The least of a request's body in each window; nil: no limit.
+  /// The minimum rate of a request body, in bytes per window; nil for no limit.
   let bodyRate: (bytes: Int, window: TimeAmount)?
-  /// Where the next request begins to try.
+  /// The index of the target that the next request tries first.
   var next = 0
-  /// How often in a row `decide` ran out of its budget, and until when it is not run.
+  /// How many times in a row `decide` exceeded its budget, and until when it is paused.
   var kills = 0
   var pausedUntil = NIODeadline.uptimeNanoseconds(0)
 
@@ -32,7 +33,7 @@ final class RoutePlan {
     bodyRate = route.bodyRate.map { ($0.bytes, .milliseconds($0.window.wholeMilliseconds)) }
   }
 
-  /// Whether nothing is left to be judged: the usual case, which makes no facts.
+  /// Whether the request is allowed without any further check. This is the common case and creates no facts.
   func admits(_ session: CachedSession?, _ entitlements: Result<Entitlements, PolicyFault>) -> Bool {
     if route.isOpen { return true }
     guard session != nil, route.decide == nil, route.requirement == nil, case .success(let known) = entitlements else {
@@ -41,7 +42,7 @@ final class RoutePlan {
     return route.groups?.isMet(by: known) ?? true
   }
 
-  /// Whether the route sets a header of this name itself.
+  /// Whether the route sets a header with this name.
   func replaces(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
     headerNames.contains { wanted in
       guard wanted.count == name.count else { return false }
@@ -53,7 +54,7 @@ final class RoutePlan {
   }
 }
 
-/// One generation as one event loop uses it.
+/// A generation as used by one event loop.
 final class GenerationPlan {
   let version: UInt64
   let generation: any PolicyGeneration
@@ -61,30 +62,29 @@ final class GenerationPlan {
   let routes: [RoutePlan]
   let cookieName: StaticString
   let issuer: String
-  /// Whether there are further root domains (`domains`), whose sessions have tokens of their own.
+  /// Whether there are additional root domains (`domains`), whose sessions have separate tokens.
   let hasFurtherDomains: Bool
-  /// How a 401 asks programs for a user and a password (RFC 7617), on routes that take tokens.
+  /// The Basic challenge of a 401 (RFC 7617) on routes that accept tokens.
   let basicChallenge: String
   let trustedProxies: [AddressBlock]
-  /// What every answer of the gateway's own says of https, as a line (RFC 6797 section 6.1); empty where it says
-  /// nothing.
+  /// The HSTS header line of the gateway's own responses (RFC 6797 section 6.1); empty if it is disabled.
   let securityLine: [UInt8]
-  /// A yes to a proxy that asks about a request of nobody's.
+  /// The forward-auth "allow" response for an anonymous request.
   private(set) lazy var forwardAnswerForNobody = CachedSession.forwardAnswer(
     IdentityHeaders(), assertion: Array("X-Moongate-Assertion: \r\n".utf8), securityLine)
-  /// The share of requests whose spans are recorded, out of `UInt64.max`; nil: `tracing` is off.
+  /// The share of requests whose spans are recorded, out of `UInt64.max`; nil if `tracing` is off.
   let tracedShare: UInt64?
-  /// Of `limits.per_ip`; nil: no limit.
+  /// The limit of `limits.per_ip`; nil for no limit.
   let requestsPerSecondPerAddress: Int?
   private var evaluator: (any PolicyEvaluator)?
 
   /// The paths of the documents that providers publish.
   let wellKnown: [[UInt8]]
-  /// Where a browser gets a token for a further root domain.
+  /// The page where a browser gets a session token for another root domain.
   static let handoff: StaticString = "/auth/handoff"
   /// The providers of the program and of the generation.
   let providers: ProviderRegistry
-  /// Where a person verifies the email address of the account.
+  /// The page where a user verifies the email address of the account.
   private(set) lazy var verificationPage: String = {
     let senders = providers.all.filter { $0 is any CodeProvider && $0.descriptor.identifierKinds.contains(.email) }.map(
       \.descriptor.name)
@@ -117,13 +117,13 @@ final class GenerationPlan {
 
   var settings: GatewaySettings { generation.gateway }
 
-  /// Whether the session's token is good for requests to the host.
+  /// Whether the session token is valid for requests to the host.
   func accepts(_ session: CachedSession, at host: HostName) -> Bool {
     let session = session.snapshot.session
     return hasFurtherDomains ? settings.accepts(session, at: host.name) : session.domain == nil
   }
 
-  /// This event loop's evaluator, made when it is first needed.
+  /// The evaluator of this event loop, created on first use.
   func evaluatorOfLoop() throws(PolicyFault) -> any PolicyEvaluator {
     if let evaluator { return evaluator }
     let made = try generation.makeEvaluator()

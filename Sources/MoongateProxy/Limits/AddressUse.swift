@@ -2,12 +2,12 @@ import MoongateCore
 import NIOCore
 import Synchronization
 
-/// What one client address has open and has asked for lately, by all event loops together.
+/// The open connections and recent requests of one client address, shared by all event loops.
 ///
-/// Its lock is shared only between the connections of one client, and is taken per request only where a limit is set.
+/// Only connections of the same client share its lock, and a request takes it only if a limit is set.
 final class AddressUse: Sendable {
-  /// Requests are counted in slots of 50 ms. The slot at hand and the twenty before it reach back a second or a little
-  /// more, so that no second, wherever it begins, holds more requests than the limit.
+  /// Requests are counted in slots of 50 ms. The current slot and the twenty before it cover at least one second, so
+  /// that no one-second interval contains more requests than the limit.
   private static let slotLength: UInt64 = 50_000_000
   private static let slots: Int64 = 21
 
@@ -15,11 +15,11 @@ final class AddressUse: Sendable {
     var connections = 0
     var requests = InlineArray<21, UInt32>(repeating: 0)
     var total = 0
-    /// The slot at hand, counted on the steady clock.
+    /// The current slot on the monotonic clock.
     var newest: Int64 = 0
 
     mutating func advance(to slot: Int64) {
-      // Event loops look at the clock at slightly different moments: who comes late counts in the newest slot.
+      // Event loops read the clock at slightly different times. A late request counts in the newest slot.
       guard slot > newest else { return }
       for past in max(newest + 1, slot - AddressUse.slots + 1)...slot {
         let index = Int(past % AddressUse.slots)
@@ -32,8 +32,8 @@ final class AddressUse: Sendable {
 
   private let state = Mutex(State())
 
-  /// Counts a connection in.
-  /// - Returns: whether it is within the limit; nil: there is none. Counted either way, until `disconnect`.
+  /// Counts a new connection until `disconnect`, even above the limit.
+  /// - Returns: whether it is within the limit; nil means no limit.
   func connect(limit: Int?) -> Bool {
     state.withLock { state in
       state.connections += 1
@@ -43,7 +43,7 @@ final class AddressUse: Sendable {
 
   func disconnect() { state.withLock { $0.connections -= 1 } }
 
-  /// Counts a request in where it is within the limit, per second; a refused one is not counted.
+  /// Counts a request if it is within the limit per second.
   func ask(limit: Int, at now: NIODeadline) -> Bool {
     let slot = Int64(now.uptimeNanoseconds / Self.slotLength)
     return state.withLock { state in
@@ -55,16 +55,17 @@ final class AddressUse: Sendable {
     }
   }
 
-  /// Whether nothing would be lost if it were forgotten.
+  /// Whether the state can be discarded.
   func isIdle(at now: NIODeadline) -> Bool {
     let slot = Int64(now.uptimeNanoseconds / Self.slotLength)
     return state.withLock { $0.connections == 0 && slot - $0.newest >= Self.slots }
   }
 }
 
-/// All client addresses that have something open or asked a moment ago. An IPv6 address counts by its /64.
+/// All client addresses with open connections or recent requests. IPv6 addresses are grouped by /64.
 ///
-/// Bounded by the connections there may be and by the requests of two seconds: what is idle is swept out as it grows.
+/// The size is bounded by the number of connections and by the requests of two seconds: idle entries are removed as the
+/// table grows.
 final class AddressTable: Sendable {
   private struct Key: Hashable {
     let word: UInt64
@@ -88,19 +89,19 @@ final class AddressTable: Sendable {
 
   private let shards = (0..<16).map { _ in Shard() }
 
-  /// Counts a connection in.
-  /// - Returns: what to count its requests by and to `disconnect`, within the limit or not, and whether it is.
+  /// Counts a new connection.
+  /// - Returns: the counter for its requests and `disconnect`, and whether the connection is within the limit.
   func connect(_ address: ClientAddress, limit: Int?, at now: NIODeadline) -> (use: AddressUse, isWithin: Bool) {
-    // Under the shard's lock, so that it cannot be swept out in between.
+    // Hold the shard's lock, so that the entry cannot be removed in between.
     withUse(of: address, at: now) { ($0, $0.connect(limit: limit)) }
   }
 
-  /// Counts a request in that came through a proxy.
+  /// Counts a request that came through a proxy.
   func ask(_ address: ClientAddress, limit: Int, at now: NIODeadline) -> Bool {
     withUse(of: address, at: now) { $0.ask(limit: limit, at: now) }
   }
 
-  /// How many addresses are kept.
+  /// The number of addresses in the table.
   var count: Int { shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.uses.count } } }
 
   private func withUse<Result>(of address: ClientAddress, at now: NIODeadline, _ body: (AddressUse) -> Result) -> Result

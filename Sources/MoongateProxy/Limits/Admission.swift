@@ -1,12 +1,11 @@
 import MoongateCore
 
-/// A connection's place among those that there may be: in all, and of its client's address. Taken when it is accepted
-/// and given back when it ends, once. Belongs to the connection's event loop.
+/// The permit of one connection within the total limit and the limit per address. It is acquired on accept and released
+/// once at the end. Confined to the connection's event loop.
 ///
-/// Attack: connections that never end their TLS handshake. They have a place like any other, so they are bounded like
-/// any other.
+/// Attack: connections that never complete their TLS handshake. They need a permit too, so their number is bounded.
 final class Admission {
-  /// What the connection's requests count by; nil for trusted proxies.
+  /// The counter for the connection's requests; nil for trusted proxies.
   let addressUse: AddressUse?
   private let proxy: Proxy
   private var isOver = false
@@ -25,8 +24,8 @@ final class Admission {
 }
 
 extension ProxyLoop {
-  /// Takes a place for a connection.
-  /// - Returns: nil where there may be no more of them: it is to be closed.
+  /// Acquires a permit for a connection.
+  /// - Returns: nil if a limit is reached; the connection must then be closed.
   func admit(_ peer: ClientAddress) -> Admission? {
     let plan = currentPlan()
     let limits = plan.settings.connectionLimits

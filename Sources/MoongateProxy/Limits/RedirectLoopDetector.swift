@@ -1,14 +1,15 @@
 import MoongateCore
 import Synchronization
 
-/// Notices a browser that comes back from sign-in again and again without its session, which would go round for ever.
+/// Detects a browser that returns from sign-in again and again without its session.
 ///
-/// Sign-in led a client to some place: noted. It arrives there with a session: forgotten. It arrives without one: a
-/// bounce. The third bounce in a row is a loop, and is told instead of being led round once more. Nothing is noted of
-/// places to which sign-in led nobody, so whoever shares an address with somebody else is not taken for them.
+/// When sign-in redirects a client to a target, the target is recorded. An arrival with a session deletes the entry; an
+/// arrival without one is a bounce. After the third bounce in a row, the client gets an explanation instead of another
+/// redirect. Targets that sign-in did not redirect to are never recorded, so other clients with the same address are
+/// not affected.
 final class RedirectLoopDetector: Sendable {
   private static let mostBounces = 3
-  /// How long after the sign-in the arrival is taken for its consequence, in milliseconds.
+  /// The maximum time between sign-in and the related arrival, in milliseconds.
   private static let arrival: Int64 = 60_000
   private static let memory: Int64 = 600_000
   private static let mostKept = 4096
@@ -32,15 +33,15 @@ final class RedirectLoopDetector: Sendable {
   private let entries = Mutex<[Key: Entry]>([:])
   private let count = Atomic<Int>(0)
 
-  /// Whether there is nothing to look for.
+  /// Whether there are no entries.
   var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-  /// Sign-in sends the client there.
-  /// - Parameter place: path and query; scheme and host are left out, since a loop may change them.
+  /// Records that sign-in redirects the client to a target.
+  /// - Parameter place: path and query. Scheme and host are omitted because a loop may change them.
   func expect(_ address: ClientAddress, at place: String, now: Timestamp) {
     change { entries in
-      // Attack: sign-ins without end to new places. All is forgotten then, and who is in a loop goes round a little
-      // longer.
+      // Attack: endless sign-ins with new targets. All entries are then discarded, and a client in a loop is detected a
+      // little later.
       if entries.count >= Self.mostKept { entries = [:] }
       var entry = entries[Key(address, place)] ?? Entry(at: now)
       if now.milliseconds - entry.at.milliseconds >= Self.memory { entry.bounces = 0 }
@@ -50,12 +51,12 @@ final class RedirectLoopDetector: Sendable {
     }
   }
 
-  /// The client arrived, with a session.
+  /// Records that the client arrived with a session.
   func landed(_ address: ClientAddress, at place: String) { change { $0[Key(address, place)] = nil } }
 
-  /// The client arrived without a session.
-  /// - Returns: whether it goes round in a loop. It is forgotten then, so that what follows the explanation is a new
-  ///   try.
+  /// Records that the client arrived without a session.
+  /// - Returns: whether the client is in a loop. The entry is then deleted, so that the explanation is followed by a
+  ///   fresh attempt.
   func bounced(_ address: ClientAddress, at place: String, now: Timestamp) -> Bool {
     change { entries in
       guard var entry = entries[Key(address, place)], entry.isExpected else { return false }
@@ -70,7 +71,7 @@ final class RedirectLoopDetector: Sendable {
     }
   }
 
-  /// Path and query of a Location; nil for one that leads back into our own pages.
+  /// Path and query of a Location; nil if it leads to a gateway page.
   static func place(_ location: String) -> String? {
     var place = location[...]
     if let scheme = location.firstRange(of: "://") {

@@ -1,18 +1,18 @@
 import Foundation
 import MoongateCore
 
-/// What the access log says of a request: taken from its head when it comes, so that the head need not be kept.
+/// The parts of a request head for the access log, copied so that the head need not be kept.
 struct LoggedHead {
-  /// Method, host and path, one after the other.
+  /// Method, host and path, concatenated.
   var bytes: [UInt8] = []
   var methodEnd = 0
   var hostEnd = 0
-  /// Whether there is anything in it.
+  /// Whether a head was copied.
   var isThere = false
 
   private static let mostPath = 1024
 
-  /// The query is left out: it may hold anything.
+  /// Copies the head without the query, which may contain secrets.
   mutating func take(_ head: borrowing RequestHead, _ source: Span<UInt8>) {
     bytes.removeAll(keepingCapacity: true)
     isThere = true
@@ -25,14 +25,14 @@ struct LoggedHead {
   }
 }
 
-/// The lines that one event loop has written since they were last taken away.
+/// The access log lines of one event loop since they were last handed over.
 struct AccessLines {
   private(set) var bytes: [UInt8] = []
   private(set) var count = 0
   private var second: Int64 = -1
   private var secondText: [UInt8] = []
 
-  /// One line and its answer.
+  /// The data of one line.
   struct Entry {
     var at: Timestamp
     var client: ClientAddress
@@ -55,7 +55,7 @@ struct AccessLines {
     return (bytes, count)
   }
 
-  /// Values that clients chose are escaped to the byte. Attack: a line break in a path would be a line of its own.
+  /// Appends a line. Client values are escaped byte by byte. Attack: a line break in a path would forge a log line.
   mutating func add(_ head: LoggedHead, _ entry: Entry) {
     count += 1
     text("{\"time\":\"")
@@ -112,7 +112,7 @@ struct AccessLines {
     for divisor in [100, 10, 1] { bytes.append(UInt8(ascii: "0") + UInt8(value / divisor % 10)) }
   }
 
-  /// `2026-11-21T02:00:00.123Z`; the part up to the second is made once a second.
+  /// Appends a time like `2026-11-21T02:00:00.123Z`. The part up to the second is formatted once per second.
   private mutating func time(_ at: Timestamp) {
     if at.seconds != second {
       second = at.seconds
@@ -125,8 +125,7 @@ struct AccessLines {
     text("Z")
   }
 
-  /// Attack: whoever reads the log takes over a flow. A flow's id proves that the flow is the client's own, so only its
-  /// beginning is written.
+  /// Attack: a reader of the log takes over a flow. A flow id is a secret of its client, so only its prefix is logged.
   private mutating func path(_ path: ArraySlice<UInt8>) {
     var rest = path
     while let slash = rest.firstIndex(of: UInt8(ascii: "/")) {

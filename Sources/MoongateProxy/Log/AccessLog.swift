@@ -1,18 +1,18 @@
 import Foundation
 import Synchronization
 
-/// Writes the access log: takes whole lines from event loops and writes them on a thread of its own.
+/// Writes the access log on a dedicated thread.
 ///
-/// An event loop collects its lines in memory that only it touches and hands them over ten times a second, so no
-/// request waits for a lock, a disk or a pipe. Where the target does not keep up, lines are dropped and counted.
+/// Each event loop collects lines in its own memory and hands them over ten times per second, so no request waits for a
+/// lock, a disk or a pipe. If the target is too slow, lines are dropped and counted.
 package final class AccessLog: Sendable {
-  /// Where the lines go.
+  /// The destination of the log.
   package enum Target: Sendable, Equatable {
     case standardOutput
-    /// Made where it is missing, readable by the gateway's user only; added to where it is there.
+    /// A file. It is created if missing, readable only by the gateway's user; otherwise lines are appended.
     case file(String)
 
-    /// What `MOONGATE_ACCESS_LOG` says: nothing or `off`, `stdout`, or a file.
+    /// Parses `MOONGATE_ACCESS_LOG`: empty or `off`, `stdout`, or a file.
     package init?(_ text: String?) {
       switch text {
       case nil, "", "off": return nil
@@ -22,7 +22,7 @@ package final class AccessLog: Sendable {
     }
   }
 
-  /// A target that cannot be opened: a sentence.
+  /// Why the target cannot be opened, as a sentence.
   package struct Problem: Error, CustomStringConvertible {
     package let description: String
   }
@@ -37,7 +37,7 @@ package final class AccessLog: Sendable {
     var hasEnded = false
   }
 
-  /// In bytes: some 30,000 lines.
+  /// The maximum number of waiting bytes, about 30,000 lines.
   private static let mostWaiting = 8 * 1024 * 1024
 
   private let target: Target
@@ -53,16 +53,16 @@ package final class AccessLog: Sendable {
     thread.start()
   }
 
-  /// Lines since the start: those taken, and those for which there was no room.
+  /// The number of lines since the start: accepted, and dropped because the buffer was full.
   package var counts: (taken: Int, dropped: Int) { state.withLock { ($0.lines, $0.dropped) } }
 
-  /// Opens the file anew: whoever rotates logs has moved it away.
+  /// Reopens the file after log rotation.
   package func reopen() {
     state.withLock { $0.reopens = true }
     work.signal()
   }
 
-  /// Takes whole lines. Never waits.
+  /// Accepts complete lines. Never blocks.
   func take(_ bytes: [UInt8], lines: Int) {
     let isTaken = state.withLock { state in
       guard !state.ended, state.bytes + bytes.count <= Self.mostWaiting else {
@@ -77,7 +77,7 @@ package final class AccessLog: Sendable {
     if isTaken { work.signal() }
   }
 
-  /// Writes what waits, and ends. Waits a second at most.
+  /// Writes the waiting lines and ends, within one second.
   package func end() {
     state.withLock { $0.ended = true }
     work.signal()
@@ -127,7 +127,7 @@ package final class AccessLog: Sendable {
     while !rest.isEmpty {
       let written = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
       if written < 0, errno == EINTR { continue }
-      // A log that cannot be written stops nothing.
+      // A failing log must not stop the process.
       guard written > 0 else { return }
       rest = rest.dropFirst(written)
     }

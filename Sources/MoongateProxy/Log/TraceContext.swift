@@ -1,28 +1,28 @@
 import MoongateCore
 import NIOCore
 
-/// Where a request stands in a trace (W3C Trace Context, `traceparent` of version 00).
+/// The position of a request in a trace (W3C Trace Context, `traceparent` version 00).
 ///
-/// The gateway takes part in traces where its access log or `tracing` is on, for they are what it records of them: a
-/// valid traceparent is kept with a parent id of our own, and a request without one begins a trace. It is marked as
-/// recorded where `tracing` records it or the log is all there is. Where both are off, both headers pass as they came.
+/// The gateway joins traces if its access log or `tracing` is on: a valid traceparent is continued with a new parent
+/// id, and a request without one starts a trace. The trace is marked as sampled if `tracing` records it, or if only the
+/// access log is on. If both are off, the headers are forwarded unchanged.
 struct TraceContext: Sendable, Equatable {
   let high: UInt64
   let low: UInt64
-  /// Names our part of it: the parent id that the upstream sees.
+  /// The parent id that the upstream receives.
   let span: UInt64
-  /// Names the whole request among the spans that are recorded of it; otherwise like `span`.
+  /// The id of the request's own span, if spans are recorded; otherwise equal to `span`.
   let request: UInt64
-  /// The span of the client's that the request is a part of; 0: none.
+  /// The client's span that contains the request; 0 if there is none.
   let parent: UInt64
-  /// Whether spans of it go to the collector.
+  /// Whether spans are sent to the collector.
   let isRecorded: Bool
-  /// `sampled` and `random`; others mean nothing yet and are not passed on.
+  /// The flags `sampled` and `random`. Other flags are undefined and not forwarded.
   let flags: UInt8
-  /// Whether the client sent it. If not, its tracestate belongs to no trace and ends here (section 3.3).
+  /// Whether the client sent the trace. Otherwise its tracestate belongs to no trace and is dropped (section 3.3).
   let isContinued: Bool
 
-  /// - Parameter sampling: how many requests `tracing` records, nil where it is off.
+  /// - Parameter sampling: the sampling of `tracing`; nil if it is off.
   init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, ids: inout TraceIDs, sampling: Sampling? = nil) {
     span = ids.next()
     let sent = head.count(of: .traceparent) == 1 ? head.first(.traceparent).flatMap { Self.read(bytes, $0.value) } : nil
@@ -40,24 +40,24 @@ struct TraceContext: Sendable, Equatable {
     }
   }
 
-  /// Which requests are recorded.
+  /// The sampling decision.
   struct Sampling {
-    /// Out of `UInt64.max`.
+    /// The share of recorded requests, out of `UInt64.max`.
     let share: UInt64
-    /// Whether whoever sent the request is believed that its trace is recorded.
+    /// Whether the sender's sampled flag is trusted.
     let isTrusted: Bool
 
-    /// Attack: a client that marks every request as recorded, and so decides what the operator stores. It is asked only
+    /// Attack: a client marks every request as sampled and so controls what the operator stores. The flag is used only
     /// behind trusted proxies.
     func records(_ flags: UInt8, _ ids: inout TraceIDs) -> Bool {
       isTrusted && flags & 0x01 == 1 || share > 0 && ids.next() <= share
     }
   }
 
-  /// Where spans of the request itself belong.
+  /// The parent of spans inside the request.
   var place: TracePlace { TracePlace(high: high, low: low, span: request) }
 
-  /// `version "-" trace-id "-" parent-id "-" trace-flags`, in lower-case hex (section 3.2).
+  /// Parses `version "-" trace-id "-" parent-id "-" trace-flags` in lower-case hex (section 3.2).
   private static func read(_ bytes: Span<UInt8>, _ value: Range<Int>) -> (
     high: UInt64, low: UInt64, parent: UInt64, flags: UInt8
   )? {
@@ -81,7 +81,7 @@ struct TraceContext: Sendable, Equatable {
     return value
   }
 
-  /// The header's line.
+  /// Writes the header line.
   func write(to out: inout ByteBuffer) {
     out.writeStaticString("traceparent: 00-")
     Self.hex(high) { out.writeInteger($0) }
@@ -93,10 +93,10 @@ struct TraceContext: Sendable, Equatable {
     out.writeStaticString("\r\n")
   }
 
-  /// The header's value as the gateway's own pages and calls read it: below the request's span.
+  /// The header value for the gateway's own pages and calls, as children of the request's span.
   var value: String { "00-\(place.trace)-\(TracePlace.hex(request))-0\(flags)" }
 
-  /// The sixteen digits.
+  /// Calls the closure with each of the sixteen hex digits.
   static func hex(_ value: UInt64, _ body: (UInt8) -> Void) {
     for shift in stride(from: UInt64(60), through: 0, by: -4) {
       let digit = UInt8(truncatingIfNeeded: value >> shift & 15)
@@ -105,14 +105,14 @@ struct TraceContext: Sendable, Equatable {
   }
 }
 
-/// Names for traces and their parts: unlike each other, not secret. One per event loop (xorshift64*, seeded by the
-/// gateway's generator).
+/// Generates unique, non-secret ids of traces and spans, one generator per event loop (xorshift64*, seeded from the
+/// gateway's random source).
 struct TraceIDs {
   private var state: UInt64
 
   init(from random: any RandomSource) { state = random.bytes(8).reduce(1) { $0 << 8 | UInt64($1) } | 1 }
 
-  /// Never 0, which names nothing.
+  /// The next id. Never 0, which is invalid.
   mutating func next() -> UInt64 {
     while true {
       state ^= state >> 12

@@ -1,12 +1,12 @@
 import Logging
 import MoongateCore
 
-/// Tells the operator of upstreams that fail: each at most once a minute, with how many requests it was.
+/// Logs failing upstreams, each at most once a minute with the number of suppressed messages.
 final class UpstreamFailureLog: Sendable {
-  /// Why a request got no answer. A closed set: it labels a metric.
+  /// Why a request got no response. A closed set, because it labels a metric.
   enum Cause: String, CaseIterable, Sendable {
     case unreachable, timeout, closed, unreadable
-    /// The answer ended before it was whole.
+    /// The response ended before it was complete.
     case cut
 
     var words: String {
@@ -15,7 +15,7 @@ final class UpstreamFailureLog: Sendable {
       case .timeout: "it does not answer"
       case .closed: "it closed the connection"
       case .unreadable: "its answer cannot be read"
-      case .cut: "it died inside its answer"
+      case .cut: "it closed the connection within its answer"
       }
     }
   }
@@ -23,7 +23,7 @@ final class UpstreamFailureLog: Sendable {
   private struct Key: Hashable {
     let upstream: String
     let cause: Cause
-    /// Whether another upstream of the route was asked in its place.
+    /// Whether the request was retried with another upstream of the route.
     var isPassedOver = false
   }
 
@@ -37,23 +37,23 @@ final class UpstreamFailureLog: Sendable {
   }
 
   /// - Parameters:
-  ///   - upstream: where it is; several, where a route has several and none answered.
-  ///   - decision: of the request that was refused for it.
+  ///   - upstream: the address, or several addresses if no upstream of the route answered.
+  ///   - decision: the id of the refused request.
   func report(_ cause: Cause, upstream: String, route: String, reason: String, decision: DecisionID) {
     tell(
       Key(upstream: upstream, cause: cause), .error, "an upstream failed",
       ["route": "\(route)", "reason": "\(reason)", "decision": "\(decision)"])
   }
 
-  /// Another upstream of the route is asked in place of this one.
+  /// Logs that a request was retried with another upstream of the route.
   func passedOver(_ cause: Cause, upstream: String, route: String) {
     tell(
       Key(upstream: upstream, cause: cause, isPassedOver: true), .warning,
-      "an upstream was passed over, and another one is asked",
+      "an upstream failed, and the request was retried with another one",
       ["route": "\(route)", "reason": "\(cause.words)"])
   }
 
-  /// Once a minute for each key, with how often it was left unsaid.
+  /// Logs once per minute and key, with the number of suppressed messages.
   private func tell(_ key: Key, _ level: Logger.Level, _ message: Logger.Message, _ metadata: Logger.Metadata) {
     guard let unsaid = lines.admit(key, key, at: clock.now()) else { return }
     var metadata = metadata
@@ -62,12 +62,12 @@ final class UpstreamFailureLog: Sendable {
     logger.log(level: level, message, metadata: metadata)
   }
 
-  /// Tells how many requests failed in minutes that are over.
+  /// Logs the suppressed messages of past minutes.
   func tellSuppressed() {
     for (key, count) in lines.takeOver(at: clock.now()) {
       logger.log(
         level: key.isPassedOver ? .warning : .error,
-        key.isPassedOver ? "an upstream went on being passed over" : "an upstream went on failing",
+        key.isPassedOver ? "an upstream kept failing, and requests were retried with others" : "an upstream kept failing",
         metadata: ["upstream": "\(key.upstream)", "reason": "\(key.cause.words)", "suppressed": "\(count)"])
     }
   }

@@ -1,7 +1,7 @@
 import MoongateCore
 
 extension EventLoopMetrics {
-  /// As `GET /metrics` shows them.
+  /// The metrics for `GET /metrics`.
   var families: [MetricFamily] {
     typealias Sample = MetricFamily.Sample
     let known = upstreams.sorted { $0.key < $1.key }

@@ -1,20 +1,20 @@
 import MoongateCore
 
-/// What became of a request.
+/// The outcome of a request.
 enum Outcome: Int, CaseIterable, Sendable {
-  /// An upstream answered, whatever it answered.
+  /// An upstream responded, with any status.
   case passed
-  /// The gateway's own pages and calls answered.
+  /// The gateway's own pages or calls responded.
   case own
-  /// To a page where the person can go on.
+  /// Redirected to a page where the user can continue.
   case redirected
-  /// The gateway refused it: a status under 500.
+  /// Refused by the gateway with a status under 500.
   case refused
-  /// The gateway, or an upstream, failed: our own 5xx.
+  /// The gateway or an upstream failed, and the gateway responded with 5xx.
   case failed
-  /// It became a tunnel (WebSocket), which has ended.
+  /// The request became a tunnel (WebSocket), which has ended.
   case tunnel
-  /// One side went away before the answer was whole.
+  /// One side disconnected before the response was complete.
   case aborted
 
   var name: String {
@@ -30,10 +30,10 @@ enum Outcome: Int, CaseIterable, Sendable {
   }
 }
 
-/// What one event loop counts: plain numbers that only it writes, read by a visit to the loop. No request takes a lock
-/// or touches another core's memory for them.
+/// The counters of one event loop. Only the loop writes them; readers run on the loop. No request takes a lock or
+/// shares a cache line with another core.
 struct EventLoopMetrics: Sendable {
-  /// How a client's connection speaks.
+  /// The HTTP version of a client connection.
   enum Wire: Int, CaseIterable, Sendable {
     case http1, http2
 
@@ -57,7 +57,7 @@ struct EventLoopMetrics: Sendable {
     }
   }
 
-  /// Both kinds of connections.
+  /// Values by HTTP version.
   struct ByWire: Sendable {
     private var http1 = Connections()
     private var http2 = Connections()
@@ -70,7 +70,7 @@ struct EventLoopMetrics: Sendable {
 
   struct Route: Sendable {
     let label: String
-    /// By outcome and class of status, five classes each.
+    /// By outcome and status class, five classes each.
     var counts: [UInt64]
     var duration = DurationHistogram()
     /// By cause.
@@ -121,10 +121,10 @@ struct EventLoopMetrics: Sendable {
     }
   }
 
-  /// Where requests without a route are counted, and those for the gateway itself.
+  /// The index of requests without a route, and of requests to the gateway itself.
   static let unrouted = 0
   static let own = 1
-  /// Labels are bounded: a configuration's routes, and those of its predecessors up to this many.
+  /// The maximum number of route labels, including those of previous configurations.
   private static let mostRoutes = 1000
 
   private(set) var routes = [Route("(none)"), Route("(own)")]
@@ -137,7 +137,7 @@ struct EventLoopMetrics: Sendable {
   var cache = Cache()
   var upstreams: [String: Upstream] = [:]
 
-  /// Where a route of this name is counted.
+  /// The index of the route with this label.
   mutating func place(of label: String) -> Int {
     if let known = places[label] { return known }
     guard routes.count < Self.mostRoutes else { return Self.unrouted }
@@ -156,7 +156,7 @@ struct EventLoopMetrics: Sendable {
     routes[place].upstreamErrors[index] += 1
   }
 
-  /// The name of the route that is counted there.
+  /// The label of the route at the index.
   func label(_ place: Int) -> String { routes[place].label }
 
   mutating func merge(_ other: Self) {

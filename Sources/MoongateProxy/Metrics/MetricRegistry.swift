@@ -2,11 +2,12 @@ import CoreMetrics
 import MoongateCore
 import Synchronization
 
-/// The backend of swift-metrics: keeps what libraries and the gateway's slower parts count, for `GET /metrics`.
+/// The backend of swift-metrics, for `GET /metrics`. It stores the metrics of libraries and of slower parts of the
+/// gateway.
 ///
-/// The data path does not come by here: it counts for itself (`EventLoopMetrics`).
+/// The data path uses `EventLoopMetrics` instead.
 package final class MetricRegistry: MetricsFactory {
-  /// Attack (or accident): labels that a client chooses would make metrics without end.
+  /// The limit on series. Attack (or mistake): labels chosen by a client would create an unbounded number of series.
   private static let mostSeries = 5000
 
   private struct Key: Hashable {
@@ -23,12 +24,12 @@ package final class MetricRegistry: MetricsFactory {
   private let series = Mutex<[Key: Series]>([:])
   private let beyond = Number()
 
-  /// Help texts, by name; others say which library counts.
+  /// Help texts by name. Other metrics get a generic text.
   private let help: [String: String]
 
   package init(help: [String: String] = [:]) { self.help = help }
 
-  /// All that was counted, by name.
+  /// All metrics, sorted by name.
   package var families: [MetricFamily] {
     let known = series.withLock { $0 }
     return Dictionary(grouping: known) { $0.key.label }.sorted { $0.key < $1.key }.map { label, series in
@@ -83,7 +84,7 @@ package final class MetricRegistry: MetricsFactory {
     }
   }
 
-  // What was counted stays: a counter that goes and comes back would begin anew.
+  // Values are kept, because a recreated counter must not restart at zero.
   package func destroyCounter(_ handler: any CounterHandler) {}
   package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
   package func destroyMeter(_ handler: any MeterHandler) {}
@@ -109,7 +110,7 @@ package final class MetricRegistry: MetricsFactory {
     Key(label: label, dimensions: dimensions.sorted { $0.0 < $1.0 }.map { [name($0.0), $0.1] })
   }
 
-  /// `[a-zA-Z_][a-zA-Z0-9_]*`.
+  /// A valid Prometheus name: `[a-zA-Z_][a-zA-Z0-9_]*`.
   private static func name(_ label: String) -> String {
     let clean = String(
       label.unicodeScalars.map {
@@ -119,7 +120,7 @@ package final class MetricRegistry: MetricsFactory {
   }
 }
 
-/// One number that goes up, or goes where it is put.
+/// The value of a counter or gauge.
 private final class Number: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler {
   private let bits = Atomic<UInt64>(0)
 
@@ -145,7 +146,7 @@ private final class Number: CounterHandler, FloatingPointCounterHandler, MeterHa
   }
 }
 
-/// How long something took, again and again.
+/// The histogram of a timer.
 private final class Times: TimerHandler {
   private let state = Mutex(DurationHistogram())
 

@@ -3,12 +3,12 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// Makes `X-Moongate-Assertion`: a JWT that says who the gateway found the client to be (RFC 7519, ES256 of RFC 7518).
+/// Creates `X-Moongate-Assertion`, a JWT with the identity of the client (RFC 7519, ES256 of RFC 7518).
 package struct AssertionSigner: Sendable {
-  /// How long an assertion is good for, in seconds.
+  /// The lifetime of an assertion, in seconds.
   package static let lifetime: Int64 = 300
 
-  /// Which of the keys that follow each other (`AssertionKeys`).
+  /// The period of the key (`AssertionKeys`).
   let period: Int64
   private let key: P256.Signing.PrivateKey
   private let header: String
@@ -21,7 +21,7 @@ package struct AssertionSigner: Sendable {
     let point = Array(key.publicKey.rawRepresentation)
     let x = Base64URL.encode(point[..<32])
     let y = Base64URL.encode(point[32...])
-    // RFC 7638: the thumbprint is over these members in this order.
+    // RFC 7638: the thumbprint covers these members in this order.
     let thumbprint = SHA256.hash(data: Data("{\"crv\":\"P-256\",\"kty\":\"EC\",\"x\":\"\(x)\",\"y\":\"\(y)\"}".utf8))
     let id = Base64URL.encode(thumbprint)
     header = Base64URL.encode("{\"alg\":\"ES256\",\"kid\":\"\(id)\",\"typ\":\"JWT\"}".utf8)
@@ -31,8 +31,8 @@ package struct AssertionSigner: Sendable {
 
   /// - Parameters:
   ///   - issuer: `public_url`.
-  ///   - audience: the route's host, or the request's.
-  /// - Throws: where the signature cannot be made.
+  ///   - audience: the host of the route, or of the request.
+  /// - Throws: an error if signing fails.
   package func assertion(
     for snapshot: SessionSnapshot, _ entitlements: Entitlements = .none, issuer: String, audience: String,
     now: Timestamp

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Whether event loops may believe what they remember of sessions and tokens, besides asking the store.
+/// Whether event loops may use cached sessions and tokens without asking the store.
 ///
-/// Attack: during an upgrade two processes serve from one store. A person signs out on a connection to one of them, and
-/// a copied token is used on a connection to the other one before that has heard of it. So nothing that is remembered
-/// is believed while both serve.
+/// Attack: during an upgrade, two processes use one store. A user signs out on a connection to one process, and a
+/// stolen token is used on a connection to the other before it learns of the sign-out. Therefore no cache is used while
+/// both processes serve.
 final class CacheTrust: Sendable {
   private let isWithdrawn = Atomic<Bool>(false)
 

@@ -3,11 +3,11 @@ import MoongateCore
 import MoongateSDK
 import NIOCore
 
-/// The SHA-256 of a token as four words: what the cache is keyed by.
+/// The SHA-256 of a token as four words, the key of the cache.
 struct SessionKey: Hashable {
   private let words: (UInt64, UInt64, UInt64, UInt64)
 
-  /// Hashes the token that lies in the range.
+  /// Hashes the token in the range.
   init(hashing bytes: Span<UInt8>, _ range: Range<Int>) {
     var hash = SHA256()
     bytes.extracting(range).withUnsafeBufferPointer { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
@@ -33,27 +33,27 @@ struct SessionKey: Hashable {
   }
 }
 
-/// A session that an event loop remembers, with what it says to upstreams ready to be copied.
+/// A session in the cache of one event loop, with its upstream headers ready to be copied.
 final class CachedSession {
   let key: SessionKey
   let snapshot: SessionSnapshot
   private var known: SessionEntitlements?
-  /// By this event loop's knowledge; another loop may know of a later moment.
+  /// As far as this event loop knows. Another loop may know a later time.
   var lastSeenAt: Timestamp
-  /// Until when uses need not be written down.
+  /// Until this time, uses need not be stored.
   var activityKnownUntil: Timestamp
-  /// Of a token: whose uses need not be written down until then.
+  /// For an access token: the last client address. Uses from the same address are stored at intervals only.
   var lastAddress = ClientAddress.unspecified
   private var assertions: [Signed] = []
 
-  /// What is signed for one audience in one minute.
+  /// The signed assertion for one audience and minute.
   private struct Signed {
     let audience: String
     let minute: Int64
-    /// Of the generation by which the groups and claims in it were found.
+    /// The version of the generation that computed its groups and claims.
     let version: UInt64
     let line: [UInt8]
-    /// The whole answer to a proxy that asks; made when one does.
+    /// The complete forward-auth response, created on first use.
     var answer: ByteBuffer?
   }
 
@@ -64,16 +64,15 @@ final class CachedSession {
     activityKnownUntil = Timestamp(milliseconds: .min)
   }
 
-  /// Whether it lives, as far as this event loop knows.
+  /// Whether the session is valid, as far as this event loop knows.
   func isLive(at now: Timestamp) -> Bool {
     now < snapshot.session.expiresAt && now < max(lastSeenAt, snapshot.session.lastSeenAt) + snapshot.session.idle
       && !snapshot.account.isLocked
   }
 
-  /// Its groups and claims in the plan's generation: evaluated when they are first needed, and again with each
-  /// generation.
+  /// The groups and claims in the plan's generation, evaluated on first use and for each new generation.
   ///
-  /// A change of the account or of the session removes this object from the cache, and so what it found.
+  /// A change of the account or session removes this object from the cache, and with it the result.
   func entitlements(in plan: GenerationPlan, at monotonic: NIODeadline) -> SessionEntitlements {
     if let known, known.isCurrent(in: plan, at: monotonic) { return known }
     let found = SessionEntitlements(of: snapshot, in: plan, at: monotonic)
@@ -81,14 +80,14 @@ final class CachedSession {
     return found
   }
 
-  /// The line `X-Moongate-Assertion: …`, signed once per audience and minute.
+  /// The `X-Moongate-Assertion: …` header line, signed once per audience and minute.
   func assertionLine(
     by keys: AssertionKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
   ) throws -> [UInt8] {
     assertions[try signed(by: keys, plan, entitlements, audience: audience, now: now)].line
   }
 
-  /// A yes to a proxy that asks, made once per audience and minute: a head that ends with its empty line.
+  /// The forward-auth "allow" response, created once per audience and minute: a complete head with its empty line.
   func forwardAnswer(
     by keys: AssertionKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
   ) throws -> ByteBuffer {
@@ -100,14 +99,14 @@ final class CachedSession {
     return made
   }
 
-  /// - Parameter more: lines that every answer has.
+  /// - Parameter more: header lines of every response.
   static func forwardAnswer(_ headers: IdentityHeaders, assertion: [UInt8], _ more: [UInt8]) -> ByteBuffer {
     var out = ByteBuffer()
     out.writeStaticString("HTTP/1.1 200 OK\r\n")
     for (name, value) in headers.values { out.writeString("\(name): \(value)\r\n") }
     out.writeBytes(assertion)
     out.writeBytes(more)
-    // Without a length it would be chunked, and the proxies that ask would not use their connection again.
+    // Without a length, the response would be chunked, and the proxies would not reuse the connection.
     out.writeStaticString("Cache-Control: no-store\r\nContent-Length: 0\r\n\r\n")
     return out
   }
@@ -116,7 +115,7 @@ final class CachedSession {
     by keys: AssertionKeys, _ plan: GenerationPlan, _ entitlements: Entitlements, audience: String, now: Timestamp
   ) throws -> Int {
     let minute = now.seconds / 60
-    // Attack: a reload takes a group away, and the assertion of the minute still says it.
+    // Attack: a reload removes a group, but a cached assertion of the same minute still contains it.
     if let known = assertions.firstIndex(where: {
       $0.minute == minute && $0.version == plan.version && $0.audience == audience
     }) {
@@ -126,7 +125,7 @@ final class CachedSession {
       for: snapshot, entitlements, issuer: plan.issuer, audience: audience, now: now)
     let line = Array("X-Moongate-Assertion: \(token)\r\n".utf8)
     assertions.removeAll { $0.minute != minute || $0.version != plan.version }
-    // Who sends many Hosts makes us sign more, not remember more.
+    // A client that sends many Hosts causes more signing, not more memory.
     if assertions.count >= 4 { assertions.removeFirst() }
     assertions.append(Signed(audience: audience, minute: minute, version: plan.version, line: line))
     return assertions.count - 1

@@ -2,32 +2,31 @@ import MoongateCore
 import MoongateSDK
 import NIOCore
 
-/// The sessions, or the tokens of programs, that one event loop remembers, so that a request costs no round trip to the
-/// store.
+/// The sessions or access tokens in the memory of one event loop, so that a request needs no round trip to the store.
 ///
-/// An entry is believed only while the store's changes are being heard (`SessionWatch.isFresh`); a change removes it.
-/// The number of entries and of questions at work is bounded, so that random tokens cost a bounded number of reads.
+/// Entries are used only while store changes are being received (`SessionWatch.isFresh`); a change removes its entry.
+/// The number of entries and of open lookups is bounded, so that random tokens cause a bounded number of reads.
 final class SessionCache {
-  /// What is known of a token.
+  /// The result for a token.
   enum Answer {
     case live(CachedSession)
     case none
-    /// A wrong token, from an address that has sent too many: until then.
+    /// A wrong token from an address that has sent too many, locked until the time.
     case locked(until: Timestamp)
-    /// The store cannot be believed at the moment.
+    /// The store is currently unavailable.
     case unavailable
-    /// It has to be asked.
+    /// The store must be asked.
     case unknown
   }
 
-  /// What the store found.
+  /// The result of the store.
   enum Finding: Sendable {
     case live(SessionSnapshot)
     case absent
     case locked(until: Timestamp)
   }
 
-  /// Asks the store. Runs on any thread.
+  /// Reads the store. Runs on any thread.
   typealias Lookup = @Sendable () async throws -> Finding
 
   private static let most = 16_384
@@ -37,27 +36,27 @@ final class SessionCache {
 
   private let eventLoop: any EventLoop
   private let trust: CacheTrust
-  /// Whether what is not there is remembered. A wrong token is not: each time that it comes, it is counted.
+  /// Whether missing entries are cached. Wrong access tokens are not cached, because every use must be counted.
   private let remembersDead: Bool
   private var live: [SessionKey: CachedSession] = [:]
-  /// By what changes are announced, where that is not the key: of tokens.
+  /// The keys in change notifications, if they differ from the cache key (for access tokens).
   private var aliases: [SessionKey: SessionKey] = [:]
   private var dead: Set<SessionKey> = []
   private var asking: [SessionKey: Question] = [:]
   private var queue: [Question] = []
   private var working = 0
   private var waiting = 0
-  /// Goes up with every change: an answer that was asked for before it may be out of date and is not kept.
+  /// Increases with every change. A result that was requested before a change may be outdated and is not cached.
   private var changes: UInt64 = 0
   private var counted = EventLoopMetrics.Cache()
   private var activity: [TokenHash: Timestamp] = [:]
 
-  /// A question to the store, with those who wait for its answer.
+  /// An open lookup with its waiting callbacks.
   private final class Question {
     let key: SessionKey
     let lookup: Lookup
     var callbacks: [(Answer) -> Void]
-    /// `changes` when the store was asked; nil: not yet.
+    /// The value of `changes` when the store was asked; nil before that.
     var asked: UInt64?
 
     init(_ key: SessionKey, _ lookup: @escaping Lookup, _ callback: @escaping (Answer) -> Void) {
@@ -73,14 +72,14 @@ final class SessionCache {
     self.remembersDead = remembersDead
   }
 
-  /// How often it knew, and how much it holds.
+  /// The number of hits and entries.
   var numbers: EventLoopMetrics.Cache {
     var now = counted
     now.entries = live.count
     return now
   }
 
-  /// What is remembered. Does not wait.
+  /// The cached result. Never blocks.
   func known(_ key: SessionKey, now: Timestamp) -> Answer {
     guard trust.isGiven else { return .unknown }
     if let session = live[key] {
@@ -88,7 +87,7 @@ final class SessionCache {
         counted.live += 1
         return .live(session)
       }
-      // It may have been used on another event loop or node since: only the store knows.
+      // The session may have been used on another event loop or node since, which only the store knows.
       forget(key)
       return .unknown
     }
@@ -97,11 +96,11 @@ final class SessionCache {
     return .none
   }
 
-  /// Whether this very finding is remembered, so that a change of it will be told.
+  /// Whether this object is in the cache, so that a change will be notified.
   func holds(_ session: CachedSession) -> Bool { live[session.key] === session }
 
-  /// Asks the store. The callback comes on the event loop, later.
-  /// - Parameter lookup: how; of several that ask about one key at once, the first one's.
+  /// Reads the store. The callback runs later on the event loop.
+  /// - Parameter lookup: the read. If several callers ask for one key at once, the first lookup is used.
   func ask(_ key: SessionKey, by lookup: @escaping Lookup, _ callback: @escaping (Answer) -> Void) {
     guard waiting < Self.mostWaiting else {
       counted.unavailable += 1
@@ -109,8 +108,8 @@ final class SessionCache {
     }
     counted.asked += 1
     waiting += 1
-    // Attack: a request that begins after a sign-out joins a question from before it, and is answered that the session
-    // lives.
+    // Attack: a request that starts after a sign-out joins an earlier lookup and gets the result that the session is
+    // still valid.
     if let question = asking[key], question.asked ?? changes == changes, trust.isGiven || question.asked == nil {
       question.callbacks.append(callback)
       return
@@ -163,7 +162,7 @@ final class SessionCache {
 
   private func keep(_ session: CachedSession) {
     if live.count >= Self.most {
-      // The order of a dictionary is as good as random: an eighth goes, and comes back where it is still in use.
+      // Remove an eighth in dictionary order, which is practically random. Entries in use return to the cache.
       for key in Array(live.keys.prefix(Self.most / 8)) { forget(key) }
     }
     live[session.key] = session
@@ -176,7 +175,7 @@ final class SessionCache {
     aliases[SessionKey(session.snapshot.session.token)] = nil
   }
 
-  /// Notes that the session was used, and when that is to be written down.
+  /// Records a use of the session and when it must be stored.
   func used(_ session: CachedSession, now: Timestamp) {
     session.lastSeenAt = max(session.lastSeenAt, now)
     guard now >= session.activityKnownUntil else { return }
@@ -193,7 +192,7 @@ final class SessionCache {
     return activity
   }
 
-  /// Forgets what changed.
+  /// Removes changed entries.
   func apply(_ changed: SessionChanges) {
     changes &+= 1
     if changed.isIncomplete {

@@ -2,19 +2,19 @@ import MoongateCore
 import MoongateSDK
 import NIOCore
 
-/// The groups and claims of a session as one event loop remembers them, for one generation.
+/// The groups and claims of a session in one event loop, for one generation.
 struct SessionEntitlements {
-  /// How long a failure is believed: a function that a busy machine killed must not refuse somebody for good.
+  /// How long a failure is cached: a function that was killed on a busy machine must not refuse a user permanently.
   private static let retryAfter: TimeAmount = .seconds(1)
 
-  /// Of the generation (`ActiveGeneration.version`).
+  /// The version of the generation (`ActiveGeneration.version`).
   let version: UInt64
   let outcome: Result<Entitlements, PolicyFault>
-  /// `Remote-User` and what else is known, as header lines.
+  /// `Remote-User` and the other known identity headers, as header lines.
   let identity: [UInt8]
   private let retryAt: NIODeadline
 
-  /// Evaluates them.
+  /// Evaluates the groups and claims.
   init(of snapshot: SessionSnapshot, in plan: GenerationPlan, at monotonic: NIODeadline) {
     version = plan.version
     let generation = plan.generation
@@ -28,7 +28,7 @@ struct SessionEntitlements {
     identity = IdentityHeaders(snapshot.account, groups: groups).lines
   }
 
-  /// Whether it says what an evaluation now would say.
+  /// Whether the cached result is still valid.
   func isCurrent(in plan: GenerationPlan, at monotonic: NIODeadline) -> Bool {
     guard version == plan.version else { return false }
     if case .failure = outcome { return monotonic < retryAt }
@@ -36,15 +36,16 @@ struct SessionEntitlements {
   }
 }
 
-/// The headers that tell services who a requester is.
+/// The identity headers for upstreams.
 struct IdentityHeaders {
-  /// In the order in which they are written, with the assertion besides; forward-auth answers always have all of them.
+  /// The order in which the headers are written, in addition to the assertion. Forward-auth responses always contain
+  /// all of them.
   static let names = ["Remote-User", "Remote-Email", "Remote-Phone", "Remote-Name", "Remote-Groups"]
 
-  /// Each name with its value, empty where that is not known.
+  /// The headers with their values; empty if a value is unknown.
   let values: [(name: String, value: String)]
 
-  /// Those of nobody.
+  /// The headers of an anonymous request.
   init() { values = Self.names.map { ($0, "") } }
 
   init(_ account: Account, groups: [GroupName]) {
@@ -54,7 +55,7 @@ struct IdentityHeaders {
       groups.headerValue,
     ]
     values = zip(Self.names, texts).map { header, text in
-      // Attack: a name with a line end in it would be a header of its own.
+      // Attack: a name with a line break would inject a header.
       (
         header,
         String(
@@ -64,6 +65,6 @@ struct IdentityHeaders {
     }
   }
 
-  /// Those that are known, as lines.
+  /// The headers with a value, as header lines.
   var lines: [UInt8] { values.flatMap { name, value in value.isEmpty ? [] : Array("\(name): \(value)\r\n".utf8) } }
 }

@@ -1,15 +1,15 @@
 import MoongateCore
 import NIOCore
 
-/// A use of a token that is to be written down.
+/// A use of an access token that must be stored.
 typealias TokenUse = (token: AccessToken, at: Timestamp, address: ClientAddress)
 
-/// The tokens of programs that one event loop remembers: a cache like that of sessions, with places of its own, so that
-/// wrong tokens, each of which is written into the ledger, hold up nobody who is signed in.
+/// The access tokens in the memory of one event loop. It has its own cache, separate from sessions, so that wrong
+/// tokens, which are all written to the ledger, do not delay users.
 final class TokenCache {
-  /// How often a use is written down, unless it comes from another address.
+  /// The interval at which uses are stored, unless the address changes.
   private static let interval: Duration = .seconds(30)
-  /// The most uses that wait to be written.
+  /// The maximum number of uses waiting to be stored.
   private static let mostUses = 10_000
 
   let cache: SessionCache
@@ -21,7 +21,7 @@ final class TokenCache {
     cache = SessionCache(eventLoop: eventLoop, remembersDead: false, trust: trust)
   }
 
-  /// What is known of a token without asking. A locked address is told so whether its token is right or wrong.
+  /// The cached result for a token. A locked address gets the same result for right and wrong tokens.
   func known(_ key: SessionKey, from address: ClientAddress, now: Timestamp) -> SessionCache.Answer {
     guard let directory else { return .none }
     switch directory.limiter.standing(of: address, at: now) {
@@ -31,8 +31,8 @@ final class TokenCache {
     }
   }
 
-  /// How the store is asked for a token that a request brings.
-  /// - Parameter secret: nil for a text that cannot be a token.
+  /// The store lookup for a token of a request.
+  /// - Parameter secret: nil for text that cannot be a token.
   func lookup(of secret: SecretText?, from address: ClientAddress) -> SessionCache.Lookup {
     { [directory] in
       guard let directory else { return .absent }
@@ -44,7 +44,7 @@ final class TokenCache {
     }
   }
 
-  /// How it is asked again for a token that something lives by.
+  /// The store lookup for a token that keeps a stream or socket open.
   func lookup(of id: String) -> SessionCache.Lookup {
     { [directory] in
       guard let directory, let snapshot = try await directory.find(id) else { return .absent }
@@ -52,11 +52,10 @@ final class TokenCache {
     }
   }
 
-  /// Notes that a token was used, where that is to be written down: now and then, and when it comes from somewhere
-  /// else.
+  /// Records a use of a token if it must be stored: at intervals, and when the address changes.
   func used(_ session: CachedSession, _ token: AccessToken, from address: ClientAddress, now: Timestamp) {
     guard now >= session.activityKnownUntil || address != session.lastAddress else { return }
-    // Attack: one token from many addresses in turn, for a write with each request.
+    // Attack: one token from alternating addresses causes a write for every request.
     guard uses.count < Self.mostUses else { return }
     session.activityKnownUntil = now + Self.interval
     session.lastAddress = address

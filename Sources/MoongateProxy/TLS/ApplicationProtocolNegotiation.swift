@@ -1,23 +1,24 @@
 import NIOCore
 
-/// Refuses a TLS handshake whose ALPN extension names no protocol of ours (RFC 7301 section 3.2).
+/// Refuses a TLS handshake whose ALPN extension contains no supported protocol (RFC 7301 section 3.2).
 ///
-/// swift-nio-ssl answers such a handshake as if the extension were not there: its ALPN callback can only return "no
-/// acknowledgement". So the ClientHello is read here, before the TLS library has it. The alert is a plaintext record:
-/// no keys exist at this point of a handshake. A ClientHello without the extension passes, as does everything that this
-/// cannot read, for the TLS library to refuse.
+/// swift-nio-ssl treats such a handshake as if the extension were missing, because its ALPN callback can only return
+/// "no acknowledgement". Therefore the ClientHello is read here first. The alert is a plaintext record, because there
+/// are no keys yet. A ClientHello without the extension, and anything that cannot be parsed here, is passed to the TLS
+/// library.
 ///
-/// Attack (ALPACA): a browser is led to this listener by somebody who relays its connection to another service of the
-/// same certificate, FTP or SMTP, whose answers it would then take for ours. Strict ALPN on every service ends that.
+/// Attack (ALPACA): an attacker redirects a browser's connection for another service with the same certificate, such as
+/// FTP or SMTP, to this listener or from it, so that the browser takes one service's responses for the other's. Strict
+/// ALPN on every service prevents this.
 final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
   typealias InboundOut = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// The protocols of the public listener, the preferred one first.
+  /// The protocols of the public listener, in order of preference.
   static let supported = ["h2", "http/1.1"]
 
-  /// A fatal `no_application_protocol` (120) in a record of its own.
+  /// A fatal `no_application_protocol` alert (120) in its own record.
   private static let alert: [UInt8] = [21, 3, 3, 0, 2, 2, 120]
 
   private let loop: ProxyLoop
@@ -46,7 +47,7 @@ final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChan
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if let event = event as? ChannelEvent, event == .inputClosed {
       if isRefused { return context.close(promise: nil) }
-      // Half a hello and an end: the TLS library is told of both.
+      // The client ended inside the ClientHello: pass both to the TLS library.
       pass(context)
     }
     context.fireUserInboundEventTriggered(event)
@@ -62,8 +63,8 @@ final class ApplicationProtocolNegotiation: ChannelInboundHandler, RemovableChan
     context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
   }
 
-  /// Ends our side only: with bytes of the client unread, a full close would let a reset overtake the alert. The
-  /// deadline of the handshake closes the rest.
+  /// Closes only the output: with unread client bytes, a full close would send a reset that overtakes the alert. The
+  /// handshake deadline closes the rest.
   private func refuse(_ context: ChannelHandlerContext) {
     isRefused = true
     held = ByteBuffer()

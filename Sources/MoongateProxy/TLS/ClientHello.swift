@@ -1,22 +1,22 @@
-/// Reads the one thing of a TLS ClientHello that has to be known before the TLS library has it.
+/// Parses the ALPN extension of a TLS ClientHello before the TLS library reads it.
 enum ClientHello {
-  /// What the ALPN extension says (RFC 7301 section 3.1).
+  /// The contents of the ALPN extension (RFC 7301 section 3.1).
   enum Protocols: Equatable {
     /// More bytes are needed.
     case incomplete
-    /// There is no such extension, or these bytes are no ClientHello.
+    /// The extension is missing, or the bytes are not a ClientHello.
     case notOffered
     case offered([[UInt8]])
   }
 
-  /// The longest ClientHello that is read: what BoringSSL accepts.
+  /// The maximum length of a ClientHello, equal to the limit of BoringSSL.
   private static let limit = 16 * 1024
 
   private static let handshakeRecord: UInt8 = 22
   private static let clientHello: UInt8 = 1
   private static let alpnExtension = 16
 
-  /// - Parameter bytes: all that the client has sent, from its first byte.
+  /// - Parameter bytes: all bytes of the client so far.
   static func offeredProtocols(_ bytes: some Collection<UInt8>) -> Protocols {
     switch handshakeMessage(bytes) {
     case .incomplete: .incomplete
@@ -30,7 +30,7 @@ enum ClientHello {
     case message([UInt8])
   }
 
-  /// Puts the message together from its records (RFC 8446 section 5.1): it may come in any number of them.
+  /// Assembles the handshake message from any number of records (RFC 8446 section 5.1).
   private static func handshakeMessage(_ bytes: some Collection<UInt8>) -> Message {
     var reader = Reader(Array(bytes.prefix(2 * limit)))
     var message: [UInt8] = []
@@ -46,7 +46,7 @@ enum ClientHello {
       guard let major = reader.byte() else { return .incomplete }
       guard major == 3 else { return .notOffered }
       guard reader.byte() != nil, let length = reader.word() else { return .incomplete }
-      // Attack: records without a byte, or with one each, so that a message never ends: the bytes at hand are bounded.
+      // Attack: empty or one-byte records, so that the message never ends. The number of bytes is limited.
       guard length > 0, reader.offset + length <= 2 * limit else { return .notOffered }
       guard let fragment = reader.bytes(length) else { return .incomplete }
       message += fragment
@@ -56,7 +56,7 @@ enum ClientHello {
   /// - Parameter message: the body of a ClientHello (RFC 8446 section 4.1.2).
   private static func protocols(in message: [UInt8]) -> Protocols {
     var reader = Reader(message)
-    // Version, random, session id, cipher suites, compression methods.
+    // Skip version, random, session id, cipher suites and compression methods.
     guard reader.bytes(34) != nil, let session = reader.byte(), reader.bytes(Int(session)) != nil,
       let suites = reader.word(),
       reader.bytes(suites) != nil, let methods = reader.byte(), reader.bytes(Int(methods)) != nil,
@@ -83,7 +83,7 @@ enum ClientHello {
     return .offered(names)
   }
 
-  /// Big-endian numbers and vectors, each nil where the bytes end before it.
+  /// Reads big-endian numbers and vectors; nil if the bytes end before.
   private struct Reader {
     private let all: [UInt8]
     private(set) var offset = 0

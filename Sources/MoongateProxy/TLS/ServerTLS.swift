@@ -3,14 +3,14 @@ import MoongateCore
 import NIOSSL
 import Synchronization
 
-/// The certificate and key that new connections are given; they can be exchanged while the gateway runs.
+/// The certificate and key of new connections. They can be replaced while the gateway runs.
 package final class ServerTLS: Sendable {
-  /// Why a pair cannot be used: a sentence for the operator, without any of the key.
+  /// Why a pair cannot be used, as a sentence that contains no key material.
   package struct Problem: Error, Equatable, CustomStringConvertible {
     package let description: String
   }
 
-  /// What tells one version of the files from another.
+  /// Identifies a version of the files.
   private struct Version: Equatable {
     var files: TLSFiles
     var stamps: [Stamp?]
@@ -25,7 +25,7 @@ package final class ServerTLS: Sendable {
 
   private struct State {
     var context: NIOSSLContext
-    /// When the first certificate of the chain ends, in Unix time.
+    /// The expiry of the first certificate of the chain, in Unix time.
     var expiry: Int64?
     var version: Version
     var problem: Problem?
@@ -33,17 +33,17 @@ package final class ServerTLS: Sendable {
 
   private let state: Mutex<State>
 
-  /// - Throws: where certificate and key cannot be used together.
+  /// - Throws: an error if certificate and key cannot be used together.
   package init(_ files: TLSFiles) throws(Problem) {
     let version = Self.version(of: files)
     let (context, expiry) = try Self.context(files)
     state = Mutex(State(context: context, expiry: expiry, version: version))
   }
 
-  /// What the next connection is served with.
+  /// The TLS context of the next connection.
   var context: NIOSSLContext { state.withLock { $0.context } }
 
-  /// As Prometheus reads it.
+  /// The metrics.
   package var families: [MetricFamily] {
     guard let expiry = state.withLock({ $0.expiry }) else { return [] }
     return [
@@ -51,14 +51,14 @@ package final class ServerTLS: Sendable {
     ]
   }
 
-  /// Whether the files are no longer those that were read last.
+  /// Whether the files have changed since they were last read.
   package func hasChanged(_ files: TLSFiles) -> Bool {
     let version = Self.version(of: files)
     return state.withLock { $0.version != version }
   }
 
-  /// Reads the files again where they changed. A pair that cannot be used changes nothing: the old one goes on.
-  /// - Returns: what is wrong with the files as they are now; nil where the pair in use is theirs.
+  /// Reads changed files again. An unusable pair changes nothing, and the old pair stays in use.
+  /// - Returns: the problem of the current files; nil if they are in use.
   package func reload(_ files: TLSFiles) -> Problem? {
     let version = Self.version(of: files)
     if let known = state.withLock({ $0.version == version ? $0 : nil }) { return known.problem }
@@ -76,11 +76,11 @@ package final class ServerTLS: Sendable {
     }
   }
 
-  /// The cipher suites of TLS 1.2: ephemeral key exchange and authenticated encryption only (Mozilla's "intermediate"
-  /// profile, less its finite-field Diffie-Hellman, which BoringSSL does not have). Those of TLS 1.3 are not
-  /// configurable and are all of this kind.
+  /// The TLS 1.2 cipher suites: only ephemeral key exchange and authenticated encryption (Mozilla's "intermediate"
+  /// profile without finite-field Diffie-Hellman, which BoringSSL does not support). The TLS 1.3 suites are not
+  /// configurable and have these properties anyway.
   ///
-  /// Attack: recorded traffic that is decrypted later by a stolen key (RSA key exchange), and padding oracles (CBC).
+  /// Attack: recorded traffic is decrypted later with a stolen key (RSA key exchange); padding oracles (CBC).
   private static let tls12Suites: [NIOTLSCipher] = [
     .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
     .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
@@ -102,7 +102,7 @@ package final class ServerTLS: Sendable {
     } catch {
       throw Problem(
         description:
-          "The certificate \(files.certificate) and the key \(files.key), `tls` in gateway.lua, cannot be used together: \(error)"
+          "The certificate \(files.certificate) and the key \(files.key) (`tls` in gateway.lua) cannot be used together: \(error)"
       )
     }
   }

@@ -2,11 +2,11 @@ import MoongateCore
 import NIOCore
 import NIOTLS
 
-/// Waits for the end of a TLS handshake, and puts in place what speaks the protocol that was agreed on (RFC 7301).
+/// Waits for the TLS handshake, then adds the handlers of the negotiated protocol (RFC 7301).
 final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 
-  /// Attack: connections that begin a handshake and never end it.
+  /// The time limit of a handshake. Attack: connections that start a handshake and never complete it.
   private static let patience: TimeAmount = .seconds(10)
 
   private let loop: ProxyLoop
@@ -26,7 +26,7 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
     if channel.isActive { admit(context) }
   }
 
-  /// Comes before the handshake.
+  /// Called before the handshake.
   func channelActive(context: ChannelHandlerContext) {
     admit(context)
     context.fireChannelActive()
@@ -52,7 +52,7 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
     if let event = event as? TLSUserEvent, case .handshakeCompleted(let agreed) = event {
       return enter(context, agreed)
     }
-    // Who has begun a handshake has a request to send: it is answered, as the only one.
+    // A client that has started a handshake has a request to send. It is answered as the last one.
     if event is ChannelShouldQuiesceEvent { isQuiescing = true }
     context.fireUserInboundEventTriggered(event)
   }
@@ -77,7 +77,7 @@ final class TLSEntrance: ChannelInboundHandler, RemovableChannelHandler {
       return context.close(promise: nil)
     }
     if isQuiescing { context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
-    // What was added stands behind this handler, and is given all that follows.
+    // The added handlers follow this one and receive all further events.
     context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
   }
 }

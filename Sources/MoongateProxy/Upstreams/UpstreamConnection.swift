@@ -2,20 +2,20 @@ import MoongateCore
 import NIOCore
 import NIOTLS
 
-/// Why an exchange with an upstream came to nothing.
+/// Why an exchange with an upstream failed.
 enum UpstreamFailure {
-  /// It closed the connection.
+  /// The upstream closed the connection.
   case closed
-  /// What it answered cannot be read in one way only.
+  /// The response is ambiguous or malformed.
   case unreadable(String)
-  /// It said nothing for too long.
+  /// The upstream sent nothing within the time limit.
   case silent
 }
 
-/// One connection to an upstream: reads answers, and hands them to the client's connection that it works for.
+/// One connection to an upstream. It reads responses and passes them to the client connection that it works for.
 ///
-/// At any time it works for one exchange or lies idle in its target. What comes while it is idle was asked for by
-/// nobody, and closes it: such bytes would be taken for the answer to somebody's next request.
+/// It is either used by one exchange or idle in its target. Bytes that arrive while it is idle close it, because they
+/// would be taken for the response to the next request.
 final class UpstreamConnection: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -49,7 +49,7 @@ final class UpstreamConnection: ChannelInboundHandler {
 
   // MARK: for the client's connection
 
-  /// Begins an exchange.
+  /// Starts an exchange.
   func begin(for owner: ClientConnection, toHead: Bool, wantsUpgrade: Bool) {
     self.owner = owner
     self.toHead = toHead
@@ -62,7 +62,7 @@ final class UpstreamConnection: ChannelInboundHandler {
 
   func flush() { context?.flush() }
 
-  /// Ends the exchange: the connection is idle again, or closed where it can not be used again.
+  /// Ends the exchange. The connection becomes idle, or is closed if it cannot be reused.
   func end(reusable: Bool) {
     owner = nil
     resumeReading()
@@ -75,16 +75,16 @@ final class UpstreamConnection: ChannelInboundHandler {
     context?.close(promise: nil)
   }
 
-  /// How long ago bytes of ours last left for it and were taken; nil where the system does not tell.
+  /// The time since the upstream last acknowledged sent bytes; nil if it is unknown.
   var sinceBytesMoved: TimeAmount? { context.flatMap { SocketProgress.sinceBytesMoved($0.channel) } }
 
-  /// From now on it may be silent for long: whether it is still there is asked.
+  /// Enables keepalive, because the connection may be silent for a long time.
   func watchPeer() { if let context { Keepalive.turnOn(context.channel) } }
 
-  /// The client has sent its last byte through a tunnel.
+  /// The client has closed its side of a tunnel.
   func closeOutput() { context?.close(mode: .output, promise: nil) }
 
-  /// Lets a read that was held back go on, once the client's side takes bytes again.
+  /// Resumes a held read once the client side accepts bytes again.
   func resumeReading() {
     guard readIsHeld else { return }
     readIsHeld = false
@@ -129,7 +129,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     ready?.fail(error)
     ready = nil
-    // Attack: a TLS stream that is cut without its closing alert must not pass for one that came to its end.
+    // Attack: a TLS stream that is cut without a closing alert must not count as complete.
     if body?.endsByClose == true { body = BodyDecoder(.length(1)) }
     context.close(promise: nil)
   }
@@ -187,7 +187,7 @@ final class UpstreamConnection: ChannelInboundHandler {
     }
   }
 
-  /// - Returns: whether to go on reading answers.
+  /// - Returns: whether to continue reading responses.
   private func interim(_ head: ResponseHead, _ owner: ClientConnection) throws(MessageFault) -> Bool {
     interims += 1
     guard interims <= Self.mostInterim else { throw .malformed("too many interim answers") }
@@ -195,7 +195,7 @@ final class UpstreamConnection: ChannelInboundHandler {
       owner.answerInterim(head.status)
       return true
     }
-    // A switch that nobody asked for would turn the rest of the connection into bytes of unknown meaning.
+    // An unrequested protocol switch would turn the rest of the connection into undefined bytes.
     guard wantsUpgrade else { throw .malformed("a 101 that was not asked for") }
     isTunnel = true
     keepsAlive = false
@@ -209,7 +209,7 @@ final class UpstreamConnection: ChannelInboundHandler {
   }
 }
 
-/// Back-pressure: what the client does not take is not read from the upstream.
+/// Back-pressure: reads from the upstream only what the client accepts.
 extension UpstreamConnection: ChannelOutboundHandler {
   typealias OutboundIn = ByteBuffer
 

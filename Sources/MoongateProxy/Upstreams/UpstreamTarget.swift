@@ -3,12 +3,13 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// One upstream as one event loop knows it: its idle connections, and whether it was down.
+/// One upstream in one event loop: its idle connections and its failure state.
 final class UpstreamTarget {
   private static let mostIdle = 256
-  /// "One that was down is tried again within 5 s" (http.md, "Proxy").
+  /// A failed upstream is tried again after this time (at most 5 s).
   private static let downTime: TimeAmount = .seconds(3)
-  /// Services close idle connections, many after 5 s: what cannot be repeated goes out on one that was just in use.
+  /// Many services close idle connections after 5 s. A request that cannot be repeated uses only a recently used
+  /// connection.
   private static let freshness: TimeAmount = .seconds(2)
 
   let upstream: Upstream
@@ -23,21 +24,21 @@ final class UpstreamTarget {
     self.loop = loop
   }
 
-  /// What there is of it, and was.
+  /// The current metrics.
   var numbers: EventLoopMetrics.Upstream {
     var now = counted
     now.idle = idle.count
     return now
   }
 
-  /// Whether it failed a moment ago.
+  /// Whether the upstream failed recently.
   func isDown(at now: NIODeadline) -> Bool { now < downUntil }
 
   func failed(at now: NIODeadline) { downUntil = now + Self.downTime }
 
   func succeeded() { downUntil = NIODeadline.uptimeNanoseconds(0) }
 
-  /// The idle connection that was used last.
+  /// Takes the most recently used idle connection.
   func takeIdle(canRepeat: Bool, now: NIODeadline) -> UpstreamConnection? {
     while let connection = idle.popLast() {
       guard connection.isOpen else { continue }
@@ -61,14 +62,13 @@ final class UpstreamTarget {
     if let index = idle.lastIndex(where: { $0 === connection }) { idle.remove(at: index) }
   }
 
-  /// No route leads there any more. Requests at work go on; nobody would ever look after the connections that they
-  /// leave behind.
+  /// Marks a target without routes. Requests in progress continue, but their connections are not kept afterwards.
   func retire() {
     isRetired = true
     closeIdle(before: .distantFuture)
   }
 
-  /// Closes what has been idle since before the moment.
+  /// Closes connections that have been idle since before the time.
   func closeIdle(before moment: NIODeadline) {
     let old = idle.filter { $0.idleSince < moment }
     guard !old.isEmpty else { return }
@@ -76,7 +76,7 @@ final class UpstreamTarget {
     for connection in old { connection.close() }
   }
 
-  /// Opens a connection. The callback comes on the event loop, with the connection ready for bytes (TLS included).
+  /// Opens a connection. The callback runs on the event loop after the TLS handshake, if any.
   func connect(timeout: TimeAmount, _ callback: @escaping (Result<UpstreamConnection, any Error>) -> Void) {
     let tls: NIOSSLContext?
     do {
@@ -94,7 +94,8 @@ final class UpstreamTarget {
         channel.eventLoop.makeCompletedFuture {
           try SocketBuffers.bound(channel)
           if let tls {
-            // A name is verified; SNI may not be an address (RFC 6066 section 3), which is then compared as one.
+            // Verify a host name by SNI. SNI cannot contain an IP address (RFC 6066 section 3), which is then compared
+            // as such.
             let isAddress = IPAddressText.parse(bare.utf8) != nil
             try channel.pipeline.syncOperations.addHandler(
               NIOSSLClientHandler(context: tls, serverHostname: isAddress ? nil : bare))
@@ -113,14 +114,15 @@ final class UpstreamTarget {
       case .success(let channel):
         self.counted.opened += 1
         self.counted.open += 1
-        // Not `channelInactive`: a connection that is closed from the callback below was never active, and gets none.
+        // Use the close future instead of `channelInactive`, which is not called if the callback below closes the
+        // channel.
         channel.closeFuture.assumeIsolated().whenComplete { _ in self.counted.open -= 1 }
         let found = Result { try channel.pipeline.syncOperations.handler(type: UpstreamConnection.self) }
         guard tls != nil else {
           ready.succeed()
           return callback(found)
         }
-        // An upstream that takes connections and never shakes hands is as silent as one that does not answer.
+        // An upstream that accepts a connection but does not complete the handshake counts as not responding.
         let late = loop.eventLoop.assumeIsolated().scheduleTask(in: timeout) {
           ready.fail(ChannelError.connectTimeout(timeout))
           channel.close(promise: nil)
