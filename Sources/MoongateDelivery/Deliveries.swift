@@ -3,19 +3,19 @@ import MoongateCore
 import MoongateSDK
 import Synchronization
 
-/// Finds the way that gateway.lua names for a message. All providers that say `outbox()` share the one, and so do those
-/// that name the same server in the same words: its line and its circuit are theirs together, over reloads too.
+/// Provides the delivery channel of each message settings in gateway.lua. All providers with `outbox()` share one
+/// outbox. Providers with equal settings share one channel with its queue and circuit breaker, also across reloads.
 package final class Deliveries: DeliveryService {
-  /// How many ways are remembered: those of the active generation and some that it replaced.
+  /// The maximum number of channels: those of the active generation and some of its predecessors.
   private static let most = 32
 
-  /// What `GET /outbox` shows.
+  /// The messages of `GET /outbox`.
   package let outbox: Outbox
   private let clock: any GatewayClock
   private let random: any RandomSource
   private let web: any WebClient
   private let logger: Logger
-  /// The one that was asked for last comes last.
+  /// Ordered by last use; the most recent is last.
   private let known = Mutex<[(settings: DeliverySettings, messenger: GuardedMessenger)]>([])
 
   package init(outbox: Outbox, clock: any GatewayClock, random: any RandomSource, web: any WebClient, logger: Logger) {
@@ -42,7 +42,7 @@ package final class Deliveries: DeliveryService {
     }
   }
 
-  /// As Prometheus reads it. A site that several settings name is as bad as the worst of them.
+  /// The metrics. If several settings name one site, its worst state counts.
   package var families: [MetricFamily] {
     let states = Dictionary(known.withLock { $0 }.map(\.messenger.breaker).map { ($0.site, $0.state) }) { max($0, $1) }
     return [
@@ -52,7 +52,7 @@ package final class Deliveries: DeliveryService {
     ]
   }
 
-  /// nil for the outbox.
+  /// The transport; nil for the outbox.
   private func carrier(for settings: DeliverySettings) -> (any MessageTransport)? {
     switch settings {
     case .outbox: nil

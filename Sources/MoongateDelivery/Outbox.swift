@@ -2,14 +2,14 @@ import MoongateCore
 import MoongateSDK
 import Synchronization
 
-/// Messages that nobody carries away: kept in memory for the demo and for tests, shown on the admin listener.
+/// Keeps messages in memory instead of sending them, for the demo and for tests. The admin listener shows them.
 ///
-/// Their codes are in the clear here and nowhere else, so it is in memory only and forgets the oldest.
+/// The messages contain codes in plain text, so they are never written to disk, and the oldest are dropped.
 package final class Outbox: Messenger {
-  /// How many are kept.
+  /// The maximum number of messages.
   package static let capacity = 10_000
 
-  /// One message as `GET /outbox` shows it.
+  /// A message in the format of `GET /outbox`.
   package struct Entry: Sendable {
     /// Counts from 1 since the start of the process.
     package let id: Int
@@ -18,7 +18,7 @@ package final class Outbox: Messenger {
   }
 
   private struct State {
-    /// A ring: the entry with the id n stands at n mod capacity.
+    /// A ring buffer: the entry with the id n is at index n mod capacity.
     var ring: [Entry] = []
     var count = 0
   }
@@ -28,7 +28,7 @@ package final class Outbox: Messenger {
 
   package init(clock: any GatewayClock) { self.clock = clock }
 
-  /// Never fails.
+  /// Stores the message. Never fails.
   package func send(_ message: Message) async throws(DeliveryFault) {
     let now = clock.now()
     state.withLock { state in
@@ -42,8 +42,8 @@ package final class Outbox: Messenger {
     }
   }
 
-  /// Takes over what another process kept, before anything is sent here.
-  /// - Parameter messages: oldest first.
+  /// Takes over the messages of another process, before the first message of this one.
+  /// - Parameter messages: the messages, oldest first.
   package func restore(_ messages: [(at: Timestamp, message: Message)]) {
     state.withLock { state in
       guard state.count == 0 else { return }
@@ -54,7 +54,7 @@ package final class Outbox: Messenger {
     }
   }
 
-  /// What is kept, newest first.
+  /// The messages, newest first.
   package var entries: [Entry] {
     state.withLock { state in
       let next = state.count % Self.capacity

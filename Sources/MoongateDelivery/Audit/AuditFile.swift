@@ -1,9 +1,9 @@
 import Foundation
 import MoongateCore
 
-/// `file { … }`: one event a line, on the disk when it is taken in.
+/// `file { … }`: writes one event per line and syncs it to disk.
 ///
-/// The file is opened for each batch, so that whatever moves it away, such as logrotate, needs to tell nobody.
+/// The file is opened for each batch, so that log rotation needs no signal.
 package struct AuditFile: AuditSink {
   private let settings: AuditFileSettings
 
@@ -22,13 +22,13 @@ package struct AuditFile: AuditSink {
       try file.write(lines.flatMap { $0 + [UInt8(ascii: "\n")] })
       try file.sync()
     } catch {
-      // Half a batch would stand there twice, and half a line would spoil the next one.
+      // Remove the partial batch: it is sent again, and a partial line would damage the next one.
       file.cut(to: size)
       throw error
     }
   }
 
-  /// `audit.log` becomes `audit.log.1`, that one `audit.log.2`, and so on; the oldest goes.
+  /// Renames `audit.log` to `audit.log.1`, that file to `audit.log.2`, and so on; the oldest is removed.
   private func rotate() throws(AuditSinkFault) {
     for number in stride(from: settings.keep, through: 1, by: -1) {
       let from = number == 1 ? settings.path : "\(settings.path).\(number - 1)"
@@ -38,15 +38,15 @@ package struct AuditFile: AuditSink {
   }
 }
 
-/// A file that lines are added to.
+/// A file opened for appending lines.
 private struct OpenFile {
   private let descriptor: Int32
   private let path: String
   let size: Int
-  /// A device or a pipe has no end that could be looked at.
+  /// False for a device or a pipe, whose end cannot be read.
   let isRegular: Bool
 
-  /// Makes the file where it is missing, readable by the gateway's user only.
+  /// Creates the file if it is missing, readable only by the gateway's user.
   init(_ path: String) throws(AuditSinkFault) {
     let descriptor = Foundation.open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw AuditSinkFault("\(path) cannot be opened: \(String(cString: strerror(errno)))") }
@@ -60,9 +60,8 @@ private struct OpenFile {
 
   func close() { _ = Foundation.close(descriptor) }
 
-  /// Attack on ourselves: the gateway was killed, or the disk was full, in the middle of a line. What was begun is sent
-  /// again, so it goes.
-  /// - Returns: the size afterwards.
+  /// Removes a partial last line, left by a killed process or a full disk. Its event is sent again.
+  /// - Returns: the new size.
   func endWithWholeLine() throws(AuditSinkFault) -> Int {
     guard isRegular else { return 0 }
     var end = size
@@ -92,7 +91,7 @@ private struct OpenFile {
   }
 
   func sync() throws(AuditSinkFault) {
-    // Devices cannot be synchronised, and need not be.
+    // Devices cannot be synced and need not be.
     guard !isRegular || fdatasync(descriptor) == 0 else { throw fault("written") }
   }
 

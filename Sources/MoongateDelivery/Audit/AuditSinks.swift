@@ -2,8 +2,8 @@ import MoongateCore
 import MoongateSDK
 
 extension AuditSinkSettings {
-  /// The sink of these settings.
-  /// - Parameter web: reaches other sites.
+  /// The sink for these settings.
+  /// - Parameter web: the HTTP client.
   package func sink(web: any WebClient) -> any AuditSink {
     switch self {
     case .file(let settings): AuditFile(settings)

@@ -1,10 +1,11 @@
 import MoongateCore
 import MoongateSDK
 
-/// `webhook { url, secret }`: POST of JSON lines; 2xx within five seconds means that they are taken in.
+/// `webhook { url, secret }`: sends events by POST as JSON lines. A 2xx response within five seconds means that they
+/// are accepted.
 ///
-/// `Moongate-Signature: t=1732449600,v1=…` is HMAC-SHA256 over the time, a full stop and the body, in hexadecimal, with
-/// the secret as its key. Whoever receives it computes the same and refuses times that are too far from now.
+/// `Moongate-Signature: t=1732449600,v1=…` is an HMAC-SHA256 over the time, a full stop and the body, in hexadecimal,
+/// keyed with the secret. The receiver computes the same value and refuses times that are too far from its clock.
 package struct AuditWebhook: AuditSink {
   private let settings: AuditWebhookSettings
   private let web: any WebClient

@@ -1,10 +1,10 @@
 import Foundation
 import MoongateCore
 
-/// `syslog { … }`: to this machine's own (`/dev/log`) in the form of syslog(3), to another one by TCP (RFC 6587, octet
-/// counting) in that of RFC 5424.
+/// `syslog { … }`: sends events to the local syslog (`/dev/log`) in the format of syslog(3), or to a remote server by
+/// TCP (RFC 6587, octet counting) in the format of RFC 5424.
 ///
-/// Blocks its thread for five seconds at most.
+/// Blocks its thread for at most five seconds.
 package struct SyslogServer: AuditSink {
   private let settings: SyslogSettings
   private static let patience = timeval(tv_sec: 5, tv_usec: 0)
@@ -22,7 +22,7 @@ package struct SyslogServer: AuditSink {
 
   private var priority: Int { settings.facility.number * 8 + Self.notice }
 
-  // MARK: this machine's
+  // MARK: local
 
   private func send(_ lines: [[UInt8]], at now: Timestamp, to path: String) throws(AuditSinkFault) {
     var address = sockaddr_un()
@@ -50,7 +50,7 @@ package struct SyslogServer: AuditSink {
     }
   }
 
-  /// `Nov 24 11:30:00`, as syslog(3) writes it.
+  /// A local time like `Nov 24 11:30:00`, as syslog(3) writes it.
   private static func localTime(_ moment: Timestamp) -> String {
     var seconds = time_t(moment.seconds)
     var parts = tm()
@@ -61,7 +61,7 @@ package struct SyslogServer: AuditSink {
     return "\(months[Int(parts.tm_mon)]) \(day) \(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"
   }
 
-  // MARK: another machine's
+  // MARK: remote
 
   private func send(_ lines: [[UInt8]], at now: Timestamp, to host: String, _ port: Int) throws(AuditSinkFault) {
     let descriptor = try open(host, port)
@@ -77,7 +77,7 @@ package struct SyslogServer: AuditSink {
       guard count > 0 else { throw fault() }
       rest = rest.dropFirst(count)
     }
-    // The protocol has no answers. A server that has read everything ends the connection after us; one that is gone
+    // The protocol has no responses. A server that has read everything closes the connection after us; a failed one
     // resets it.
     shutdown(descriptor, Int32(SHUT_WR))
     var byte: UInt8 = 0
@@ -89,7 +89,7 @@ package struct SyslogServer: AuditSink {
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var found: UnsafeMutablePointer<addrinfo>?
     guard getaddrinfo(host, String(port), &hints, &found) == 0 else {
-      throw AuditSinkFault("\(settings.address): no address is known of it")
+      throw AuditSinkFault("\(settings.address): the host name has no address")
     }
     defer { freeaddrinfo(found) }
     var next = found
@@ -107,7 +107,7 @@ package struct SyslogServer: AuditSink {
     throw fault()
   }
 
-  /// Bounds how long connecting, sending and receiving take.
+  /// Sets the timeouts for connecting, sending and receiving.
   private static func limit(_ descriptor: Int32) {
     var patience = patience
     let length = socklen_t(MemoryLayout<timeval>.size)

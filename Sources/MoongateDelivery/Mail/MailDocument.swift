@@ -1,15 +1,15 @@
 import MoongateCore
 import MoongateSDK
 
-/// One mail as it goes over the wire (RFC 5322, RFC 2046): its text, and beside it the same in HTML.
+/// A mail in wire format (RFC 5322, RFC 2046) with a text and an HTML part.
 struct MailDocument: Sendable, Equatable {
-  /// Lines end in CR LF.
+  /// The document with CR LF line ends.
   let bytes: [UInt8]
 
-  /// - Throws: where the address cannot stand in a mail.
+  /// - Throws: an error if the address is not valid in a mail.
   init(_ message: Message, from sender: MailSender, at now: Timestamp, random: any RandomSource) throws(CarryFault) {
     guard MailSender.isAddress(message.to) else {
-      throw CarryFault("the address cannot stand in a mail", isOfMessage: true)
+      throw CarryFault("the address is not valid in a mail", isOfMessage: true)
     }
     let subject = message.subject ?? sender.name ?? "A message for you"
     let boundary = "=_\(Base64URL.encode(random.bytes(18)))"
@@ -17,7 +17,7 @@ struct MailDocument: Sendable, Equatable {
     let head = [
       "Date: \(MailText.date(now))", "From: \(from)", "To: \(message.to)",
       "Message-ID: <\(Base64URL.encode(random.bytes(18)))@\(sender.domain)>", "Subject: \(MailText.header(subject))",
-      // RFC 3834: so that nobody's vacation answers it; Exchange has a word of its own for that.
+      // Prevents automatic replies (RFC 3834); Exchange needs its own header.
       "Auto-Submitted: auto-generated", "X-Auto-Response-Suppress: All", "MIME-Version: 1.0",
       "Content-Type: multipart/alternative; boundary=\"\(boundary)\"",
     ]

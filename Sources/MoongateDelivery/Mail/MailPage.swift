@@ -1,16 +1,15 @@
 import MoongateSDK
 
-/// The HTML part of a mail: the text's own words in a card of the brand's colour, with the code large enough to be read
-/// at a glance.
+/// The HTML part of a mail: the text in a card with the brand color, and the code in large type.
 ///
-/// Nothing in it is fetched from anywhere (no images, no fonts, no links), so that opening it tells nobody anything.
-/// The layout is a table with inline styles, because many mail programs know nothing else; those that know
-/// `prefers-color-scheme` show it dark where the reader wants that.
+/// It loads nothing (no images, fonts or links), so that opening it discloses nothing. The layout is a table with
+/// inline styles, because many mail clients support nothing else. Clients that support `prefers-color-scheme` can show
+/// it in dark mode.
 enum MailPage {
   private static let font = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif"
   private static let own = "#0d7377"
 
-  /// - Parameter subject: of the mail, which is the heading too.
+  /// - Parameter subject: the subject of the mail, which is also the heading.
   static func html(_ message: Message, subject: String) -> String {
     let style = message.style
     let title = escaped(subject)
@@ -72,7 +71,7 @@ enum MailPage {
       )
     }
     var text = paragraphs.joined(separator: "\n")
-    // The code stays in its sentence, where it is read in order, and runs from left to right in every language.
+    // The code stays within its sentence for screen readers, and runs from left to right in every language.
     if let code = message.code.map(escaped), !code.isEmpty, let range = text.firstRange(of: code) {
       text.replaceSubrange(range, with: "<strong class=\"code\" dir=\"ltr\" style=\"\(Self.code)\">\(code)</strong>")
     }

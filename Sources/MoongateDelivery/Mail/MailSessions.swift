@@ -1,20 +1,20 @@
 import CCurl
 import Synchronization
 
-/// Connections to a mail server that nobody uses now.
+/// The idle connections to a mail server.
 final class MailSessions: Sendable {
   private let idle = Mutex<[MailSession]>([])
 
-  /// An idle one or a new one; nil where there is no memory.
+  /// Takes an idle session or a new one; nil if memory is exhausted.
   func take() -> MailSession? { idle.withLock { $0.popLast() } ?? MailSession() }
 
   func giveBack(_ session: MailSession) { idle.withLock { $0.append(session) } }
 }
 
-/// One of libcurl's handles.
+/// A libcurl handle.
 ///
-/// `@unchecked`: `pointer` is never changed; what it leads to is used by one thread at a time, since whoever took the
-/// session out of `MailSessions` is the only one who has it.
+/// `@unchecked`: `pointer` never changes. Its target is used by one thread at a time, the one that took the session
+/// from `MailSessions`.
 final class MailSession: @unchecked Sendable {
   let pointer: OpaquePointer
 

@@ -1,10 +1,10 @@
 import MoongateCore
 
-/// How mail writes text down in ASCII.
+/// ASCII encodings of text in mail.
 enum MailText {
   private static let hex = Array("0123456789ABCDEF".utf8)
 
-  /// Quoted-printable (RFC 2045 section 6.7), lines of at most 76 characters that end in CR LF.
+  /// Quoted-printable (RFC 2045 section 6.7), in lines of at most 76 characters with CR LF.
   static func quotedPrintable(_ text: String) -> [UInt8] {
     var out: [UInt8] = []
     for line in lines(text) {
@@ -16,7 +16,7 @@ enum MailText {
           out += "=\r\n".utf8
           length = 0
         }
-        // A dot that begins a line ends the mail for a server that does not double it.
+        // Encode a leading dot: a server that does not undo dot-stuffing would end the mail there.
         if isPlain, length > 0 || byte != UInt8(ascii: ".") {
           out.append(byte)
           length += 1
@@ -30,9 +30,9 @@ enum MailText {
     return out
   }
 
-  /// The text of a header, perhaps as encoded words (RFC 2047), folded between them. Controls become spaces.
+  /// The text of a header, if necessary as folded encoded words (RFC 2047). Control characters become spaces.
   ///
-  /// Attack: a name or subject with a line end, which would begin a header of its own.
+  /// Attack: a name or subject with a line break injects a header.
   static func header(_ text: String) -> String {
     let clean = String(
       String.UnicodeScalarView(
@@ -49,21 +49,21 @@ enum MailText {
         ? bytes
         : bytes == [0x20]
           ? [UInt8(ascii: "_")] : bytes.flatMap { [UInt8(ascii: "="), hex[Int($0 >> 4)], hex[Int($0 & 15)]] }
-      // 75 characters a word with its marks; a character is not torn apart.
+      // An encoded word has at most 75 characters; a character is never split between words.
       if words[words.count - 1].count + written.count > 52 { words.append([]) }
       words[words.count - 1] += written
     }
     return words.map { "=?utf-8?q?\(String(decoding: $0, as: UTF8.self))?=" }.joined(separator: "\r\n ")
   }
 
-  /// The name before an address (RFC 5322 section 3.4).
+  /// The display name of an address (RFC 5322 section 3.4).
   static func displayName(_ name: String) -> String {
     let header = header(name)
     if header.hasPrefix("=?utf-8?q?") { return header }
     return "\"" + header.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
   }
 
-  /// `Fri, 20 Nov 2026 12:15:00 +0000` (RFC 5322 section 3.3).
+  /// A date like `Fri, 20 Nov 2026 12:15:00 +0000` (RFC 5322 section 3.3).
   static func date(_ moment: Timestamp) -> String {
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     // The epoch was a Thursday.
@@ -76,10 +76,10 @@ enum MailText {
     return "\(weekday), \(parts[2]) \(months[month - 1]) \(parts[0]) \(parts[3]) +0000"
   }
 
-  /// Line and paragraph separators, which some readers take for line ends.
+  /// Line and paragraph separators, which some clients treat as line breaks.
   private static func isBreak(_ scalar: Unicode.Scalar) -> Bool { [0x85, 0x2028, 0x2029].contains(scalar.value) }
 
-  /// Lines, whatever ends them: LF, CR or both. Other controls are left out.
+  /// Splits text at LF, CR or CR LF. Other control characters are removed.
   static func lines(_ text: String) -> [[UInt8]] {
     var lines: [[UInt8]] = [[]]
     var before: UInt8 = 0

@@ -3,7 +3,7 @@ import Dispatch
 import MoongateCore
 import MoongateSDK
 
-/// `smtp { … }`: brings mail to a server by libcurl (RFC 5321), on threads of its own.
+/// `smtp { … }`: sends mail to a server through libcurl (RFC 5321), on dedicated threads.
 struct MailTransport: MessageTransport {
   private static let connecting = 4_000
   private static let whole = 8_000
@@ -15,7 +15,7 @@ struct MailTransport: MessageTransport {
   private let queue: DispatchQueue
 
   let site: String
-  /// So many threads: each waits for the server.
+  /// The number of threads, each of which waits for the server.
   let most = 4
 
   init(_ settings: SMTPSettings, clock: any GatewayClock, random: any RandomSource) {
@@ -34,7 +34,7 @@ struct MailTransport: MessageTransport {
     if let fault { throw fault }
   }
 
-  /// Blocks its thread.
+  /// Sends a mail. Blocks its thread.
   private func send(_ bytes: [UInt8], to address: String) -> CarryFault? {
     guard let session = sessions.take() else { return CarryFault("there is no memory for another connection") }
     defer { sessions.giveBack(session) }
@@ -60,7 +60,7 @@ struct MailTransport: MessageTransport {
       }
     }
     guard outcome.error != 0 else { return nil }
-    // 421: the server ends the connection, whatever was asked (RFC 5321 section 3.8).
+    // 421: the server closes the connection regardless of the command (RFC 5321 section 3.8).
     return CarryFault(Self.reason(outcome), isOfMessage: outcome.of_this_mail && outcome.reply != 421)
   }
 
@@ -68,7 +68,7 @@ struct MailTransport: MessageTransport {
     withUnsafeBytes(of: outcome.reason) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
   }
 
-  /// Lends all of the texts to C at once.
+  /// Passes all strings to C at once.
   private static func withCStrings<Result>(_ texts: [String?], _ body: ([UnsafePointer<CChar>?]) -> Result) -> Result {
     func lend(_ rest: ArraySlice<String?>, _ lent: [UnsafePointer<CChar>?]) -> Result {
       guard let first = rest.first else { return body(lent) }

@@ -2,19 +2,19 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// `twilio { … }`: a form posted to its Messages API.
+/// `twilio { … }`: sends messages through Twilio's Messages API.
 struct TwilioTransport: MessageTransport {
   let settings: TwilioSettings
   let web: any WebClient
 
-  /// What it answers where it refuses; its sentence holds the number and is not read.
+  /// The error code of a refusal. The error text contains the phone number and is not read.
   private struct Problem: Decodable { let code: Int? }
 
   var site: String { SiteClient.site(of: settings.url) }
   let most = 64
 
   func carry(_ message: Message) async throws(CarryFault) {
-    // MG…: a messaging service chooses among its own numbers.
+    // MG…: a messaging service, which selects one of its numbers.
     let sender = settings.from.hasPrefix("MG") ? "MessagingServiceSid" : "From"
     let form = PercentEncoding.form([("To", message.to), (sender, settings.from), ("Body", message.text)])
     let credentials = Data("\(settings.account):\(settings.token.reveal())".utf8).base64EncodedString()

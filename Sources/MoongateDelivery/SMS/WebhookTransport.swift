@@ -2,7 +2,8 @@ import Foundation
 import MoongateCore
 import MoongateSDK
 
-/// `webhook { … }`: POST of `{"to","text"}`; 2xx within five seconds is delivered, anything else is not (exact.md).
+/// `webhook { … }`: sends `{"to","text"}` by POST. A 2xx response within five seconds means that the message is
+/// delivered.
 struct WebhookTransport: MessageTransport {
   let settings: WebhookSettings
   let web: any WebClient
@@ -10,7 +11,7 @@ struct WebhookTransport: MessageTransport {
   private struct Body: Encodable {
     let to: String
     let text: String
-    /// Of mail only.
+    /// For mail only.
     let subject: String?
   }
 
@@ -31,8 +32,9 @@ struct WebhookTransport: MessageTransport {
 }
 
 extension WebClient {
-  /// Sends a request that has no answer to read.
-  /// - Throws: where the status is not 2xx. 400 and 422 are said of this message, the rest of the site or of us.
+  /// Sends a request whose response body is ignored.
+  /// - Throws: an error if the status is not 2xx. 400 and 422 concern the message; other statuses concern the site or
+  ///   its settings.
   func deliver(_ request: WebRequest, describing describe: (WebAnswer) -> String = { _ in "" }) async throws(CarryFault)
   {
     let answer: WebAnswer

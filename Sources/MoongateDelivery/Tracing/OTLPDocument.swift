@@ -1,14 +1,14 @@
 import Foundation
 import MoongateCore
 
-/// A batch of spans as OTLP's JSON (OpenTelemetry protocol 1.x, ExportTraceServiceRequest): bytes in hexadecimal,
-/// 64-bit numbers as text.
+/// A batch of spans in OTLP JSON (OpenTelemetry protocol 1.x, ExportTraceServiceRequest). Bytes are hexadecimal, and
+/// 64-bit numbers are strings.
 package struct OTLPDocument: Encodable {
   private let resourceSpans: [ResourceSpans]
 
   /// - Parameters:
-  ///   - service: what the gateway is called.
-  ///   - instance: names this gateway among several.
+  ///   - service: the name of the service.
+  ///   - instance: identifies this gateway instance.
   package init(_ spans: [SpanRecord], service: String, version: String, instance: String) {
     let resource = [("service.name", service), ("service.version", version), ("service.instance.id", instance)]
     resourceSpans = [
@@ -87,7 +87,7 @@ package struct OTLPDocument: Encodable {
       startTimeUnixNano = String(span.start)
       endTimeUnixNano = String(max(span.start, span.end))
       attributes = span.attributes.map { Attribute(key: $0.key, value: Value($0.value)) }
-      // 2: an error. 0: nobody said.
+      // Status 2 is an error; 0 is unset.
       status = Status(code: span.fault == nil ? 0 : 2, message: span.fault)
     }
   }

@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// The collector of `tracing = otlp { … }`: takes batches of spans by OTLP over HTTP, as JSON.
+/// Sends batches of spans to the collector of `tracing = otlp { … }` by OTLP over HTTP, as JSON.
 package struct SpanCollector: Sendable {
   private let settings: TracingSettings
   private let web: any WebClient
@@ -10,8 +10,8 @@ package struct SpanCollector: Sendable {
   private let instance: String
 
   /// - Parameters:
-  ///   - service: what the gateway is called.
-  ///   - instance: names this gateway among several.
+  ///   - service: the name of the service.
+  ///   - instance: identifies this gateway instance.
   package init(_ settings: TracingSettings, web: any WebClient, service: String, version: String, instance: String) {
     self.settings = settings
     self.web = web
@@ -20,7 +20,7 @@ package struct SpanCollector: Sendable {
     self.instance = instance
   }
 
-  /// - Returns: why the collector did not take the spans; nil where it did.
+  /// - Returns: why the collector did not accept the spans; nil on success.
   package func send(_ spans: [SpanRecord]) async -> String? {
     let headers =
       [(name: "Content-Type", value: "application/json")]

@@ -1,29 +1,30 @@
 import MoongateCore
 
-/// Keeps messages from a site that is down: people are told at once, and the site is not flooded when it comes back.
+/// Stops sending messages to a site that is down: users get an error at once, and the site is not flooded when it
+/// recovers.
 ///
 ///     closed --(so many failures in a row)--> open --(a pause)--> half open: one message tries
 ///        ^                                     ^                      |
-///        +------------- it got through --------+----- it did not -----+
+///        +------------- success ----------------+----- failure --------+
 struct CircuitBreaker: Equatable, Sendable {
   enum State: Equatable, Sendable {
-    /// - Parameter failures: in a row.
+    /// - failures: the number of consecutive failures.
     case closed(failures: Int)
     case open(until: Timestamp)
-    /// One message is on its way to find out.
+    /// One test message is being sent.
     case halfOpen
   }
 
-  /// What becomes of a message.
+  /// The decision for a message.
   enum Admission: Equatable, Sendable {
     case goes
-    /// - Parameter until: nil while another one finds out.
+    /// - until: the time of the next test; nil while a test message is being sent.
     case refused(until: Timestamp?)
   }
 
-  /// How many failures in a row open it.
+  /// The number of consecutive failures that opens the circuit.
   let most: Int
-  /// How long it stays open.
+  /// How long the circuit stays open.
   let pause: Duration
   private(set) var state = State.closed(failures: 0)
 
@@ -32,7 +33,7 @@ struct CircuitBreaker: Equatable, Sendable {
     self.pause = pause
   }
 
-  /// Whoever is told `goes` must report how it ended.
+  /// Decides whether to send a message. After `goes`, the caller must report the result.
   mutating func admit(at now: Timestamp) -> Admission {
     switch state {
     case .closed: return .goes
@@ -44,15 +45,15 @@ struct CircuitBreaker: Equatable, Sendable {
     }
   }
 
-  /// The site answered.
+  /// Records that the site accepted the message.
   mutating func succeeded() { state = .closed(failures: 0) }
 
-  /// The site did not answer, or not in a way that is to be believed.
+  /// Records that the site did not answer, or answered incorrectly.
   mutating func failed(at now: Timestamp) {
     switch state {
     case .closed(let failures) where failures + 1 < most: state = .closed(failures: failures + 1)
     case .closed, .halfOpen: state = .open(until: now + pause)
-    // One that was sent before it opened, and took longer.
+    // A message that was sent before the circuit opened and took longer.
     case .open: break
     }
   }

@@ -3,7 +3,7 @@ import MoongateCore
 import MoongateSDK
 import Synchronization
 
-/// A way for messages to leave, with a bounded line before it and a circuit that opens while its site is down.
+/// A message transport with a bounded queue and a circuit breaker.
 final class GuardedMessenger: Messenger {
   private typealias Waiter = CheckedContinuation<Bool, Never>
 
@@ -24,8 +24,8 @@ final class GuardedMessenger: Messenger {
     state = Mutex(State(queue: SendQueue(most: carrier.most)))
   }
 
-  /// Where it sends, and whether messages go there now: 0 closed (they go), 1 half open (one tries), 2 open (none
-  /// goes).
+  /// The site and the state of its circuit: 0 closed (messages are sent), 1 half open (one test message is sent), 2
+  /// open (no message is sent).
   var breaker: (site: String, state: Int) {
     let state =
       switch state.withLock({ $0.circuit.state }) {
@@ -37,7 +37,7 @@ final class GuardedMessenger: Messenger {
   }
 
   func send(_ message: Message) async throws(DeliveryFault) {
-    // Before the line: nobody waits for a site that is known to be down.
+    // Check before queueing, so that no request waits for a site that is known to be down.
     if case .open(let until) = state.withLock({ $0.circuit.state }), clock.now() < until { throw closed(until) }
     guard await turn() else {
       throw DeliveryFault(reason: "\(carrier.site) is too slow: too many messages wait for it")
@@ -55,7 +55,7 @@ final class GuardedMessenger: Messenger {
     }
   }
 
-  /// Waits for a place.
+  /// Waits for a permit.
   private func turn() async -> Bool {
     await withCheckedContinuation { waiter in
       let now = clock.now()
@@ -82,15 +82,15 @@ final class GuardedMessenger: Messenger {
       return (before, state.circuit.state)
     }
     switch (before, after) {
-    case (.closed, .open): logger.error("messages cannot leave", metadata: ["site": "\(carrier.site)"])
-    case (.halfOpen, .closed): logger.notice("messages leave again", metadata: ["site": "\(carrier.site)"])
+    case (.closed, .open): logger.error("messages cannot be sent", metadata: ["site": "\(carrier.site)"])
+    case (.halfOpen, .closed): logger.notice("messages are sent again", metadata: ["site": "\(carrier.site)"])
     default: break
     }
   }
 
   private func closed(_ until: Timestamp?) -> DeliveryFault {
     DeliveryFault(
-      reason: "\(carrier.site) has failed again and again, and is tried again \(until.map { "at \($0.text)" } ?? "now")"
+      reason: "\(carrier.site) failed repeatedly; the next attempt is \(until.map { "at \($0.text)" } ?? "now")"
     )
   }
 }

@@ -1,23 +1,23 @@
 import MoongateSDK
 
-/// Brings one message to where it is to go: by SMTP, to a webhook, to Twilio.
+/// Sends a single message by SMTP, to a webhook, or through Twilio.
 protocol MessageTransport: Sendable {
-  /// Who takes the messages, for logs: `smtps://mail.example.com:465`.
+  /// The receiving site for logs, for example `smtps://mail.example.com:465`.
   var site: String { get }
-  /// How many it brings at once.
+  /// The maximum number of concurrent messages.
   var most: Int { get }
 
-  /// Returns when the site has taken the message. No try is repeated: the person asks again.
+  /// Returns when the site has accepted the message. A failure is not retried, because the user can ask again.
   func carry(_ message: Message) async throws(CarryFault)
 }
 
-/// A message that was not taken.
+/// Why a message was not accepted.
 struct CarryFault: Error, Sendable, Equatable {
-  /// For the operator's log, without the message, its code or its address.
+  /// The reason for the operator's log, without the message, its code or its address.
   let reason: String
-  /// Whether it lies in this message (an address that does not exist) and says nothing about the site.
+  /// Whether the message itself is the cause (for example an address that does not exist), and not the site.
   ///
-  /// Attack: ten addresses that do not exist, which would otherwise open the circuit for everyone.
+  /// Attack: an attacker uses nonexistent addresses to open the circuit for all users.
   let isOfMessage: Bool
 
   init(_ reason: String, isOfMessage: Bool = false) {

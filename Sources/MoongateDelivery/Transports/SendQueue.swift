@@ -1,16 +1,16 @@
 import MoongateCore
 
-/// So many messages are on their way at once, so many more wait for that, and those beyond are refused.
+/// Limits concurrent and waiting messages. Further messages are refused.
 ///
-/// Attack: a flood of sign-ins while the mail server is slow, which would otherwise be kept in memory.
+/// Attack: many sign-ins while the mail server is slow would fill the memory.
 struct SendQueue<Waiter: Sendable>: Sendable {
   enum Entry: Equatable, Sendable { case goes, waits, full }
 
-  /// On their way.
+  /// The maximum number of concurrent messages.
   let most: Int
-  /// In the line.
+  /// The maximum number of waiting messages.
   let longest: Int
-  /// How long one waits at most: a person looks at a page meanwhile.
+  /// The maximum waiting time. A user is waiting for the page.
   let patience: Duration
   private(set) var atWork = 0
   private var line: [(waiter: Waiter, until: Timestamp)] = []
@@ -23,7 +23,8 @@ struct SendQueue<Waiter: Sendable>: Sendable {
 
   var waiting: Int { line.count }
 
-  /// One that goes must `leave`; one that waits is called by somebody's `leave`.
+  /// Enters the queue. After `goes`, the caller must call `leave`; after `waits`, another caller's `leave` returns the
+  /// waiter.
   mutating func enter(_ waiter: Waiter, at now: Timestamp) -> Entry {
     if atWork < most {
       atWork += 1
@@ -34,7 +35,7 @@ struct SendQueue<Waiter: Sendable>: Sendable {
     return .waits
   }
 
-  /// - Returns: whose turn it is, and those who have waited too long.
+  /// - Returns: the next waiter, and those that have waited too long.
   mutating func leave(at now: Timestamp) -> (next: Waiter?, late: [Waiter]) {
     let late = line.prefix { now >= $0.until }.map(\.waiter)
     line.removeFirst(late.count)

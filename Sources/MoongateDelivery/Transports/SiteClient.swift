@@ -4,25 +4,25 @@ import MoongateSDK
 import NIOCore
 import NIOHTTP1
 
-/// Reaches other sites: identity providers, webhooks. One for the whole program.
+/// The HTTP client for other sites, such as identity providers and webhooks. The program has one.
 ///
-/// What comes from there is not trusted: an answer is bounded in time and size, a redirect is an answer like any other
-/// (it could lead into the operator's own network), and a certificate that does not verify is no answer.
+/// Responses are not trusted: time and size are limited, redirects are not followed (they could lead into the internal
+/// network), and certificates must verify.
 package final class SiteClient: WebClient {
   private let client: HTTPClient
   private let patience: Duration
   private let largest: Int
 
   /// - Parameters:
-  ///   - patience: from the first byte to the last, connecting included.
-  ///   - largest: of an answer's body, in bytes.
+  ///   - patience: the time limit for the whole exchange, including the connection.
+  ///   - largest: the maximum size of a response body, in bytes.
   package init(patience: Duration = .seconds(5), largest: Int = 1 << 20) {
     var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, decompression: .disabled)
     configuration.timeout.connect = .milliseconds(patience.wholeMilliseconds)
-    // One that does not answer is told to the person at once; they decide whether to try again.
+    // Do not retry a failed connection: the user gets an error at once and can try again.
     configuration.connectionPool.retryConnectionEstablishment = false
     configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
-    // The library's own spans would hold whole addresses, with the secrets in them.
+    // The library's own spans would contain whole URLs with their secrets.
     configuration.tracing.tracer = nil
     client = HTTPClient(configuration: configuration)
     self.patience = patience
@@ -31,28 +31,28 @@ package final class SiteClient: WebClient {
 
   deinit { client.shutdown { _ in } }
 
-  /// Closes all connections; requests under way fail.
+  /// Closes all connections. Requests in progress fail.
   package func end() async { try? await client.shutdown() }
 
   package func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer {
     let site = Self.site(of: request.url)
     let result = await withTaskGroup(of: Result<WebAnswer, WebFault>?.self) { group in
       group.addTask { await self.exchange(request, with: site) }
-      // The library's own deadline ends with the answer's head. Attack: a site that sends a byte a second.
+      // The library's deadline ends with the response head. Attack: a site that sends one byte per second.
       group.addTask { [patience] in
         (try? await Task.sleep(for: patience)) == nil
           ? nil : .failure(WebFault(reason: "\(site) did not answer within \(patience)"))
       }
       defer { group.cancelAll() }
       for await result in group { if let result { return result } }
-      return .failure(WebFault(reason: "\(site) was not asked: the gateway is ending"))
+      return .failure(WebFault(reason: "\(site) was not called: the gateway is shutting down"))
     }
     return try result.get()
   }
 
   private func exchange(_ request: WebRequest, with site: String) async -> Result<WebAnswer, WebFault> {
     guard request.url.hasPrefix("https://") || request.url.hasPrefix("http://") else {
-      return .failure(WebFault(reason: "only addresses that begin with https:// or http:// are reached"))
+      return .failure(WebFault(reason: "only URLs that begin with https:// or http:// are supported"))
     }
     var outgoing = HTTPClientRequest(url: request.url)
     outgoing.method = HTTPMethod(rawValue: request.method)
@@ -68,7 +68,7 @@ package final class SiteClient: WebClient {
           headers: answer.headers.map { (name: $0.name.lowercased(), value: $0.value) },
           body: Array(body.readableBytesView)))
     } catch is NIOTooManyBytesError {
-      return .failure(WebFault(reason: "\(site) answered more than \(largest) bytes"))
+      return .failure(WebFault(reason: "\(site) answered with more than \(largest) bytes"))
     } catch let error as HTTPClientError {
       return .failure(WebFault(reason: "\(site): \(error.shortDescription)"))
     } catch {
@@ -76,7 +76,7 @@ package final class SiteClient: WebClient {
     }
   }
 
-  /// Scheme, host and port: what a log may show of an address.
+  /// Scheme, host and port: the part of a URL that may be logged.
   static func site(of url: String) -> String {
     let parts = url.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
     guard parts.count == 3, parts[0].hasSuffix(":"), parts[1].isEmpty else { return "the site" }

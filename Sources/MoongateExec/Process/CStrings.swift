@@ -1,8 +1,8 @@
 import Foundation
 
-/// Lists of strings as the system's calls take them.
+/// Conversion of string lists for system calls.
 package enum CStrings {
-  /// The strings as C wants them: with a null behind the last.
+  /// Passes the strings as a null-terminated array of C strings.
   package static func with<Result>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result)
     -> Result
   {

@@ -1,12 +1,13 @@
 import MoongateSDK
 
-/// The calls of a program that somebody waits for.
+/// The open calls of a program.
 struct CallTable {
-  /// How many calls that were given up are remembered, to tell a late answer from one that was never asked for.
+  /// The number of abandoned calls that are remembered, to distinguish a late answer from an unexpected one.
   private static let remembered = 2_048
 
   private var all: [Int: (call: ProgramInbox.Call, isSent: Bool)] = [:]
-  /// In the order of their deadlines, which is mostly that of their coming: all but maintenance have the same time.
+  /// Ordered by deadline. This is mostly the order of arrival, because all calls except maintenance have the same
+  /// timeout.
   private var timeline: [(id: Int, deadline: ContinuousClock.Instant)] = []
   private var head = 0
   private var givenUp: Set<Int> = []
@@ -24,18 +25,17 @@ struct CallTable {
 
   mutating func remove(_ id: Int) -> ProgramInbox.Call? { all.removeValue(forKey: id)?.call }
 
-  /// Attack: an answer to a call that has not been asked yet, guessed from the number of the one before.
+  /// Attack: a program answers a call that it has not received yet, with a guessed id.
   mutating func removeSent(_ id: Int) -> ProgramInbox.Call? { all[id]?.isSent ?? false ? remove(id) : nil }
 
-  /// What is granted to the program in a call that it was told of and has not answered.
-  /// - Parameter id: nil: of the oldest, which is the one that a program works on that takes its calls one after the
-  ///   other.
+  /// The tools that are granted to the program in a call that it has received and not answered.
+  /// - Parameter id: nil for the oldest call, which is the current one of a program that handles calls in order.
   func tools(of id: Int?) -> StepTools? {
     if let id { return all[id].flatMap { $0.isSent ? $0.call.tools : nil } }
     return all.values.lazy.filter { $0.isSent && $0.call.tools != nil }.min { $0.call.id < $1.call.id }?.call.tools
   }
 
-  /// - Returns: those that were not sent before, in the order of their coming.
+  /// - Returns: the calls that were not sent before, in order of arrival.
   mutating func markAllSent() -> [ProgramInbox.Call] {
     let waiting = all.values.filter { !$0.isSent }.map(\.call).sorted { $0.id < $1.id }
     for call in waiting { all[call.id]?.isSent = true }
@@ -53,7 +53,7 @@ struct CallTable {
     }
   }
 
-  /// Those whose time is over.
+  /// Removes and returns the calls whose deadline has passed.
   mutating func takeLate(at now: ContinuousClock.Instant) -> [ProgramInbox.Call] {
     var late: [ProgramInbox.Call] = []
     while let deadline = nextDeadline, deadline <= now {
@@ -67,10 +67,10 @@ struct CallTable {
     all = [:]
   }
 
-  /// Those that the program was told of.
+  /// Fails the calls that were sent to the program.
   mutating func failSent(_ fault: ProgramFault) { fail(fault) { $0.isSent } }
 
-  /// Those that cannot wait so long.
+  /// Fails the calls whose deadline is at or before the time.
   mutating func failThose(before moment: ContinuousClock.Instant, _ fault: ProgramFault) {
     fail(fault) { $0.call.deadline <= moment }
   }
@@ -90,15 +90,15 @@ struct CallTable {
     givenUpOrder.removeFirst(Self.remembered)
   }
 
-  /// - Returns: whether the call was given up, and not answered since.
+  /// - Returns: whether the call was abandoned and has not been answered since.
   mutating func forget(_ id: Int) -> Bool { givenUp.remove(id) != nil }
 }
 
-/// What is still to be written to a program.
+/// The output waiting to be written to a program.
 struct SendQueue {
   private var lines: [(id: Int?, line: [UInt8])] = []
   private var head = 0
-  /// Of the first line that are written already.
+  /// The number of written bytes of the first line.
   private var written = 0
   private(set) var bytes = 0
 
@@ -109,8 +109,8 @@ struct SendQueue {
     bytes += line.count
   }
 
-  /// Takes a call's line out that nothing of was written yet.
-  /// - Returns: whether it was there.
+  /// Removes the line of a call if none of it has been written yet.
+  /// - Returns: whether it was removed.
   mutating func drop(_ id: Int) -> Bool {
     guard let index = lines[head...].firstIndex(where: { $0.id == id }), index > head || written == 0 else {
       return false
@@ -120,8 +120,8 @@ struct SendQueue {
     return true
   }
 
-  /// Writes as much as the program takes now.
-  /// - Parameter isWanted: asked of each line before its first byte.
+  /// Writes as much as the program's pipe accepts now.
+  /// - Parameter isWanted: called for each line before its first byte; false drops the line.
   mutating func flush(to child: ChildProcess, isWanted: (Int?) -> Bool) {
     while head < lines.count {
       let (id, line) = lines[head]
@@ -129,7 +129,7 @@ struct SendQueue {
         next()
         continue
       }
-      // It reads no more: its end is seen elsewhere.
+      // The program has closed its input. Its exit is detected elsewhere.
       guard child.isInputOpen, let count = child.write(line[written...]) else {
         clear()
         return

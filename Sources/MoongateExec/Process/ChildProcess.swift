@@ -1,7 +1,7 @@
 import CSpawn
 import Foundation
 
-/// A program that runs, as the one thread that started it sees it. Nothing here waits.
+/// A running program, confined to the thread that started it. No method blocks.
 final class ChildProcess {
   private var child: cspawn_child
   private(set) var isInputOpen = true
@@ -9,7 +9,7 @@ final class ChildProcess {
   private(set) var isErrorsOpen = true
 
   /// Starts the program.
-  /// - Throws: a sentence for the operator.
+  /// - Throws: an error for the operator.
   init(_ specification: ProgramSpecification) throws(ProgramFault) {
     var child = cspawn_child()
     var step: UnsafePointer<CChar>?
@@ -29,11 +29,11 @@ final class ChildProcess {
     let reason = String(cString: strerror(code))
     switch (step, code) {
     case ("program", ENOENT) where access(specification.path, F_OK) == 0:
-      return "cannot be run: the interpreter that its first line names is not there"
-    case ("program", ENOENT): return "cannot be run: there is no such file"
-    case ("program", EACCES): return "cannot be run: say `chmod +x \(specification.path)`"
+      return "cannot be run: the interpreter in its first line does not exist"
+    case ("program", ENOENT): return "cannot be run: the file does not exist"
+    case ("program", EACCES): return "cannot be run: it is not executable (`chmod +x \(specification.path)`)"
     case ("program", ENOEXEC):
-      return "cannot be run: it is no program; a script's first line must be such as `#!/usr/bin/env python3`"
+      return "cannot be run: it is not a program; a script needs a first line like `#!/usr/bin/env python3`"
     case ("folder", _): return "cannot be run in \(specification.folder): \(reason)"
     default: return "cannot be run: \(reason)"
     }
@@ -43,12 +43,13 @@ final class ChildProcess {
   var input: Int32 { child.input }
   var output: Int32 { child.output }
   var errors: Int32 { child.errors }
-  /// Readable when the program has ended; -1 where the kernel cannot tell: then it must be asked now and then.
+  /// A descriptor that is readable when the program has exited; -1 if the kernel does not support it, so that the state
+  /// must be polled.
   var ended: Int32 { child.ended }
 
   var hasEnded: Bool { cspawn_has_ended(&child) != 0 }
 
-  /// - Returns: how many bytes it took; 0 where it takes none now; nil where it reads no more.
+  /// - Returns: the number of accepted bytes; 0 if the pipe is full; nil if the program has closed its input.
   func write(_ bytes: ArraySlice<UInt8>) -> Int? {
     let written = bytes.withUnsafeBytes { Foundation.write(child.input, $0.baseAddress, $0.count) }
     if written >= 0 { return written }
@@ -57,9 +58,9 @@ final class ChildProcess {
 
   enum Reading {
     case bytes([UInt8])
-    /// Nothing more now.
+    /// No more data now.
     case empty
-    /// Nothing more ever.
+    /// End of file.
     case end
   }
 
@@ -107,17 +108,17 @@ final class ChildProcess {
     child.errors = -1
   }
 
-  /// To the program and all that it started.
+  /// Sends a signal to the program and its process group.
   func signal(_ number: Int32) { cspawn_signal(&child, number) }
 
-  /// Takes an ended program from the kernel, with what is left of its group and of its descriptors.
-  /// - Returns: how it ended: "ended with status 1".
+  /// Reaps the exited program, kills the rest of its process group and closes its descriptors.
+  /// - Returns: how it ended, for example "ended with status 1".
   func reap() -> String {
     let status = cspawn_reap(&child)
     closeInput()
     closeOutput()
     closeErrors()
     let number = status & 0x7f
-    return number == 0 ? "ended with status \((status >> 8) & 0xff)" : "was ended by signal \(number)"
+    return number == 0 ? "ended with status \((status >> 8) & 0xff)" : "was killed by signal \(number)"
   }
 }

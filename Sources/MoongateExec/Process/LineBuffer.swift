@@ -1,13 +1,13 @@
-/// Makes lines of bytes as they come, and holds no more of them than one line may have.
+/// Splits incoming bytes into lines and buffers at most one line.
 struct LineBuffer {
   private let longest: Int
   private var rest: [UInt8] = []
 
-  /// - Parameter longest: bytes of a line with its end.
+  /// - Parameter longest: the maximum length of a line in bytes, including its end.
   init(longest: Int) { self.longest = longest }
 
-  /// The lines that are complete by these bytes, without their ends.
-  /// - Returns: `isTooLong` where a line is longer than it may be; what comes after it is not looked at.
+  /// The lines that these bytes complete, without their line ends.
+  /// - Returns: `isTooLong` if a line exceeds the limit; the bytes after it are ignored.
   mutating func take(_ bytes: [UInt8]) -> (lines: [[UInt8]], isTooLong: Bool) {
     var lines: [[UInt8]] = []
     var start = bytes.startIndex
@@ -22,7 +22,7 @@ struct LineBuffer {
     return (lines, false)
   }
 
-  /// The same for text that is cut rather than refused: a line that is too long is given as what fits.
+  /// The same for text, where a line that is too long is truncated instead.
   mutating func takeCutting(_ bytes: [UInt8]) -> [[UInt8]] {
     var lines: [[UInt8]] = []
     var start = bytes.startIndex
@@ -35,7 +35,7 @@ struct LineBuffer {
     return lines
   }
 
-  /// What was written without a line's end behind it.
+  /// The incomplete last line.
   mutating func flush() -> [UInt8]? {
     defer { rest = [] }
     return rest.isEmpty ? nil : rest

@@ -2,11 +2,10 @@ import Foundation
 import Logging
 import MoongateSDK
 
-/// A program that is another provider: started, supervised, asked. It lives as long as somebody holds this; then it is
-/// told to end.
+/// A provider that is a separate program. It is started and supervised as long as this object exists, and then stopped.
 ///
-/// One thread of its own starts it, speaks with it, counts its time and takes its end: the kernel kills a program whose
-/// starting thread is gone, so none outlives the gateway, however that ends.
+/// One dedicated thread starts it, exchanges messages, enforces time limits and reaps it. The kernel kills a program
+/// when the thread that started it ends, so that no program outlives the gateway.
 final class Program: Sendable {
   let specification: ProgramSpecification
   let limits: ProgramLimits
@@ -15,8 +14,8 @@ final class Program: Sendable {
   private let introduction = OneAnswer<Result<Introduction, ProgramFault>>()
   private let over = OneAnswer<Bool>()
 
-  /// Starts it, and says hello.
-  /// - Parameter threads: gives its thread, and so the program, their priority.
+  /// Starts the program and the handshake.
+  /// - Parameter threads: starts the thread. The program inherits the priority of the thread.
   init(
     _ specification: ProgramSpecification, limits: ProgramLimits, threads: ThreadStarter, logger: Logger,
     listener: (@Sendable (ReceivedNotification) -> Void)? = nil,
@@ -31,19 +30,19 @@ final class Program: Sendable {
     let loop = ProgramLoopParts(
       specification: specification, limits: limits, log: log, inbox: inbox, introduction: introduction, over: over,
       jitter: jitter)
-    // A message may be nested deeply; the decoder allows 512 levels.
+    // A message may be deeply nested; the decoder allows 512 levels.
     threads.start("exec \(specification.name)", stackSize: 4 << 20) { ProgramLoop(loop).run() }
   }
 
   deinit { inbox.put(.stop) }
 
-  /// What it says of itself. Blocks for as long as a handshake may take.
+  /// The introduction of the program. Blocks until the handshake has finished.
   func introduced() -> Result<Introduction, ProgramFault> {
     introduction.wait(atMost: limits.handshake + .seconds(1))
       ?? .failure(.notStarted("did not answer `hello` within \(limits.handshake.shortText)"))
   }
 
-  /// Gives it its settings, once; every later start gets the same. Blocks for as long as a handshake may take.
+  /// Sends the settings once; later starts send the same settings. Blocks until the program has answered.
   func configure(_ settings: ProgramInbox.Settings, secrets: [String]) -> Result<Void, ProgramFault> {
     log.secrets.add(lasting: secrets)
     let answer = OneAnswer<Result<Void, ProgramFault>>()
@@ -52,11 +51,11 @@ final class Program: Sendable {
       ?? .failure(.notStarted("did not answer `configure` within \(limits.handshake.shortText)"))
   }
 
-  /// Asks it.
+  /// Sends a call and waits for the answer.
   /// - Parameters:
-  ///   - secrets: texts of the call that must not stand in a log.
-  ///   - time: how long it may take; nil: as long as gateway.lua says.
-  ///   - tools: what the program may ask the gateway for while the call is open.
+  ///   - secrets: strings of the call that must not be logged.
+  ///   - time: the time limit; nil for the timeout of gateway.lua.
+  ///   - tools: the gateway services that the program can use during the call.
   func call<Result: Decodable>(
     _ method: Method, _ parameters: some Encodable, secrets: [String], granting tools: StepTools?,
     within time: Duration? = nil, as _: Result.Type
@@ -67,7 +66,7 @@ final class Program: Sendable {
     let id = inbox.number()
     let line: [UInt8]
     do { line = try JSONLine.encode(Outgoing(id: id, method: method, params: parameters)) } catch {
-      throw .broken("the call cannot be written")
+      throw .broken("the call cannot be encoded")
     }
     guard line.count <= limits.line else { throw .tooLong }
     let timeout = time ?? specification.timeout
@@ -95,27 +94,27 @@ final class Program: Sendable {
     }
   }
 
-  /// Lets it end when those who use it still are done.
+  /// Stops the program after its current calls have finished.
   func retire() { inbox.put(.retire) }
 
-  /// Ends it; blocks until it has ended, at most as long as two farewells take.
+  /// Stops the program. Blocks until it has exited, for at most two farewell periods.
   func end() {
     inbox.put(.stop)
     _ = over.wait(atMost: limits.farewell * 2 + .seconds(1))
   }
 
-  /// Whether it has ended for good, or came back as another than it was loaded as: a later generation needs a new one.
+  /// Whether the program has exited for good or changed its introduction. A later generation needs a new one.
   var isSpent: Bool { inbox.isSpent }
 
-  /// How many calls are under way.
+  /// The number of open calls.
   var outstanding: Int { inbox.outstanding }
 }
 
 extension Program {
-  /// How long maintenance may take: as long as the gateway lets that of any provider.
+  /// The time limit of maintenance, the same as for other providers.
   private static let maintenanceTime: Duration = .seconds(60)
 
-  /// Has it do what is to be done now and then.
+  /// Runs the program's periodic maintenance.
   func maintain(with tools: StepTools) async throws(ProgramFault) {
     _ = try await call(
       .maintain, MaintenanceCall(now: tools.clock.now), secrets: [], granting: tools, within: Self.maintenanceTime,

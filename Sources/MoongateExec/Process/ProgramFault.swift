@@ -1,35 +1,35 @@
-/// Why a program did not do its part. For the operator's log: no text of a person, no code and no secret is in it.
+/// Why a program failed. For the operator's log, so it contains no user text, code or secret.
 package enum ProgramFault: Error, Sendable, Hashable, CustomStringConvertible {
-  /// It could not be started, or the handshake failed.
+  /// The program could not be started, or the handshake failed.
   case notStarted(String)
-  /// It ended while it was asked.
+  /// The program exited during a call.
   case ended(String)
-  /// It did not answer in time.
+  /// The program did not answer in time.
   case late(Duration)
-  /// Too many calls wait for it already.
+  /// Too many calls are waiting.
   case busy
-  /// It is down, and will not be up again in time.
+  /// The program is down and will not be restarted in time.
   case down(String)
-  /// It was replaced, or the gateway ends.
+  /// The program was replaced, or the gateway shuts down.
   case stopped
-  /// Whoever asked went away.
+  /// The caller cancelled the call.
   case cancelled
-  /// It answered that it could not do it; what it said, redacted.
+  /// The program reported a failure, with its redacted message.
   case failed(String)
-  /// Its answer cannot be read, or says what it may not say.
+  /// The answer cannot be decoded or is not allowed.
   case broken(String)
-  /// What was to be sent is too long for a line.
+  /// The message is too long for a line.
   case tooLong
 
   package var description: String {
     switch self {
     case .notStarted(let why): why
     case .ended(let how): "it \(how) before it answered"
-    case .late(let time): "no answer within \(time.shortText)"
+    case .late(let time): "it did not answer within \(time.shortText)"
     case .busy: "too many calls wait for it"
     case .down(let how): "it is down: it \(how), and is started again soon"
     case .stopped: "it was stopped"
-    case .cancelled: "whoever asked went away"
+    case .cancelled: "the caller cancelled the call"
     case .failed(let said): "it failed: \(said)"
     case .broken(let what): what
     case .tooLong: "the call is longer than a line may be"
@@ -38,7 +38,7 @@ package enum ProgramFault: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Duration {
-  /// `2s`, `1500ms`.
+  /// A duration like `2s` or `1500ms`.
   var shortText: String {
     let milliseconds = Int64((self / .milliseconds(1)).rounded())
     return milliseconds % 1000 == 0 ? "\(milliseconds / 1000)s" : "\(milliseconds)ms"

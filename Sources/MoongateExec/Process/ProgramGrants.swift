@@ -1,15 +1,15 @@
 import MoongateSDK
 
-/// Carries out what a program asks of the gateway, with the tools of the call that it is for.
+/// Handles a program's requests to the gateway with the tools of the related call.
 struct ProgramGrants: Sendable {
-  /// Bytes of a secret to be hashed or compared: what fits into a field that a person fills in.
+  /// The maximum length of a secret to hash or compare, in bytes: that of a form field.
   private static let longestSecret = 4_096
 
   let tools: StepTools
-  /// What must not stand in a log from now on.
+  /// Registers strings that must not be logged from now on.
   let conceal: @Sendable ([String]) -> Void
 
-  /// The line that answers the request.
+  /// The answer to the request, as a line.
   func answer(_ id: RequestID, _ method: ProgramMethod, _ parameters: ProgramRequest.Parameters) async -> [UInt8] {
     do throws(ProgramRefusal) {
       return Self.line(Reply(id: id, result: try await carryOut(method, parameters), error: nil), id)
@@ -54,11 +54,11 @@ struct ProgramGrants: Sendable {
     switch method {
     case .set:
       guard let value = said.value else {
-        throw ProgramRefusal(.invalidParameters, "`params.value` is missing: a text")
+        throw ProgramRefusal(.invalidParameters, "`params.value` is missing: a string")
       }
       guard let seconds = said.expiresIn, seconds.magnitude < 1e12 else {
         throw ProgramRefusal(
-          .invalidParameters, "`params.expires_in` is missing: in how many seconds the entry expires")
+          .invalidParameters, "`params.expires_in` is missing: the lifetime of the entry in seconds")
       }
       conceal([value])
       let (bytes, lifetime) = (Array(value.utf8), Duration.milliseconds(Int64((seconds * 1000).rounded())))
@@ -98,7 +98,7 @@ struct ProgramGrants: Sendable {
   {
     guard let hasher = tools.hasher else {
       throw ProgramRefusal(
-        .notGranted, "secrets are hashed and verified while a `submit` is open: before it no attempt has been charged")
+        .notGranted, "secrets can be hashed and verified only during `submit`, because no attempt is charged before it")
     }
     do { return try await body(hasher) } catch {
       throw ProgramRefusal(.unavailable, "the secret could not be hashed: \(error)")
@@ -117,7 +117,7 @@ struct ProgramGrants: Sendable {
   private func text(_ bytes: [UInt8]?) throws(ProgramRefusal) -> String? {
     guard let bytes else { return nil }
     guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw ProgramRefusal(.unavailable, "the value is no text: another provider of this name stored it")
+      throw ProgramRefusal(.unavailable, "the value is not a string: another provider of this name stored it")
     }
     conceal([text])
     return text

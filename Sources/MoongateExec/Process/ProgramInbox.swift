@@ -4,16 +4,16 @@ import Foundation
 import MoongateSDK
 import Synchronization
 
-/// What is asked of a program's thread by everybody else. The thread takes it all at once, woken by a descriptor.
+/// The queue of commands for a program's thread. A descriptor wakes the thread, which then takes all items at once.
 final class ProgramInbox: Sendable {
-  /// One call, on its way to the program.
+  /// One call to the program.
   struct Call: Sendable {
     let id: Int
-    /// With its line end.
+    /// The encoded line with its end.
     let line: [UInt8]
     let deadline: ContinuousClock.Instant
     let timeout: Duration
-    /// What the program may use while the call is open; nil for a call that grants nothing.
+    /// The services that the program can use during the call; nil for none.
     let tools: StepTools?
     let answer: CheckedContinuation<[UInt8], any Error>
   }
@@ -21,23 +21,23 @@ final class ProgramInbox: Sendable {
   enum Item: Sendable {
     case call(Call)
     case cancel(Int)
-    /// A line that answers a request of the program's, of the start of it that asked.
+    /// The answer to a request of the program, with the number of the start that sent the request.
     case reply([UInt8], start: Int)
-    /// The settings, ready to be sent at every start from now on.
+    /// The settings, which are sent at every start from now on.
     case configure(Settings, OneAnswer<Result<Void, ProgramFault>>)
-    /// No new request uses it: it ends when it has been idle for a while.
+    /// No new request uses the program. It is stopped after being idle for a while.
     case retire
     case stop
   }
 
-  /// `configure`'s parameters as JSON: the identifier of the message is another at each start.
+  /// The parameters of `configure` as JSON. The message id differs between starts.
   struct Settings: Sendable {
     let line: @Sendable (_ id: Int) throws -> [UInt8]
   }
 
   private struct State {
     var items: [Item] = []
-    /// Why nothing comes in any more; nil while it does.
+    /// Why the inbox is closed; nil while it is open.
     var closed: ProgramFault?
     var nextID = 1
     var outstanding = 0
@@ -46,7 +46,8 @@ final class ProgramInbox: Sendable {
 
   private let most: Int
   private let state = Mutex(State())
-  /// For the thread's poll; -1 where the system has none left: the thread then looks a hundred times a second.
+  /// The descriptor for the thread's poll; -1 if the system has none left, so that the thread polls a hundred times per
+  /// second.
   let descriptor: Int32
 
   init(most: Int) {
@@ -56,7 +57,7 @@ final class ProgramInbox: Sendable {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
-  /// A number for a message, never given twice.
+  /// A message id that was never used before.
   func number() -> Int {
     state.withLock { state in
       defer { state.nextID += 1 }
@@ -64,8 +65,8 @@ final class ProgramInbox: Sendable {
     }
   }
 
-  /// Takes a place among the calls; `left` must follow.
-  /// - Throws: `busy` where there is none, `stopped` where the thread is gone.
+  /// Reserves a slot for a call. `left` must follow.
+  /// - Throws: `busy` if there is no free slot, `stopped` if the thread has ended.
   func enter() throws(ProgramFault) {
     let fault: ProgramFault? = state.withLock { state in
       if let closed = state.closed { return closed }
@@ -78,12 +79,12 @@ final class ProgramInbox: Sendable {
 
   func left() { state.withLock { $0.outstanding -= 1 } }
 
-  /// How many calls are under way.
+  /// The number of open calls.
   var outstanding: Int { state.withLock { $0.outstanding } }
 
-  /// - Returns: false where the thread is gone.
+  /// - Returns: false if the thread has ended.
   @discardableResult func put(_ item: Item) -> Bool {
-    // Only the first of several must wake the thread.
+    // Only the first of several items must wake the thread.
     let (isOpen, isFirst) = state.withLock { state -> (Bool, Bool) in
       guard state.closed == nil else { return (false, false) }
       state.items.append(item)
@@ -93,7 +94,7 @@ final class ProgramInbox: Sendable {
     return isOpen
   }
 
-  /// All that came in since.
+  /// All items since the last call.
   func take() -> [Item] {
     cspawn_wake_clear(descriptor)
     return state.withLock { state in
@@ -102,17 +103,17 @@ final class ProgramInbox: Sendable {
     }
   }
 
-  /// The program says something else of itself than when it was loaded: whoever loads it again needs a new one.
+  /// Records that the program's introduction differs from when it was loaded. The next load needs a new program.
   func isAnother() { state.withLock { $0.isAnother = true } }
 
-  /// Whether the program may be given to somebody else.
+  /// Whether the program must not be used by another generation.
   var isSpent: Bool { state.withLock { $0.closed != nil || $0.isAnother } }
 
-  /// Why nothing comes in any more.
+  /// Why the inbox is closed.
   var fault: ProgramFault { state.withLock { $0.closed } ?? .stopped }
 
-  /// Nothing comes in any more.
-  /// - Returns: what came in last.
+  /// Closes the inbox.
+  /// - Returns: the remaining items.
   func shut(_ fault: ProgramFault) -> [Item] {
     state.withLock { state in
       state.closed = fault
@@ -122,7 +123,7 @@ final class ProgramInbox: Sendable {
   }
 }
 
-/// An answer that a thread which may block waits for. Given once; later ones are not looked at.
+/// A value that a blocking thread waits for. It is set once; later values are ignored.
 final class OneAnswer<Value: Sendable>: Sendable {
   private let value = Mutex<Value?>(nil)
   private let semaphore = DispatchSemaphore(value: 0)
@@ -136,7 +137,7 @@ final class OneAnswer<Value: Sendable>: Sendable {
     if isFirst { semaphore.signal() }
   }
 
-  /// - Returns: nil where there is none in time.
+  /// - Returns: nil if there is no value in time.
   func wait(atMost time: Duration) -> Value? {
     if semaphore.wait(timeout: .now() + time / .seconds(1)) == .success { semaphore.signal() }
     return value.withLock { $0 }

@@ -1,44 +1,44 @@
-/// Every bound on what a program may do, each with its reason. The time of one call is the operator's: `timeout` in
-/// gateway.lua.
+/// The limits on a program, with their reasons. The timeout of a call is set by the operator: `timeout` in gateway.lua.
 package struct ProgramLimits: Sendable {
-  /// The longest line, either way, in bytes: as much as a body that the gateway itself takes from a client (http.md). A
-  /// longer one ends the program.
+  /// The maximum length of a line in either direction, in bytes: the same as for a request body from a client. The
+  /// program is killed if it exceeds the limit.
   package var line = 65_536
-  /// Calls that wait for an answer or to be sent. A thousand people at once must get through; what is beyond is
-  /// answered 503 at once.
+  /// The maximum number of open and queued calls: enough for a thousand concurrent users. Further calls fail at once
+  /// with 503.
   package var outstanding = 1_024
-  /// Bytes that wait for the program to read them: as many as all those calls have of the usual size, four times over.
+  /// The maximum number of bytes that wait for the program: four times what all calls of the usual size need.
   package var unread = 4 << 20
-  /// From the start to the answer to `hello`, and from `configure` to its answer: an interpreter that starts cold takes
-  /// up to one second, and ten times that beside a burst of other work.
+  /// The time limit from the start to the answer to `hello`, and from `configure` to its answer. A cold start of an
+  /// interpreter takes up to one second, and ten times that on a busy machine.
   package var handshake: Duration = .seconds(10)
-  /// Lines that answer nothing (logs, rubbish, what comes too late or twice): so many at once, and so many a second
-  /// from then on. A program that writes more is ended: reading costs the gateway time.
+  /// The rate of lines that are not answers (logs, invalid lines, late or repeated answers). The program is killed if
+  /// it exceeds the rate, because reading costs time.
   package var unasked = Rate(burst: 1_000, perSecond: 100)
-  /// Requests of the program's to the gateway that are under way at once: as many as keep a database busy. Those beyond
-  /// are refused at once.
+  /// The maximum number of concurrent requests from the program: enough to keep a database busy. Further requests are
+  /// refused at once.
   package var requests = 256
-  /// Requests of the program's: so many at once, and so many a second from then on. A program that asks more is ended.
+  /// The rate of requests from the program. The program is killed if it exceeds the rate.
   package var requestRate = Rate(burst: 4_000, perSecond: 2_000)
-  /// Bytes a second that are read of its standard error; the rest waits in its pipe, and the program with it.
+  /// The number of bytes per second that are read from standard error. The rest stays in the pipe and blocks the
+  /// program.
   package var errorBytes = 65_536
-  /// Lines of a program in the gateway's log; those beyond are counted.
+  /// The rate of a program's lines in the gateway's log. Further lines are only counted.
   package var logLines = Rate(burst: 50, perSecond: 10)
-  /// The first start after an end comes soon, since most ends are accidents; each further one waits twice as long, up
-  /// to the longest.
+  /// The delay of the first restart, which is short because most crashes are accidents. Each further delay doubles, up
+  /// to `longestDelay`.
   package var firstDelay: Duration = .milliseconds(100)
   package var longestDelay: Duration = .seconds(30)
-  /// Whoever has run for so long begins again with the first delay.
+  /// A program that has run for this time starts again with the first delay.
   package var steady: Duration = .seconds(60)
-  /// From the close of standard input to SIGTERM, and from there to SIGKILL: together well under the ten seconds that
-  /// the gateway has to drain.
+  /// The time from closing standard input to SIGTERM, and from there to SIGKILL. Twice this is well under the ten
+  /// seconds in which the gateway drains.
   package var farewell: Duration = .seconds(2)
-  /// How long a program that no new request uses is kept for requests that were under way when it was replaced.
+  /// How long a program without new requests is kept for requests that were open when it was replaced.
   package var linger: Duration = .seconds(10)
 
   package init() {}
 
-  /// So many at once, and so many a second.
+  /// A burst and a sustained rate per second.
   package struct Rate: Sendable {
     package let burst: Double
     package let perSecond: Double
@@ -50,7 +50,7 @@ package struct ProgramLimits: Sendable {
   }
 }
 
-/// Lets as much through as a rate allows.
+/// A token bucket for a rate.
 struct RateGate {
   private let rate: ProgramLimits.Rate
   private var left: Double
@@ -70,8 +70,7 @@ struct RateGate {
   }
 }
 
-/// How long a program that ended waits for its next start: twice as long each time, up to a longest, and never two
-/// alike.
+/// The delay before the next restart. It doubles with each failure up to a maximum, with jitter.
 struct RestartDelays {
   private let limits: ProgramLimits
   private var failures = 0
@@ -79,9 +78,9 @@ struct RestartDelays {
   init(_ limits: ProgramLimits) { self.limits = limits }
 
   /// - Parameters:
-  ///   - ran: how long it ran; nil where it never came so far as to take calls.
-  ///   - jitter: in 0..<1. Attack: many gateways whose programs fail with a site that they all use would all return to
-  ///     it at the same moment.
+  ///   - ran: how long the program ran; nil if it never accepted calls.
+  ///   - jitter: in 0..<1. Attack: after an outage of a shared site, the programs of many gateways would all restart at
+  ///     the same moment.
   mutating func next(afterRunning ran: Duration?, jitter: Double) -> Duration {
     if let ran, ran >= limits.steady { failures = 0 }
     let doubled = limits.firstDelay * (1 << min(failures, 20))

@@ -1,31 +1,30 @@
 import Logging
 import Synchronization
 
-/// What was heard of a program, as it said or did it: for whoever tries one out.
+/// What a program has written or done, for tests of a provider.
 package enum ReceivedNotification: Sendable {
-  /// A line of its standard error, a `log`, or the text of a failure, with whatever stands in it.
+  /// A line of its standard error, a `log` message, or the text of a failure, unredacted.
   case said(String)
-  /// What it did that it may not.
-  /// - Parameter kind: which of the complaints: `rubbish`, `notification`, `request`, `stray`, `late`, `farewell`, …
+  /// A violation of the protocol.
+  /// - kind: the kind of complaint: `rubbish`, `notification`, `request`, `stray`, `late`, `farewell`, …
   case misbehaved(kind: String, sentence: String)
   /// A line of the protocol, without its end.
-  /// - Parameter isOut: whether the gateway wrote it.
+  /// - isOut: whether the gateway sent it.
   case message(String, isOut: Bool)
 }
 
-/// What the gateway's log is told of one program: what it does wrong, and what it says itself. Both without secrets,
-/// and both bounded.
+/// Writes a program's violations and its own messages to the gateway's log, redacted and rate-limited.
 final class ProgramLog: Sendable {
   private struct RateGates {
     var said: RateGate
     var unsaid = 0
-    /// When each kind of complaint was last told, and how many were not since.
+    /// The last time of each kind of complaint, and the number suppressed since.
     var complaints: [String: (at: ContinuousClock.Instant, left: Int)] = [:]
   }
 
-  /// A program that does something wrong a thousand times a second is told of once in this time, with the count.
+  /// Repeated complaints are logged once in this time, with their count.
   private static let complaintPause: Duration = .seconds(10)
-  /// Characters of one line that a program says.
+  /// The maximum length of a program's line in the log, in characters.
   private static let longest = 1_000
 
   private let logger: Logger
@@ -33,7 +32,7 @@ final class ProgramLog: Sendable {
   let secrets: SecretTexts
   private let listener: (@Sendable (ReceivedNotification) -> Void)?
 
-  /// - Parameter listener: is told everything, unredacted. A gateway that serves has none.
+  /// - Parameter listener: receives everything unredacted, for tests of a provider. Nil in a running gateway.
   init(
     _ logger: Logger, name: String, limits: ProgramLimits, secrets: SecretTexts,
     listener: (@Sendable (ReceivedNotification) -> Void)? = nil
@@ -46,11 +45,11 @@ final class ProgramLog: Sendable {
     gates = Mutex(RateGates(said: RateGate(limits.logLines)))
   }
 
-  /// Tells of something once.
+  /// Logs a message once.
   func notice(_ sentence: String) { logger.notice("\(secrets.redacted(sentence))") }
 
-  /// Tells what a program did wrong.
-  /// - Parameter kind: those of one kind are told at most once in ten seconds.
+  /// Logs a violation by the program.
+  /// - Parameter kind: complaints of one kind are logged at most once in ten seconds.
   func complain(_ kind: String, _ sentence: @autoclosure () -> String, at now: ContinuousClock.Instant = .now) {
     listener?(.misbehaved(kind: kind, sentence: sentence()))
     let left: Int? = gates.withLock { gates in
@@ -63,22 +62,22 @@ final class ProgramLog: Sendable {
       return left
     }
     guard let left else { return }
-    let more = left > 0 ? " (and \(left) more of the kind before)" : ""
+    let more = left > 0 ? " (and \(left) more of this kind before)" : ""
     logger.error("a program misbehaves: \(secrets.redacted(sentence()))\(more)")
   }
 
-  /// Tells whoever tries the program out what stands in its own words.
+  /// Passes the program's text to the listener.
   func overhear(_ text: String) { listener?(.said(text)) }
 
-  /// Whether somebody tries the program out.
+  /// Whether there is a listener.
   var isOverheard: Bool { listener != nil }
 
-  /// Tells whoever tries the program out what it does that a gateway passes over.
+  /// Passes a violation that is not logged to the listener.
   func remark(_ kind: String, _ sentence: @autoclosure () -> String) {
     listener?(.misbehaved(kind: kind, sentence: sentence()))
   }
 
-  /// Tells whoever tries the program out of a line of the protocol.
+  /// Passes a line of the protocol to the listener.
   func overhear(message line: [UInt8], isOut: Bool) {
     guard let listener else { return }
     listener(
@@ -86,7 +85,7 @@ final class ProgramLog: Sendable {
         String(decoding: line.last == UInt8(ascii: "\n") ? line.dropLast() : line[...], as: UTF8.self), isOut: isOut))
   }
 
-  /// Passes on what the program says.
+  /// Logs a message of the program.
   func says(_ text: String, level: Logger.Level, values: [String: String] = [:], at now: ContinuousClock.Instant = .now)
   {
     overhear(([text] + values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }).joined(separator: " "))
@@ -114,7 +113,7 @@ final class ProgramLog: Sendable {
 }
 
 extension ProgramLog {
-  /// What a program wrote, as a line of a log shows it.
+  /// A quoted excerpt of a program's output for the log.
   func excerpt(_ bytes: [UInt8]) -> String {
     let text = secrets.redacted(String(decoding: bytes, as: UTF8.self))
     return text.count > 120 ? "\"\(text.prefix(120))…\"" : "\"\(text)\""

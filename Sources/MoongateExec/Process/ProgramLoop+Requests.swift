@@ -1,13 +1,12 @@
-// What a program asks of the gateway while a call of the gateway is open (version 2 of the protocol).
+// Requests of the program to the gateway during a call (protocol version 2).
 
 extension ProgramLoop {
-  /// Whether the program speaks a version in which it may ask.
+  /// Whether the program's protocol version allows requests.
   var mayAsk: Bool { introduction.map { $0.protocol >= 2 } ?? false }
 
-  /// Takes one request of the program's. It is carried out beside this thread, which sends the answer when that is
-  /// there.
+  /// Handles a request of the program. It runs outside this thread, which later sends the answer.
   func hearRequest(_ id: RequestID, _ name: String, _ line: [UInt8], at now: ContinuousClock.Instant) {
-    // Attack: a program that asks without end, each time for work of the database or of the hashing threads.
+    // Attack: a program sends endless requests, each of which uses the database or the hashing threads.
     guard requests.lets(at: now) else { return doom("floods the gateway with requests", at: now) }
     guard let method = ProgramMethod(rawValue: name) else {
       let known = ProgramMethod.allCases.map(\.rawValue).joined(separator: ", ")
@@ -21,17 +20,17 @@ extension ProgramLoop {
     }
     guard case .ready = phase, let tools = calls.tools(of: parameters.call) else {
       let which = parameters.call.map { "call \($0) is not open" } ?? "no call of the gateway is open"
-      return refuse(id, .notGranted, "\(which): what the gateway grants belongs to a call")
+      return refuse(id, .notGranted, "\(which): the gateway grants services only during a call")
     }
     guard requestsUnderWay < limits.requests else {
-      return refuse(id, .unavailable, "\(limits.requests) requests are under way already")
+      return refuse(id, .unavailable, "\(limits.requests) requests are already in progress")
     }
     requestsUnderWay += 1
     let grants = ProgramGrants(tools: tools) { [secrets = log.secrets] in secrets.add($0, at: .now) }
     Task { [inbox = parts.inbox, start = starts, longest = limits.line] in
       var line = await grants.answer(id, method, parameters)
-      // A value of few bytes may be long on a line, such as one of control characters. Without an answer the program
-      // would wait for its call's end.
+      // A short value can be long when encoded, for example control characters. Without an answer, the program would
+      // wait until the end of its call.
       if line.count > longest {
         line = ProgramGrants.refusal(id, ProgramRefusal(.unavailable, "the answer is longer than \(longest) bytes"))
       }
@@ -39,10 +38,10 @@ extension ProgramLoop {
     }
   }
 
-  /// Sends an answer that is there now.
-  /// - Parameter start: of which start of the program it is.
+  /// Sends the answer to a request.
+  /// - Parameter start: the number of the start that sent the request.
   func reply(_ line: [UInt8], start: Int) {
-    // The one that asked is gone: its successor must not take the answer for one of its own.
+    // The process that sent the request is gone. Its successor must not receive the answer.
     guard start == starts else { return }
     requestsUnderWay -= 1
     guard !line.isEmpty else { return }
@@ -54,8 +53,8 @@ extension ProgramLoop {
   }
 
   private func send(_ line: [UInt8]) {
-    // Attack: a program that asks and asks, and never reads the answers.
-    guard sending.bytes + line.count <= limits.unread else { return doom("does not read what it is told", at: .now) }
+    // Attack: a program sends requests and never reads the answers.
+    guard sending.bytes + line.count <= limits.unread else { return doom("does not read its input", at: .now) }
     queue(line, of: nil)
     if let child { send(to: child) }
   }

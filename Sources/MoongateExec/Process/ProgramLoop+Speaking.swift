@@ -1,10 +1,10 @@
 import Foundation
 import Logging
 
-// What is said to a program, and what is made of what it says.
+// Messages to and from a program.
 
 extension ProgramLoop {
-  /// The gateway's own part of the handshake.
+  /// Sends the first message of the handshake.
   func sayHello(at now: ContinuousClock.Instant) {
     let id = parts.inbox.number()
     phase = .greeting(id: id, until: now + limits.handshake)
@@ -25,25 +25,25 @@ extension ProgramLoop {
 
   private func say(_ message: some Encodable, id: Int?) {
     guard let line = try? JSONLine.encode(message) else { return }
-    // Attack: a program that asks and asks, and never reads that it gets no answer.
+    // Attack: a program sends requests and never reads the refusals.
     guard sending.bytes + line.count <= limits.unread else {
-      doom("does not read what it is told", at: .now)
+      doom("does not read its input", at: .now)
       return
     }
     queue(line, of: id)
     if let child { send(to: child) }
   }
 
-  /// Puts a line behind those that wait to be written.
+  /// Adds a line to the output queue.
   func queue(_ line: [UInt8], of id: Int?) {
     log.overhear(message: line, isOut: true)
     sending.add(line, of: id)
   }
 
-  /// Writes what the program takes now.
+  /// Writes as much as the program's pipe accepts now.
   func send(to child: ChildProcess) {
     sending.flush(to: child) { [calls] id in
-      // What nobody waits for any more need not be asked. (The handshake is no call.)
+      // Skip abandoned calls. (The handshake is not a call.)
       guard let id else { return true }
       return calls.contains(id) || self.isHandshake(id)
     }
@@ -56,7 +56,7 @@ extension ProgramLoop {
     }
   }
 
-  /// Nobody waits for the answer any more.
+  /// Abandons a call.
   func giveUp(_ call: ProgramInbox.Call, _ fault: ProgramFault) {
     call.answer.resume(throwing: fault)
     calls.remember(call.id)
@@ -64,7 +64,7 @@ extension ProgramLoop {
     say(Outgoing(id: nil, method: .cancel, params: Cancellation(id: call.id)), id: nil)
   }
 
-  /// Takes one line of the program's.
+  /// Handles one line from the program.
   func hear(_ line: [UInt8], at now: ContinuousClock.Instant) {
     log.overhear(message: line, isOut: false)
     let message: Incoming
@@ -73,13 +73,13 @@ extension ProgramLoop {
     } catch {
       log.overhear(String(decoding: line, as: UTF8.self))
       isUnasked(
-        "rubbish", "wrote a line that is no message of JSON-RPC: \(log.excerpt(line)) (\(JSONLine.problem(error)))",
+        "rubbish", "wrote a line that is not a JSON-RPC message: \(log.excerpt(line)) (\(JSONLine.problem(error)))",
         at: now)
       return
     }
-    // Attack: a request that looks like an answer, for a gateway that reads it once as the one and once as the other.
+    // Attack: a message is both a request and an answer, and the gateway interprets it in both ways.
     if mayAsk, message.isAmbiguous {
-      isUnasked("rubbish", "wrote a line that is a request and an answer at once", at: now)
+      isUnasked("rubbish", "wrote a line that is both a request and an answer", at: now)
       return
     }
     switch message.kind {
@@ -95,12 +95,12 @@ extension ProgramLoop {
       }
     case .notification(let method):
       isUnasked(
-        "notification", "wrote a notification that there is not: `\(log.secrets.redacted(method).prefix(40))`", at: now)
+        "notification", "wrote an unknown notification: `\(log.secrets.redacted(method).prefix(40))`", at: now)
     case .request(let id, let method) where mayAsk: hearRequest(id, method, line, at: now)
     case .request(let id, let method):
       guard
         isUnasked(
-          "request", "asked something: `\(log.secrets.redacted(method).prefix(40))`; the gateway answers no requests",
+          "request", "sent a request `\(log.secrets.redacted(method).prefix(40))`; the gateway answers no requests in this version",
           at: now)
       else {
         return
@@ -116,12 +116,12 @@ extension ProgramLoop {
     default:
       guard let call = calls.removeSent(id) else {
         if calls.forget(id) {
-          // Slow is not hanging; and as many calls as were asked may be answered late.
+          // A slow program is not hanging, and every call may be answered late once.
           lateInRow = 0
           lastHeard = now
           log.complain("too late", "it answered a call after its time, or after it was cancelled (id \(id))", at: now)
         } else {
-          isUnasked("stray", "answered what nobody asked, or a second time (id \(id))", at: now)
+          isUnasked("stray", "sent an unexpected or repeated answer (id \(id))", at: now)
         }
         return
       }
@@ -135,21 +135,21 @@ extension ProgramLoop {
     }
   }
 
-  /// What a program says of a failure. First without secrets, then cut: half of one is none that is looked for.
+  /// The message of a failure for the log. Redact before truncating: a part of a secret would not be recognized.
   private func shown(_ problem: Incoming.Problem) -> String {
     log.overhear(problem.message)
     return String(log.secrets.redacted(problem.message).prefix(500))
   }
 
-  /// Counts what answers nothing; a program that writes too much of it is ended.
-  /// - Parameter kind: nil: nothing is wrong with it.
-  /// - Returns: false where it was too much.
+  /// Counts a line that is not an answer. The program is killed if it writes too many.
+  /// - Parameter kind: the kind of complaint; nil if the line is allowed.
+  /// - Returns: false if the limit is exceeded.
   @discardableResult private func isUnasked(
     _ kind: String?, _ sentence: @autoclosure () -> String, at now: ContinuousClock.Instant
   ) -> Bool {
     if let kind { log.complain(kind, "it \(sentence())", at: now) }
     if unasked.lets(at: now) { return true }
-    doom("floods the gateway with lines that answer nothing", at: now)
+    doom("floods the gateway with lines that are not answers", at: now)
     return false
   }
 
@@ -162,7 +162,7 @@ extension ProgramLoop {
     }
     let said: Introduction
     do {
-      // Its protocol first: another one may say everything else in another way.
+      // Check the version first, because another version may define all other fields differently.
       let version = try JSONLine.decode(Answer<IntroducedVersion>.self, line).result.protocol
       guard Introduction.versions.contains(version) else {
         let which = version > Introduction.versions.upperBound ? "a newer gateway" : "an older gateway"
@@ -173,14 +173,14 @@ extension ProgramLoop {
       }
       said = try JSONLine.decode(Answer<Introduction>.self, line).result
     } catch {
-      doom("answered `hello` with what cannot be read: \(JSONLine.problem(error))", at: now)
+      doom("sent an invalid answer to `hello`: \(JSONLine.problem(error))", at: now)
       return
     }
     if let introduction {
-      // Attack: a program that passes all checks, ends, and comes back as another.
+      // Attack: a program passes all checks, exits, and returns with another introduction.
       guard said == introduction else {
         parts.inbox.isAnother()
-        doom("says something else of itself than when it was loaded; reload the configuration", at: now)
+        doom("changed its introduction after it was loaded; reload the configuration", at: now)
         return
       }
       sendSettings(at: now)
@@ -205,7 +205,7 @@ extension ProgramLoop {
   }
 }
 
-/// Enough of an introduction to know whether the rest can be read.
+/// The part of an introduction that tells whether the rest can be decoded.
 struct IntroducedVersion: Decodable {
   let `protocol`: Int
 }

@@ -2,7 +2,7 @@ import CSpawn
 import Foundation
 import Logging
 
-/// What a loop is made from.
+/// The dependencies of a loop.
 struct ProgramLoopParts: Sendable {
   let specification: ProgramSpecification
   let limits: ProgramLimits
@@ -13,30 +13,30 @@ struct ProgramLoopParts: Sendable {
   let jitter: @Sendable () -> Double
 }
 
-/// The thread of one program: starts it, speaks with it, counts its time, takes its end, starts it again. Belongs to
-/// that thread alone.
+/// The thread of one program: it starts the program, exchanges messages, enforces time limits, reaps it and restarts
+/// it. All state is confined to that thread.
 ///
-/// What is said to the program and what it says is in `ProgramLoop+Speaking.swift`.
+/// `ProgramLoop+Speaking.swift` contains the messages.
 final class ProgramLoop {
   enum Phase {
-    /// There is no program.
+    /// No process is running.
     case down(until: ContinuousClock.Instant, how: String)
     case greeting(id: Int, until: ContinuousClock.Instant)
-    /// It has said what it is, and waits for its settings: only at the first start.
+    /// The introduction has arrived, and the settings are expected. Only at the first start.
     case introduced
     case configuring(id: Int, until: ContinuousClock.Instant)
     case ready(since: ContinuousClock.Instant)
-    /// It did what it may not do, or hangs: it is killed, and its end awaited.
+    /// The program violated a limit or hangs. It has been killed, and its exit is awaited.
     case doomed(how: String, ran: Duration?)
-    /// It was told to end.
+    /// The program was told to exit.
     case leaving(until: ContinuousClock.Instant, isTerminated: Bool)
     case over
   }
 
-  /// The longest that the thread sleeps where the kernel cannot tell that a program ended.
+  /// The maximum sleep if the kernel cannot signal an exit.
   private static let blindSleep: Duration = .milliseconds(100)
 
-  /// How long the end of a program may take behind the end of its output.
+  /// The time that a program may take to exit after it has closed its output.
   private static let endPause: Duration = .milliseconds(500)
 
   let parts: ProgramLoopParts
@@ -45,29 +45,29 @@ final class ProgramLoop {
   var output: LineBuffer
   var errors: LineBuffer
   var sending = SendQueue()
-  /// Sent, or to be sent when the program is ready.
+  /// Calls that were sent or wait until the program is ready.
   var calls = CallTable()
   var unasked: RateGate
   var requests: RateGate
-  /// Requests of the program that are not answered yet.
+  /// The number of unanswered requests of the program.
   var requestsUnderWay = 0
-  /// How often it was started.
+  /// The number of starts.
   private(set) var starts = 0
   var introduction: Introduction?
   var settings: ProgramInbox.Settings?
   var configured: OneAnswer<Result<Void, ProgramFault>>?
-  /// Calls that were not answered in time, since the last answer.
+  /// The number of calls since the last answer that were not answered in time.
   var lateInRow = 0
   var lastHeard = ContinuousClock.now
   private var delays: RestartDelays
   private var errorBytesLeft: Int
   private var errorWindow = ContinuousClock.now
-  /// Why it ended before it took part.
+  /// Why the program ended before it was ready.
   private var neverServed: ProgramFault?
   private var retiredAt: ContinuousClock.Instant?
-  /// When the program closed its output. Mostly it is ending; its end is a better reason than that.
+  /// When the program closed its output. It usually exits then, and its exit status is a better reason.
   private var outputEndedAt: ContinuousClock.Instant?
-  /// The last line of its standard error since it was started; empty where there is none.
+  /// The last line of standard error since the start; empty if there is none.
   private var lastWords = ""
 
   init(_ parts: ProgramLoopParts) {
@@ -83,7 +83,7 @@ final class ProgramLoop {
   var limits: ProgramLimits { parts.limits }
   var log: ProgramLog { parts.log }
 
-  /// Runs until the program is told to end, or its first start fails.
+  /// Runs until the program is told to exit or its first start fails.
   func run() {
     cspawn_ignore_broken_pipes()
     start(at: .now)
@@ -107,7 +107,7 @@ final class ProgramLoop {
     parts.over.give(true)
   }
 
-  // MARK: what is asked of the thread
+  // MARK: commands
 
   private func take(_ item: ProgramInbox.Item, at now: ContinuousClock.Instant) {
     switch item {
@@ -161,7 +161,7 @@ final class ProgramLoop {
     sayHello(at: now)
   }
 
-  /// The program is gone, or never was.
+  /// Handles an exit or a failed start.
   private func hasEnded(_ how: String, ran: Duration?, at now: ContinuousClock.Instant) {
     child = nil
     if case .leaving = phase {
@@ -169,7 +169,7 @@ final class ProgramLoop {
       return
     }
     guard settings != nil, introduction != nil, configured == nil else {
-      // It never took part: whoever wanted it to is told, and decides.
+      // The program was never ready. Report the failure to the waiting callers, who decide what to do.
       let how = lastWords.isEmpty ? how : "\(how), after it wrote \(lastWords)"
       neverServed = .notStarted(how)
       parts.introduction.give(.failure(.notStarted(how)))
@@ -184,7 +184,7 @@ final class ProgramLoop {
     log.complain(ran == nil ? "start" : "ended", "it \(how); it is started again in \(delay.shortText)", at: now)
   }
 
-  /// Ends a program that does what it may not do.
+  /// Kills a program that violates a limit.
   func doom(_ how: String, at now: ContinuousClock.Instant) {
     guard let child else { return }
     let ran: Duration? = if case .ready(let since) = phase { now - since } else { nil }
@@ -197,7 +197,7 @@ final class ProgramLoop {
     child.signal(SIGKILL)
   }
 
-  /// Tells the program to end: first in words, then by closing its input, then by signals.
+  /// Stops the program: first by a message, then by closing its input, then by signals.
   private func leave(at now: ContinuousClock.Instant) {
     if case .leaving = phase { return }
     calls.failAll(.stopped)
@@ -234,7 +234,7 @@ final class ProgramLoop {
     case .leaving(let until, let isTerminated) where now >= until:
       if !isTerminated {
         log.complain(
-          "farewell", "did not end within \(limits.farewell.shortText) of `shutdown`; it is ended by SIGTERM", at: now)
+          "farewell", "did not exit within \(limits.farewell.shortText) of `shutdown`; sending SIGTERM", at: now)
       }
       child?.signal(isTerminated ? SIGKILL : SIGTERM)
       phase = .leaving(until: now + limits.farewell, isTerminated: true)
@@ -251,7 +251,7 @@ final class ProgramLoop {
     }
   }
 
-  /// When something is to be done though nobody says anything.
+  /// The time of the next timeout or poll; nil if there is none.
   private func nextMoment(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
     var moments: [ContinuousClock.Instant] = []
     switch phase {
@@ -304,7 +304,7 @@ final class ProgramLoop {
     log.says(String(decoding: line, as: UTF8.self), level: .notice, at: now)
   }
 
-  /// - Returns: whether there may be more.
+  /// - Returns: whether there may be more output.
   @discardableResult private func readOutput(of child: ChildProcess, at now: ContinuousClock.Instant) -> Bool {
     switch child.readOutput(atMost: 65_536) {
     case .empty: return false
@@ -323,9 +323,9 @@ final class ProgramLoop {
     }
   }
 
-  /// The program has ended: what it still said counts.
+  /// Reaps the program after reading its remaining output.
   private func takeEnd(of child: ChildProcess, at now: ContinuousClock.Instant) {
-    // As much as a pipe holds.
+    // At most the capacity of a pipe.
     for _ in 0..<16 where child.isOutputOpen { if !readOutput(of: child, at: now) { break } }
     if child.isErrorsOpen, errorBytesLeft > 0 { readErrors(of: child, at: now) }
     if let rest = errors.flush() { tellError(rest, at: now) }

@@ -1,18 +1,19 @@
-/// What is run for one entry of gateway.lua: two that are equal are one program.
+/// The command of one entry in gateway.lua. Equal specifications share one program.
 package struct ProgramSpecification: Hashable, Sendable {
-  /// The provider's name: what the entry is called.
+  /// The name of the provider and of the entry.
   package let name: String
-  /// Absolute.
+  /// The absolute path of the program.
   package let path: String
-  /// Behind the program's own name.
+  /// The arguments after the program's name.
   package let arguments: [String]
-  /// All that its environment holds; some of it may be secret.
+  /// The complete environment, which may contain secrets.
   package let environment: [String: String]
-  /// Where it runs: the configuration folder, absolute.
+  /// The working folder: the absolute path of the configuration folder.
   package let folder: String
-  /// How long it may take for one call.
+  /// The time limit of one call.
   package let timeout: Duration
-  /// Of its file, and of those that its arguments name: another digest is another program.
+  /// The digest of the program file and of the files among its arguments. A program with another digest is a different
+  /// program.
   package let digest: String
 
   package init(

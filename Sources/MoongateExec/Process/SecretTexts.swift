@@ -1,22 +1,22 @@
 import Foundation
 import Synchronization
 
-/// What must not stand in a log: the secrets that a program was given for good, and what each call tells it of a
-/// person, for a while.
+/// The strings that must not be logged: the secrets in a program's settings, and for a while the user data of its
+/// calls.
 ///
-/// A program is a stranger's; what it prints while it debugs is whatever it was told.
+/// A program may print everything that it receives, for example while it is being debugged.
 final class SecretTexts: Sendable {
-  /// What a program prints about a call reaches us a little later, and buffered.
+  /// Output about a call may be buffered and arrive later.
   private static let memory: Duration = .seconds(60)
-  /// A shorter text would blot out half of every line, and is not worth hiding.
+  /// A shorter string would hide most of every line and is not worth redacting.
   private static let shortest = TextMarks.head
 
   private struct State {
     var marks = TextMarks()
-    /// In the order of their coming; those before `head` are forgotten already.
+    /// In order of arrival; those before `head` are already removed.
     var passing: [(mark: TextMarks.Mark, until: ContinuousClock.Instant)] = []
     var head = 0
-    /// Until when a program may still print what was forgotten for want of room.
+    /// Until this time, a program may still print a string that was dropped because the table was full.
     var unknownUntil: ContinuousClock.Instant?
 
     mutating func forgetOldest() {
@@ -28,8 +28,8 @@ final class SecretTexts: Sendable {
   private let most: Int
   private let state = Mutex(State())
 
-  /// - Parameter most: texts of calls that are remembered, some fifty bytes each: of four hundred calls a second for a
-  ///   minute.
+  /// - Parameter most: the maximum number of strings from calls, about fifty bytes each: those of four hundred calls
+  ///   per second for a minute.
   init(_ lasting: some Sequence<String>, most: Int = 131_072) {
     self.most = most
     add(lasting: lasting)
@@ -50,11 +50,11 @@ final class SecretTexts: Sendable {
         state.passing.append((mark, until))
       }
       while state.passing.count - state.head > most {
-        // What cannot be found must not be shown: lines are withheld until nobody prints this one any more.
+        // A string that is no longer known cannot be redacted, so lines are withheld until it has expired.
         state.unknownUntil = max(state.unknownUntil ?? now, state.passing[state.head].until)
         state.forgetOldest()
       }
-      // So seldom that each text is moved once.
+      // Compact rarely, so that each entry is moved only once on average.
       if state.head > state.passing.count / 2 {
         state.passing.removeFirst(state.head)
         state.head = 0
@@ -62,8 +62,7 @@ final class SecretTexts: Sendable {
     }
   }
 
-  /// Each text once, as it is and as Unicode may write it otherwise: programs and their libraries normalise what they
-  /// are told.
+  /// The strings and their Unicode normalization forms, because programs and their libraries normalize text.
   private static func marks(_ texts: some Sequence<String>) -> Set<TextMarks.Mark> {
     var marks: Set<TextMarks.Mark> = []
     for text in texts where text.utf8.count >= shortest {
@@ -77,14 +76,14 @@ final class SecretTexts: Sendable {
     return marks
   }
 
-  /// The text without any of them.
+  /// The text with all known strings redacted.
   func redacted(_ text: String, at now: ContinuousClock.Instant = .now) -> String {
     let bytes = Array(text.utf8)
     let found: [Range<Int>]? = state.withLock { state in
       if let until = state.unknownUntil, now <= until { return nil }
       return state.marks.ranges(in: bytes)
     }
-    guard let found else { return "[withheld: more calls than it is remembered what they hold]" }
+    guard let found else { return "[withheld: too many calls to redact]" }
     if found.isEmpty { return text }
     var shown: [UInt8] = []
     var start = 0

@@ -1,18 +1,18 @@
-/// Many texts, to be found in a line at a cost that does not grow with their number. Only hashes of them are kept.
+/// Finds any of many strings in a line, at a cost independent of their number. Stores only hashes of them.
 struct TextMarks {
-  /// Bytes by whose first occurrence a look at the rest is worth while; no text is shorter.
+  /// The number of leading bytes that select candidates, and the minimum length of a string.
   static let head = 4
-  /// Of a longer text only so many bytes are compared: the line that it stands in may have been cut.
+  /// The maximum number of compared bytes, because a line may be truncated.
   private static let compared = 256
 
-  /// What is kept of a text.
+  /// The stored form of a string.
   struct Mark: Hashable, Sendable {
     let head: UInt32
     let hash: UInt64
-    /// Bytes of the whole text.
+    /// The length of the whole string, in bytes.
     let length: Int32
 
-    /// - Parameter text: of at least four bytes.
+    /// - Parameter text: at least four bytes.
     init(_ text: [UInt8]) {
       head = TextMarks.head(of: text, at: 0)
       hash = text.prefix(compared).reduce(TextMarks.basis) { TextMarks.hash($0, $1) }
@@ -29,13 +29,13 @@ struct TextMarks {
     texts[mark.hash] = (known.count + 1, max(known.length, Int(mark.length)))
   }
 
-  /// Takes one back that was added.
+  /// Removes a string that was added.
   mutating func remove(_ mark: Mark) {
     if let count = heads[mark.head] { heads[mark.head] = count > 1 ? count - 1 : nil }
     if let known = texts[mark.hash] { texts[mark.hash] = known.count > 1 ? (known.count - 1, known.length) : nil }
   }
 
-  /// Where in the bytes one of them stands; places that overlap are one.
+  /// The ranges of the strings in the bytes; overlapping ranges are merged.
   func ranges(in bytes: [UInt8]) -> [Range<Int>] {
     var found: [Range<Int>] = []
     for start in bytes.indices.dropLast(Self.head - 1) where heads[Self.head(of: bytes, at: start)] != nil {
@@ -50,7 +50,7 @@ struct TextMarks {
     return found
   }
 
-  /// The length of the longest text that begins here, or 0.
+  /// The length of the longest string that starts here, or 0.
   private func longest(in bytes: [UInt8], at start: Int) -> Int {
     var hash = Self.basis
     var longest = 0
@@ -61,7 +61,7 @@ struct TextMarks {
     return longest
   }
 
-  // FNV-1a, 64 bits. Whoever finds two texts of one hash has something hidden that is no secret.
+  // FNV-1a, 64 bits. A collision only hides text that is not secret.
   private static let basis: UInt64 = 0xcbf2_9ce4_8422_2325
 
   private static func hash(_ hash: UInt64, _ byte: UInt8) -> UInt64 { (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }

@@ -1,11 +1,11 @@
 import Foundation
 import Synchronization
 
-/// Starts threads from a thread of its own, so that they have the priority of the thread that made the starter.
+/// Starts threads from a dedicated thread, so that they inherit the priority of the thread that created the starter.
 ///
-/// Linux gives a new thread and a new process the nice value of the thread that starts them, and without privileges it
-/// cannot be raised again. A configuration is loaded on a thread of the lowest priority. A program that is started from
-/// there would keep that priority, and people wait for its answers.
+/// On Linux, a new thread or process inherits the nice value of its creator and cannot lower it without privileges.
+/// Configurations are loaded on a thread of the lowest priority. A program started from there would keep that priority
+/// while users wait for its answers.
 final class ThreadStarter: Sendable {
   private struct Order: Sendable {
     let name: String
@@ -68,7 +68,7 @@ final class ThreadStarter: Sendable {
 
   deinit { queue.end() }
 
-  /// Starts a thread soon.
+  /// Starts a thread asynchronously.
   func start(_ name: String, stackSize: Int, _ body: @escaping @Sendable () -> Void) {
     queue.add(Order(name: name, stackSize: stackSize, body: body))
   }

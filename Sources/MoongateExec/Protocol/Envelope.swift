@@ -1,9 +1,8 @@
 import Foundation
 
-/// JSON-RPC 2.0 as far as it is spoken here: one message a line, UTF-8, no batches, identifiers that are whole numbers.
+/// A JSON-RPC 2.0 message in the supported subset: one message per line, UTF-8, no batches, integer ids.
 ///
-/// What a program writes is decoded twice: here, to find whose answer it is, and then, by whoever asked, as what was
-/// asked for.
+/// A message is decoded twice: here to find the related call, and then by the caller as the expected result.
 struct Incoming: Decodable {
   struct Problem: Decodable {
     let code: Int
@@ -18,7 +17,7 @@ struct Incoming: Decodable {
   }
 
   let kind: Kind
-  /// Whether it has what a request has and what an answer has.
+  /// Whether it contains members of both a request and an answer.
   let isAmbiguous: Bool
 
   private enum Keys: String, CodingKey { case jsonrpc, id, method, result, error }
@@ -50,9 +49,9 @@ struct Incoming: Decodable {
   }
 }
 
-/// What a program calls a request of its own: to be given back as it is.
+/// The id of a program's request, which is returned unchanged.
 enum RequestID: Codable, Sendable {
-  /// Of a text, in bytes: whatever it is, it waits here until the program reads it again.
+  /// The maximum length of a string id in bytes, because it stays in memory until the program reads the answer.
   private static let longest = 128
 
   case number(Int)
@@ -80,24 +79,24 @@ enum RequestID: Codable, Sendable {
   }
 }
 
-/// A request or a notification on its way out.
+/// An outgoing request or notification.
 struct Outgoing<Parameters: Encodable>: Encodable {
   let jsonrpc = "2.0"
-  /// nil: a notification.
+  /// nil for a notification.
   let id: Int?
   let method: Method
   let params: Parameters?
 }
 
-/// All that the gateway says.
+/// The methods that the gateway sends.
 enum Method: String, Encodable, CaseIterable {
   case hello, configure, deliver, begin, submit, hook, upgrade, maintain, cancel, shutdown
 }
 
-/// Nothing to say beside the method.
+/// Empty parameters.
 struct NoParameters: Encodable {}
 
-/// An answer to a request of a program of version 1: there is nothing that it could ask for.
+/// The answer to a request of a version 1 program, which cannot use any method.
 struct Refusal: Encodable {
   struct Problem: Encodable {
     let code = -32601
@@ -109,14 +108,14 @@ struct Refusal: Encodable {
   let error = Problem()
 }
 
-/// An answer's own part.
+/// The result of an answer.
 struct Answer<Result: Decodable>: Decodable {
   let result: Result
 }
 
-/// Lines of JSON.
+/// JSON encoding of lines.
 enum JSONLine {
-  /// One line with its end.
+  /// The encoded message with its line end.
   static func encode(_ message: some Encodable) throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
@@ -129,7 +128,7 @@ enum JSONLine {
     try JSONDecoder().decode(type, from: Data(line))
   }
 
-  /// What is wrong with a message, for its author: the field, and what was expected.
+  /// Why a message cannot be decoded, for its author: the field and the expected value.
   static func problem(_ error: any Error) -> String {
     guard let error = error as? DecodingError else { return "\(error)" }
     func path(_ context: DecodingError.Context, _ last: (any CodingKey)? = nil) -> String {
@@ -140,7 +139,7 @@ enum JSONLine {
     }
     switch error {
     case .keyNotFound(let key, let context): return "\(path(context, key)) is missing"
-    case .typeMismatch(let type, let context): return "\(path(context)) is no \(type)"
+    case .typeMismatch(let type, let context): return "\(path(context)) is not a \(type)"
     case .valueNotFound(_, let context): return "\(path(context)) is null"
     case .dataCorrupted(let context): return "\(path(context)): \(context.debugDescription)"
     @unknown default: return "\(error)"

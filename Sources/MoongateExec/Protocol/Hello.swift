@@ -1,21 +1,21 @@
 import Logging
 
-/// The gateway's greeting.
+/// The parameters of `hello`.
 struct Hello: Encodable {
-  /// For programs that know of no other.
+  /// For programs that support no other version.
   let `protocol` = Introduction.versions.lowerBound
-  /// Of which the program may choose one.
+  /// The versions that the program can choose from.
   let protocols = Array(Introduction.versions)
-  /// Under which name gateway.lua configures the provider.
+  /// The provider's name in gateway.lua.
   let name: String
 }
 
-/// The provider's settings, as gateway.lua says them.
+/// The provider's settings from gateway.lua.
 struct Configuration: Encodable {
   let settings: [String: WireSetting]
 }
 
-/// A call that nobody waits for any more.
+/// Cancels an abandoned call.
 struct Cancellation: Encodable {
   let id: Int
 }
@@ -42,7 +42,7 @@ struct LogLine: Decodable {
   let params: Parameters
 }
 
-/// Text, a number or a flag, as text.
+/// A string, number or Boolean, as text.
 struct Scalar: Decodable {
   let text: String
 

@@ -1,13 +1,13 @@
 import Foundation
 import MoongateSDK
 
-/// `hook`: a vendor's server has called. Version 2.
+/// `hook`: a request of a vendor's server (webhook). Version 2.
 struct HookCall: Encodable {
-  /// By name, in lower case; of several of one name, all with commas between them.
+  /// By lower-case name. Several fields of one name are joined with commas.
   let headers: [String: String]
-  /// The raw body, where it is UTF-8.
+  /// The raw body if it is UTF-8.
   let body: String?
-  /// The raw body in base64, where it is not.
+  /// The raw body in base64 otherwise.
   let bodyBase64: String?
   let remote: String
   let now: Int64
@@ -26,7 +26,7 @@ struct HookCall: Encodable {
   }
 }
 
-/// The answer to `hook`: exactly one of these.
+/// The answer to `hook`, with exactly one of these members.
 struct HookReply: Decodable {
   struct Accepted: Decodable {
     let text: String?

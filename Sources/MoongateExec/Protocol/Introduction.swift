@@ -1,14 +1,14 @@
 import MoongateSDK
 
-/// What a program says of itself in its answer to `hello`: what a provider in Swift declares in its descriptor.
+/// The answer of a program to `hello`: the equivalent of a provider descriptor in Swift.
 struct Introduction: Decodable, Equatable, Sendable {
-  /// The versions of the protocol that are spoken here. A program chooses one in its answer to `hello`; a new one is
-  /// there where something that programs were promised changes, or where they are told more than before.
+  /// The supported protocol versions. The program chooses one in its answer to `hello`. A new version is added if an
+  /// existing promise changes or if messages get new contents.
   static let versions = 1...2
 
   enum Shape: String, Decodable { case code, full }
 
-  /// What kind of identifier the gateway reads for it, with its own reader.
+  /// The kind of identifier that the gateway reads for the program.
   enum ReadIdentifier: String, Decodable, CaseIterable {
     case phone, email
 
@@ -20,7 +20,7 @@ struct Introduction: Decodable, Equatable, Sendable {
     let kind: InputField.Kind
     let length: Int?
     let required: Bool?
-    /// Version 2, in an `ask`: what a field of kind `choice` may hold.
+    /// Version 2, in an `ask`: the allowed values of a field of kind `choice`.
     let choices: [InputChoice]?
 
     var field: InputField {
@@ -47,7 +47,7 @@ struct Introduction: Decodable, Equatable, Sendable {
     let counts: Bool?
   }
 
-  /// Version 2: a reason for which a code provider may fail to deliver.
+  /// Version 2: a reason why the delivery of a code can fail.
   struct DeclaredDeliveryReason: Decodable, Equatable {
     let reason: String
     let sentence: String
@@ -57,7 +57,7 @@ struct Introduction: Decodable, Equatable, Sendable {
   struct Fact: Decodable, Equatable {
     let name: String
     let kind: FactField.Kind
-    /// Which identifiers carry it; nil: those of the first kind that the program declares.
+    /// The kind of identifier that has the fact; nil for the first kind that the program declares.
     let of: IdentifierKind?
     let help: String?
 
@@ -72,15 +72,15 @@ struct Introduction: Decodable, Equatable, Sendable {
     let links: [String: String]?
     /// By language, then by the English text.
     let translations: [String: [String: String]]?
-    /// Version 2: what people call it where it is one of several.
+    /// Version 2: the name in lists of several methods.
     let name: String?
-    /// Version 2: what its page says in other words, by the names of the page's words.
+    /// Version 2: replacements of texts on its page, by their names.
     let page: [String: String]?
-    /// Version 2: what the owner of an account is told of a change, by purpose.
+    /// Version 2: the notices to the account owner about a change, by purpose.
     let notices: [String: FactorNotice]?
   }
 
-  /// Version 2: how the pages show its steps.
+  /// Version 2: the presentation of its steps on pages.
   struct Shown: Decodable, Equatable {
     enum Kind: String, Decodable {
       case codeEntry = "code_entry"
@@ -91,68 +91,67 @@ struct Introduction: Decodable, Equatable, Sendable {
     }
 
     let kind: Kind
-    /// Of a pad: how many digits, and the fields of the current and of the new ones.
+    /// For a digit pad: the number of digits, and the names of the fields of the current and the new secret.
     let count: Int?
     let current: String?
     let new: String?
-    /// Of another site or a ceremony: what the button says that leads there or starts it.
+    /// For an external site or a ceremony: the label of the button.
     let button: String?
   }
 
-  /// Version 2: how the pages for signing in offer it.
+  /// Version 2: how sign-in pages offer the method.
   struct Offered: Decodable, Equatable {
     enum Kind: String, Decodable { case field, button, link }
 
     let kind: Kind
-    /// Of a field: whose it is.
+    /// For a field: the kind of identifier.
     let identifier: ReadIdentifier?
     let label: String?
     let priority: Int?
   }
 
-  /// Version 2: which library for programs it uses (`python`, `node` or `go`), so that its author is advised in the
-  /// words of that one.
+  /// Version 2: the client library of the program (`python`, `node` or `go`), so that advice uses its terms.
   let library: String?
   /// The version that the program chose.
   let `protocol`: Int
   let shape: Shape
   let identifier: ReadIdentifier?
-  /// What `begin` takes beside the identifier's own fields; for a full provider.
+  /// The additional fields of `begin`, for a full provider.
   let begin: [Field]?
-  /// What `submit` takes; for a full provider.
+  /// The fields of `submit`, for a full provider.
   let submit: [Field]?
   let settings: [Setting]?
   let outcomes: [DeclaredOutcome]?
-  /// Version 2: of a code provider.
+  /// Version 2: for a code provider.
   let deliveryReasons: [DeclaredDeliveryReason]?
-  /// What policies may ask of whom it proves.
+  /// The facts about proved users for policies.
   let facts: [Fact]?
   let words: Words?
-  /// The text of its policy.lua.
+  /// The text of policy.lua.
   let policy: String
-  /// Whether it proves identities of its own making, such as those of another site.
+  /// Whether it proves identities of its own, for example of another site.
   let federated: Bool?
   /// Version 2.
   let presentation: Shown?
   /// Version 2.
   let entrance: Offered?
-  /// Version 2: the last part of its page's address.
+  /// Version 2: the last component of its page's path.
   let page: String?
-  /// Version 2: the texts of the flows that come with it, by name.
+  /// Version 2: the texts of its flows, by name.
   let flows: [String: String]?
-  /// Version 2: the text of the cases that come with it.
+  /// Version 2: the text of its test cases.
   let cases: String?
   /// Version 2: `identifier`, `factor`, or both.
   let role: [String]?
-  /// Version 2: whether it has secrets hashed in `submit`, so that a permit is there before an attempt is charged.
+  /// Version 2: whether `submit` hashes secrets, so that a hashing permit is acquired before the attempt is charged.
   let hashes: Bool?
-  /// Version 2: what another site may send back with a person.
+  /// Version 2: the fields that an external site can send with its callback.
   let callback: [Field]?
-  /// Version 2: whether a vendor's servers may call it.
+  /// Version 2: whether it accepts webhooks.
   let hook: Bool?
-  /// Version 2: the version of the records that it keeps; 1 if it says nothing.
+  /// Version 2: the version of its records; 1 if omitted.
   let recordVersion: Int?
-  /// Version 2: how often it is to be maintained, in seconds.
+  /// Version 2: the maintenance interval in seconds.
   let maintain: Int?
 
   enum CodingKeys: String, CodingKey {
@@ -164,7 +163,7 @@ struct Introduction: Decodable, Equatable, Sendable {
   }
 }
 
-/// A default, as JSON says it.
+/// A default value in JSON.
 struct DeclaredValue: Decodable, Equatable, Sendable {
   let value: SettingValue
 

@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// What a program of version 2 may ask of the gateway while a call of the gateway is open.
+/// The methods that a version 2 program can call during a call of the gateway.
 enum ProgramMethod: String, CaseIterable {
   case get = "store.get"
   case set = "store.set"
@@ -9,14 +9,14 @@ enum ProgramMethod: String, CaseIterable {
   case hash, verify, compare
 }
 
-/// A request's parameters: those of all methods, each of which takes its own.
+/// The parameters of all methods. Each method uses its own subset.
 struct ProgramRequest: Decodable {
   struct Parameters: Decodable {
-    /// The gateway's call that the request is for; nil: the oldest that is open.
+    /// The related call of the gateway; nil for the oldest open one.
     let call: Int?
     let key: String?
     let value: String?
-    /// Seconds.
+    /// In seconds.
     let expiresIn: Double?
     let once: Bool?
     let secret: String?
@@ -33,7 +33,7 @@ struct ProgramRequest: Decodable {
   let params: Parameters
 }
 
-/// What the gateway answers to a request.
+/// The results of the methods.
 enum ProgramReply: Encodable {
   case value(String?)
   case stored(Bool)
@@ -57,15 +57,15 @@ enum ProgramReply: Encodable {
   }
 }
 
-/// Why the gateway does not do what a program asks.
+/// Why the gateway refuses a request.
 struct ProgramRefusal: Error, Encodable {
-  /// Of JSON-RPC 2.0, and two of our own.
+  /// Error codes of JSON-RPC 2.0, and two more.
   enum Code: Int, Encodable {
     case noSuchMethod = -32601
     case invalidParameters = -32602
-    /// Not now: the store does not answer or is full, or there is no permit to hash.
+    /// Temporarily unavailable: the store does not answer or is full, or there is no hashing permit.
     case unavailable = -32000
-    /// Not here: no call is open, or not one in which this is granted.
+    /// Not allowed here: no call is open, or the call does not grant the service.
     case notGranted = -32001
   }
 
@@ -78,7 +78,7 @@ struct ProgramRefusal: Error, Encodable {
   }
 }
 
-/// An answer to a request of the program's.
+/// An answer to a request of the program.
 struct Reply<Result: Encodable>: Encodable {
   let jsonrpc = "2.0"
   let id: RequestID

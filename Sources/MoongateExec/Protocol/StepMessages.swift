@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// An identifier on the wire.
+/// An identifier in messages.
 struct WireIdentifier: Codable, Equatable {
   let kind: IdentifierKind
   let value: String
@@ -19,7 +19,7 @@ struct WireIdentifier: Codable, Equatable {
   }
 }
 
-/// `deliver`: send this code to this person.
+/// `deliver`: sends a code to a user.
 struct Delivery: Encodable {
   let code: String
   let text: String
@@ -34,13 +34,13 @@ struct Delivery: Encodable {
   }
 }
 
-/// `upgrade`: a record of an older version.
+/// `upgrade`: converts a record of an older version.
 struct Upgrade: Encodable {
   let record: String
   let version: Int
 }
 
-/// `maintain`: nothing to say.
+/// The parameters of `maintain`.
 struct MaintenanceCall: Encodable {
   let now: Int64
 }
@@ -52,18 +52,18 @@ struct Upgraded: Decodable {
 
 /// The answer to `deliver`.
 struct DeliveryReply: Decodable {
-  /// Version 2: the declared reason for which it was not delivered.
+  /// Version 2: the declared reason for a failed delivery.
   let failed: String?
 }
 
-/// The answer to `configure`: an object, whatever is in it.
+/// The answer to `configure`: any object.
 struct Done: Decodable {
   private enum Keys: CodingKey {}
 
   init(from decoder: any Decoder) throws { _ = try decoder.container(keyedBy: Keys.self) }
 }
 
-/// `begin` and `submit`: what a full provider is told.
+/// The parameters of `begin` and `submit`.
 struct StepCall: Encodable {
   struct Account: Encodable {
     let id: String
@@ -107,7 +107,7 @@ struct StepCall: Encodable {
   }
 }
 
-/// The answer to `begin` and `submit`: exactly one of these.
+/// The answer to `begin` and `submit`, with exactly one of these members.
 struct StepReply: Decodable {
   struct Ask: Decodable {
     struct Shown: Decodable {
@@ -116,7 +116,7 @@ struct StepReply: Decodable {
       let kind: Kind
       let text: String?
       let items: [String]?
-      /// Version 2, of a ceremony: which call, and the JSON text of its options.
+      /// Version 2, for a ceremony: the call, and the JSON text of its options.
       let call: CeremonyCall?
       let options: String?
     }
@@ -133,7 +133,7 @@ struct StepReply: Decodable {
 
   /// Version 2.
   struct Wait: Decodable {
-    /// Milliseconds until the next `submit`.
+    /// The time until the next `submit`, in milliseconds.
     let poll: Int64
     let state: String?
     let show: [Ask.Shown]?
@@ -147,9 +147,9 @@ struct StepReply: Decodable {
 
   struct Proved: Decodable {
     struct Record: Decodable {
-      /// What takes the record's place; null: nothing does.
+      /// The new value of the record; null removes it.
       let replace: String?
-      /// Of all flows that were judged by the same record, one completes.
+      /// Whether only one of all flows that read the same record can complete.
       let once: Bool?
     }
 
@@ -157,9 +157,9 @@ struct StepReply: Decodable {
     let claimed: [WireIdentifier]?
     let firstName: String?
     let lastName: String?
-    /// Left out: the record stays.
+    /// If omitted, the record does not change.
     let record: Record?
-    /// Version 2: what policies may ask about the proof, by the names of the declared facts.
+    /// Version 2: facts about the proof for policies, by the names of the declared facts.
     let facts: [String: Scalar]?
     /// Version 2: whether two factors were proved at once.
     let multiFactor: Bool?

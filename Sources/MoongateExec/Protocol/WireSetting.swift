@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// A setting on the wire.
+/// A setting in messages.
 enum WireSetting: Encodable, Equatable {
   case text(String)
   case number(Double)
@@ -22,7 +22,7 @@ enum WireSetting: Encodable, Equatable {
     switch self {
     case .text(let text): try container.encode(text)
     case .number(let number):
-      // 3, not 3.0: languages tell the two apart.
+      // Write 3 instead of 3.0, because some languages distinguish them.
       if let whole = Int64(exactly: number) { try container.encode(whole) } else { try container.encode(number) }
     case .flag(let flag): try container.encode(flag)
     case .list(let list): try container.encode(list)

@@ -1,11 +1,11 @@
 import MoongateSDK
 
-/// A code provider that is another program: it only delivers. The gateway reads whom the code is for, makes it, counts
-/// and compares.
+/// A code provider that is a program. It only delivers; the gateway reads the identifier and creates, counts and
+/// compares the code.
 struct ExecCodeProvider: CodeProvider {
   let descriptor: ProviderDescriptor
   let program: Program
-  /// The gateway's own, for the identifier's kind.
+  /// The gateway's parser for the kind of identifier.
   let reader: any CodeProvider
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try reader.readIdentifier(input) }
@@ -18,7 +18,7 @@ struct ExecCodeProvider: CodeProvider {
       to: WireIdentifier(identifier),
       now: tools.clock.now)
     let secrets = [code.code, code.text, code.domainBoundLine, identifier.value, identifier.display]
-    // Version 1 knows no reasons: whatever else its answer holds is not looked at.
+    // Version 1 has no reasons, so the rest of its answer is ignored.
     guard descriptor.sdk >= 2 else {
       do throws(ProgramFault) {
         _ = try await program.call(.deliver, delivery, secrets: secrets, granting: tools, as: Done.self)
@@ -36,8 +36,8 @@ struct ExecCodeProvider: CodeProvider {
     guard let failed = reply.failed else { return }
     guard let reason = RefusalReason(rawValue: failed), descriptor.deliveryReason(reason) != nil else {
       let broken = ProgramFault.broken(
-        "it could not deliver for a reason that it did not declare: `\(failed.prefix(48))`")
-      program.log.complain("lie", "its answer to `deliver` is not to be believed: \(broken)")
+        "it failed to deliver for an undeclared reason: `\(failed.prefix(48))`")
+      program.log.complain("lie", "its answer to `deliver` is not valid: \(broken)")
       throw fault(broken)
     }
     throw DeliveryFault(reason, "it answered `\(reason.rawValue)`")

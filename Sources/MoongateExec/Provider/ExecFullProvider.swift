@@ -1,8 +1,8 @@
 import MoongateSDK
 
-/// A full provider that is another program. Whatever it answers is held against what it declared and what it was asked.
+/// A full provider that is a program. Its answers are validated against its declarations and the request.
 struct ExecFullProvider: FullProvider {
-  /// Of one field that a client sends, in bytes: what fits into a line beside all else.
+  /// The maximum length of a client field in bytes, so that a call fits into a line.
   private static let longestField = 4_096
   /// The same for a field of kind `json`.
   private static let longestObject = 16_384
@@ -10,7 +10,7 @@ struct ExecFullProvider: FullProvider {
 
   let descriptor: ProviderDescriptor
   let program: Program
-  /// The gateway's own, where the program asks whom a step is for.
+  /// The gateway's parser, if the program asks for an identifier.
   let reader: (any CodeProvider)?
 
   func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
@@ -72,18 +72,18 @@ struct ExecFullProvider: FullProvider {
       let answer = try rules.answer(of: reply)
       for fact in rules.undeclaredFacts(in: reply) {
         program.log.complain(
-          "facts", "tells `\(fact.name)` of \(fact.of), which `facts` does not declare: it is left out")
+          "facts", "sent the undeclared fact `\(fact.name)` of \(fact.of), which is ignored")
       }
       return answer
     } catch {
-      program.log.complain("lie", "its answer to `\(method.rawValue)` is not to be believed: \(error)")
+      program.log.complain("lie", "its answer to `\(method.rawValue)` is not valid: \(error)")
       throw error
     }
   }
 }
 
 extension StepCall {
-  /// - Parameter sdk: the version of the protocol that the program speaks.
+  /// - Parameter sdk: the protocol version of the program.
   init(_ step: StepContext, _ input: ProviderInput, sdk: Int) throws(ProgramFault) {
     flow = step.flow
     flowPurpose = sdk >= 2 ? step.flowPurpose : nil
@@ -111,12 +111,12 @@ extension StepCall {
 
   fileprivate static func text(_ bytes: [UInt8], _ what: String) throws(ProgramFault) -> String {
     guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw .broken("the \(what) is no text: another provider of this name made it")
+      throw .broken("the \(what) is not a string: another provider of this name created it")
     }
     return text
   }
 
-  /// What of it must not stand in a log.
+  /// The strings of the call that must not be logged.
   var secrets: [String] {
     let typed = fields.values.compactMap { if case .text(let text) = $0 { text } else { nil } }
     let identifiers = [identifier].compactMap(\.self) + (account?.identifiers ?? [])

@@ -1,16 +1,16 @@
 import MoongateSDK
 
-// Webhooks of providers that are programs, whatever their shape.
+// Webhooks for provider programs of any shape.
 
 extension Program {
-  /// Hands a vendor's request to the program.
+  /// Passes a webhook request to the program.
   func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws(ProgramFault) -> WebhookAnswer {
     let call = HookCall(webhook, now: tools.clock.now)
     do throws(ProgramFault) {
       let secrets = [call.body, call.bodyBase64].compactMap(\.self).filter { !$0.isEmpty }
       return try await self.call(.hook, call, secrets: secrets, granting: tools, as: HookReply.self).answer
     } catch .tooLong {
-      // A body of few bytes may be long on a line, such as one of control characters.
+      // A short body can be long when encoded, for example control characters.
       return .refused(.tooLarge)
     }
   }

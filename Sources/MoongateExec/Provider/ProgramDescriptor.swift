@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// What a program says of itself is not to be used: sentences for whoever wrote it.
+/// The problems of a program's introduction, as sentences for its author.
 package struct ProgramProblem: Error, Sendable {
   package let sentences: [String]
 
@@ -8,38 +8,38 @@ package struct ProgramProblem: Error, Sendable {
 }
 
 extension Introduction {
-  /// Bounds on what a program may declare: enough for any, and little enough to be shown.
+  /// Limits on declarations: enough for any provider, and small enough for pages.
   private static let mostFields = 16
   private static let mostSettings = 64
   private static let mostFacts = 32
   private static let mostDeliveryReasons = 16
   private static let longestHelp = 300
-  /// Of a Lua text, in bytes.
+  /// The maximum length of a Lua text, in bytes.
   private static let longestText = 32_768
   private static let mostTranslations = 2_000
 
-  /// The introduction as a provider in Swift would say it.
-  /// - Parameter readers: how the gateway itself reads each kind of identifier. A stranger's program cannot get "one
-  ///   person, one spelling" wrong, since it is not asked.
-  /// - Throws: all that is wrong with it.
+  /// Converts the introduction to a provider descriptor.
+  /// - Parameter readers: the gateway's parsers for each kind of identifier. Programs do not parse identifiers, so they
+  ///   cannot violate the rule of one spelling per user.
+  /// - Throws: all problems of the introduction.
   func descriptor(name: ProviderName, source: String, readers: [IdentifierKind: any CodeProvider])
     throws(ProgramProblem) -> ProviderDescriptor
   {
     var wrong: [String] = []
     let reader = identifier.flatMap { readers[$0.kind] }
     if let identifier, reader == nil {
-      wrong.append("wants identifiers of kind `\(identifier.rawValue)`, which this gateway has no reader for")
+      wrong.append("uses identifiers of kind `\(identifier.rawValue)`, which this gateway cannot read")
     }
     if shape == .code {
-      if identifier == nil { wrong.append("is a code provider and says no `identifier`: \"phone\" or \"email\"") }
+      if identifier == nil { wrong.append("is a code provider without `identifier`: \"phone\" or \"email\"") }
       for (field, said) in [("begin", begin), ("submit", submit)] where !(said ?? []).isEmpty {
-        wrong.append("is a code provider and says `\(field)`: the gateway asks for the identifier and the code itself")
+        wrong.append("is a code provider with `\(field)`: the gateway asks for the identifier and the code itself")
       }
       if hashes ?? false {
-        wrong.append("is a code provider and says `hashes`: its codes are the gateway's to compare")
+        wrong.append("is a code provider with `hashes`: the gateway compares its codes")
       }
       if federated ?? false {
-        wrong.append("is a code provider and says `federated`: what a code proves is the identifier that it went to")
+        wrong.append("is a code provider with `federated`: a code proves only the identifier that it was sent to")
       }
     }
     let fields = (reader?.descriptor.beginFields ?? []) + (begin ?? []).map(\.field)
@@ -50,21 +50,21 @@ extension Introduction {
       }
     }
     if shape == .full, `protocol` < 2, (submit ?? []).isEmpty, !(federated ?? false) {
-      wrong.append("says no `submit`: what is a person to send?")
+      wrong.append("has no `submit`: declare the fields that a user sends")
     }
     let settings = settingFields(&wrong)
     let outcomes = declaredOutcomes(&wrong)
     let deliveryReasons = declaredDeliveryReasons(&wrong)
     let facts = ownFacts(&wrong)
     if policy.isEmpty || policy.utf8.count > Self.longestText {
-      wrong.append("its `policy` must be the text of a policy.lua, of 32 KiB at most")
+      wrong.append("its `policy` must be the text of a policy.lua, at most 32 KiB")
     }
     var links: [StepPurpose: String] = [:]
     for (name, text) in words?.links ?? [:] {
       if let purpose = StepPurpose(rawValue: name) {
         links[purpose] = text
       } else {
-        wrong.append("its `words` have a link for `\(name.prefix(48))`, which is no purpose")
+        wrong.append("its `words` have a link for `\(name.prefix(48))`, which is not a purpose")
       }
     }
     if (words?.translations ?? [:]).reduce(0, { $0 + $1.value.count }) > Self.mostTranslations {
@@ -75,7 +75,7 @@ extension Introduction {
       if let purpose = StepPurpose(rawValue: name), purpose != .prove {
         notices[purpose] = notice
       } else {
-        wrong.append("its `words` have a notice for `\(name.prefix(48))`: there are set, change and disable")
+        wrong.append("its `words` have a notice for `\(name.prefix(48))`: use set, change or disable")
       }
     }
     let stepWords = words.map {
@@ -85,7 +85,7 @@ extension Introduction {
         notices: notices, translations: $0.translations ?? [:])
     }
     if `protocol` < 2, isOfVersion2 {
-      wrong.append("says what only version 2 of the protocol has: answer `protocol`: 2")
+      wrong.append("uses members of protocol version 2: answer `protocol`: 2")
     }
     let descriptor = ProviderDescriptor(
       name: name, beginFields: fields,
@@ -114,14 +114,14 @@ extension Introduction {
       || deliveryReasons != nil || (submit ?? []).contains { $0.kind == .json }
   }
 
-  /// Bounds on the flows that a program may bring.
+  /// Limits on the flows of a program.
   private static let mostFlows = 16
 
   private func ownFlows(_ source: String, _ wrong: inout [String]) -> [PolicySource] {
     let said = (flows ?? [:]).sorted { $0.key < $1.key }
     if said.count > Self.mostFlows { wrong.append("brings more than \(Self.mostFlows) flows") }
     for (name, text) in said where text.isEmpty || text.utf8.count > Self.longestText {
-      wrong.append("its flow `\(name.prefix(48))` must be the text of a flows/NAME.lua, of 32 KiB at most")
+      wrong.append("its flow `\(name.prefix(48))` must be the text of a flows/NAME.lua, at most 32 KiB")
     }
     return said.prefix(Self.mostFlows).map { PolicySource(file: "\(source) flows/\($0.key).lua", text: $0.value) }
   }
@@ -129,7 +129,7 @@ extension Introduction {
   private func ownCases(_ source: String, _ wrong: inout [String]) -> PolicySource? {
     guard let cases else { return nil }
     if cases.isEmpty || cases.utf8.count > Self.longestText {
-      wrong.append("its `cases` must be the text of a cases.lua, of 32 KiB at most")
+      wrong.append("its `cases` must be the text of a cases.lua, at most 32 KiB")
     }
     return PolicySource(file: "\(source) cases.lua", text: cases)
   }
@@ -138,7 +138,7 @@ extension Introduction {
     guard let presentation else { return nil }
     switch presentation.kind {
     case .codeEntry:
-      if shape != .code { wrong.append("is shown by `code_entry` and is no code provider") }
+      if shape != .code { wrong.append("has the presentation `code_entry` but is not a code provider") }
       return .codeEntry
     case .form: return .form
     case .digitPad:
@@ -149,33 +149,33 @@ extension Introduction {
       return .digitPad(count: count, current: current, new: new)
     case .externalSite:
       guard let button = presentation.button, DescriptorText.isSentence(button) else {
-        wrong.append("its `external_site` needs `button`: what the button says, plain text of at most 300 bytes")
+        wrong.append("its `external_site` needs `button`: its label, plain text of at most 300 bytes")
         return nil
       }
       return .externalSite(button: button)
     case .ceremony:
       guard let button = presentation.button else {
-        wrong.append("its `ceremony` needs `button`: what the button says, plain text of at most 300 bytes")
+        wrong.append("its `ceremony` needs `button`: its label, plain text of at most 300 bytes")
         return nil
       }
       return .ceremony(button: button)
     }
   }
 
-  /// A program's button has no icon: a picture of its own would be markup in the gateway's page.
+  /// A program's button has no icon, because an icon would be markup in the gateway's page.
   private func offeredBy(_ wrong: inout [String]) -> Entrance? {
     guard let entrance else { return nil }
     let priority = entrance.priority ?? 0
     switch entrance.kind {
     case .field:
       guard let identifier = entrance.identifier else {
-        wrong.append("its `entrance` by a field needs `identifier`: \"phone\" or \"email\"")
+        wrong.append("its `entrance` of kind `field` needs `identifier`: \"phone\" or \"email\"")
         return nil
       }
       return .field(kind: identifier.kind, priority: priority)
     case .button, .link:
       guard let label = entrance.label, DescriptorText.isSentence(label) else {
-        wrong.append("its `entrance` needs `label`: what people read, plain text of at most 300 bytes")
+        wrong.append("its `entrance` needs `label`: plain text of at most 300 bytes")
         return nil
       }
       return entrance.kind == .link ? .link(label: label) : .button(label: label, icon: nil, priority: priority)
@@ -193,7 +193,7 @@ extension Introduction {
       case "finds_account": roles.insert(.findsAccount)
       default:
         wrong.append(
-          "its `role` names `\(word.prefix(48))`: there are \"identifier\", \"factor\", \"several\" and \"finds_account\""
+          "its `role` names `\(word.prefix(48))`: use \"identifier\", \"factor\", \"several\" and \"finds_account\""
         )
       }
     }
@@ -205,9 +205,9 @@ extension Introduction {
     if said.count > Self.mostSettings { wrong.append("declares more than \(Self.mostSettings) settings") }
     return said.prefix(Self.mostSettings).compactMap { setting in
       let name = setting.name
-      // An entry says both kinds in one table.
+      // An entry in gateway.lua mixes both kinds of settings in one table.
       guard !["env", "timeout"].contains(name) else {
-        wrong.append("declares a setting `\(name)`, which is the gateway's own")
+        wrong.append("declares a setting `\(name)`, which is reserved for the gateway")
         return nil
       }
       let kind: SettingField.Kind
@@ -226,7 +226,7 @@ extension Introduction {
       let help = setting.help ?? ""
       if !Self.isLine(help) {
         wrong.append(
-          "the setting `\(name.prefix(48))`: its help must be one line of \(Self.longestHelp) characters at most")
+          "the setting `\(name.prefix(48))`: its help must be one line of at most \(Self.longestHelp) characters")
       }
       return SettingField(
         name: name, kind: kind, isRequired: setting.required ?? false,
@@ -239,11 +239,11 @@ extension Introduction {
     let said = facts ?? []
     if said.count > Self.mostFacts { wrong.append("declares more than \(Self.mostFacts) facts") }
     if shape == .code, !said.isEmpty {
-      wrong.append("is a code provider and says `facts`: whom a code is for is read by the gateway, with its own facts")
+      wrong.append("is a code provider with `facts`: the gateway reads the identifier and its facts")
     }
     for fact in said where !Self.isLine(fact.help ?? "") {
       wrong.append(
-        "the fact `\(fact.name.prefix(48))`: its help must be one line of \(Self.longestHelp) characters at most")
+        "the fact `\(fact.name.prefix(48))`: its help must be one line of at most \(Self.longestHelp) characters")
     }
     return said.prefix(Self.mostFacts).map(\.field)
   }
@@ -255,7 +255,7 @@ extension Introduction {
   private func declaredDeliveryReasons(_ wrong: inout [String]) -> [DeliveryReason] {
     let said = deliveryReasons ?? []
     if shape == .full, !said.isEmpty {
-      wrong.append("says `delivery_reasons` and is no code provider: it delivers nothing")
+      wrong.append("has `delivery_reasons` but is not a code provider")
     }
     if said.count > Self.mostDeliveryReasons {
       wrong.append("declares more than \(Self.mostDeliveryReasons) delivery reasons")
@@ -263,7 +263,7 @@ extension Introduction {
     return said.prefix(Self.mostDeliveryReasons).compactMap { said in
       guard let reason = RefusalReason(rawValue: said.reason) else {
         wrong.append(
-          "\"\(said.reason.prefix(60))\" is no reason of a failed delivery: lower-case letters, digits and _")
+          "\"\(said.reason.prefix(60))\" is not a valid delivery reason: use lower-case letters, digits and _")
         return nil
       }
       return DeliveryReason(reason, said.sentence, isPermanent: said.permanent ?? false)
@@ -273,7 +273,7 @@ extension Introduction {
   private func declaredOutcomes(_ wrong: inout [String]) -> [Outcome] {
     (outcomes ?? []).compactMap { said in
       guard let reason = RefusalReason(rawValue: said.reason) else {
-        wrong.append("\"\(said.reason.prefix(60))\" is no reason of an outcome: lower-case letters, digits and _")
+        wrong.append("\"\(said.reason.prefix(60))\" is not a valid outcome reason: use lower-case letters, digits and _")
         return nil
       }
       return Outcome(reason, said.sentence, isFailure: said.counts ?? true)

@@ -3,14 +3,14 @@ import Logging
 import MoongateSDK
 import Synchronization
 
-/// The programs that run, each for as long as a generation uses it.
+/// The running programs, each for as long as a generation uses it.
 ///
-/// A candidate's programs start aside: what runs for the active generation is not touched, and is taken over by the
-/// candidate where nothing of its entry changed. A candidate that is refused lets its own go again.
+/// The programs of a candidate start separately from those of the active generation. A program whose entry did not
+/// change is shared. The new programs of a refused candidate are stopped.
 package final class Programs: Sendable {
   private struct Weak {
     weak var program: Program?
-    /// What it was configured by.
+    /// The settings that it was configured with.
     let settings: [String: WireSetting]
     let secrets: [String: String]
   }
@@ -24,10 +24,9 @@ package final class Programs: Sendable {
   private let running = Mutex<[ProgramSpecification: [Weak]]>([:])
 
   /// - Parameters:
-  ///   - readers: how the gateway itself reads each kind of identifier.
-  ///   - listener: is told what the programs say and do that stands in a log otherwise, unredacted: for whoever tries
-  ///     one out.
-  ///   - jitter: in 0..<1, so that restarts are never at one moment.
+  ///   - readers: the gateway's parsers for each kind of identifier.
+  ///   - listener: receives the output and violations of the programs unredacted, for tests of a provider.
+  ///   - jitter: in 0..<1, so that programs do not restart at the same moment.
   package init(
     limits: ProgramLimits = ProgramLimits(), readers: [IdentifierKind: any CodeProvider], logger: Logger,
     listener: (@Sendable (ReceivedNotification) -> Void)? = nil, jitter: @escaping @Sendable () -> Double
@@ -39,9 +38,8 @@ package final class Programs: Sendable {
     self.jitter = jitter
   }
 
-  /// Starts the programs, all at once, and asks each what it is. Blocks for as long as a handshake may take.
-  /// - Returns: in the order of the specifications: what each declares, ready for its settings, or sentences on why
-  ///   not.
+  /// Starts the programs concurrently and reads their introductions. Blocks until the handshakes have finished.
+  /// - Returns: for each specification in order, the introduced program or its problems.
   package func introduce(_ specifications: [ProgramSpecification]) -> [Result<IntroducedProgram, ProgramProblem>] {
     let started = specifications.map { specification in
       (specification, find(specification) ?? start(specification))
@@ -51,7 +49,7 @@ package final class Programs: Sendable {
       case .failure(let fault): return .failure(ProgramProblem(sentences: ["\(fault)"]))
       case .success(let introduction):
         guard let name = ProviderName(rawValue: specification.name) else {
-          return .failure(ProgramProblem(sentences: ["is no name of a provider: lower-case letters, digits and _"]))
+          return .failure(ProgramProblem(sentences: ["is not a provider name: use lower-case letters, digits and _"]))
         }
         do throws(ProgramProblem) {
           let descriptor = try introduction.descriptor(name: name, source: specification.path, readers: readers)
@@ -71,8 +69,8 @@ package final class Programs: Sendable {
     running.withLock { running in running[specification]?.lazy.compactMap(\.program).first { !$0.isSpent } }
   }
 
-  /// Gives an introduced program its settings. Blocks for as long as a handshake may take.
-  /// - Throws: why it does not take them.
+  /// Sends the settings to an introduced program. Blocks until it has answered.
+  /// - Throws: why the program refuses them.
   package func configure(
     _ introduced: IntroducedProgram, values: [String: SettingValue], secrets: [String: String]
   ) throws(ProgramProblem) -> any Provider {
@@ -84,7 +82,7 @@ package final class Programs: Sendable {
       }?.program
     }
     if let sameAsBefore { return introduced.provider(sameAsBefore, readers: readers) }
-    // What runs with other settings goes on with those until nobody uses it.
+    // A program that runs with other settings keeps them until it is no longer used.
     let isTaken = find(specification) === introduced.program
     let program = isTaken ? start(specification) : introduced.program
     if isTaken, case .failure(let fault) = program.introduced() { throw ProgramProblem(sentences: ["\(fault)"]) }
@@ -103,12 +101,12 @@ package final class Programs: Sendable {
     return introduced.provider(program, readers: readers)
   }
 
-  /// Whether none of these providers' programs is gone for good, or came back as another than it was loaded as.
+  /// Whether the programs of all these providers still run with unchanged introductions.
   package func areWhole(_ providers: [any Provider]) -> Bool {
     !providers.contains { ($0 as? any ProgramBacked)?.program.isSpent ?? false }
   }
 
-  /// Lets all programs end that these providers do not use: when those who use them still are done.
+  /// Stops all programs that these providers do not use, after their current calls have finished.
   package func keep(only providers: [any Provider]) {
     let kept = providers.compactMap { ($0 as? any ProgramBacked)?.program }
     let left = running.withLock { running -> [Program] in
@@ -125,7 +123,7 @@ package final class Programs: Sendable {
     for program in left { program.retire() }
   }
 
-  /// Ends all of them. Blocks until they have ended, at most for two farewells.
+  /// Stops all programs. Blocks until they have exited, for at most two farewell periods.
   package func end() {
     let all = running.withLock { running in
       defer { running = [:] }
@@ -143,13 +141,13 @@ package final class Programs: Sendable {
   }
 }
 
-/// A program that has said what it is.
+/// A program after its introduction.
 package struct IntroducedProgram: Sendable {
   let program: Program
   let introduction: Introduction
-  /// What it declares, as a provider in Swift would.
+  /// The equivalent provider descriptor.
   package let descriptor: ProviderDescriptor
-  /// The library for programs that it uses, as it says; nil where it says nothing.
+  /// The client library that the program reports; nil if it reports none.
   package var library: String? { introduction.library }
 
   func provider(_ program: Program, readers: [IdentifierKind: any CodeProvider]) -> any Provider {
@@ -161,7 +159,7 @@ package struct IntroducedProgram: Sendable {
   }
 }
 
-/// A provider that a program stands behind.
+/// A provider that is backed by a program.
 protocol ProgramBacked: Provider {
   var program: Program { get }
 }

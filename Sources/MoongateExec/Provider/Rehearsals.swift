@@ -1,10 +1,10 @@
 import MoongateSDK
 import Synchronization
 
-// Who plays a program's part where a configuration is only tried out: the program itself would send real codes to
-// made-up people.
+// Dry-run replacements of provider programs for tests of a configuration. The program itself would send real codes to
+// made-up users.
 
-/// In place of a code provider that is a program.
+/// Replaces a code provider program.
 private struct RehearsedCodes: CodeProvider {
   let descriptor: ProviderDescriptor
   let reader: any CodeProvider
@@ -19,8 +19,8 @@ private struct RehearsedCodes: CodeProvider {
   }
 }
 
-/// In place of a full provider that is a program. What is right only the program knows, so nothing is. One that asks
-/// for nothing waits for an approval, which a case gives.
+/// Replaces a full provider program. Only the program knows the right answer, so no answer is right. A step without
+/// fields waits for an approval, which the test case gives.
 private final class RehearsedStep: FullProvider, DecidedRehearsal {
   let descriptor: ProviderDescriptor
   private let base: ExecFullProvider
@@ -43,7 +43,7 @@ private final class RehearsedStep: FullProvider, DecidedRehearsal {
     return .wait(poll: .seconds(1), state: [])
   }
 
-  /// What is kept in a rehearsal only the rehearsal made.
+  /// Records in a dry run always have the current version.
   func upgrade(_ record: [UInt8], from version: Int) async throws -> [UInt8] { record }
 
   func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
@@ -56,13 +56,13 @@ private final class RehearsedStep: FullProvider, DecidedRehearsal {
       if decided { return .proved(Proof(proved: step.identifier.map { [$0] } ?? [])) }
     }
     guard let outcome = descriptor.outcomes.first(where: \.isFailure) else {
-      throw ProgramFault.failed("it is not asked where a configuration is tried out")
+      throw ProgramFault.failed("programs are not called in a dry run")
     }
     return .refused(outcome.reason)
   }
 }
 
-// Nobody's servers call where a configuration is only tried out.
+// No webhooks arrive in a dry run.
 extension RehearsedCodes: WebhookReceiver {
   func receive(_ webhook: WebhookRequest, with tools: StepTools) async throws -> WebhookAnswer {
     .refused(.unauthenticated)
@@ -76,7 +76,7 @@ extension RehearsedStep: WebhookReceiver {
 }
 
 extension ProviderDescriptor {
-  /// Whether its steps end by a decision that is made elsewhere.
+  /// Whether a step ends with a decision that is made elsewhere.
   fileprivate var asksNothing: Bool { submitFields.isEmpty && !identifierKinds.contains(.federated) }
 }
 

@@ -1,31 +1,31 @@
 import Foundation
 import MoongateSDK
 
-/// What a program may answer. In-process providers are the operator's own code; a program may be anybody's, so its word
-/// about a person counts only for those whom it was asked about.
+/// Validates the answers of a program. In-process providers are the operator's own code, but a program may come from
+/// anyone, so its statements count only for the users that it was asked about.
 struct ReplyRules {
-  /// Of a state or a record, in bytes: both come back to the program on one line, beside all else.
+  /// The maximum length of a state or record in bytes. Both must fit into a line together with the rest of a call.
   static let longestKept = 16_384
   private static let longestText = 2_000
-  /// Of the options of a ceremony, in bytes.
+  /// The maximum length of a ceremony's options, in bytes.
   private static let longestOptions = 16_384
   private static let longestFact = 300
   private static let mostShown = 16
 
   let descriptor: ProviderDescriptor
-  /// The facts that the gateway's own reader tells.
+  /// The facts of the gateway's own parser.
   let read: [FactField]
   let step: StepContext
   let method: Method
 
-  /// - Throws: what is not to be believed, in words.
+  /// - Throws: why the answer is not valid.
   func answer(of reply: StepReply) throws(ProgramFault) -> StepAnswer {
     switch reply.kind {
     case .ask(let ask):
       return .ask(try fields(ask.fields), state: try kept(ask.state, "state"), showing: try shown(ask.show ?? []))
     case .redirect(let redirect):
-      // Attack: javascript: or data: in a link that the gateway's own page leads to.
-      guard Self.isSite(redirect.to) else { throw .broken("it leads to an address that is not https") }
+      // Attack: a `javascript:` or `data:` link on a page of the gateway.
+      guard Self.isSite(redirect.to) else { throw .broken("it redirects to a URL that is not https") }
       return .redirect(to: redirect.to, state: try kept(redirect.state, "state"))
     case .wait(let wait):
       guard descriptor.sdk >= 2 else {
@@ -33,12 +33,12 @@ struct ReplyRules {
       }
       let interval = Duration.milliseconds(wait.poll)
       guard StepAnswer.pollIntervals.contains(interval) else {
-        throw .broken("it wants to be polled after \(wait.poll) milliseconds: `poll` is from 1000 to 60000")
+        throw .broken("its `poll` is \(wait.poll) milliseconds; it must be from 1000 to 60000")
       }
       return .wait(poll: interval, state: try kept(wait.state, "state"), showing: try shown(wait.show ?? []))
     case .refused(let said, let then):
       guard let reason = RefusalReason(rawValue: said), descriptor.outcome(reason) != nil else {
-        throw .broken("it refuses for a reason that it did not declare: `\(said.prefix(48))`")
+        throw .broken("it refuses with an undeclared reason: `\(said.prefix(48))`")
       }
       guard let then else { return .refused(reason) }
       return .refused(
@@ -47,7 +47,7 @@ struct ReplyRules {
     case .malformed(let problem):
       guard let reason = InputProblem.Reason(rawValue: problem.reason ?? InputProblem.Reason.invalidInput.rawValue)
       else {
-        throw .broken("it calls input malformed for a reason that there is not: `\((problem.reason ?? "").prefix(48))`")
+        throw .broken("it reports malformed input with an unknown reason: `\((problem.reason ?? "").prefix(48))`")
       }
       return .malformed(
         InputProblem(field: try plain(problem.field), reason: reason, detail: try plain(problem.detail)))
@@ -55,11 +55,10 @@ struct ReplyRules {
     }
   }
 
-  /// Whether a browser that follows the address comes to the host that it seems to name, by TLS; or to this very
-  /// machine, where programs are tried.
+  /// Whether a browser that follows the URL reaches the named host by TLS, or this machine, where programs are tested.
   ///
-  /// Attack: `http://localhost.example.com/`, and what a browser reads otherwise than we do: `\` as a slash, whatever
-  /// is before an `@` as a name.
+  /// Attack: `http://localhost.example.com/`, and URLs that browsers parse differently: `\` as a slash, or a name
+  /// before `@`.
   static func isSite(_ address: String) -> Bool {
     guard address.utf8.count <= 4_096,
       address.unicodeScalars.allSatisfy({ (0x21...0x7e).contains($0.value) && $0 != "\\" }),
@@ -70,11 +69,11 @@ struct ReplyRules {
   }
 
   private func proof(_ proved: StepReply.Proved) throws(ProgramFault) -> Proof {
-    // Attack: a step that passes without a try would be a step that no limit counts.
-    guard method == .submit else { throw .broken("it proves somebody where nobody has tried yet") }
+    // Attack: a step that succeeds without an attempt would not be counted by any limit.
+    guard method == .submit else { throw .broken("it answers `proved` before an attempt") }
     let identifiers = try (proved.identifiers ?? []).map { said throws(ProgramFault) in try own(said.identifier) }
     guard !identifiers.isEmpty || step.account != nil || step.identifier != nil else {
-      throw .broken("it proves nobody")
+      throw .broken("it answers `proved` without an identifier")
     }
     for claimed in proved.claimed ?? [] where claimed.kind != .email && claimed.kind != .phone {
       throw .broken("it claims a \(claimed.kind.rawValue) identifier")
@@ -98,10 +97,10 @@ struct ReplyRules {
       record: record, isMultiFactor: descriptor.sdk >= 2 && proved.multiFactor ?? false)
   }
 
-  /// Of what the program tells beside the proof, the facts that it declared. Version 1 knows none.
+  /// The declared facts among the facts of a proof. Version 1 has none.
   ///
-  /// Attack: the facts of the gateway's own reader, told by the program in its own place, would look as if the gateway
-  /// had read them.
+  /// Attack: a program sends facts with the names of the gateway's own parser, which would appear to be verified by the
+  /// gateway.
   private func ownFacts(of proved: StepReply.Proved) throws(ProgramFault) -> [String: String] {
     guard descriptor.sdk >= 2, let said = proved.facts else { return [:] }
     var facts: [String: String] = [:]
@@ -115,22 +114,22 @@ struct ReplyRules {
     return facts
   }
 
-  /// The identifier that is proved, as the gateway spells it.
+  /// The proved identifier in the gateway's spelling.
   ///
-  /// Attack: a program that proves somebody else's number, and so opens their account. It may prove whom the gateway
-  /// read in this step, what the account of the step holds, and identities of its own: whose issuer is the provider's
-  /// own name.
+  /// Attack: a program proves another user's phone number to open that account. A program can prove only the identifier
+  /// that the gateway read in this step, the identifiers of the step's account, and identities whose issuer is the
+  /// provider's own name.
   ///
-  /// Attack: the right person in the program's own dress. Two identifiers of one value are equal, whatever they look
-  /// like and whatever policies may ask about them; so what is stored is never what the program wrote, where the
-  /// gateway knows better.
+  /// Attack: the right user with attributes invented by the program. Two identifiers of one value are equal regardless
+  /// of their display and attributes, so the gateway stores its own version if it has one.
   private func own(_ said: Identifier) throws(ProgramFault) -> Identifier {
     let issuer = "\(descriptor.name) "
     if let known = [step.identifier].compactMap(\.self).first(where: { $0 == said })
       ?? step.account?.identifiers.first(where: { $0 == said })
     {
       let told = try ownFacts(of: said)
-      // Of an identity of its own it is the one who knows: what it told when the account was made may be true no more.
+      // For its own identities, the program is the authority, and its facts may have changed since the account was
+      // created.
       let isOwn = said.kind == .federated && said.value.hasPrefix(issuer)
       return Identifier(
         kind: known.kind, value: known.value, display: known.display,
@@ -139,15 +138,15 @@ struct ReplyRules {
     guard said.kind == .federated, descriptor.identifierKinds.contains(.federated), said.value.hasPrefix(issuer),
       said.value.utf8.count <= 512,
       said.value.utf8.count > issuer.utf8.count
-    else { throw .broken("it proves a \(said.kind.rawValue) identifier that it was not asked about") }
+    else { throw .broken("it proves a \(said.kind.rawValue) identifier of another user") }
     return Identifier(
       kind: .federated, value: try plain(said.value), display: try plain(said.display),
       attributes: try ownFacts(of: said))
   }
 
-  /// Of what the program tells about somebody, the facts that it declared, and none that the gateway reads itself.
+  /// The declared facts of an identifier, without those that the gateway's own parser provides.
   ///
-  /// Attack: a number in Utopia whose program says that it is at home, for a policy that serves only that country.
+  /// Attack: a program claims that a foreign number is domestic, for a policy that serves only one country.
   private func ownFacts(of said: Identifier) throws(ProgramFault) -> [String: String] {
     var attributes: [String: String] = [:]
     for fact in descriptor.facts
@@ -161,8 +160,8 @@ struct ReplyRules {
     return attributes
   }
 
-  /// What the program tells beyond what it declared and what it was told: all of it is left out.
-  /// - Returns: the facts' names, each with what it is told of.
+  /// The undeclared or unsupported facts of a program's answer, which are ignored.
+  /// - Returns: the names of the facts, with the kind of identifier.
   func undeclaredFacts(in reply: StepReply) -> [(name: String, of: String)] {
     guard case .proved(let proved) = reply.kind else { return [] }
     let told = [step.identifier].compactMap(\.self) + (step.account?.identifiers ?? [])
@@ -179,12 +178,12 @@ struct ReplyRules {
       + (proved.facts ?? [:]).keys.filter { !own.contains($0) }.sorted().map { (String($0.prefix(48)), "a proof") }
   }
 
-  /// A claim opens nothing, but it is shown, and mails go there: it must be in the gateway's own spelling.
+  /// A claimed identifier opens no account, but it is shown and receives mail, so it must be in canonical spelling.
   private func canonical(_ identifier: Identifier) throws(ProgramFault) -> Identifier {
     switch identifier.kind {
     case .email:
       guard let address = EmailAddress(identifier.value) else {
-        throw .broken("it claims an email address that is none")
+        throw .broken("it claims an invalid email address")
       }
       return Identifier(address)
     case .phone, .federated:
@@ -194,7 +193,7 @@ struct ReplyRules {
 
   private func fields(_ said: [Introduction.Field]) throws(ProgramFault) -> [InputField] {
     guard said.count <= Self.mostShown, said.allSatisfy({ ProviderName(rawValue: $0.name) != nil }) else {
-      throw .broken("it asks for fields that have no proper names, or for more than \(Self.mostShown)")
+      throw .broken("it asks for fields with invalid names, or for more than \(Self.mostShown)")
     }
     for choice in said.flatMap({ $0.choices ?? [] }) {
       guard descriptor.sdk >= 2 else { throw .broken("it offers choices, which only version 2 of the protocol has") }
@@ -204,7 +203,7 @@ struct ReplyRules {
   }
 
   private func shown(_ said: [StepReply.Ask.Shown]) throws(ProgramFault) -> [Shown] {
-    guard said.count <= Self.mostShown else { throw .broken("it shows more than \(Self.mostShown) things") }
+    guard said.count <= Self.mostShown else { throw .broken("it shows more than \(Self.mostShown) items") }
     return try said.map { item throws(ProgramFault) in
       if item.kind == .ceremony {
         guard case .ceremony? = descriptor.presentation, let call = item.call, let options = item.options else {
@@ -232,12 +231,12 @@ struct ReplyRules {
     return bytes
   }
 
-  /// Attack: line breaks and terminal escapes in what a person or an operator reads.
+  /// Attack: line breaks and terminal escapes in text for users or operators.
   private func plain(_ text: String) throws(ProgramFault) -> String {
     guard text.utf8.count <= Self.longestText,
       text.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
     else {
-      throw .broken("a text of its answer is longer than \(Self.longestText) bytes, or not plain")
+      throw .broken("a text of its answer is longer than \(Self.longestText) bytes, or contains control characters")
     }
     return text
   }
