@@ -1,14 +1,14 @@
 import MoongateSDK
 
-/// Proves an email address by a code sent to it.
+/// Verifies an email address with a code sent by mail.
 ///
-/// It owns the mail; what an address is, is the SDK's (`EmailAddress`). Codes, tries, timers and accounts are the
-/// core's.
+/// The provider writes the mail; the SDK parses addresses (`EmailAddress`). The core handles codes, attempts, timers
+/// and accounts.
 public struct EmailCode: CodeProvider {
-  /// What it declares: `begin` takes `email`; gateway.lua says how mail leaves.
+  /// `begin` takes `email`. The settings in gateway.lua select how mail is sent.
   public let descriptor: ProviderDescriptor
 
-  /// What its words are in other languages; each is a file of `words/`.
+  /// The translations, one file of `words/` per language.
   private static let translations: [(tag: String, file: [UInt8])] = [
     ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
     ("de", PackageResources.de_words),
@@ -25,7 +25,7 @@ public struct EmailCode: CodeProvider {
       settings: [
         SettingField(
           name: "mail", kind: .messages(.mail), isRequired: true,
-          help: "How mail leaves: outbox() keeps it for the demo.")
+          help: "How mail is sent: outbox() keeps it for the demo.")
       ],
       policy: PolicySource(file: "Plugins/EmailCode/policy.lua", bytes: PackageResources.policy_lua),
       flows: [
@@ -43,7 +43,7 @@ public struct EmailCode: CodeProvider {
   /// Reads `email`.
   public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier { try input.email() }
 
-  /// Sends the mail. The code is not in its subject, which shows on locked screens.
+  /// Sends the mail. The subject does not contain the code, because subjects show on locked screens.
   public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault)
   {
     try await tools.send(

@@ -2,12 +2,12 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// What a step keeps while the person is away. The core seals it, so nobody reads or changes it.
+/// The state of a step while the user is at the provider. The core encrypts and authenticates it.
 struct Attempt: Codable, Equatable, Sendable {
   let issuer: String
-  /// In the ID token, it shows that the token was made for this step (OpenID Connect Core 1.0 section 15.5.2).
+  /// Binds the ID token to this step (OpenID Connect Core 1.0 section 15.5.2).
   let nonce: String
-  /// Of PKCE: shows the token endpoint that who redeems the code is who asked for it (RFC 7636).
+  /// The PKCE verifier, which proves to the token endpoint that the same client requested the code (RFC 7636).
   let verifier: String
   let state: String
   let redirect: String
@@ -23,7 +23,7 @@ struct Attempt: Codable, Equatable, Sendable {
     self.begunAt = begunAt
   }
 
-  /// nil where a step was not begun by this provider.
+  /// nil if the state is not from this provider.
   init?(sealed bytes: [UInt8]) {
     guard let attempt = try? JSONDecoder().decode(Attempt.self, from: Data(bytes)) else { return nil }
     self = attempt
@@ -31,13 +31,13 @@ struct Attempt: Codable, Equatable, Sendable {
 
   func sealed() throws -> [UInt8] { Array(try JSONEncoder().encode(self)) }
 
-  /// S256 of the verifier (RFC 7636 section 4.2).
+  /// The S256 challenge of the verifier (RFC 7636 section 4.2).
   var challenge: String { Base64URL.encode(Array(SHA256.hash(data: Data(verifier.utf8)))) }
 }
 
-/// Comparing of what must not be found out letter by letter.
+/// Constant-time comparison of secrets.
 enum SafeCompare {
-  /// Takes the same time whatever differs.
+  /// Takes the same time for all inputs.
   static func equal(_ left: String, _ right: String) -> Bool {
     let key = SymmetricKey(size: .bits256)
     return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key)

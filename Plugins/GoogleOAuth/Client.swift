@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// Who we are to the provider, and which one it is, by gateway.lua.
+/// The client registration and the issuer from gateway.lua.
 struct Client: Sendable {
   static let google = "https://accounts.google.com"
 
@@ -10,7 +10,7 @@ struct Client: Sendable {
   /// The client ids of the operator's own apps.
   let apps: [String]
 
-  /// - Throws: the setting that is missing.
+  /// - Throws: an error with the missing setting.
   init(_ settings: StepSettings) throws {
     guard let id = settings.text("client_id"), !id.isEmpty else { throw OAuthFault.setting("client_id") }
     guard let secret = settings.secret("client_secret"), !secret.isEmpty else {
@@ -22,6 +22,6 @@ struct Client: Sendable {
     apps = (settings.text("apps") ?? "").split(separator: " ").map(String.init)
   }
 
-  /// Whether a name is the issuer's. Google signs as `accounts.google.com` too, and nobody else has a second name.
+  /// Whether the name is the issuer's. Google also uses `accounts.google.com`; other issuers have only one name.
   func speaksFor(_ name: String) -> Bool { name == issuer || (issuer == Self.google && name == "accounts.google.com") }
 }

@@ -2,16 +2,16 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// Proves an identity at Google, or at any other OpenID provider, by the authorization code flow (OpenID Connect Core
-/// 1.0 section 3.1, with PKCE).
+/// Verifies an identity at Google or another OpenID provider by the authorization code flow (OpenID Connect Core 1.0
+/// section 3.1, with PKCE).
 ///
-/// It owns the client's side: the address that the person is sent to, the exchange of the code, and every check of the
-/// ID token. Whom that identity signs in, and which account an address joins, is the core's.
+/// It implements the client side: the redirect, the code exchange, and the validation of the ID token. The core decides
+/// which account the identity signs in to, and which account an address joins.
 public struct GoogleOAuth: FullProvider {
-  /// What it declares: `begin` takes nothing; gateway.lua says who we are to the provider.
+  /// `begin` takes no fields. The client registration is in gateway.lua.
   public let descriptor: ProviderDescriptor
 
-  /// What its words are in other languages; each is a file of `words/`.
+  /// The translations, one file of `words/` per language.
   private static let translations: [(tag: String, file: [UInt8])] = [
     ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
     ("de", PackageResources.de_words),
@@ -21,7 +21,7 @@ public struct GoogleOAuth: FullProvider {
   ]
   private let directory = IssuerDirectory()
 
-  /// A provider with nothing fetched yet. Instances share nothing.
+  /// Creates a provider with an empty cache. Instances share no state.
   public init() {
     descriptor = ProviderDescriptor(
       name: "google_oauth", beginFields: [],
@@ -34,16 +34,16 @@ public struct GoogleOAuth: FullProvider {
       settings: [
         SettingField(
           name: "issuer", kind: .text, isRequired: false,
-          help: "The OpenID provider, as its discovery document names itself; Google's own unless said otherwise."),
+          help: "The issuer of the OpenID provider, exactly as in its discovery document. Default: Google."),
         SettingField(
           name: "client_id", kind: .text, isRequired: true,
-          help: "Who we are to the provider: what it gave when we were registered there."),
+          help: "The client id from the registration at the provider."),
         SettingField(
-          name: "client_secret", kind: .secret, isRequired: true, help: "What proves it: env \"NAME\" or file \"path\"."
+          name: "client_secret", kind: .secret, isRequired: true, help: "The client secret: env \"NAME\" or file \"path\"."
         ),
         SettingField(
           name: "apps", kind: .text, isRequired: false,
-          help: "The client ids of your own apps, separated by spaces: ID tokens that were made for them are taken too."
+          help: "The client ids of your own apps, separated by spaces: ID tokens issued to them are accepted too."
         ),
       ],
       policy: PolicySource(file: "Plugins/GoogleOAuth/policy.lua", bytes: PackageResources.policy_lua),
@@ -64,7 +64,7 @@ public struct GoogleOAuth: FullProvider {
       role: .provesIdentifier)
   }
 
-  /// Sends the person to the provider, with a nonce and a PKCE challenge of this step alone.
+  /// Redirects the user to the provider, with a nonce and a PKCE challenge for this step only.
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard step.purpose == .prove, let callback = step.callback else { throw OAuthFault.noWayBack }
     let client = try Client(step.tools.settings)
@@ -79,15 +79,15 @@ public struct GoogleOAuth: FullProvider {
       ("state", callback.state), ("nonce", attempt.nonce), ("code_challenge", attempt.challenge),
       ("code_challenge_method", "S256"),
     ]
-    // Attack: the thief's own identity, which somebody has signed this browser in to at the provider, is connected at
-    // one click. The person chooses.
+    // Attack: the browser is signed in to an attacker's identity at the provider, which a single click would connect to
+    // the account. Therefore the user must choose the account.
     if step.flowPurpose == .join { parameters.append(("prompt", "select_account")) }
     let address =
       metadata.authorization + (metadata.authorization.contains("?") ? "&" : "?") + PercentEncoding.form(parameters)
     return .redirect(to: address, state: try attempt.sealed())
   }
 
-  /// Something that can be judged has to be there.
+  /// Requires a code, an error or an ID token.
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
     for name in ["code", "state", "iss", "error", "id_token"] {
       let text = try input.optionalText(name)
@@ -100,19 +100,18 @@ public struct GoogleOAuth: FullProvider {
     }
   }
 
-  /// Judges what came back: a code, an error, or an ID token that an app got by itself.
+  /// Validates the callback: a code, an error, or an ID token that an app has obtained itself.
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     guard let attempt = Attempt(sealed: step.state) else { return .refused(.oauthFailed) }
     let client = try Client(step.tools.settings)
-    // Attack (mix-up): what one provider answered is given to another after the operator's change. The attempt was that
-    // one's.
+    // Attack (mix-up): after a change of the settings, the response of one provider is sent to another. The attempt
+    // belongs to the first.
     guard attempt.issuer == client.issuer else { return .refused(.oauthFailed) }
     if let token = try input.optionalText("id_token") {
       return try await judge(token, isOfApp: true, attempt, client, step)
     }
 
-    // Attack: another person's code or error, put into this browser by a link. Only what left with this step comes back
-    // to it.
+    // Attack: a link puts another user's code or error into this browser. Only the state of this step is accepted.
     guard let state = try input.optionalText("state"), SafeCompare.equal(state, attempt.state) else {
       return .refused(.oauthFailed)
     }
@@ -145,17 +144,17 @@ public struct GoogleOAuth: FullProvider {
   }
 }
 
-/// What an operator has to look after: never a person's mistake.
+/// A problem for the operator, never a mistake of the user.
 enum OAuthFault: Error, CustomStringConvertible {
-  /// The step was begun without an address to come back to.
+  /// The step has no callback URL.
   case noWayBack
   case setting(String)
-  /// The provider could not be asked, or its answer makes no sense.
+  /// The provider does not answer, or its answer is invalid.
   case provider(String)
 
   var description: String {
     switch self {
-    case .noWayBack: "google_oauth works in flows that are begun over HTTP, and proves only"
+    case .noWayBack: "google_oauth needs a flow that was started over HTTP, and supports only the purpose prove"
     case .setting(let name): "providers.google_oauth.\(name) is missing in gateway.lua"
     case .provider(let what): "google_oauth: \(what)"
     }

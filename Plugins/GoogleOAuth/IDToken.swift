@@ -2,14 +2,13 @@ import Foundation
 import JWTKit
 import MoongateSDK
 
-/// An ID token that was read and not believed yet (OpenID Connect Core 1.0 section 2).
+/// A parsed but not yet verified ID token (OpenID Connect Core 1.0 section 2).
 struct IDToken: Sendable {
-  /// In bytes.
+  /// The maximum length in bytes.
   static let longest = 16 * 1024
 
   let text: String
-  /// `RS256` or `ES256`, and nothing else: `none`, and HS256 with the public key as its secret, are the classic
-  /// forgeries.
+  /// `RS256` or `ES256` only. `none`, and HS256 with the public key as secret, are well-known forgeries.
   let algorithm: String
   let keyID: String?
 
@@ -19,14 +18,14 @@ struct IDToken: Sendable {
     let crit: [String]?
   }
 
-  /// nil where it is no token that could be good.
+  /// nil if the text cannot be a valid token.
   init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard text.utf8.count <= Self.longest, parts.count == 3, let head = Base64URL.decode(String(parts[0])),
       Base64URL.decode(String(parts[1])) != nil,
       let signature = Base64URL.decode(String(parts[2])), !signature.isEmpty,
       let header = try? JSONDecoder().decode(Header.self, from: Data(head)),
-      // What a header calls critical must be understood (RFC 7515 section 4.1.11), and nothing is.
+      // A critical header parameter must be understood (RFC 7515 section 4.1.11), and none is supported.
       ["RS256", "ES256"].contains(header.alg), header.crit == nil
     else { return nil }
     self.text = text
@@ -34,7 +33,7 @@ struct IDToken: Sendable {
     keyID = header.kid
   }
 
-  /// What it says; nil where this key did not sign it.
+  /// The claims; nil if the key did not sign the token.
   func claims(signedBy key: KeySet.Key) async -> IDTokenClaims? {
     guard key.algorithm == algorithm else { return nil }
     let keys = JWTKeyCollection()
@@ -46,21 +45,21 @@ struct IDToken: Sendable {
   }
 }
 
-/// What an ID token says. Who signed it is known by then; whether it was meant for us is `IDTokenExpectation`'s.
+/// The claims of an ID token with a valid signature. `IDTokenExpectation` checks whether it is meant for this client.
 struct IDTokenClaims: JWTPayload {
   let issuer: String
   let subject: String
   let audiences: [String]
   let authorizedParty: String?
-  /// Seconds since the Unix epoch. Not whole numbers: a claim of 1e300 must not be an overflow.
+  /// Seconds since the Unix epoch. Floating-point, so that a claim of 1e300 does not overflow.
   let expiresAt: Double
   let issuedAt: Double
   let notBefore: Double?
   let nonce: String?
   let email: String?
-  /// True only where the token says `true`.
+  /// Whether the claim is exactly `true`.
   let isEmailVerified: Bool
-  /// The domain of the organisation that the account belongs to; nil where it belongs to none.
+  /// The domain of the account's organization; nil for a personal account.
   let hostedDomain: String?
   let firstName: String?
   let lastName: String?
@@ -95,7 +94,7 @@ struct IDTokenClaims: JWTPayload {
     issuedAt = try fields.decode(Double.self, forKey: .issuedAt)
     notBefore = try fields.decodeIfPresent(Double.self, forKey: .notBefore)
     nonce = try fields.decodeIfPresent(String.self, forKey: .nonce)
-    // What is about the person only may be odd without the token being a forgery.
+    // Malformed profile claims do not make the token a forgery.
     email = try? fields.decodeIfPresent(String.self, forKey: .email)
     isEmailVerified = (try? fields.decodeIfPresent(Bool.self, forKey: .isEmailVerified)) == true
     hostedDomain = try? fields.decodeIfPresent(String.self, forKey: .hostedDomain)
@@ -106,23 +105,23 @@ struct IDTokenClaims: JWTPayload {
 
   func encode(to encoder: any Encoder) throws {
     throw EncodingError.invalidValue(
-      self, EncodingError.Context(codingPath: [], debugDescription: "an ID token is only read here"))
+      self, EncodingError.Context(codingPath: [], debugDescription: "ID tokens are not encoded"))
   }
 
-  /// Nothing to do here: what is to be compared with is not at hand.
+  /// Does nothing, because the expected values are not available here.
   func verify(using algorithm: some JWTAlgorithm) {}
 }
 
-/// What an ID token must say to be ours (OpenID Connect Core 1.0 section 3.1.3.7).
+/// The validation of an ID token's claims (OpenID Connect Core 1.0 section 3.1.3.7).
 struct IDTokenExpectation {
   let client: Client
   let attempt: Attempt
-  /// Whether a token that was made for one of the operator's own apps will do: where the app brings it itself.
+  /// Whether a token issued to one of the operator's apps is accepted, because the app submits it itself.
   let takesApps: Bool
   /// Milliseconds since the Unix epoch.
   let now: Int64
 
-  /// Seconds that two clocks may differ.
+  /// The allowed clock difference, in seconds.
   private static let leeway: Double = 60
 
   func accepts(_ claims: IDTokenClaims) -> Bool {
@@ -130,16 +129,16 @@ struct IDTokenExpectation {
     let now = Double(now) / 1000
     let begun = Double(attempt.begunAt) / 1000
     guard client.speaksFor(claims.issuer) else { return false }
-    // Attack: a token that another site got for this person, brought here. All of its audiences must be ours.
+    // Attack: a token that another site obtained for this user. All its audiences must be ours.
     guard !claims.audiences.isEmpty, claims.audiences.allSatisfy(parties.contains) else { return false }
     guard claims.authorizedParty.map(parties.contains) ?? (claims.audiences.count == 1) else { return false }
     guard now < claims.expiresAt + Self.leeway, claims.issuedAt <= now + Self.leeway, claims.issuedAt < claims.expiresAt
     else { return false }
-    // Attack: a token from before this step. None that answers it can be older.
+    // Attack: a token from before this step, which cannot be an answer to it.
     guard claims.issuedAt >= begun - Self.leeway, claims.notBefore ?? 0 <= now + Self.leeway else { return false }
-    // Attack: a token of another step, of this person or another (replay, injection).
+    // Attack: a token of another step (replay, injection).
     guard let nonce = claims.nonce, SafeCompare.equal(nonce, attempt.nonce) else { return false }
-    // At most 255 characters of ASCII (section 2).
+    // At most 255 ASCII characters (section 2).
     return !claims.subject.isEmpty && claims.subject.utf8.count <= 255
       && claims.subject.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
   }

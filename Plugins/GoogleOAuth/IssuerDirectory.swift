@@ -1,17 +1,18 @@
 import MoongateSDK
 
-/// What was fetched from providers: asked for once an hour, and not by everybody at once.
+/// A cache of discovery documents and keys. Each is fetched at most once an hour, and concurrent requests share a
+/// fetch.
 ///
-/// Attack: sign-ins without end, or ID tokens with made-up `kid`s, that turn us into a flood of the provider.
+/// Attack: many sign-ins, or ID tokens with invented `kid`s, would flood the provider with requests.
 actor IssuerDirectory {
-  /// Milliseconds for which a document is good.
+  /// How long a document is fresh, in milliseconds.
   static let freshness: Int64 = 3_600_000
-  /// Milliseconds for which an old one will do while the provider does not answer.
+  /// How long an old document is used while the provider does not answer, in milliseconds.
   static let patience: Int64 = 86_400_000
-  /// An unknown key may have the set fetched again so often in `refetchWindow` milliseconds.
+  /// The maximum number of fetches because of unknown keys within `refetchWindow` milliseconds.
   static let mostRefetches = 3
   static let refetchWindow: Int64 = 60_000
-  /// An operator changes issuers now and then: so many are remembered.
+  /// The maximum number of issuers in the cache, for changed settings.
   private static let mostIssuers = 4
 
   private struct CachedDocument<Value: Sendable>: Sendable {
@@ -25,13 +26,13 @@ actor IssuerDirectory {
     var metadata: CachedDocument<IssuerMetadata>?
     var keys: CachedDocument<KeySet>?
     var refetches: [Int64] = []
-    /// Fetches at work: who comes meanwhile waits for them.
+    /// Running fetches. Further callers wait for them.
     var fetchingMetadata: Fetch<IssuerMetadata>?
     var fetchingKeys: Fetch<KeySet>?
   }
 
-  /// A fetch for all who wait for it. Whoever is cancelled waits no longer; when nobody does, it ends. The directory's
-  /// alone.
+  /// A fetch shared by all callers that wait for it. A cancelled caller stops waiting; the last one cancels the fetch.
+  /// Confined to the actor.
   private final class Fetch<Value: Sendable> {
     let task: Task<Value, any Error>
     var waiting = 0
@@ -41,8 +42,8 @@ actor IssuerDirectory {
 
   private var entries: [String: Entry] = [:]
 
-  /// - Parameter now: by the core's clock.
-  /// - Throws: `OAuthFault` where it cannot be had.
+  /// - Parameter now: the time of the core's clock.
+  /// - Throws: `OAuthFault` if the document is not available.
   func metadata(of issuer: String, by web: any WebClient, at now: Int64) async throws -> IssuerMetadata {
     let kept = entry(issuer).metadata
     if let kept, kept.isGood(at: now, for: Self.freshness) { return kept.value }
@@ -60,12 +61,12 @@ actor IssuerDirectory {
     }
   }
 
-  /// The key that a token was signed with; nil where the provider publishes none such.
-  /// - Throws: `OAuthFault` where its keys cannot be had.
+  /// The key that signed a token; nil if the provider does not publish it.
+  /// - Throws: `OAuthFault` if the keys are not available.
   func key(_ token: IDToken, of issuer: String, by web: any WebClient, at now: Int64) async throws -> KeySet.Key? {
     let known = try await keys(of: issuer, by: web, at: now, anew: false)
     if let key = known.key(for: token) { return key }
-    // The provider may have changed its keys since: one more look, but not one for each forger.
+    // The provider may have rotated its keys, so fetch them again, but not for every forged token.
     let recent = entry(issuer).refetches.filter { $0 <= now && now - $0 < Self.refetchWindow }
     guard recent.count < Self.mostRefetches else { return nil }
     entries[issuer]?.refetches = recent + [now]
@@ -88,7 +89,7 @@ actor IssuerDirectory {
     }
   }
 
-  /// Waits for a fetch, and no longer than its own task lives.
+  /// Waits for a fetch until the caller's task is cancelled.
   private func wait<Value: Sendable>(
     for fetch: Fetch<Value>, at place: WritableKeyPath<Entry, Fetch<Value>?>, of issuer: String
   ) async throws -> Value {
@@ -106,14 +107,14 @@ actor IssuerDirectory {
     defer {
       relay.cancel()
       fetch.waiting -= 1
-      // It has answered, or nobody is there any more to hear it.
+      // The fetch has finished, or no caller is waiting any more.
       if fetch.waiting == 0 || !Task.isCancelled, entries[issuer]?[keyPath: place] === fetch {
         entries[issuer]?[keyPath: place] = nil
       }
       if fetch.waiting == 0 { task.cancel() }
     }
     for try await value in answers { return value }
-    // Only a cancelled wait ends without an answer.
+    // Only a cancelled wait ends without a result.
     throw CancellationError()
   }
 

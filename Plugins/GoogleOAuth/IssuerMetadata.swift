@@ -1,13 +1,13 @@
 import Foundation
 
-/// What a provider's discovery document says, as far as it matters here (OpenID Connect Discovery 1.0 section 3).
+/// The required parts of a discovery document (OpenID Connect Discovery 1.0 section 3).
 struct IssuerMetadata: Sendable, Equatable {
   let authorization: String
   let token: String
   let keys: String
-  /// Whether the token endpoint takes `Authorization: Basic`; else the secret goes in the body.
+  /// Whether the token endpoint accepts `Authorization: Basic`; otherwise the secret is sent in the body.
   let takesBasic: Bool
-  /// Whether its answers carry `iss` (RFC 9207).
+  /// Whether authorization responses contain `iss` (RFC 9207).
   let namesIssuerInAnswers: Bool
 
   private struct Document: Decodable {
@@ -19,12 +19,12 @@ struct IssuerMetadata: Sendable, Equatable {
     let authorizationResponseIssParameterSupported: Bool?
   }
 
-  /// Where the document of an issuer lies.
+  /// The URL of an issuer's discovery document.
   static func address(of issuer: String) -> String {
     (issuer.hasSuffix("/") ? String(issuer.dropLast()) : issuer) + "/.well-known/openid-configuration"
   }
 
-  /// - Throws: what is wrong with it, for the operator.
+  /// - Throws: an error for the operator.
   init(_ bytes: [UInt8], of issuer: String) throws(OAuthFault) {
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
@@ -32,7 +32,7 @@ struct IssuerMetadata: Sendable, Equatable {
     do { document = try decoder.decode(Document.self, from: Data(bytes)) } catch {
       throw .provider("the discovery document of \(issuer) cannot be read")
     }
-    // Attack: a document of another issuer at this address (section 4.3: the two must be identical).
+    // Attack: a document of another issuer at this URL (section 4.3: the names must be identical).
     guard document.issuer == issuer else {
       throw .provider("the discovery document of \(issuer) says that it is \(document.issuer)")
     }
@@ -42,7 +42,7 @@ struct IssuerMetadata: Sendable, Equatable {
     authorization = document.authorizationEndpoint
     token = document.tokenEndpoint
     keys = document.jwksUri
-    // Basic is what every provider takes that does not say otherwise.
+    // Basic is the default.
     let methods = document.tokenEndpointAuthMethodsSupported ?? ["client_secret_basic"]
     takesBasic = methods.contains("client_secret_basic")
     guard takesBasic || methods.contains("client_secret_post") else {

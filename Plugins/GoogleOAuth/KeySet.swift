@@ -1,9 +1,9 @@
 import Foundation
 import JWTKit
 
-/// A provider's public keys (RFC 7517), as far as they can verify an ID token here.
+/// The public keys of a provider (RFC 7517) that can verify an ID token.
 struct KeySet: Sendable {
-  /// One key, for one algorithm.
+  /// A key with its algorithm.
   struct Key: Sendable {
     enum Material: Sendable {
       case rsa(Insecure.RSA.PublicKey)
@@ -13,7 +13,7 @@ struct KeySet: Sendable {
     let id: String?
     let material: Material
 
-    /// The one algorithm that it is used with. What the token says never chooses what a key means.
+    /// The algorithm of the key. It never depends on the token.
     var algorithm: String {
       switch material {
       case .rsa: "RS256"
@@ -22,14 +22,14 @@ struct KeySet: Sendable {
     }
   }
 
-  /// More keys than this are not looked at.
+  /// The maximum number of keys that are read.
   private static let most = 32
 
   private struct Document: Decodable {
     let keys: [Readable]
   }
 
-  /// Sets hold keys of kinds that we do not know; one of them must not spoil the others.
+  /// Decodes a key; unsupported keys are skipped without failing the whole set.
   private struct Readable: Decodable {
     let key: Key?
 
@@ -54,7 +54,7 @@ struct KeySet: Sendable {
         guard try fields.decode(String.self, forKey: .crv) == "P-256" else { return nil }
         let point = (x: try fields.decode(String.self, forKey: .x), y: try fields.decode(String.self, forKey: .y))
         return Key(id: id, material: .p256(try ES256PublicKey(parameters: point)))
-      // Attack: a symmetric key in the set would make whoever reads it a signer. None is ever taken.
+      // Attack: with a symmetric key, every reader of the set could sign tokens. Such keys are ignored.
       default: return nil
       }
     }
@@ -62,7 +62,7 @@ struct KeySet: Sendable {
 
   let keys: [Key]
 
-  /// - Throws: where it is no key set at all.
+  /// - Throws: an error if the document is not a key set.
   init(_ bytes: [UInt8], of issuer: String) throws(OAuthFault) {
     guard let document = try? JSONDecoder().decode(Document.self, from: Data(bytes)) else {
       throw .provider("the keys of \(issuer) cannot be read")
@@ -70,8 +70,7 @@ struct KeySet: Sendable {
     keys = document.keys.prefix(Self.most).compactMap(\.key)
   }
 
-  /// The key that a token names; where it names none, the only one of its algorithm (OpenID Connect Core 1.0 section
-  /// 10.1).
+  /// The key named by a token; without a name, the only key with the algorithm (OpenID Connect Core 1.0 section 10.1).
   func key(for token: IDToken) -> Key? {
     let fitting = keys.filter { $0.algorithm == token.algorithm }
     guard let id = token.keyID else { return fitting.count == 1 ? fitting[0] : nil }

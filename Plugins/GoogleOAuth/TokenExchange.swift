@@ -15,8 +15,8 @@ struct TokenExchange {
     let error: String?
   }
 
-  /// - Returns: the ID token; nil where the code is not accepted: a wrong, old, used or foreign one.
-  /// - Throws: `OAuthFault` where the provider does not answer, or does not accept us.
+  /// - Returns: the ID token; nil if the code is not accepted.
+  /// - Throws: `OAuthFault` if the provider does not answer or refuses the client.
   func redeem(_ code: String, _ attempt: Attempt) async throws(OAuthFault) -> String? {
     var fields = [
       ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", attempt.redirect),
@@ -50,7 +50,7 @@ struct TokenExchange {
     }
     let error = (try? decoder.decode(Problem.self, from: Data(answer.body)))?.error
     if answer.status == 400, error == "invalid_grant" { return nil }
-    // From the closed list of RFC 6749 section 5.2, so that nothing of the provider's gets into a log.
+    // Only error codes of RFC 6749 section 5.2 are logged, no other text of the provider.
     let known: [String] = [
       "invalid_client", "invalid_request", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
     ]

@@ -1,14 +1,14 @@
 import MoongateSDK
 
-/// Proves a PIN of six digits that the person has chosen, and lets them choose, change and remove it.
+/// Verifies a six-digit PIN, and lets the user set, change and remove it.
 ///
-/// It owns what a PIN is and which ones are too weak. What a step is for comes from the core (`StepPurpose`); counters
-/// and locks are the core's, and so are the threads on which hashing is done.
+/// The provider defines what a PIN is and which PINs are too weak. The core determines the purpose of a step
+/// (`StepPurpose`), counts and locks attempts, and provides the threads for hashing.
 public struct PIN: FullProvider {
-  /// What it declares: `begin` takes nothing; `submit` takes `pin`, `new_pin` or both, by what the step is for.
+  /// `begin` takes no fields; `submit` takes `pin`, `new_pin` or both, depending on the purpose.
   public let descriptor: ProviderDescriptor
 
-  /// What its words are in other languages; each is a file of `words/`.
+  /// The translations, one file of `words/` per language.
   private static let translations: [(tag: String, file: [UInt8])] = [
     ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
     ("de", PackageResources.de_words),
@@ -23,7 +23,7 @@ public struct PIN: FullProvider {
   public init() {
     descriptor = ProviderDescriptor(
       name: "pin", beginFields: [],
-      // By what the step is for: one of them, or both.
+      // One or both fields, depending on the purpose.
       submitFields: [
         Self.pin, InputField(name: Self.newPIN.name, kind: .digits, length: PINDigits.length, isRequired: false),
       ], settings: [],
@@ -56,7 +56,7 @@ public struct PIN: FullProvider {
       role: .keepsFactor)
   }
 
-  /// What the step asks for.
+  /// The fields for a purpose.
   static func fields(for purpose: StepPurpose) -> [InputField] {
     switch purpose {
     case .prove, .disable: [pin]
@@ -65,14 +65,14 @@ public struct PIN: FullProvider {
     }
   }
 
-  /// Whether what was sent are PINs, and the new one is none that is guessed first. Says nothing of the current one.
+  /// Checks that the inputs are PINs and that a new PIN is not weak. Does not look at the current PIN.
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
     for field in Self.fields(for: step.purpose) {
       let digits = try PINDigits(try input.text(field.name), field: field.name)
       guard field.name == Self.newPIN.name else { continue }
       let phones = step.account?.identifiers.filter { $0.kind == .phone }.map(\.value) ?? []
-      // Which rule it was is not said: whoever is told which of a stranger's PINs are refused learns the stranger's
-      // number from it.
+      // The message does not name the rule: otherwise an attacker could learn a user's phone number from the refused
+      // PINs.
       guard !WeakPIN.isWeak(digits, phones: phones) else {
         throw InputProblem(
           field: field.name, reason: .weakPIN, detail: "This passcode is too easy to guess. Choose another.")
@@ -80,20 +80,19 @@ public struct PIN: FullProvider {
     }
   }
 
-  /// Opens the step, where the account has a PIN to prove, or none and is to have one.
+  /// Opens the step if the account has a PIN to verify, or has none to set.
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     try Self.obstacle(step) ?? .ask(Self.fields(for: step.purpose), state: [])
   }
 
-  /// Compares, and makes the record that takes the old one's place.
+  /// Verifies the PIN, and creates the new record.
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     do throws(InputProblem) { try check(step, input) } catch { return .malformed(error) }
     guard let hasher = step.tools.hasher else { throw PINFault.noHasher }
     if let obstacle = try Self.obstacle(step) { return obstacle }
     guard step.account != nil else { throw PINFault.noAccount }
-    // Attack: two flows that were begun while there was none, or one that sets beside one that changes, each with a PIN
-    // of its own: the later would overwrite what the earlier one made. Of all that were judged by one record, one
-    // completes.
+    // Attack: two concurrent flows set or change the PIN, and the later one overwrites the earlier one. Of all flows
+    // with the same record, only one completes.
     if step.purpose == .set {
       return .proved(Proof(record: .replaceOnce(try await Self.record(of: input, by: hasher))))
     }
@@ -110,12 +109,12 @@ public struct PIN: FullProvider {
     }
   }
 
-  /// Why the step cannot be taken, whatever is typed.
+  /// Why the step is not possible, regardless of the input.
   private static func obstacle(_ step: StepContext) throws -> StepAnswer? {
     let hasPIN = step.account?.record != nil
     switch step.purpose {
     case .prove, .change, .disable: return hasPIN ? nil : .refused(.noPIN)
-    // A flow that resets the PIN has proved something else first. In every other flow an existing PIN stays.
+    // A reset has verified another factor first. All other flows must keep an existing PIN.
     case .set: return hasPIN && step.flowPurpose != .reset ? .refused(.alreadySet) : nil
     }
   }
@@ -126,7 +125,7 @@ public struct PIN: FullProvider {
   }
 }
 
-/// A mistake of the program, not of the person.
+/// A mistake of the program, not of the user.
 enum PINFault: Error {
   case noHasher, noAccount, unreadableRecord
 }

@@ -1,13 +1,13 @@
 import MoongateSDK
 
-/// Six ASCII digits. Nothing is trimmed, mapped or guessed at: a keypad sends nothing else.
+/// Six ASCII digits. The input is not trimmed or mapped, because a keypad sends nothing else.
 struct PINDigits: Equatable {
   static let length = 6
 
   /// `0` to `9`, as numbers.
   let digits: [UInt8]
 
-  /// - Throws: that it is none.
+  /// - Throws: an error if the input is not six digits.
   init(_ typed: String, field: String) throws(InputProblem) {
     let bytes = Array(typed.utf8.prefix(Self.length + 1))
     guard bytes.count == Self.length, bytes.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
@@ -25,6 +25,6 @@ struct PINDigits: Equatable {
     }.reversed()
   }
 
-  /// What is hashed.
+  /// The bytes to hash.
   var bytes: [UInt8] { digits.map { $0 + UInt8(ascii: "0") } }
 }

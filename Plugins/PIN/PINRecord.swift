@@ -1,12 +1,12 @@
 import MoongateSDK
 
-/// What is kept of a PIN: its PHC string. The core seals it.
+/// The record of a PIN: its PHC string. The core encrypts it.
 struct PINRecord {
   let hash: String
 
   init(hash: String) { self.hash = hash }
 
-  /// - Throws: where it is no text.
+  /// - Throws: an error if the bytes are not UTF-8.
   init(bytes: [UInt8]) throws {
     guard let hash = String(validating: bytes, as: UTF8.self) else { throw PINFault.unreadableRecord }
     self.hash = hash
@@ -16,7 +16,7 @@ struct PINRecord {
 }
 
 extension PIN: SecretImporting {
-  /// All that the gateway can verify.
+  /// All hashes that the gateway can verify.
   public var importedHashes: Set<SecretHashKind> { [.argon2, .bcrypt] }
 
   public func record(importing hash: String) -> [UInt8] { PINRecord(hash: hash).bytes }

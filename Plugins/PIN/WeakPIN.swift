@@ -1,18 +1,18 @@
-/// PINs that are guessed first. A rule, not a list: what people choose are repeats, runs, pairs, lines on the keypad,
-/// dates, and their own number.
+/// PINs that attackers guess first: repetitions, runs, pairs, keypad lines, dates, and parts of the user's phone
+/// number. Computed by rules instead of a list.
 enum WeakPIN {
-  /// How many of the million are refused to everybody; a test counts them.
+  /// The number of PINs, out of a million, that are refused for all users; verified by a test.
   static let refused = 98_559
 
-  /// - Parameter phones: the person's own numbers, in E.164.
+  /// - Parameter phones: the user's phone numbers, in E.164.
   static func isWeak(_ pin: PINDigits, phones: [String] = []) -> Bool {
     let digits = pin.digits
     return isRepetitive(digits) || isRun(digits) || isKeypadLine(digits) || isDate(digits)
       || phones.contains { isPart(digits, of: $0) }
   }
 
-  /// Four of a digit in a row, five of it anywhere, two digits in all, halves or thirds that repeat or mirror each
-  /// other, pairs.
+  /// Four equal digits in a row, five anywhere, at most two different digits, repeated or mirrored halves or thirds,
+  /// pairs.
   private static func isRepetitive(_ pin: [UInt8]) -> Bool {
     let counts = pin.reduce(into: [Int](repeating: 0, count: 10)) { $0[Int($1)] += 1 }
     if counts.contains(where: { $0 >= 5 }) || counts.count(where: { $0 > 0 }) <= 2 { return true }
@@ -22,7 +22,7 @@ enum WeakPIN {
     return pin[0] == pin[1] && pin[2] == pin[3] && pin[4] == pin[5]
   }
 
-  /// The same step from digit to digit (135791), or four neighbours up or down (1234, 9012).
+  /// A constant difference between digits (135791), or four consecutive digits up or down (1234, 9012).
   private static func isRun(_ pin: [UInt8]) -> Bool {
     let steps = zip(pin, pin.dropFirst()).map { (10 + $1 - $0) % 10 }
     if steps.allSatisfy({ $0 == steps[0] }) { return true }
@@ -31,7 +31,7 @@ enum WeakPIN {
     }
   }
 
-  /// Lines of three keys, row, column or diagonal, in either direction.
+  /// Lines of three keys: rows, columns and diagonals, in either direction.
   private static let lines: Set<[UInt8]> = {
     let lines: [[UInt8]] = [
       [1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 4, 7], [2, 5, 8], [3, 6, 9], [1, 5, 9], [3, 5, 7], [5, 8, 0],
@@ -39,14 +39,13 @@ enum WeakPIN {
     return Set(lines + lines.map { $0.reversed() })
   }()
 
-  /// Two such lines one after the other (147258), or the whole middle column.
+  /// Two keypad lines (147258), or the whole middle column.
   private static func isKeypadLine(_ pin: [UInt8]) -> Bool {
     if lines.contains(Array(pin[..<3])), lines.contains(Array(pin[3...])) { return true }
     return (0...2).contains { start in [[2, 5, 8, 0], [0, 8, 5, 2]].contains(Array(pin[start..<start + 4])) }
   }
 
-  /// A day with a year of two digits, in any of the orders that people write, or a month with a year of the last or
-  /// this century.
+  /// A date with a two-digit year in any common order, or a month with a year of this or the last century.
   private static func isDate(_ pin: [UInt8]) -> Bool {
     let first = Int(pin[0]) * 10 + Int(pin[1])
     let second = Int(pin[2]) * 10 + Int(pin[3])
@@ -61,7 +60,7 @@ enum WeakPIN {
     return (1...[31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]).contains(day)
   }
 
-  /// Six digits in a row of a number, forwards or backwards.
+  /// Six consecutive digits of a phone number, forwards or backwards.
   private static func isPart(_ pin: [UInt8], of phone: String) -> Bool {
     let number = phone.utf8.filter { (48...57).contains($0) }.map { $0 - 48 }
     guard number.count >= pin.count else { return false }

@@ -1,7 +1,7 @@
-/// Models of authenticators.
+/// Authenticator models.
 enum AAGUID {
-  /// Names of those that most people have, for the list of an account's passkeys. Every authenticator says its model of
-  /// itself: it is a label and no proof.
+  /// The names of common models, for the list of passkeys. The model is reported by the authenticator, so it is a label
+  /// and no proof.
   private static let names = [
     "fbfc3007-154e-4ecc-8c0b-6e020557d7bd": "iCloud Keychain",
     "ea9b8d66-4d01-1d21-3ce4-b6b48cb575d4": "Google Password Manager",
@@ -11,7 +11,7 @@ enum AAGUID {
     "d548826e-79b4-db40-a3d8-11116f7e8349": "Bitwarden",
   ]
 
-  /// As a UUID in lower case.
+  /// The UUID in lower case.
   static func text(_ bytes: [UInt8]) -> String {
     let digits = Array("0123456789abcdef")
     var text = ""
@@ -22,9 +22,9 @@ enum AAGUID {
     return text
   }
 
-  /// Who made the authenticator; nil where it is not known.
+  /// The name of the model; nil if unknown.
   static func make(_ aaguid: String) -> String? { names[aaguid] }
 
-  /// What a new passkey of the model is called.
+  /// The default name of a new passkey of the model.
   static func name(_ aaguid: String) -> String { make(aaguid) ?? "Passkey" }
 }

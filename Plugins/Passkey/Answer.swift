@@ -1,6 +1,6 @@
 import Foundation
 
-/// The answer of a browser's credential API, whichever call it answers (Web Authentication, Level 3, section 5.1.8).
+/// A response of the credential API, from either call (Web Authentication, Level 3, section 5.1.8).
 struct Answer: Decodable {
   struct Response: Decodable { let clientDataJSON: String }
 
@@ -9,6 +9,6 @@ struct Answer: Decodable {
   let type: String
   let response: Response
 
-  /// Whether the text has the form of one. Whether it is right is judged later, and counted.
+  /// Whether the text has the form of a response. Whether it is valid is checked later and counted.
   static func isOne(_ text: String) -> Bool { (try? JSONDecoder().decode(Self.self, from: Data(text.utf8))) != nil }
 }

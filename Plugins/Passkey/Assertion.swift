@@ -2,10 +2,10 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// The answer to `navigator.credentials.get()`, judged by the steps of "Verifying an Authentication Assertion" (Web
-/// Authentication, Level 3, section 7.2). The numbers in the comments are that section's.
+/// Verifies the response to `navigator.credentials.get()` as in "Verifying an Authentication Assertion" (Web
+/// Authentication, Level 3, section 7.2). The numbers in comments are the steps of that section.
 struct Assertion {
-  /// `AuthenticationResponseJSON` (section 5.1.8), as far as it is read here.
+  /// The used members of `AuthenticationResponseJSON` (section 5.1.8).
   struct Response: Decodable {
     struct Inner: Decodable {
       let clientDataJSON: String
@@ -23,23 +23,23 @@ struct Assertion {
   let challenge: [UInt8]
   let site: Site
   let rules: Rules
-  /// Whose passkeys the record has.
+  /// The account of the record.
   let account: String
   let record: PasskeyRecord
   /// Milliseconds since the Unix epoch.
   let now: Int64
 
   struct Verdict {
-    /// As it is from now on.
+    /// The updated credential.
     let credential: Credential
-    /// Whether the authenticator verified the person in this ceremony, by a PIN of its own or a fingerprint.
+    /// Whether the authenticator verified the user by its PIN or biometrics.
     let isUserVerified: Bool
-    /// Whether it counts its signatures, and the count did not go up: there may be a copy of it.
+    /// Whether the signature counter did not increase, so that a copy of the authenticator may exist.
     let isPerhapsCloned: Bool
   }
 
-  /// - Parameter text: the answer as JSON.
-  /// - Throws: the step that it failed.
+  /// - Parameter text: the response as JSON.
+  /// - Throws: the failed check.
   func judge(_ text: String) throws(CeremonyFault) -> Verdict {
     // 3.
     guard let answer = try? JSONDecoder().decode(Response.self, from: Data(text.utf8)), answer.type == "public-key",
@@ -48,7 +48,7 @@ struct Assertion {
       let dataBytes = Base64URL.decode(answer.response.authenticatorData),
       let signature = Base64URL.decode(answer.response.signature)
     else { throw .response }
-    // 5 and 6. All credentials of the account were asked for, so one that is in its record was.
+    // 5 and 6. The request allowed all credentials of the account, so a credential in the record was requested.
     guard var credential = record[rawID] else { throw .notAllowed }
     if let handle = answer.response.userHandle, !handle.isEmpty, Base64URL.decode(handle) != Array(account.utf8) {
       throw .userHandle
@@ -67,7 +67,7 @@ struct Assertion {
     // 22.
     let counts = data.signCount != 0 || credential.signCount != 0
     let isPerhapsCloned = counts && data.signCount <= credential.signCount
-    // Attack: a copy of the authenticator. Its count is behind that of the one that the person goes on using.
+    // Attack: a copy of the authenticator. Its counter is behind that of the original, which the user continues to use.
     if isPerhapsCloned, rules.counter == .refuse { throw .counter }
     // 24.
     credential.signCount = max(credential.signCount, data.signCount)

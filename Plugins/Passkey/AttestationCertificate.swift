@@ -1,10 +1,9 @@
 import SwiftASN1
 import X509
 
-/// The certificate of an authenticator's manufacturer in a packed attestation statement (Web Authentication, Level 3,
-/// sections 8.2 and 8.2.1).
+/// The certificate chain of a packed attestation statement (Web Authentication, Level 3, sections 8.2 and 8.2.1).
 struct AttestationCertificate {
-  /// The most certificates that a statement may have, the authenticator's own first.
+  /// The maximum number of certificates; the authenticator's own is first.
   static let longestChain = 5
 
   /// id-fido-gen-ce-aaguid.
@@ -12,8 +11,8 @@ struct AttestationCertificate {
 
   private let chain: [Certificate]
 
-  /// - Parameter x5c: the statement's list, each certificate in DER.
-  /// - Returns: nil if there is none, if there are too many, or if one cannot be read.
+  /// - Parameter x5c: the certificates of the statement, in DER.
+  /// - Returns: nil if there are none or too many, or if one cannot be parsed.
   init?(_ x5c: CBORValue) {
     guard case .list(let items) = x5c, (1...Self.longestChain).contains(items.count) else { return nil }
     var chain: [Certificate] = []
@@ -26,14 +25,14 @@ struct AttestationCertificate {
 
   private var leaf: Certificate { chain[0] }
 
-  /// Whether the authenticator's certificate is of the form that section 8.2.1 demands, for this model.
+  /// Whether the authenticator's certificate meets section 8.2.1 for this model.
   func isOfModel(_ aaguid: [UInt8]) -> Bool {
     guard leaf.version == .v3, case .notCertificateAuthority? = try? leaf.extensions.basicConstraints else {
       return false
     }
     let subject = leaf.subject.flatMap { Array($0) }
     let has = { (type: ASN1ObjectIdentifier) in subject.contains { $0.type == type && !"\($0.value)".isEmpty } }
-    // Country, organization, common name; the unit has one value.
+    // Country, organization and common name; the unit has a fixed value.
     guard has([2, 5, 4, 6]), has([2, 5, 4, 10]), has([2, 5, 4, 3]) else { return false }
     guard subject.filter({ $0.type == [2, 5, 4, 11] }).map({ "\($0.value)" }) == ["Authenticator Attestation"] else {
       return false
@@ -44,7 +43,7 @@ struct AttestationCertificate {
   }
 
   /// Whether the authenticator's certificate signed the message.
-  /// - Parameter algorithm: COSE's number.
+  /// - Parameter algorithm: the COSE algorithm identifier.
   func isSignature(_ signature: [UInt8], of message: [UInt8], algorithm: Int64) -> Bool {
     let names: [Int64: Certificate.SignatureAlgorithm] = [
       -7: .ecdsaWithSHA256, -8: .ed25519, -257: .sha256WithRSAEncryption,
@@ -55,10 +54,10 @@ struct AttestationCertificate {
 
   /// Whether the chain leads to one of the roots.
   ///
-  /// Attack: a certificate that somebody has made for the model of a manufacturer. Its form is right, and nobody whom
-  /// the operator trusts has signed it.
-  /// - Parameter pem: the roots, as the operator's file has them.
-  /// - Throws: if the roots cannot be read.
+  /// Attack: an attacker creates a certificate for the model of a manufacturer. Its form is valid, but no trusted root
+  /// has signed it.
+  /// - Parameter pem: the roots, in PEM.
+  /// - Throws: an error if the roots cannot be parsed.
   func isTrusted(byRoots pem: String) async throws -> Bool {
     let roots = try PEMDocument.parseMultiple(pemString: pem).map { try Certificate(pemDocument: $0) }
     var verifier = Verifier(rootCertificates: CertificateStore(roots)) { RFC5280Policy() }

@@ -1,11 +1,11 @@
-/// What an authenticator says of itself and of a ceremony (Web Authentication, Level 3, section 6.1).
+/// Authenticator data (Web Authentication, Level 3, section 6.1).
 struct AuthenticatorData: Equatable {
-  /// A credential that was made in the ceremony (section 6.5.2).
+  /// Attested credential data of a registration (section 6.5.2).
   struct Attested: Equatable {
-    /// The authenticator's model: 16 bytes, zeros where it is not told.
+    /// The model of the authenticator: 16 bytes, zeros if it is not disclosed.
     let aaguid: [UInt8]
     let id: [UInt8]
-    /// COSE_Key, as the authenticator wrote it.
+    /// The COSE_Key as encoded by the authenticator.
     let key: [UInt8]
   }
 
@@ -24,7 +24,7 @@ struct AuthenticatorData: Equatable {
   let signCount: UInt32
   let attested: Attested?
 
-  /// - Returns: nil for bytes that are no authenticator data, or that go on after it.
+  /// - Returns: nil if the bytes are not authenticator data or have trailing bytes.
   init?(_ bytes: [UInt8]) {
     guard bytes.count >= 37 else { return nil }
     rpIDHash = Array(bytes[..<32])

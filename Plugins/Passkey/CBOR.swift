@@ -1,6 +1,6 @@
-/// A value of the part of CBOR (RFC 8949) that authenticators write.
+/// A value of the CBOR subset (RFC 8949) that authenticators use.
 enum CBORValue: Equatable {
-  /// An integer, positive or negative.
+  /// A positive or negative integer.
   case integer(Int64)
   case bytes([UInt8])
   case text(String)
@@ -16,31 +16,31 @@ enum CBORKey: Hashable {
   case text(String)
 }
 
-/// Why bytes cannot be read.
+/// Why bytes cannot be decoded.
 enum CBORFault: Error, Equatable {
-  /// They end in the middle of a value.
+  /// The bytes end within a value.
   case short
-  /// A length or number is not in its shortest form, or larger than any that can be meant.
+  /// A length or number is not in its shortest form, or is too large.
   case number
-  /// An item that authenticators do not write: an indefinite length, a tag, a floating-point number, an unassigned
-  /// simple value.
+  /// An item that authenticators do not use: an indefinite length, a tag, a floating-point number, an unassigned simple
+  /// value.
   case unsupported
   /// A text that is not UTF-8.
   case text
-  /// A key that is there twice, or is neither an integer nor a text.
+  /// A key that is repeated, or is neither an integer nor a text.
   case key
-  /// Lists and maps inside each other deeper than any that can be meant.
+  /// Lists and maps are nested too deeply.
   case depth
 }
 
-/// Reads the CTAP2 canonical form of CBOR (Client to Authenticator Protocol, section "Message Encoding"), strictly:
-/// definite lengths, shortest numbers, no tags, no floating-point numbers. The order of a map's keys is not judged,
-/// since some clients put an attestation object together without sorting it.
+/// A strict decoder of the CTAP2 canonical CBOR form (Client to Authenticator Protocol, section "Message Encoding"):
+/// definite lengths, shortest numbers, no tags, no floating-point numbers. The order of map keys is not checked,
+/// because some clients do not sort attestation objects.
 ///
-/// Attack: what an authenticator says is anybody's bytes. Lengths are held against the bytes that are left before
-/// anything is allocated, and the depth is bounded.
+/// Attack: authenticator data can be arbitrary bytes. Lengths are compared with the remaining bytes before any
+/// allocation, and the depth is limited.
 struct CBORReader {
-  /// Of an attestation object: the object, its statement, the certificates in it. One more for what extensions answer.
+  /// The depth of an attestation object: object, statement, certificates, and one more for extensions.
   private static let deepest = 5
 
   private let bytes: ArraySlice<UInt8>
@@ -51,10 +51,10 @@ struct CBORReader {
     at = bytes.startIndex
   }
 
-  /// How many bytes are left.
+  /// The number of remaining bytes.
   var left: Int { bytes.endIndex - at }
 
-  /// The one value that all the bytes are.
+  /// Decodes a single value from all bytes.
   static func read(_ bytes: [UInt8]) throws(CBORFault) -> CBORValue {
     var reader = CBORReader(bytes[...])
     let value = try reader.value()
@@ -62,7 +62,7 @@ struct CBORReader {
     return value
   }
 
-  /// The next value.
+  /// Decodes the next value.
   mutating func value() throws(CBORFault) -> CBORValue { try value(depth: 0) }
 
   private mutating func value(depth: Int) throws(CBORFault) -> CBORValue {
@@ -103,7 +103,7 @@ struct CBORReader {
     }
   }
 
-  /// The number that goes with a head, in its shortest form.
+  /// The argument of a head, which must be in its shortest form.
   private mutating func argument(_ info: UInt8) throws(CBORFault) -> UInt64 {
     guard info >= 24 else { return UInt64(info) }
     guard info <= 27 else { throw .unsupported }
@@ -133,7 +133,7 @@ struct CBORReader {
 }
 
 extension CBORValue {
-  /// The member of a map.
+  /// A member of a map.
   subscript(key: CBORKey) -> CBORValue? { if case .map(let members) = self { members[key] } else { nil } }
 
   var integer: Int64? { if case .integer(let number) = self { number } else { nil } }

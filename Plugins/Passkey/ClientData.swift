@@ -2,8 +2,8 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// What the browser signs along: the ceremony, its challenge and where it ran (Web Authentication, Level 3, section
-/// 5.8.1).
+/// The client data that the authenticator signs: the ceremony, its challenge and origin (Web Authentication, Level 3,
+/// section 5.8.1).
 struct ClientData {
   private struct Collected: Decodable {
     struct TokenBinding: Decodable { let status: String }
@@ -17,34 +17,33 @@ struct ClientData {
   }
 
   private let collected: Collected
-  /// SHA-256 of the bytes as they came.
+  /// SHA-256 of the received bytes.
   let hash: [UInt8]
 
-  /// - Returns: nil where the bytes are not such JSON.
+  /// - Returns: nil if the bytes are not client data JSON.
   init?(_ bytes: [UInt8]) {
-    // UTF-8 decode of the Encoding Standard takes off a byte order mark.
+    // "UTF-8 decode" of the Encoding Standard removes a byte order mark.
     let text = bytes.starts(with: [0xef, 0xbb, 0xbf]) ? bytes[3...] : bytes[...]
     guard let collected = try? JSONDecoder().decode(Collected.self, from: Data(text)) else { return nil }
     self.collected = collected
     hash = Array(SHA256.hash(data: Data(bytes)))
   }
 
-  /// Why it is not of this ceremony; nil where it is.
+  /// Why the data does not match this ceremony; nil if it does.
   func fault(type: String, challenge: [UInt8], site: Site) -> CeremonyFault? {
     if collected.type != type { return .type }
     if collected.challenge != Base64URL.encode(challenge) { return .challenge }
     if !site.origins.contains(collected.origin) { return .origin }
-    // Attack: the page is framed by another site, which covers it and lets the person confirm something else. Our pages
+    // Attack: another site frames the page and covers it, so that the user confirms something else. The gateway's pages
     // are never framed.
     if collected.crossOrigin == true || collected.topOrigin != nil { return .crossOrigin }
-    // Level 3 has no token binding. A client that negotiated one signed what cannot be verified here.
+    // Level 3 has no token binding, so a binding that the client negotiated cannot be verified here.
     if collected.tokenBinding?.status == "present" { return .tokenBinding }
     return nil
   }
 }
 
-/// The step of a ceremony that its answer failed, for the operator's log. The person reads one sentence for all of
-/// them.
+/// The failed check of a ceremony, for the operator's log. Users see one message for all of them.
 enum CeremonyFault: String, Error, Equatable {
   case response = "the answer is of another kind of ceremony"
   case clientData = "the client data cannot be read"

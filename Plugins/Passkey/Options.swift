@@ -3,7 +3,7 @@ import MoongateSDK
 
 /// The options of a ceremony as JSON (Web Authentication, Level 3, sections 5.1.9 and 5.1.10).
 struct Options {
-  /// How long a challenge lives at most, in milliseconds.
+  /// The maximum lifetime of a challenge, in milliseconds.
   static let lifetime: Int64 = 120_000
 
   private struct Descriptor: Encodable {
@@ -48,7 +48,7 @@ struct Options {
     let attestation: String
   }
 
-  /// Of `navigator.credentials.get()`.
+  /// The options of `navigator.credentials.get()`.
   static func request(_ challenge: [UInt8], _ site: Site, _ rules: Rules, allowing record: PasskeyRecord?) throws
     -> String
   {
@@ -59,7 +59,7 @@ struct Options {
         userVerification: rules.userVerification.rawValue))
   }
 
-  /// Of `navigator.credentials.create()`.
+  /// The options of `navigator.credentials.create()`.
   static func creation(
     _ challenge: [UInt8], _ site: Site, _ rules: Rules, for account: StepAccount, having record: PasskeyRecord?
   ) throws -> String {

@@ -16,37 +16,37 @@ extension Passkey {
       settings: [
         SettingField(
           name: "rp_id", kind: .text, isRequired: false,
-          help: "The domain that passkeys are for: the host of public_url, which is the default, or a domain above it."),
+          help: "The domain of the passkeys: the host of public_url or a parent domain. Default: the host."),
         SettingField(
-          name: "rp_name", kind: .text, isRequired: false, help: "What devices call the site.", standard: "Moongate"),
+          name: "rp_name", kind: .text, isRequired: false, help: "The name of the site on devices.", standard: "Moongate"),
         SettingField(
           name: "origins", kind: .list, isRequired: false,
           help:
-            "Further origins whose pages or apps may use the passkeys, such as https://app.example.com or android:apk-key-hash:….",
+            "Additional origins of pages or apps that may use the passkeys, for example https://app.example.com or android:apk-key-hash:….",
           standard: []),
         SettingField(
           name: "user_verification", kind: .choice(Rules.UserVerification.allCases.map(\.rawValue)), isRequired: false,
           help: "Whether the device asks for its PIN or a fingerprint.", standard: "required"),
         SettingField(
           name: "attestation", kind: .choice(Rules.Attestation.allCases.map(\.rawValue)), isRequired: false,
-          help: "packed accepts a passkey only with a packed attestation that verifies; none accepts every passkey.",
+          help: "packed accepts a passkey only with a valid packed attestation; none accepts every passkey.",
           standard: "none"),
         SettingField(
           name: "attestation_roots", kind: .file, isRequired: false,
           help:
-            "Certificates of manufacturers in PEM. With it, attestation = \"packed\" accepts only authenticators whose certificates lead to one of them."
+            "Manufacturer certificates in PEM. With this file, attestation = \"packed\" accepts only authenticators whose certificate chain ends in one of them."
         ),
         SettingField(
           name: "timeout", kind: .number(15...120), isRequired: false,
-          help: "How many seconds the person has to use the passkey.", standard: 120),
+          help: "The time limit for using the passkey, in seconds.", standard: 120),
         SettingField(
           name: "aaguids", kind: .list, isRequired: false,
-          help: "The models of authenticators that are accepted, as UUIDs; empty accepts all.",
+          help: "The accepted authenticator models, as UUIDs; empty accepts all.",
           standard: []),
         SettingField(
           name: "counter", kind: .choice(Rules.Counter.allCases.map(\.rawValue)), isRequired: false,
           help:
-            "What happens when a signature counter does not go up, as that of a copied authenticator: warn logs it, refuse refuses the passkey.",
+            "What to do if a signature counter does not increase, which can mean a copied authenticator: warn logs it, refuse refuses the passkey.",
           standard: "warn"),
       ],
       policy: PolicySource(file: "Plugins/Passkey/policy.lua", bytes: PackageResources.policy_lua),

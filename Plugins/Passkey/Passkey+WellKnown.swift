@@ -1,11 +1,11 @@
 import Foundation
 import MoongateSDK
 
-/// The documents by which browsers and password managers find what a site does with passkeys.
+/// The well-known documents about passkeys for browsers and password managers.
 extension Passkey: WellKnownPublisher {
-  /// Which other sites may use these passkeys (Web Authentication, Level 3, section 5.11).
+  /// The other sites that may use these passkeys (Web Authentication, Level 3, section 5.11).
   static let relatedOrigins = "webauthn"
-  /// Where people add and manage passkeys (W3C "A Well-Known URL for Relying Party Passkey Endpoints").
+  /// The pages to add and manage passkeys (W3C "A Well-Known URL for Relying Party Passkey Endpoints").
   static let endpoints = "passkey-endpoints"
 
   private struct RelatedOrigins: Encodable { let origins: [String] }
@@ -14,7 +14,7 @@ extension Passkey: WellKnownPublisher {
   public func document(_ name: String, of site: PublicSite) throws -> String? {
     switch name {
     case Self.relatedOrigins:
-      // Those of apps are no sites.
+      // Origins of apps are not sites.
       let origins = site.settings.list("origins").filter { $0.hasPrefix("https://") }
       return origins.isEmpty ? nil : try Self.json(RelatedOrigins(origins: origins))
     case Self.endpoints: return try Self.json(Endpoints(enroll: site.setUpPage, manage: site.accountPage))

@@ -1,16 +1,17 @@
 import MoongateSDK
 
-/// Passkeys: credentials of Web Authentication (Level 3). It registers them, proves them, and lets the person name and
-/// remove them.
+/// Passkeys: Web Authentication credentials (Level 3). The provider registers and verifies them, and lets users rename
+/// and remove them.
 ///
-/// It owns what an authenticator's answer must be and which credentials an account has. What a step is for comes from
-/// the core (`StepPurpose`); counters and locks are the core's. See README.md for the rules and the attacks.
+/// The provider validates the responses of authenticators and manages the credentials of an account. The core
+/// determines the purpose of a step (`StepPurpose`) and counts and locks attempts. README.md describes the rules and
+/// attacks.
 public struct Passkey: FullProvider {
   public let descriptor: ProviderDescriptor
 
   static let credential = InputField(name: "credential", kind: .json)
   static let name = InputField(name: "name", kind: .text, isRequired: false)
-  /// Of the passkeys that may be removed.
+  /// Field names of the selection of passkeys to remove.
   static let removed = "passkey"
   static let all = "all"
 
@@ -21,18 +22,18 @@ public struct Passkey: FullProvider {
   static let full: RefusalReason = "too_many_passkeys"
   static let gone: RefusalReason = "passkey_gone"
 
-  /// What policies read of the passkey that was used: `f.passkey.uv` and so on.
+  /// The facts about the used passkey for policies: `f.passkey.uv` and so on.
   static let isUserVerified = FactField(
-    name: "uv", kind: .flag, help: "whether the device verified the person, by its PIN or a fingerprint")
+    name: "uv", kind: .flag, help: "whether the device verified the user by its PIN or a fingerprint")
   static let isBackedUp = FactField(
     name: "backed_up", kind: .flag, help: "whether the passkey is synced to other devices")
   static let model = FactField(
     name: "aaguid", kind: .text,
-    help: "the model of the authenticator as a UUID; the device's own word without attestation")
+    help: "the authenticator model as a UUID; without attestation, as reported by the device")
 
   public init() { descriptor = Self.declaration }
 
-  /// Whether there is an answer that can be read at all.
+  /// Checks that the response can be parsed.
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
     guard let text = try input.optionalText(Self.credential.name) else { return }
     guard Answer.isOne(text) else {
@@ -41,7 +42,7 @@ public struct Passkey: FullProvider {
     }
   }
 
-  /// Opens the step: shows what the browser is to do.
+  /// Opens the step and shows the options of the ceremony.
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     let held = try step.account?.record.map(PasskeyRecord.init(bytes:))
     switch step.purpose {
@@ -64,11 +65,11 @@ public struct Passkey: FullProvider {
     }
   }
 
-  /// Judges what the browser answered, or what the person chose.
+  /// Verifies the response of the browser, or applies the user's choice.
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     let state = try PasskeyState(bytes: step.state)
-    // Attack: the challenge of a sign-in is answered in a flow that makes or removes a passkey. The core seals the
-    // state for its flow; the purpose holds it within.
+    // Attack: the challenge of a sign-in is answered in a flow that adds or removes a passkey. The core binds the state
+    // to its flow, and the state contains the purpose.
     guard state.purpose == step.purpose.rawValue else { throw PasskeyFault.otherPurpose }
     let held = try step.account?.record.map(PasskeyRecord.init(bytes:))
     if let made = state.made { return try named(made, input, held) }
@@ -77,14 +78,14 @@ public struct Passkey: FullProvider {
     return try prove(state, input, held, step)
   }
 
-  // MARK: what an account has
+  // MARK: passkeys of an account
 
-  /// The account's passkeys, in the order in which they were added.
+  /// The passkeys of the account in the order in which they were added.
   public func holdings(in record: [UInt8]) throws -> [HeldItem] {
     try PasskeyRecord(bytes: record).credentials.map(\.item)
   }
 
-  // MARK: what a round shows
+  // MARK: rounds
 
   private func state(_ step: StepContext, challenge: [UInt8]) -> PasskeyState {
     var state = PasskeyState(purpose: step.purpose.rawValue)
@@ -108,8 +109,7 @@ public struct Passkey: FullProvider {
       showing: [.ceremony(.create, options: options)])
   }
 
-  /// - Parameter item: the passkey that the step is about, where that was chosen before; any of the account's proves
-  ///   who asks.
+  /// - Parameter item: the passkey that was chosen before the step, if any. Any passkey of the account proves the user.
   private func request(_ step: StepContext, _ held: PasskeyRecord?, for item: String? = nil) throws -> StepAnswer.Round
   {
     let challenge = step.tools.randomBytes(32)
@@ -143,9 +143,9 @@ public struct Passkey: FullProvider {
       ])
   }
 
-  // MARK: judging
+  // MARK: verification
 
-  /// What the answer is judged by, or why it is not judged.
+  /// The challenge and response to verify, or an immediate answer.
   private enum Admission {
     case judged(challenge: [UInt8], answer: String)
     case answered(StepAnswer)
@@ -197,7 +197,7 @@ public struct Passkey: FullProvider {
     }
   }
 
-  /// The name of a passkey that was made or is renamed.
+  /// The record with a new or renamed passkey.
   private func named(_ made: Credential, _ input: ProviderInput, _ held: PasskeyRecord?) throws -> StepAnswer {
     var named = made
     do throws(InputProblem) { if let name = try Self.typedName(in: input) { named.name = name } } catch {
@@ -206,11 +206,11 @@ public struct Passkey: FullProvider {
     let isHeld = held?.credentials.contains { $0.id == made.id } ?? false
     let others = held?.credentials ?? []
     let all = isHeld ? others.map { $0.id == named.id ? named : $0 } : others + [named]
-    // Of two flows that were judged by the same record one completes: none of the passkeys of another is lost.
+    // Of concurrent flows with the same record, only one completes, so that no passkey is lost.
     return .proved(Proof(record: .replaceOnce(try PasskeyRecord(all).bytes)))
   }
 
-  /// - Returns: nil where it was left empty.
+  /// - Returns: nil if the field is empty.
   private static func typedName(in input: ProviderInput) throws(InputProblem) -> String? {
     guard let typed = try input.optionalText(name.name) else { return nil }
     let text = typed.split(whereSeparator: \.isWhitespace).joined(separator: " ")
@@ -228,7 +228,7 @@ public struct Passkey: FullProvider {
     return try Self.keeping(held.credentials.filter { chosen != Self.all && $0.id != chosen })
   }
 
-  /// What a removal leaves takes the record's place.
+  /// The proof with the remaining passkeys.
   private static func keeping(_ rest: [Credential]) throws -> StepAnswer {
     .proved(Proof(record: rest.isEmpty ? .remove : .replaceOnce(try PasskeyRecord(rest).bytes)))
   }
@@ -240,8 +240,8 @@ public struct Passkey: FullProvider {
     switch try admit(state, input, step, else: next) {
     case .answered(let answer): return answer
     case .judged(let challenge, let answer):
-      // Attack: an account that is not there, or has no passkey, is refused otherwise than one that has. Its record is
-      // as if it were empty.
+      // Attack: an unknown account, or one without passkeys, is distinguishable by its refusal. Both are treated like
+      // an empty record.
       let assertion = Assertion(
         challenge: challenge, site: try site(step), rules: Rules(step.tools.settings), account: step.account?.id ?? "",
         record: held ?? PasskeyRecord([]), now: step.now)
@@ -253,7 +253,7 @@ public struct Passkey: FullProvider {
         }
         let updated = held.updating(verdict.credential)
         guard let item = state.item else { return try go(on: verdict, updated, step) }
-        // It may have been removed meanwhile, in another tab.
+        // It may have been removed in another tab.
         guard let chosen = updated[item] else { return .refused(Self.gone, then: try request(step, held)) }
         return try go(on: chosen, updated, step)
       case .failure(let fault):
@@ -263,13 +263,13 @@ public struct Passkey: FullProvider {
     }
   }
 
-  /// What follows for the passkey that was chosen before another one, or the same, was proved.
+  /// Continues with the passkey that was chosen before the verification.
   private func go(on chosen: Credential, _ held: PasskeyRecord, _ step: StepContext) throws -> StepAnswer {
     step.purpose == .disable
       ? try Self.keeping(held.credentials.filter { $0.id != chosen.id }) : try naming(chosen, step)
   }
 
-  /// The round in which a passkey gets another name.
+  /// The round that renames a passkey.
   private func naming(_ credential: Credential, _ step: StepContext) throws -> StepAnswer {
     var state = PasskeyState(purpose: step.purpose.rawValue)
     state.made = credential
@@ -277,15 +277,15 @@ public struct Passkey: FullProvider {
       [Self.name], state: try state.bytes, showing: [.text("Give this passkey a name by which you will know it.")])
   }
 
-  /// What follows from a passkey that was proved.
+  /// Continues after a passkey was verified.
   private func go(on verdict: Assertion.Verdict, _ held: PasskeyRecord, _ step: StepContext) throws -> StepAnswer {
     switch step.purpose {
     case .disable where held.credentials.count > 1: return try removal(of: held, step).answer
     case .disable: return try Self.keeping([])
     case .change: return try naming(verdict.credential, step)
     case .prove, .set:
-      // An authenticator that counts proves a copy by it, so of two flows that were judged by one count one completes.
-      // Of all others the times are kept where nothing else has changed.
+      // With a signature counter, only one of two flows with the same count completes, which detects a copy. Without
+      // one, the record is updated only if it has not changed since.
       let bytes = try held.bytes
       return .proved(
         Proof(
@@ -300,11 +300,11 @@ public struct Passkey: FullProvider {
 }
 
 extension StepAnswer.Round {
-  /// The answer that asks it.
+  /// The answer that asks for the round.
   fileprivate var answer: StepAnswer { .ask(fields, state: state, showing: shown) }
 }
 
-/// A mistake of the program, not of the person.
+/// A mistake of the program, not of the user.
 enum PasskeyFault: Error {
   case noAccount, noAddress, noChallenge, otherPurpose
 }

@@ -1,19 +1,19 @@
 import Foundation
 import MoongateSDK
 
-/// The passkeys of an account. The core seals it.
+/// The passkeys of an account. The core encrypts the record.
 struct PasskeyRecord: Codable, Equatable {
-  /// So many an account may have.
+  /// The maximum number of passkeys per account.
   static let most = 20
 
   var credentials: [Credential]
 
-  /// - Throws: where the bytes are none.
+  /// - Throws: an error if the bytes are not a record.
   init(bytes: [UInt8]) throws { self = try JSONDecoder().decode(Self.self, from: Data(bytes)) }
 
   init(_ credentials: [Credential]) { self.credentials = credentials }
 
-  /// - Throws: never, as far as can be told of an encoder.
+  /// - Throws: an encoding error, which does not occur in practice.
   var bytes: [UInt8] {
     get throws {
       let encoder = JSONEncoder()
@@ -24,36 +24,36 @@ struct PasskeyRecord: Codable, Equatable {
 
   subscript(id: [UInt8]) -> Credential? { self[Base64URL.encode(id)] }
 
-  /// - Parameter item: an id in base64url.
+  /// - Parameter item: the credential id in base64url.
   subscript(item: String) -> Credential? { credentials.first { $0.id == item } }
 
-  /// The same with the credential in the place of the one with its id.
+  /// The record with an updated credential.
   func updating(_ credential: Credential) -> PasskeyRecord {
     PasskeyRecord(credentials.map { $0.id == credential.id ? credential : $0 })
   }
 }
 
-/// One passkey: the credential record of Web Authentication, Level 3, section 4, with a name and times for the person.
+/// A passkey: the credential record of Web Authentication, Level 3, section 4, with a name and times.
 struct Credential: Codable, Equatable {
   /// Base64url.
   let id: String
-  /// COSE_Key in base64url.
+  /// The COSE_Key in base64url.
   let key: String
   var signCount: UInt32
   var name: String
   /// Milliseconds since the Unix epoch.
   let createdAt: Int64
   var usedAt: Int64
-  /// Kinds of connection that the browser named, for the next request's hints.
+  /// The transports reported by the browser, as hints for later requests.
   let transports: [String]
   let isBackupEligible: Bool
   var isBackedUp: Bool
-  /// Whether the person has ever been verified with it.
+  /// Whether the user has ever been verified with it.
   let isUserVerified: Bool
-  /// The authenticator's model as a UUID; zeros where it does not tell.
+  /// The authenticator model as a UUID; zeros if it is not disclosed.
   let aaguid: String
 
-  /// For the person: its name and when it was made and used last.
+  /// The name with the days of creation and last use.
   var line: String { "\(name) · \(Self.day(createdAt)) · \(Self.day(usedAt))" }
 
   /// The same for the account page.
@@ -68,7 +68,7 @@ struct Credential: Codable, Equatable {
   static let attached = "Security key"
   static let single = "On one device only"
 
-  /// The kind of device, as far as it has told.
+  /// The kind of device, as far as known.
   private var kind: String {
     if isBackedUp { return Self.synced }
     return !transports.contains("internal") && !Set(transports).isDisjoint(with: ["usb", "nfc", "ble", "smart-card"])
@@ -76,30 +76,30 @@ struct Credential: Codable, Equatable {
   }
 
   private static func day(_ time: Int64) -> String {
-    // A line does not end inside a date.
+    // Prevents a line break inside a date.
     Date(timeIntervalSince1970: Double(time) / 1000).formatted(.iso8601.year().month().day()).replacing(
       "-", with: "-\u{2060}")
   }
 }
 
-/// What the provider wants back while a step waits. The core seals it too, for this flow and provider.
+/// The state of a step between rounds. The core encrypts it and binds it to the flow and provider.
 struct PasskeyState: Codable {
-  /// The challenge of the ceremony that is shown, in base64url.
+  /// The challenge of the shown ceremony, in base64url.
   var challenge: String?
-  /// Until when it is taken, in milliseconds since the Unix epoch.
+  /// The expiry of the challenge, in milliseconds since the Unix epoch.
   var deadline: Int64?
-  /// What it was made for: a challenge to prove makes no passkey.
+  /// The purpose of the challenge. A challenge for `prove` cannot register a passkey.
   var purpose: String
-  /// A passkey that was made and waits for its name.
+  /// A new passkey that waits for its name.
   var made: Credential?
-  /// The passkey that is renamed or removed once a passkey is proved, where it was chosen before.
+  /// The passkey to rename or remove after the verification, if it was chosen before.
   var item: String?
-  /// Whether the person has proved a passkey and chooses one now.
+  /// Whether a passkey was verified and the user now chooses one.
   var isProved: Bool?
 
   init(purpose: String) { self.purpose = purpose }
 
-  /// - Throws: where the bytes are none.
+  /// - Throws: an error if the bytes are not a state.
   init(bytes: [UInt8]) throws { self = try JSONDecoder().decode(Self.self, from: Data(bytes)) }
 
   var bytes: [UInt8] { get throws { Array(try JSONEncoder().encode(self)) } }

@@ -2,18 +2,18 @@ import Crypto
 import CryptoExtras
 import Foundation
 
-/// The public key of a credential, of one of the three algorithms that are offered.
+/// The public key of a credential with one of the three offered algorithms.
 enum PublicKey {
   case es256(P256.Signing.PublicKey)
   case eddsa(Curve25519.Signing.PublicKey)
   case rs256(_RSA.Signing.PublicKey)
 
-  /// COSE algorithm identifiers (IANA "COSE Algorithms"), the preferred one first.
+  /// COSE algorithm identifiers (IANA "COSE Algorithms"), in order of preference.
   static let algorithms: [Int64] = [-7, -8, -257]
 
-  /// Reads a COSE_Key (RFC 9053).
-  /// - Returns: nil for a key of another algorithm, or one that is none: a point off the curve, an RSA modulus shorter
-  ///   than 2,048 bits, an exponent other than 65,537.
+  /// Parses a COSE_Key (RFC 9053).
+  /// - Returns: nil for another algorithm or an invalid key: a point off the curve, an RSA modulus under 2,048 bits, an
+  ///   exponent other than 65,537.
   init?(cose bytes: [UInt8]) {
     guard let key = try? CBORReader.read(bytes), let type = key[.integer(1)]?.integer,
       let algorithm = key[.integer(3)]?.integer
@@ -31,8 +31,8 @@ enum PublicKey {
       else { return nil }
       self = .eddsa(point)
     case (3, -257):
-      // Attack: an exponent of 1 makes every message its own signature; a short modulus can be factored; a huge one
-      // costs the gateway its time.
+      // Attack: with an exponent of 1, every message is its own signature; a short modulus can be factored; a huge one
+      // wastes CPU time.
       guard let modulus = key[.integer(-1)]?.bytes, let exponent = key[.integer(-2)]?.bytes, exponent == [1, 0, 1],
         (256...512).contains(modulus.count),
         let first = modulus.first, first >= 0x80, let last = modulus.last, last & 1 == 1,
@@ -43,7 +43,7 @@ enum PublicKey {
     }
   }
 
-  /// The algorithm's COSE identifier.
+  /// The COSE identifier of the algorithm.
   var algorithm: Int64 {
     switch self {
     case .es256: -7
@@ -52,7 +52,7 @@ enum PublicKey {
     }
   }
 
-  /// Whether the signature over the message is this key's.
+  /// Whether the key signed the message.
   func isSignature(_ signature: [UInt8], of message: [UInt8]) -> Bool {
     switch self {
     case .es256(let key):

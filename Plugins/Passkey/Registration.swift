@@ -2,10 +2,10 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// The answer to `navigator.credentials.create()`, judged by the steps of "Registering a New Credential" (Web
-/// Authentication, Level 3, section 7.1). The numbers in the comments are that section's.
+/// Verifies the response to `navigator.credentials.create()` as in "Registering a New Credential" (Web Authentication,
+/// Level 3, section 7.1). The numbers in comments are the steps of that section.
 struct Registration {
-  /// `RegistrationResponseJSON` (section 5.1.8), as far as it is read here.
+  /// The used members of `RegistrationResponseJSON` (section 5.1.8).
   struct Response: Decodable {
     struct Inner: Decodable {
       let clientDataJSON: String
@@ -22,21 +22,20 @@ struct Registration {
   let challenge: [UInt8]
   let site: Site
   let rules: Rules
-  /// The passkeys that the account has.
+  /// The passkeys of the account.
   let record: PasskeyRecord?
   /// Milliseconds since the Unix epoch.
   let now: Int64
 
   struct Verdict {
     let credential: Credential
-    /// The certificates of its attestation, which have to lead to a root of the operator's yet (step 24); nil if there
-    /// is nothing more to verify.
+    /// The attestation certificates whose chain must still be verified (step 24); nil if verification is complete.
     let certificate: AttestationCertificate?
   }
 
-  /// The new credential.
-  /// - Parameter text: the answer as JSON.
-  /// - Throws: the step that it failed.
+  /// Verifies the response and returns the new credential.
+  /// - Parameter text: the response as JSON.
+  /// - Throws: the failed check.
   func judge(_ text: String) throws(CeremonyFault) -> Verdict {
     // 3.
     guard let answer = try? JSONDecoder().decode(Response.self, from: Data(text.utf8)), answer.type == "public-key",
@@ -65,12 +64,12 @@ struct Registration {
     ).demand(by: key, rules)
     let aaguid = AAGUID.text(attested.aaguid)
     if !rules.aaguids.isEmpty, !rules.aaguids.contains(aaguid) { throw .model }
-    // 25 and 26. Another account's credentials are found by the account that their user handle names, never by their
-    // id, so an id that two accounts have leads nobody into the other's.
+    // 25 and 26. Credentials of other accounts are found by the account in their user handle, never by their id, so a
+    // duplicate id leads to no other account.
     guard (1...1023).contains(attested.id.count) else { throw .length }
     guard attested.id == rawID else { throw .mismatch }
     if record?[attested.id] != nil { throw .known }
-    // 27. Extensions (28) are not asked for, and their outputs are ignored.
+    // 27. No extensions (28) are requested, and their outputs are ignored.
     let credential = Credential(
       id: Base64URL.encode(attested.id), key: Base64URL.encode(attested.key), signCount: data.signCount,
       name: AAGUID.name(aaguid), createdAt: now,
@@ -80,7 +79,7 @@ struct Registration {
     return Verdict(credential: credential, certificate: certificate)
   }
 
-  /// Those that are words; they come back to the browser as hints and nowhere else.
+  /// The well-formed transports. They are only returned to the browser as hints.
   private static func transports(_ said: [String]) -> [String] {
     said.prefix(8).filter {
       (1...32).contains($0.utf8.count) && $0.utf8.allSatisfy { (97...122).contains($0) || $0 == 45 }
@@ -89,7 +88,7 @@ struct Registration {
 }
 
 extension AuthenticatorData {
-  /// What both ceremonies demand of it.
+  /// Checks that are common to both ceremonies.
   func demand(_ site: Site, _ rules: Rules) throws(CeremonyFault) {
     guard rpIDHash == Array(SHA256.hash(data: Data(site.id.utf8))) else { throw .rpID }
     guard flags.contains(.present) else { throw .presence }

@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// What the operator's settings ask of passkeys.
+/// The operator's settings for passkeys.
 struct Rules {
   enum UserVerification: String, CaseIterable { case required, preferred, discouraged }
   enum Attestation: String, CaseIterable { case none, packed }
@@ -8,12 +8,12 @@ struct Rules {
 
   var userVerification = UserVerification.required
   var attestation = Attestation.none
-  /// The models that are accepted, as UUIDs in lower case; empty: all.
+  /// The accepted models, as lower-case UUIDs; empty for all.
   var aaguids: Set<String> = []
   var counter = Counter.warn
-  /// The path of the file with the roots of manufacturers, in PEM; nil: certificates are not accepted.
+  /// The path of the manufacturers' root certificates in PEM; nil if certificates are not accepted.
   var roots: String?
-  /// How long a challenge lives, in milliseconds.
+  /// The lifetime of a challenge, in milliseconds.
   var lifetime = Options.lifetime
 
   init() {}

@@ -1,16 +1,16 @@
 import Foundation
 import MoongateSDK
 
-/// The site that credentials are for: what Web Authentication calls the relying party.
+/// The relying party of Web Authentication.
 struct Site: Equatable {
   let id: String
   let name: String
-  /// Where ceremonies may run: the gateway's own origin first.
+  /// The allowed origins of ceremonies; the gateway's own origin is first.
   let origins: [String]
 
   init(id: String, name: String, origins: [String]) { (self.id, self.name, self.origins) = (id, name, origins) }
 
-  /// - Returns: nil where the step was not begun at an address.
+  /// - Returns: nil if the step has no callback URL.
   init?(_ step: StepContext) {
     guard let address = step.callback.flatMap({ URLComponents(string: $0.address) }), let scheme = address.scheme,
       let host = address.host

@@ -1,14 +1,13 @@
-/// The passwords that are tried first, as a Bloom filter: it tells of each of them that it is one, and of one in five
-/// million others too.
+/// A Bloom filter of common passwords. It contains all of them, with a false positive rate of one in five million.
 enum CommonPasswords {
-  /// How many are in it.
+  /// The number of passwords in the filter.
   static let count = 16_293
 
   private static let bits = UInt64(1) << 19
   private static let hashes: UInt64 = 22
   static let filter = PackageResources.common_bloom
 
-  /// - Parameter password: in lower case and NFC, 8 characters or more: shorter ones are not in it.
+  /// - Parameter password: in lower case and NFC, with at least 8 characters. Shorter passwords are not in the filter.
   static func contains(_ password: String) -> Bool {
     let first = mixed(password.utf8, seed: 0)
     let second = mixed(password.utf8, seed: 1) | 1
@@ -18,7 +17,7 @@ enum CommonPasswords {
     }
   }
 
-  /// FNV-1a, then the finalizer of MurmurHash3, so that each bit counts.
+  /// FNV-1a with the finalizer of MurmurHash3, so that every bit of the hash is well mixed.
   private static func mixed(_ text: String.UTF8View, seed: UInt64) -> UInt64 {
     var value = 0xcbf2_9ce4_8422_2325 ^ seed
     for byte in text { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }

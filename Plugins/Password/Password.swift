@@ -1,15 +1,14 @@
 import MoongateSDK
 
-/// Proves a password beside an email address, and lets a person choose one at registration and after a code.
+/// Verifies a password with an email address, and lets users set one at registration and after a code.
 ///
-/// It owns what a password is and which ones are too weak. What a step is for comes from the core (`StepPurpose`), and
-/// so does the account; counters, locks and the threads on which hashing is done are the core's.
+/// The provider defines what a password is and which passwords are too weak. The core determines the purpose of a step
+/// (`StepPurpose`) and the account, counts and locks attempts, and provides the threads for hashing.
 public struct Password: FullProvider {
-  /// What it declares: `begin` takes `email`, and where a person registers `first_name` and `last_name`; `submit` takes
-  /// `password`.
+  /// `begin` takes `email`, and at registration `first_name` and `last_name`; `submit` takes `password`.
   public let descriptor: ProviderDescriptor
 
-  /// What its words are in other languages; each is a file of `words/`.
+  /// The translations, one file of `words/` per language.
   private static let translations: [(tag: String, file: [UInt8])] = [
     ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
     ("de", PackageResources.de_words),
@@ -23,7 +22,7 @@ public struct Password: FullProvider {
   public init() {
     descriptor = ProviderDescriptor(
       name: "password",
-      // None is required of every flow: after a code, or in a session, it is known whose password is meant.
+      // No field is always required: after a code or in a session, the account is already known.
       beginFields: [
         InputField(name: "email", kind: .email, isRequired: false),
         InputField(name: "first_name", kind: .text, isRequired: false),
@@ -48,12 +47,12 @@ public struct Password: FullProvider {
       presentation: .form, entrance: .field(kind: .email, priority: 100), role: [.provesIdentifier, .keepsFactor])
   }
 
-  /// The address, where one is named; else the flow's own account is meant.
+  /// The address, if there is one; otherwise the flow's account is used.
   public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier? {
     try input.optionalText("email") == nil ? nil : try input.email()
   }
 
-  /// Whether a password was sent, and a new one is none that is guessed first.
+  /// Checks that there is a password and that a new one is not weak.
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
     let person = try person(step, input)
     let typed = try TypedPassword(try input.text(Self.password.name), field: Self.password.name)
@@ -65,7 +64,7 @@ public struct Password: FullProvider {
     }
   }
 
-  /// Opens the step; the same for addresses that nobody has.
+  /// Opens the step, also for unknown addresses.
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     if Self.isSetAgain(step) { return .refused(.alreadySet) }
     do throws(InputProblem) {
@@ -75,8 +74,8 @@ public struct Password: FullProvider {
     }
   }
 
-  /// Compares, or makes the record of a new one. Without an account, or for one without a password, the same work is
-  /// done for nothing.
+  /// Verifies the password, or creates the record of a new one. Without an account or a password, it does the same
+  /// work.
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     do throws(InputProblem) { try check(step, input) } catch { return .malformed(error) }
     if Self.isSetAgain(step) { return .refused(.alreadySet) }
@@ -86,8 +85,7 @@ public struct Password: FullProvider {
     case .set:
       let person = try person(step, input)
       let record = try await hasher.hash(typed.bytes)
-      // Attack: two resets that were begun at once, each with a password of its own. Of all that were judged by one
-      // record, one completes.
+      // Attack: concurrent resets set different passwords. Of all flows with the same record, only one completes.
       return .proved(
         Proof(
           claimed: [step.identifier].compactMap(\.self), firstName: person.first, lastName: person.last,
@@ -102,10 +100,10 @@ public struct Password: FullProvider {
     }
   }
 
-  /// Who registers. Elsewhere nobody is asked for names.
+  /// The names of a registering user; empty in other flows.
   private func person(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) -> Person {
-    // Attack: after a code it is known whom it is about, or, where nobody has the address, it is not: whoever is told
-    // then that an email is missing has learned that.
+    // Attack: in a reset, the account is known only if the address exists. An error about a missing email would reveal
+    // that it does not.
     let registers = step.flowPurpose == .register
     guard step.identifier != nil || step.account != nil || (step.purpose == .set && !registers) else {
       throw InputProblem(field: "email", reason: .invalidInput, detail: "email is missing.")
@@ -115,8 +113,8 @@ public struct Password: FullProvider {
     return Person(first: try Person.name("first_name", in: input), last: try Person.name("last_name", in: input))
   }
 
-  /// Attack: a session that was left open makes itself another password. A flow that resets the password has verified
-  /// the address first; a flow that sets one has not asked for the current password.
+  /// Attack: someone uses an open session to set another password. A reset has verified the address first; a flow that
+  /// sets a password does not ask for the current one.
   private static func isSetAgain(_ step: StepContext) -> Bool {
     step.purpose == .set && step.flowPurpose == .set && step.account?.record != nil
   }
@@ -129,7 +127,7 @@ public struct Password: FullProvider {
 }
 
 extension Password: SecretImporting {
-  /// All that the gateway can verify.
+  /// All hashes that the gateway can verify.
   public var importedHashes: Set<SecretHashKind> { [.argon2, .bcrypt] }
 
   public func record(importing hash: String) -> [UInt8] { Array(hash.utf8) }
@@ -137,7 +135,7 @@ extension Password: SecretImporting {
   public func hash(exporting record: [UInt8]) -> String? { String(validating: record, as: UTF8.self) }
 }
 
-/// A mistake of the program, not of the person.
+/// A mistake of the program, not of the user.
 enum PasswordFault: Error {
   case noHasher, noSuchPurpose, unreadableRecord
 }

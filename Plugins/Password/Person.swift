@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// The names of one who registers, as they said them.
+/// The names of a registering user.
 struct Person: Equatable {
   static let longest = 100
 
@@ -14,8 +14,8 @@ struct Person: Equatable {
     self.last = last
   }
 
-  /// A name of the input: it goes into headers, pages and mails, so control characters, and marks that turn the text
-  /// around it, are refused.
+  /// Reads a name. Control characters and bidirectional controls are refused, because names appear in headers, pages
+  /// and mail.
   static func name(_ field: String, in input: ProviderInput) throws(InputProblem) -> String {
     let scalars = try input.text(field).unicodeScalars
     let trimmed = scalars.drop(while: \.properties.isWhitespace).reversed().drop(while: \.properties.isWhitespace)
@@ -32,15 +32,15 @@ struct Person: Equatable {
     return String(String.UnicodeScalarView(trimmed))
   }
 
-  // MARK: between `begin` and `submit`
+  // MARK: state between `begin` and `submit`
 
-  /// Both names with a line feed between them, which no name holds; empty where there are none.
+  /// Both names, separated by a line feed, which names cannot contain; empty if there are none.
   var state: [UInt8] {
     guard let first, let last else { return [] }
     return Array("\(first)\n\(last)".utf8)
   }
 
-  /// - Returns: nil where nothing was kept.
+  /// - Returns: nil if the state is empty.
   init?(state: [UInt8]) {
     let parts = String(decoding: state, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
     guard parts.count == 2 else { return nil }

@@ -1,11 +1,12 @@
 import Foundation
 
-/// Passwords that are guessed first: too short, common, one character over and over, or the person's own email or name.
+/// Passwords that attackers guess first: too short, common, one repeated character, or the user's email address or
+/// name.
 enum WeakPassword {
   /// - Parameters:
-  ///   - emails: the person's addresses.
+  ///   - emails: the user's addresses.
   ///   - names: first and last name.
-  /// - Returns: what to tell the person; nil where the password may be.
+  /// - Returns: the message for the user; nil if the password is allowed.
   static func sentence(_ password: TypedPassword, emails: [String], names: [String]) -> String? {
     let scalars = password.text.unicodeScalars
     guard scalars.count >= TypedPassword.fewest else { return "Use at least \(TypedPassword.fewest) characters." }
@@ -16,7 +17,7 @@ enum WeakPassword {
     return nil
   }
 
-  /// What the person's own words may be put together to, without the digits and signs that people put around them.
+  /// Combinations of the user's names and addresses, without surrounding digits and punctuation.
   private static func own(emails: [String], names: [String]) -> Set<String> {
     let names = names.map { $0.lowercased().precomposedStringWithCanonicalMapping }.filter { !$0.isEmpty }
     let addresses = emails.flatMap { email in
@@ -27,7 +28,7 @@ enum WeakPassword {
     return Set((names + joined + addresses).map(core).filter { $0.count >= 3 })
   }
 
-  /// Its letters from the first to the last, without what is between them but letters and digits: `Ada.Lovelace_99!` is
+  /// The text from the first to the last letter, reduced to letters and digits: `Ada.Lovelace_99!` becomes
   /// `adalovelace`.
   private static func core(_ text: String) -> String {
     let trimmed = text.drop { !$0.isLetter }.reversed().drop { !$0.isLetter }.reversed()

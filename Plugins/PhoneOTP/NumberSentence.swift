@@ -1,8 +1,8 @@
 import MoongateSDK
 
-/// What a person is told of a number that cannot be one.
+/// The messages to a user about an invalid phone number.
 enum NumberSentence {
-  /// India's is the seed's (001); other countries say what is wrong.
+  /// India has one fixed message; other countries get the specific problem.
   static func problem(_ problem: TypedNumber.Problem?, region: NumberingPlan.Region) -> InputProblem {
     switch problem {
     case .empty: refused(isIndian: region.code == "IN", "Please enter your phone number.")
@@ -11,7 +11,7 @@ enum NumberSentence {
     }
   }
 
-  /// - Parameter typed: says by its calling code whose number it was meant to be.
+  /// - Parameter typed: its calling code identifies the intended country.
   static func problem(_ problem: NumberingPlan.Problem, typed: TypedNumber, region: NumberingPlan.Region)
     -> InputProblem
   {
@@ -20,7 +20,7 @@ enum NumberSentence {
     return switch problem {
     case .tooShort: refused(isIndian: isIndian, "This phone number is too short.")
     case .tooLong: refused(isIndian: isIndian, "This phone number is too long.")
-    // Under three digits there is no number anywhere; saying that it is of no country would mislead.
+    // With fewer than three digits, the country is unknown, so do not name one.
     case .noNumber where typed.digits.count < 3: refused(isIndian: isIndian, "This phone number is too short.")
     case .noNumber where typed.digits.hasPrefix("+"):
       refused(isIndian: isIndian, "This is not a phone number of any country.")

@@ -1,36 +1,36 @@
 import CPhoneNumber
 
-/// The world's rules of numbers, by libphonenumber.
+/// The international numbering plans, from libphonenumber.
 enum NumberingPlan {
-  /// A number that someone may have.
+  /// A possible phone number.
   struct Number: Equatable {
     let e164: String
     /// `+91 99999 99999`.
     let international: String
-    /// ISO 3166-1 alpha-2; `001` where it belongs to no country.
+    /// ISO 3166-1 alpha-2; `001` for numbers of no country.
     let country: String
     let type: NumberType
-    /// Whether it lies in a range that is in use.
+    /// Whether it is in an assigned range.
     let isValid: Bool
   }
 
-  /// What policies know as `f.phone.type`.
+  /// The values of the fact `f.phone.type`.
   enum NumberType: String {
     case mobile, fixed, voip, unknown
   }
 
-  /// Why there is no number.
+  /// Why the text is not a number.
   enum Problem: Error, Equatable {
     case tooShort, tooLong, noNumber
   }
 
-  /// A region of the world, in upper case, whose numbers are known.
+  /// A known region, in upper case.
   struct Region: Equatable {
     let code: String
-    /// 91 of India.
+    /// The calling code, for example 91 for India.
     let callingCode: Int32
 
-    /// - Returns: nil for anything but the two letters, of either case, of a known region.
+    /// - Returns: nil unless the text is the two-letter code of a known region, in either case.
     init?(_ text: String) {
       let code = text.uppercased()
       guard code.utf8.count == 2, code.utf8.allSatisfy({ (65...90).contains($0) }) else { return nil }
@@ -41,8 +41,8 @@ enum NumberingPlan {
     }
   }
 
-  /// Reads a number.
-  /// - Throws: why there is none.
+  /// Parses a number.
+  /// - Throws: why the text is not a number.
   static func read(_ typed: TypedNumber, in region: Region) throws(Problem) -> Number {
     var number = cphone_number()
     switch cphone_read(typed.digits, typed.digits.utf8.count, region.code, &number) {
@@ -56,7 +56,7 @@ enum NumberingPlan {
       type: type(of: number.kind), isValid: number.is_valid == 1)
   }
 
-  /// Spaces what was typed so far as the region writes it; nil where that cannot be had.
+  /// Formats an incomplete number for the region; nil if that is not possible.
   static func format(_ typed: TypedNumber, in region: Region) -> String? {
     var out = [CChar](repeating: 0, count: 128)
     let length = cphone_format_typed(typed.digits, typed.digits.utf8.count, region.code, &out, out.count)
@@ -72,7 +72,7 @@ enum NumberingPlan {
     }
   }
 
-  /// C arrays of fixed length are tuples here; the text ends at the first NUL.
+  /// Fixed-size C arrays are imported as tuples; the text ends at the first NUL.
   private static func text<Characters>(of characters: Characters) -> String {
     withUnsafeBytes(of: characters) { bytes in String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
   }

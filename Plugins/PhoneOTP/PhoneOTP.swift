@@ -1,14 +1,14 @@
 import MoongateSDK
 
-/// Proves a phone number by a code sent to it.
+/// Verifies a phone number with a code sent by SMS.
 ///
-/// It owns what a number is: reading any spelling into one E.164, formatting while it is typed, and the SMS. Codes,
-/// tries, timers and accounts are the core's.
+/// The provider parses and formats phone numbers and writes the SMS. The core handles codes, attempts, timers and
+/// accounts.
 public struct PhoneOTP: CodeProvider, IdentifierFormatting {
-  /// What it declares: `begin` takes `phone` and `region`; gateway.lua says how SMS leave.
+  /// `begin` takes `phone` and `region`. The settings in gateway.lua select how SMS are sent.
   public let descriptor: ProviderDescriptor
 
-  /// What its words are in other languages; each is a file of `words/`.
+  /// The translations, one file of `words/` per language.
   private static let translations: [(tag: String, file: [UInt8])] = [
     ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
     ("de", PackageResources.de_words),
@@ -17,7 +17,7 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
     ("te", PackageResources.te_words),
   ]
 
-  /// The kind of identifier that it reads and formats.
+  /// The kind of identifier.
   public let identifierKind = IdentifierKind.phone
 
   public init() {
@@ -29,7 +29,7 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
       submitFields: [InputField(name: "code", kind: .digits)],
       settings: [
         SettingField(
-          name: "sms", kind: .messages(.sms), isRequired: true, help: "How SMS leave: outbox() keeps them for the demo."
+          name: "sms", kind: .messages(.sms), isRequired: true, help: "How SMS are sent: outbox() keeps them for the demo."
         )
       ],
       policy: PolicySource(file: "Plugins/PhoneOTP/policy.lua", bytes: PackageResources.policy_lua),
@@ -39,8 +39,8 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
       cases: PolicySource(file: "Plugins/PhoneOTP/cases.lua", bytes: PackageResources.cases_lua),
       identifierKinds: [.phone],
       facts: [
-        FactField(name: "country", kind: .text, help: "the number's country in two letters"),
-        FactField(name: "type", kind: .text, help: "what kind of number it is: mobile, fixed, voip or unknown"),
+        FactField(name: "country", kind: .text, help: "the two-letter code of the number's country"),
+        FactField(name: "type", kind: .text, help: "the kind of number: mobile, fixed, voip or unknown"),
       ],
       words: StepWords(
         title: "Your phone number", name: "Code by SMS", instruction: "We send a code to it by SMS.",
@@ -48,7 +48,7 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
       presentation: .codeEntry, entrance: .field(kind: .phone, priority: 100), page: "verify", role: .provesIdentifier)
   }
 
-  /// Reads `phone`, by the client's `region` or else the gateway's.
+  /// Reads `phone`, with the client's `region` or that of the gateway.
   public func readIdentifier(_ input: ProviderInput) throws(InputProblem) -> Identifier {
     let region = try Self.region(of: input)
     let typed: TypedNumber
@@ -69,14 +69,14 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
     }
   }
 
-  /// Sends the SMS. The domain-bound line stands alone at its end, so that phones fill the code in on our page only.
+  /// Sends the SMS. The domain-bound line is its last line, so that phones fill in the code only on our page.
   public func deliver(_ code: CodeMessage, to identifier: Identifier, with tools: StepTools) async throws(DeliveryFault)
   {
     try await tools.send(
       Message(channel: .sms, to: identifier.value, text: code.text + "\n" + code.domainBoundLine, code: code.code))
   }
 
-  /// Formats a number while it is typed. What is no number stays as it was typed: the server judges it at `begin`.
+  /// Formats a number while it is typed. An invalid number is returned unchanged; `begin` reports the problem.
   public func draft(_ typed: String, region: String) -> IdentifierDraft {
     guard let region = NumberingPlan.Region(region), let number = try? TypedNumber(typed) else {
       return IdentifierDraft(formatted: typed, canonical: nil, isValid: false)
@@ -89,7 +89,7 @@ public struct PhoneOTP: CodeProvider, IdentifierFormatting {
 
   public func knows(region: String) -> Bool { NumberingPlan.Region(region) != nil }
 
-  /// The country's calling code.
+  /// The calling code of the country.
   public func callingCode(region: String) -> String? { NumberingPlan.Region(region).map { "+\($0.callingCode)" } }
 
   private static func region(of input: ProviderInput) throws(InputProblem) -> NumberingPlan.Region {

@@ -1,24 +1,23 @@
-/// What a person typed, reduced to what it dials: ASCII digits, with `+` before them where one was typed.
+/// The dialed characters of an input: ASCII digits, with an optional leading `+`.
 ///
-/// An allow-list, so that nothing that libphonenumber's own reader knows besides digits can be reached: extensions
-/// (`;ext=1`, `x1`, `,1`), letters of vanity numbers, `tel:` and `;phone-context=` would each be another spelling of
-/// one phone, or a number that nobody sees.
+/// An allow-list keeps other syntax from libphonenumber's parser: extensions (`;ext=1`, `x1`, `,1`), vanity letters,
+/// `tel:` and `;phone-context=` would be other spellings of one phone, or a hidden number.
 struct TypedNumber: Equatable {
   /// `+919999999999` or `09999999999`.
   let digits: String
 
-  /// Longer texts are not looked at.
+  /// The maximum length of an input, in Unicode scalars.
   static let mostScalars = 64
 
-  /// What of it cannot be a number.
+  /// Why the input cannot be a number.
   enum Problem: Error, Equatable {
     case empty
     case tooLong
-    /// A character that is no digit and no way to space digits.
+    /// A character that is neither a digit nor a separator.
     case foreignCharacter
   }
 
-  /// - Throws: why it is none.
+  /// - Throws: why it is not a number.
   init(_ typed: String) throws(Problem) {
     var digits = ""
     var count = 0
@@ -52,13 +51,13 @@ struct TypedNumber: Equatable {
     }
     switch scalar.properties.generalCategory {
     case .decimalNumber:
-      // Arabic, Devanagari, full-width and all other scripts' digits stand for the same ten.
+      // Digits of all scripts (Arabic, Devanagari, full-width and others) are mapped to ASCII.
       guard let value = scalar.properties.numericValue, let digit = Int(exactly: value), (0...9).contains(digit) else {
         return .foreign
       }
       return .digit(Character(String(digit)))
     case .spaceSeparator, .dashPunctuation: return .spacing
-    // Marks of writing direction come along when a number is copied from a contact; nobody sees them.
+    // Invisible bidirectional marks are copied with numbers from contacts.
     case .format: return .spacing
     default: return .foreign
     }

@@ -1,8 +1,8 @@
-/// RFC 4648 section 6, without padding: what authenticator apps take keys in, and recovery codes are written in.
+/// Base32 (RFC 4648 section 6) without padding, as used for authenticator keys and recovery codes.
 enum Base32 {
   private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
 
-  /// Bits that do not fill the last letter are zero.
+  /// Encodes the bytes. Unused bits of the last character are zero.
   static func encode(_ bytes: [UInt8]) -> String {
     var text: [UInt8] = []
     var buffer: UInt32 = 0
@@ -19,12 +19,12 @@ enum Base32 {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// Whether the byte is one of the 32, in upper case.
+  /// Whether the byte is in the alphabet, in upper case.
   static func contains(_ byte: UInt8) -> Bool { alphabet.contains(byte) }
 }
 
 extension String {
-  /// In groups, for whoever types it off: `ABCD EFGH`.
+  /// The text in groups for easier typing: `ABCD EFGH`.
   func grouped(by size: Int, with separator: String = " ") -> String {
     let letters = Array(self)
     return stride(from: 0, to: letters.count, by: size).map { String(letters[$0..<min($0 + size, letters.count)]) }

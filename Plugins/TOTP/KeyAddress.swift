@@ -1,13 +1,12 @@
 import Foundation
 
-/// What the picture says to an authenticator app: `otpauth://totp/Issuer:person?secret=…` (the key URI format that all
-/// of them read).
+/// The key URI in the QR code for authenticator apps: `otpauth://totp/Issuer:person?secret=…`.
 enum KeyAddress {
   /// - Parameters:
-  ///   - issuer: under which the app lists it.
-  ///   - person: tells several accounts of one issuer apart.
+  ///   - issuer: the name of the site in the app.
+  ///   - person: distinguishes accounts of one issuer.
   static func make(key: [UInt8], issuer: String, person: String) -> String {
-    // The colon parts issuer and person, so neither may bring one.
+    // The colon separates issuer and account, so neither may contain one.
     let label = "\(encode(issuer.filter { $0 != ":" })):\(encode(person.filter { $0 != ":" }))"
     return
       "otpauth://totp/\(label)?secret=\(Base32.encode(key))&issuer=\(encode(issuer))&algorithm=SHA1&digits=\(TimeCode.length)&period=30"

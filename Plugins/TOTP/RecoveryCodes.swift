@@ -1,22 +1,22 @@
 import Crypto
 import MoongateSDK
 
-/// Codes on paper for the day when the app is gone. Each opens once.
+/// One-time recovery codes for a lost authenticator app.
 struct RecoveryCodes: Codable, Equatable {
   static let count = 10
-  /// Letters of a code: 5 bits each, so 50 bits; the chance to guess one of ten in a million tries is one in a hundred
-  /// million.
+  /// The number of characters of a code, 5 bits each. With 50 bits, the probability of guessing one of ten codes in a
+  /// million attempts is one in a hundred million.
   static let length = 10
 
-  /// Against tables that were made before.
+  /// The salt, against precomputed tables.
   private let salt: [UInt8]
-  /// Of those that are not spent.
+  /// The hashes of the unused codes.
   private(set) var hashes: [[UInt8]]
 
-  /// Makes new ones.
-  /// - Returns: what is kept, and what the person is shown once: `ABCDE-FGHIJ`.
+  /// Creates new codes.
+  /// - Returns: the value to store, and the codes in the form `ABCDE-FGHIJ`, which are shown once.
   static func make(from randomBytes: (Int) -> [UInt8]) -> (kept: RecoveryCodes, shown: [String]) {
-    // Seven bytes are 56 bits; the letters behind the tenth are dropped.
+    // Seven bytes are 56 bits; characters after the tenth are dropped.
     let codes = (0..<count).map { _ in String(Base32.encode(randomBytes(7)).prefix(length)) }
     let salt = randomBytes(16)
     return (
@@ -25,21 +25,21 @@ struct RecoveryCodes: Codable, Equatable {
     )
   }
 
-  /// None, for an account that has none: the same work is done for it.
+  /// Placeholder for an account without codes, so that verification does the same work.
   static let none = RecoveryCodes(
     salt: [UInt8](repeating: 0, count: 16), hashes: Array(repeating: [UInt8](repeating: 0, count: 32), count: count))
 
-  /// What was typed, without spaces and hyphens and in upper case; nil where it is no such code.
+  /// The input in upper case without spaces and hyphens; nil if it does not have the form of a code.
   static func read(_ typed: String) -> [UInt8]? {
     let letters = typed.uppercased().utf8.filter { $0 != UInt8(ascii: "-") && $0 != UInt8(ascii: " ") }
     return letters.count == length && letters.allSatisfy(Base32.contains) ? letters : nil
   }
 
-  /// Without the code; nil where it is none of them.
+  /// The codes without the used one; nil if the code does not match.
   func spending(_ code: [UInt8]) -> RecoveryCodes? {
     let hash = Self.hash(code, salt)
     var found: Int?
-    // All are compared, so that the time does not tell which it was.
+    // Compare all hashes, so that the time does not reveal the matching one.
     for (index, kept) in hashes.enumerated() where constantTimeEquals(kept, hash) { found = index }
     guard let found else { return nil }
     var rest = self

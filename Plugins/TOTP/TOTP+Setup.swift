@@ -1,13 +1,13 @@
 import MoongateSDK
 
-// Setting an app up takes three rounds: the key is shown, a code proves that the app has it, and the recovery codes are
-// shown. Nothing is stored before the last.
+// The setup of an app has three rounds: show the key, verify a code of the app, show the recovery codes. Nothing is
+// stored before the last round.
 
 extension TOTP {
-  /// Of an app that is being set up: there is nothing else to prove it by.
+  /// The code of the new app, which is the only possible proof.
   private static let firstCode = InputField(name: "code", kind: .digits, length: TimeCode.length)
 
-  /// Shows a new key, as a QR code and in letters. The key waits in the state, which the gateway seals.
+  /// Shows a new key, as a QR code and as text. The key is kept in the encrypted state.
   func beginSetup(_ step: StepContext) throws -> StepAnswer {
     guard let account = step.account else { throw TOTPFault.noAccount }
     if account.record != nil { return .refused(.alreadySet) }
@@ -25,11 +25,11 @@ extension TOTP {
       ])
   }
 
-  /// Takes the code that proves that the app has the key.
+  /// Verifies the code that proves that the app has the key.
   func finishSetup(_ step: StepContext, _ state: TOTPState, _ typed: TypedProof) throws -> StepAnswer {
     guard let key = state.key, step.account != nil else { throw TOTPFault.noKey }
-    // Attack: a session that was left open replaces the app. `already_set` here, too: another flow may have set one up
-    // meanwhile.
+    // Attack: someone uses an open session to replace the app. Check `already_set` here too, because a concurrent flow
+    // may have set up an app.
     guard step.account?.record == nil else { return .refused(.alreadySet) }
     guard case .code(let digits) = typed,
       case .fresh(let accepted) = TimeCode.match(digits, key: key, at: step.now, drift: drift(step.tools), after: nil)
@@ -37,7 +37,7 @@ extension TOTP {
     return try askToKeepRecoveryCodes(key: key, acceptedStep: accepted, step.tools)
   }
 
-  /// Shows new recovery codes, once. The record waits in the state until the person has gone on.
+  /// Shows new recovery codes once. The record is kept in the state until the user continues.
   /// - Parameter acceptedStep: the period whose code was accepted.
   func askToKeepRecoveryCodes(key: [UInt8], acceptedStep: Int64, _ tools: StepTools) throws -> StepAnswer {
     let (stored, shown) = RecoveryCodes.make(from: tools.randomBytes)

@@ -1,16 +1,15 @@
 import MoongateSDK
 
-/// A time-based one-time password from an authenticator app (RFC 6238), with recovery codes for the day when the app is
-/// gone.
+/// Verifies time-based one-time passwords of an authenticator app (RFC 6238), with recovery codes for a lost app.
 ///
-/// The provider knows what a code is (`TimeCode`) and which codes are used up (`TOTPRecord`). The gateway decides what
-/// a step is for (`StepPurpose`), counts the attempts that RFC 4226 section 7.3 asks to limit (policy.lua), and keeps
-/// the record sealed. `TOTP+Setup.swift` sets an app up.
+/// The provider verifies codes (`TimeCode`) and records used ones (`TOTPRecord`). The gateway determines the purpose of
+/// a step (`StepPurpose`), limits the attempts as required by RFC 4226 section 7.3 (policy.lua), and encrypts the
+/// record. `TOTP+Setup.swift` sets up an app.
 public struct TOTP: FullProvider {
-  /// What it declares: `begin` takes nothing; `submit` takes `code` or, in its place, `recovery_code`.
+  /// `begin` takes no fields; `submit` takes `code` or `recovery_code`.
   public let descriptor: ProviderDescriptor
 
-  /// What its words are in other languages; each is a file of `words/`.
+  /// The translations, one file of `words/` per language.
   private static let translations: [(tag: String, file: [UInt8])] = [
     ("hi", PackageResources.hi_words), ("ar", PackageResources.ar_words), ("bn", PackageResources.bn_words),
     ("de", PackageResources.de_words),
@@ -30,11 +29,11 @@ public struct TOTP: FullProvider {
       name: "totp", beginFields: [], submitFields: [Self.code, Self.recoveryCode],
       settings: [
         SettingField(
-          name: "issuer", kind: .text, isRequired: false, help: "What authenticator apps list the account under.",
+          name: "issuer", kind: .text, isRequired: false, help: "The name of the site in authenticator apps.",
           standard: "Moongate"),
         SettingField(
           name: "drift", kind: .number(0...1), isRequired: false,
-          help: "How many codes before and after the current one are taken, for clocks that are off: 0 or 1.",
+          help: "How many codes before and after the current one are accepted, for inaccurate clocks: 0 or 1.",
           standard: 1),
       ],
       policy: PolicySource(file: "Plugins/TOTP/policy.lua", bytes: PackageResources.policy_lua),
@@ -45,7 +44,7 @@ public struct TOTP: FullProvider {
       ],
       cases: PolicySource(file: "Plugins/TOTP/cases.lua", bytes: PackageResources.cases_lua),
       identifierKinds: [],
-      // Three of a million codes are right at any time: the current one, the one before and the one after (RFC 6238
+      // Three of a million codes are valid at any time: the current one, the previous one and the next one (RFC 6238
       // section 5.2).
       secretSpace: 1_000_000 / 3,
       outcomes: [
@@ -66,22 +65,22 @@ public struct TOTP: FullProvider {
     )
   }
 
-  /// Checks that there is one code, and that it can be one. Whatever fails here is answered 422 and not counted.
+  /// Checks that there is exactly one well-formed code. Malformed input is answered with 422 and not counted.
   public func check(_ step: StepContext, _ input: ProviderInput) throws(InputProblem) {
-    // In the round that showed the recovery codes there is nothing to type.
+    // The round that shows the recovery codes has no input.
     if (try? TOTPState(bytes: step.state))?.pendingRecord != nil { return }
     _ = try TypedProof(input, for: step.purpose)
   }
 
-  /// Opens the step: asks for a code or, where an app is to be set up, shows a new key beside the field.
+  /// Opens the step: asks for a code or, in a setup, also shows a new key.
   public func begin(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     if step.purpose == .set { return try beginSetup(step) }
-    // Without an account a code is asked for like of everybody, and none is right.
+    // Without an account, a code is requested too, but none is valid.
     if let account = step.account, account.record == nil { return .refused(Self.notSetUp) }
     return .ask([Self.code, Self.recoveryCode], state: [], showing: Self.explanation(of: step.purpose))
   }
 
-  /// What the person is told a code is for, where it does more than sign them in.
+  /// The explanation of steps that do more than sign in.
   private static func explanation(of purpose: StepPurpose) -> [Shown] {
     switch purpose {
     case .change: [.text("Enter a code of the app. You get ten new recovery codes, and those that you have end.")]
@@ -91,23 +90,22 @@ public struct TOTP: FullProvider {
     }
   }
 
-  /// Judges a code. What it proves is a record in which the code is used up (RFC 6238 section 5.2: a code is accepted
+  /// Verifies a code. The proof contains a record in which the code is used (RFC 6238 section 5.2: a code is accepted
   /// once).
   public func submit(_ step: StepContext, _ input: ProviderInput) async throws -> StepAnswer {
     let state = try TOTPState(bytes: step.state)
-    // The person has seen the recovery codes. Of two such flows one completes: the gateway compares with the record by
-    // which the code was judged.
+    // The user has seen the recovery codes. Of concurrent flows with the same record, only one completes.
     if let pending = state.pendingRecord { return .proved(Proof(record: .replaceOnce(try pending.bytes))) }
     let typed: TypedProof
     do throws(InputProblem) { typed = try TypedProof(input, for: step.purpose) } catch { return .malformed(error) }
     if step.purpose == .set { return try finishSetup(step, state, typed) }
 
     if let account = step.account, account.record == nil { return .refused(Self.notSetUp) }
-    // Attack: an unknown account answers sooner. The same work is done for it, with a key that nobody has.
+    // Attack: an unknown account is answered faster. The same work is done with a placeholder key.
     let record = try step.account?.record.map(TOTPRecord.init(bytes:)) ?? .ofNobody
     switch judge(typed, record, step) {
     case .wrong: return .refused(.invalidCode)
-    // An unknown account has used no code.
+    // An unknown account has no used codes.
     case .used: return .refused(step.account == nil ? .invalidCode : Self.codeUsed)
     case .right(let updated):
       guard step.account != nil else { return .refused(.invalidCode) }
@@ -119,11 +117,11 @@ public struct TOTP: FullProvider {
     }
   }
 
-  /// What came of a typed code.
+  /// The result of a code.
   private enum Verdict {
     case wrong
     case used
-    /// - Parameter updated: the record in which the code is used up.
+    /// - updated: the record in which the code is used.
     case right(updated: TOTPRecord)
   }
 
@@ -133,7 +131,7 @@ public struct TOTP: FullProvider {
     case .code(let digits):
       switch TimeCode.match(digits, key: record.key, at: step.now, drift: drift(step.tools), after: record.step) {
       case .none: return .wrong
-      // Attack: a code that was read over a shoulder, or taken by a phishing page, is typed again within its time.
+      // Attack: a code that was observed or phished is used again within its lifetime.
       case .used: return .used
       case .fresh(let accepted): updated.step = accepted
       }
@@ -144,11 +142,11 @@ public struct TOTP: FullProvider {
     return .right(updated: updated)
   }
 
-  /// How many codes before and after the current one are taken (RFC 6238 section 6: resynchronization).
+  /// The number of accepted codes before and after the current one (RFC 6238 section 6: resynchronization).
   func drift(_ tools: StepTools) -> Int64 { Int64(tools.settings.number("drift") ?? 1) }
 }
 
-/// A mistake of the program, not of the person: 503, and not counted.
+/// A mistake of the program, not of the user: status 503, and not counted.
 enum TOTPFault: Error {
   case noAccount, noKey
 }

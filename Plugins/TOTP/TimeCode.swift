@@ -1,17 +1,16 @@
 import Crypto
 import MoongateSDK
 
-/// Codes that follow from a shared key and the time (RFC 6238 over RFC 4226): SHA-1, six digits, a new one every 30
-/// seconds. Those are the numbers that every authenticator app knows; SHA-1 is no weakness here, since an HMAC needs no
-/// freedom from collisions.
+/// Time-based codes (RFC 6238 over RFC 4226): HMAC-SHA-1, six digits, a new code every 30 seconds. All authenticator
+/// apps support these parameters. SHA-1 is secure here, because HMAC does not depend on collision resistance.
 enum TimeCode {
   static let length = 6
-  /// Milliseconds that a code is the current one (RFC 6238 section 4.1: X = 30).
+  /// The length of a period in milliseconds (RFC 6238 section 4.1: X = 30).
   static let period: Int64 = 30_000
-  /// Bytes of a key: as many as the hash has (RFC 4226 section 4, R6: 160 bits are recommended).
+  /// The length of a key in bytes (RFC 4226 section 4, R6 recommends 160 bits).
   static let keySize = 20
 
-  /// The number of the period that a moment lies in.
+  /// The number of the period at a time.
   /// - Parameter now: milliseconds since the Unix epoch.
   static func step(at now: Int64) -> Int64 { now >= 0 ? now / period : 0 }
 
@@ -19,8 +18,7 @@ enum TimeCode {
   static func code(_ step: Int64, key: [UInt8]) -> [UInt8] {
     let counter = withUnsafeBytes(of: UInt64(bitPattern: step).bigEndian) { Array($0) }
     let mac = Array(HMAC<Insecure.SHA1>.authenticationCode(for: counter, using: SymmetricKey(data: key)))
-    // RFC 4226 section 5.3: the low four bits of the last byte say where the four bytes begin; the highest bit is
-    // dropped.
+    // RFC 4226 section 5.3: the low four bits of the last byte select the four bytes; the highest bit is dropped.
     let offset = Int(mac[mac.count - 1] & 0x0f)
     var number = mac[offset..<offset + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7fff_ffff
     var digits = [UInt8](repeating: 0, count: length)
@@ -31,22 +29,21 @@ enum TimeCode {
     return digits
   }
 
-  /// What a typed code turned out to be.
+  /// The result of a code.
   enum Match: Equatable {
     case none
-    /// The code of the period, which is later than the last one that was accepted.
+    /// A code of a later period than the last accepted one.
     case fresh(step: Int64)
-    /// The code of a period that was accepted before, or of an earlier one.
+    /// A code of the last accepted period or an earlier one.
     case used
   }
 
-  /// Looks whether a code is that of now, or of as many periods before and after as clocks may be off.
-  /// - Parameter last: the period whose code was accepted last; its code and older ones are spent (RFC 6238 section
-  ///   5.2).
+  /// Compares a code with those of the current period and of the allowed drift before and after.
+  /// - Parameter last: the period of the last accepted code. This code and older ones are used (RFC 6238 section 5.2).
   static func match(_ typed: [UInt8], key: [UInt8], at now: Int64, drift: Int64, after last: Int64?) -> Match {
     let current = step(at: now)
     var match = Match.none
-    // Attack: the time of the answer tells how much was right. All of the periods are compared, and all digits of each.
+    // Attack: the response time reveals how much of a code was right. All periods and all digits are compared.
     for step in (current - drift)...(current + drift) where constantTimeEquals(typed, code(step, key: key)) {
       match = last.map { step > $0 } ?? true ? .fresh(step: step) : .used
     }

@@ -1,12 +1,12 @@
 import MoongateSDK
 
-/// What the person proves with: the app's code, or a recovery code in its place.
+/// The input of a step: a code of the app or a recovery code.
 enum TypedProof: Equatable {
   case code([UInt8])
   case recovery([UInt8])
 
-  /// - Parameter purpose: an app that is being set up is proved by its own code only.
-  /// - Throws: that it is neither, or both: no guess, and nothing charged.
+  /// - Parameter purpose: with `set`, only a code of the app is accepted.
+  /// - Throws: an error if there is none or both. Then nothing is charged.
   init(_ input: ProviderInput, for purpose: StepPurpose) throws(InputProblem) {
     let code = try Self.text(TOTP.code.name, input)
     let recovery = purpose == .set ? nil : try Self.text(TOTP.recoveryCode.name, input)
@@ -22,18 +22,18 @@ enum TypedProof: Equatable {
       }
       self = .recovery(letters)
     case (nil, nil): throw Self.problem(TOTP.code.name, "Enter the six digits that your app shows.")
-    // One try is one guess. Attack: both together would be two for the price of one.
+    // Attack: with both in one attempt, an attacker gets two guesses.
     case (.some, .some): throw Self.problem(TOTP.recoveryCode.name, "Enter either the app's code or a recovery code.")
     }
   }
 
-  /// nil where it is missing or empty, as a form sends what was left out.
+  /// nil if the field is missing or empty, as in a form.
   private static func text(_ name: String, _ input: ProviderInput) throws(InputProblem) -> String? {
     let text = try input.optionalText(name)
     return text.flatMap { typed in typed.contains { !$0.isWhitespace } ? typed : nil }
   }
 
-  /// Six digits of any script, as ASCII; spaces and hyphens are not looked at.
+  /// Six digits of any script, as ASCII; spaces and hyphens are ignored.
   private static func digits(_ typed: String) -> [UInt8]? {
     var digits: [UInt8] = []
     for scalar in typed.unicodeScalars.prefix(32) {

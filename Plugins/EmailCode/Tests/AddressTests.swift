@@ -38,7 +38,7 @@ import Testing
       "asha@example..com",
       "asha@-example.com", "asha@example-.com", ".asha@example.com", "asha.@example.com", "as..ha@example.com",
       "asha@192.0.2.1", "asha@[192.0.2.1]",
-      // Quoted, comments, display names, lists, routes.
+      // Quoted local parts, comments, display names, lists, routes.
       "\"asha\"@example.com", "\"a b\"@example.com", "\"a@b\"@example.com", "asha(home)@example.com",
       "Asha <asha@example.com>",
       "asha@example.com,mallory@example.com", "asha@example.com;mallory@example.com",
@@ -49,7 +49,7 @@ import Testing
       "asha@example.com\r", "asha@example.com\n",
       "a\r\nsha@example.com", "asha@example.com%0d%0aBcc:x", "asha@example.com\u{0}", "asha\u{0}@example.com",
       "asha\u{7F}@example.com",
-      // Look-alikes and directions.
+      // Homoglyphs and bidirectional characters.
       "аsha@example.com", "asha＠example.com", "\u{202E}asha@example.com", "İ@example.com", "ﬀ@example.com",
       "😀@example.com",
       "<script>@example.com", "asha@example.com'; drop table accounts; --", "asha@example.com\\",

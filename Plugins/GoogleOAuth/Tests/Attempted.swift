@@ -3,7 +3,7 @@ import GoogleOAuth
 import MoongateSDK
 import Testing
 
-/// One step of the provider under test, from where it leads away to what it makes of what comes back.
+/// One step of the provider under test, from the redirect to the result.
 struct Attempted {
   let plugin: GoogleOAuth
   let web: TestProvider
@@ -45,12 +45,12 @@ struct Attempted {
         randomBytes: { count in (0..<count).map { _ in UInt8.random(in: 0...255) } }, settings: settings, web: web))
   }
 
-  /// A field of the address that the person is sent to.
+  /// A parameter of the redirect URL.
   subscript(name: String) -> String? {
     URLComponents(string: redirect)?.queryItems?.first { $0.name == name }?.value
   }
 
-  /// The claims of a good token for this step.
+  /// The claims of a valid token for this step.
   func claims(_ changes: [String: Any?] = [:]) throws -> [String: Any] {
     let seconds = Double(now) / 1000
     var claims: [String: Any] = [
@@ -62,7 +62,7 @@ struct Attempted {
     return claims
   }
 
-  /// Gives back what the provider answered.
+  /// Submits the fields of a callback.
   func submit(_ fields: [String: String]) async throws -> StepAnswer {
     let context = Self.context(web, settings, state: state, now: now)
     let input = ProviderInput(fields: fields.mapValues { .text($0) }, defaultRegion: "IN")
@@ -70,13 +70,13 @@ struct Attempted {
     return try await plugin.submit(context, input)
   }
 
-  /// Comes back with a code that is redeemed for this token.
+  /// Submits a code that the provider redeems for this token.
   func returns(_ token: String) async throws -> StepAnswer {
     web.change { $0.idToken = token }
     return try await submit(["code": "c0de", "state": Self.callback.state])
   }
 
-  /// Brings a token by itself, as an app does.
+  /// Submits a token directly, like an app.
   func brings(_ token: String) async throws -> StepAnswer { try await submit(["id_token": token]) }
 }
 

@@ -5,8 +5,7 @@ import MoongateSDK
 import Testing
 
 @Suite("Conformance") struct ConformanceTests {
-  /// A person at the provider's site: the token that their code is redeemed for is made for the step that sent them
-  /// there.
+  /// A user at the provider's site. The code is redeemed for a token for the current step.
   private static func subject(_ web: TestProvider) -> ConformanceSubject {
     var subject = ConformanceSubject(of: GoogleOAuth().descriptor)
     subject.start = TestProvider.now
@@ -46,8 +45,7 @@ import Testing
       ])
   }
 
-  /// What the descriptor alone tells of it: where its site never answers, a step that is given up ends, and the next
-  /// one begins anew.
+  /// With the descriptor's defaults only: the site never answers, a cancelled step ends, and the next one can begin.
   @Test("a site that hangs holds nobody who has gone") func hangs() async {
     let report = await Conformance.run(GoogleOAuth(), patience: .seconds(5))
     #expect(report.findings == [])

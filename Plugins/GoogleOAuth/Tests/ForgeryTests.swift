@@ -4,7 +4,7 @@ import GoogleOAuth
 import MoongateSDK
 import Testing
 
-/// security.md 16: what must not sign anyone in.
+/// Tokens that must not sign anyone in.
 @Suite("Forged and foreign tokens") struct ForgeryTests {
   let web: TestProvider
 
@@ -100,7 +100,7 @@ import Testing
       let key = header["jwk"] == nil ? TestKey.rsa : TestKey.otherRSA
       #expect(try await step.returns(try key.sign(header, step.claims())).reason == .oauthFailed)
     }
-    // A number that no integer holds stands in the header of a good token: it is not looked at, and no crash.
+    // An unknown parameter with a huge number in a valid header is ignored and does not crash.
     let odd = try TestKey.rsa.sign(["alg": "RS256", "kid": "rsa", "x": 1e300], step.claims())
     #expect(try await step.returns(odd).proof != nil)
   }
@@ -127,7 +127,7 @@ import Testing
     var fields = ["code": "c0de"]
     fields["state"] = given
     #expect(try await step.submit(fields).reason == .oauthFailed)
-    // A link that cancels somebody else's sign-in is no cancellation.
+    // A forged link with an error does not count as a cancellation.
     #expect(try await step.submit(fields.merging(["error": "access_denied"]) { $1 }).reason == .oauthFailed)
     #expect(!web.requests.contains { $0.url.hasSuffix("/token") }, "nothing was redeemed")
   }
@@ -142,7 +142,7 @@ import Testing
       #expect(try await step.submit(fields).reason == .oauthFailed)
     }
     #expect(!web.requests.contains { $0.url.hasSuffix("/token") })
-    // The operator has gone over to another provider meanwhile.
+    // The settings have changed to another provider in the meantime.
     var moved = step
     moved.settings = Attempted.settings(issuer: "https://other.example.com")
     #expect(

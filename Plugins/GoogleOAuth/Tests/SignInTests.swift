@@ -98,8 +98,7 @@ import Testing
     #expect(proof?.claimed.isEmpty == true)
   }
 
-  /// Attack: an account at Google that was made with an address elsewhere stays verified after the address has gone to
-  /// somebody else.
+  /// Attack: an account at Google with an address elsewhere stays verified after the address has been reassigned.
   @Test(
     "only Google's own mail and the addresses of an organisation's domain are vouched for",
     arguments: [

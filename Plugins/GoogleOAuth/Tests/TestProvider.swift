@@ -5,17 +5,17 @@ import JWTKit
 import MoongateSDK
 import Synchronization
 
-/// An OpenID provider that answers as a test wants it to: keys, claims and headers of any kind.
+/// An OpenID provider with configurable keys, claims and headers.
 final class TestProvider: WebClient {
   static let issuer = "https://accounts.example.com"
   static let now: Int64 = 1_800_000_000_000
 
-  /// What a test changes.
+  /// The values that tests change.
   struct Behaviour {
     var issuer = TestProvider.issuer
     var discovery: [String: Any] = [:]
     var published: [[String: Any]] = []
-    /// The body of the next token answer; nil for 400 invalid_grant.
+    /// The ID token of the next token response; nil for 400 invalid_grant.
     var idToken: String?
     var tokenStatus = 200
     var tokenError = "invalid_grant"
@@ -58,7 +58,7 @@ final class TestProvider: WebClient {
   }
 }
 
-/// A key that tests sign with.
+/// A signing key for tests.
 struct TestKey: Sendable {
   enum Material: Sendable {
     case rsa(JWTKit.Insecure.RSA.PrivateKey)
@@ -79,7 +79,7 @@ struct TestKey: Sendable {
     return TestKey(id: "p256", material: .p256(made { try ES256PrivateKey(pem: key.pemRepresentation) }, key))
   }()
 
-  /// As the provider publishes it.
+  /// The published key.
   var published: [String: Any] {
     switch material {
     case .rsa(let key):
@@ -97,7 +97,7 @@ struct TestKey: Sendable {
     }
   }
 
-  /// The modulus, as a forger would use it for a secret.
+  /// The modulus, for forgeries that use it as a secret.
   var publicPEM: String {
     switch material {
     case .rsa(let key): key.publicKey.pemRepresentation
@@ -105,7 +105,7 @@ struct TestKey: Sendable {
     }
   }
 
-  /// A token with any header and claims, signed by this key.
+  /// A token with any header and claims, signed with this key.
   func sign(_ header: [String: Any], _ claims: [String: Any]) throws -> String {
     let text = try part(header) + "." + part(claims)
     let signature: Data
@@ -119,12 +119,12 @@ struct TestKey: Sendable {
   }
 }
 
-/// Something that every test needs and that cannot fail here.
+/// Creates a value that cannot fail in tests.
 private func made<Value>(_ body: () throws -> Value) -> Value {
   do { return try body() } catch { fatalError("\(error)") }
 }
 
-/// A part of a token.
+/// An encoded part of a token.
 func part(_ fields: [String: Any]) throws -> String { encoded(try JSONSerialization.data(withJSONObject: fields)) }
 
 func encoded(_ data: some DataProtocol) -> String {

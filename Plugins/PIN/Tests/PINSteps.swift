@@ -1,10 +1,10 @@
 import MoongateSDK
 import Synchronization
 
-/// Hashes nothing, and counts what it was asked.
+/// A hasher that only records its calls.
 final class CountingHasher: SecretHasher {
   let asked = Mutex<[String]>([])
-  /// Whether what is stored is to be made anew.
+  /// Whether the stored hash needs an update.
   let isOld: Bool
 
   init(isOld: Bool = false) { self.isOld = isOld }
@@ -26,8 +26,8 @@ private struct NoWeb: WebClient {
 }
 
 extension StepContext {
-  /// A step of a person.
-  /// - Parameter stored: the hash that is kept; nil: none.
+  /// A step of a user.
+  /// - Parameter stored: the stored hash; nil for none.
   static func step(
     _ purpose: StepPurpose, in flowPurpose: FlowPurposeKind? = nil, stored: String? = "of 739154",
     hasAccount: Bool = true,

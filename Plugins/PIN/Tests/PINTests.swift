@@ -55,8 +55,7 @@ import Testing
     #expect(try await record(.disable, ["pin": "739154"]) == "removed")
   }
 
-  /// Attack: two that set, or one that sets beside one that changes. The core completes one of those that were judged
-  /// by one record.
+  /// Attack: concurrent flows set or change the PIN. The core completes only one flow per record.
   @Test("what sets or changes it takes effect once") func once() async throws {
     for (purpose, stored) in [(.set, nil), (.change, "of 739154")] as [(StepPurpose, String?)] {
       let answer = try await pin.submit(
@@ -136,7 +135,7 @@ import Testing
     }
   }
 
-  /// What came of it, in a word.
+  /// The result in a few words.
   private func record(
     _ purpose: StepPurpose, _ fields: [String: String], stored: String? = "of 739154", phone: String = "+919876543210",
     hasher: CountingHasher = CountingHasher()

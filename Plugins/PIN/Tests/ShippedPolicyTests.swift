@@ -2,7 +2,7 @@ import MoongateSDK
 import PIN
 import Testing
 
-/// As the text that ships says it; that the loader reads it so is MoongatePolicy's test.
+/// Checks the text of the default policy. MoongatePolicy's tests check that the loader reads it correctly.
 @Suite("The policy that ships") struct ShippedPolicyTests {
   @Test(
     "counts by account, locks longer each time, and turns off in the end",

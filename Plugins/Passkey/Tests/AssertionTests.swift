@@ -6,8 +6,8 @@ import Testing
 
 @testable import Passkey
 
-/// The steps of "Verifying an Authentication Assertion" (Web Authentication, Level 3, section 7.2), by their numbers:
-/// each with an answer that fails it.
+/// One failing response for each step of "Verifying an Authentication Assertion" (Web Authentication, Level 3, section
+/// 7.2).
 @Suite struct AssertionTests {
   typealias Wrong = RegistrationTests.Wrong
 
@@ -84,7 +84,7 @@ import Testing
       let record = try Self.record(key)
       let verdict = try Self.judge(key, record).get()
       #expect(verdict.isUserVerified && verdict.credential.isBackedUp && verdict.credential.usedAt == 5)
-      // A credential that is not discoverable tells no user handle.
+      // A credential that is not discoverable has no user handle.
       key.userHandle = nil
       _ = try Self.judge(key, record).get()
       key.signs = { $0.dropLast() + [($0.last ?? 0) ^ 1] }
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  /// 19: a credential that could not be backed up cannot now.
+  /// 19: a credential that was not eligible for backup cannot become eligible.
   @Test func eligibilityDoesNotChange() throws {
     var key = SoftAuthenticator()
     guard case .failure(.backup) = try Self.judge(key, try Self.record(key, eligible: false)) else {
@@ -106,7 +106,7 @@ import Testing
     _ = try Self.judge(key, try Self.record(key, eligible: false)).get()
   }
 
-  /// 22. Attack: a copy of an authenticator, whose count is behind.
+  /// 22. Attack: a copy of an authenticator with a lower counter.
   @Test(arguments: [(5, 5), (5, 4), (5, 0), (0, 0), (0, 1), (5, 6)] as [(UInt32, UInt32)])
   func aCounterThatDoesNotGoUpIsToldOrRefused(_ stored: UInt32, _ said: UInt32) throws {
     var key = SoftAuthenticator()
@@ -120,7 +120,7 @@ import Testing
     if case .failure(.counter) = refused { #expect(isBehind) } else { #expect(!isBehind) }
   }
 
-  /// 17: ignored where it is not asked for, and told.
+  /// 17: ignored but reported if user verification is not required.
   @Test func verificationIsAsTheOperatorSays() throws {
     var key = SoftAuthenticator()
     key.flags = 0x19

@@ -14,7 +14,7 @@ import X509
   ]
   private static let modelExtension: ASN1ObjectIdentifier = [1, 3, 6, 1, 4, 1, 45724, 1, 1, 4]
 
-  /// A manufacturer with a root of its own, and the key that its authenticators sign with.
+  /// A manufacturer with its own root and the key that signs attestations.
   private struct Maker {
     let rootKey = P256.Signing.PrivateKey()
     let batchKey = P256.Signing.PrivateKey()
@@ -74,7 +74,7 @@ import X509
       }
     }
 
-    /// An authenticator of the model, with this maker's certificate.
+    /// An authenticator of the model with this manufacturer's certificate.
     func authenticator() throws -> SoftAuthenticator {
       var made = SoftAuthenticator()
       (made.format, made.aaguid) = ("packed", AttestationTests.model)
@@ -92,7 +92,7 @@ import X509
     }
   }
 
-  /// What comes of a registration where the operator trusts the maker's root; nil where it is taken.
+  /// The result of a registration if the operator trusts the manufacturer's root; nil if it is accepted.
   private func registration(_ key: SoftAuthenticator, trusting maker: Maker) async throws -> RefusalReason? {
     let file = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString).pem")
     try Data(maker.root.serializeAsPEM().pemString.utf8).write(to: file)
@@ -110,14 +110,14 @@ import X509
     #expect(try await registration(silent.authenticator(), trusting: maker) == nil)
   }
 
-  /// 24. Attack: a certificate of the right form, made by whoever registers.
+  /// 24. Attack: a certificate of valid form, created by the user.
   @Test func whatNoRootHasSignedIsRefused() async throws {
     #expect(try await registration(Maker().authenticator(), trusting: Maker()) == "passkey_not_accepted")
-    // Self attestation is no maker's word.
+    // Self attestation is not a statement of the manufacturer.
     var own = SoftAuthenticator()
     own.format = "packed"
     #expect(try await registration(own, trusting: Maker()) == "passkey_not_accepted")
-    // One whose time is over.
+    // An expired certificate.
     let maker = Maker()
     var old = maker
     old.age = 86_400
@@ -148,7 +148,7 @@ import X509
     #expect(try await registration(key, trusting: maker) == "passkey_not_accepted")
   }
 
-  /// Attack: the statement of one registration beside another.
+  /// Attack: the attestation statement of another registration.
   @Test func aStatementIsOfItsRegistration() async throws {
     let maker = Maker()
     var key = try maker.authenticator()

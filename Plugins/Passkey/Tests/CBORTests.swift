@@ -3,7 +3,7 @@ import Testing
 
 @testable import Passkey
 
-/// The reader of what authenticators say: anybody's bytes.
+/// The CBOR decoder must handle arbitrary bytes.
 @Suite struct CBORTests {
   @Test(
     arguments: [
@@ -23,7 +23,7 @@ import Testing
   @Test(
     arguments: [
       ([], CBORFault.short), ([0x18], .short), ([0x42, 1], .short), ([0x82, 1], .short), ([0xa1, 1], .short),
-      // Lengths that nobody has the bytes for: nothing is allocated.
+      // Lengths beyond the input must not cause an allocation.
       ([0x5b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], .short),
       ([0x9b, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], .short),
       ([0xbb, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], .short), ([0x9a, 0xff, 0xff, 0xff, 0xff, 0x00], .short),
@@ -31,8 +31,7 @@ import Testing
       ([0x18, 0x17], .number), ([0x19, 0x00, 0xff], .number), ([0x1a, 0, 0, 0xff, 0xff], .number),
       ([0x58, 0x01, 0x00], .number),
       ([0x1b, 0x80, 0, 0, 0, 0, 0, 0, 0], .number), ([0x3b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], .number),
-      // Indefinite lengths, reserved lengths, tags, floating-point numbers, other simple values, bytes behind the
-      // value.
+      // Indefinite lengths, reserved lengths, tags, floating-point numbers, other simple values, trailing bytes.
       ([0x5f, 0xff], .unsupported), ([0x9f, 0xff], .unsupported), ([0xbf, 0xff], .unsupported), ([0x1c], .unsupported),
       ([0xc0, 0x00], .unsupported),
       ([0xf9, 0x7e, 0x00], .unsupported), ([0xf7], .unsupported), ([0xf8, 0x20], .unsupported),
@@ -44,7 +43,7 @@ import Testing
     #expect(throws: fault) { try CBORReader.read(bytes) }
   }
 
-  /// Attack: bytes that nobody wrote. Whatever they are, the readers answer: each trap would end the gateway.
+  /// Attack: arbitrary bytes. The decoders must return for all of them, because a trap would end the gateway.
   @Test func anyBytesAreAnswered() throws {
     var random = Lehmer(state: 20_261_123)
     let key = SoftAuthenticator()
@@ -75,7 +74,7 @@ import Testing
     #expect(read > 1_000, "some of it is well formed still")
   }
 
-  /// Random numbers that are the same in every run.
+  /// A deterministic random generator.
   private struct Lehmer: RandomNumberGenerator {
     var state: UInt64
 

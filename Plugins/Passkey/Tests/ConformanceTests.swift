@@ -6,7 +6,7 @@ import Testing
 @testable import Passkey
 
 @Suite("Conformance") struct ConformanceTests {
-  /// Somebody with an authenticator, which answers what a step shows.
+  /// A user with an authenticator that answers the shown ceremonies.
   private final class Person: Sendable {
     private let key = Mutex(SoftAuthenticator())
 

@@ -8,9 +8,9 @@ private struct NoWeb: WebClient {
   func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer { throw WebFault(reason: "no web") }
 }
 
-/// A person with an authenticator, and the provider alone: no core, no store.
+/// A user with an authenticator, and the provider without core and store.
 struct PasskeyFixture {
-  /// A step that is open.
+  /// An open step.
   struct Open {
     let fields: [InputField]
     let state: [UInt8]
@@ -27,7 +27,7 @@ struct PasskeyFixture {
 
   let provider = Passkey()
   var now: Int64 = 1_795_176_000_000
-  /// nil: the account has none.
+  /// nil if the account has none.
   var record: [UInt8]?
   var account = "ac_1"
   var hasAccount = true
@@ -84,13 +84,13 @@ struct PasskeyFixture {
     record = bytes
   }
 
-  /// What comes of an answer to a registration: nil where it is taken.
+  /// The result of a registration: nil if it is accepted.
   func registration(_ key: SoftAuthenticator) async throws -> RefusalReason? {
     let begun = try await begin(.set)
     return try outcome(of: try await submit(.set, begun, ["credential": try key.create(try begun.options)]))
   }
 
-  /// What comes of an answer to an assertion: nil where it proves.
+  /// The result of an assertion: nil if it is accepted.
   func assertion(_ key: SoftAuthenticator, _ purpose: StepPurpose = .prove) async throws -> RefusalReason? {
     let begun = try await begin(purpose)
     return try outcome(of: try await submit(purpose, begun, ["credential": try key.get(try begun.options)]))
@@ -101,7 +101,7 @@ struct PasskeyFixture {
     case .ask, .proved: return nil
     case .refused(let reason): return reason
     case .refusedAndAsked(let reason, let round):
-      // Each challenge is good for one answer.
+      // Each challenge is valid for one response.
       #expect(round.shown.contains { if case .ceremony = $0 { true } else { false } })
       return reason
     case .malformed: return "malformed"

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Passkey
 
-/// The provider as the core calls it: rounds, states and records.
+/// The provider as called by the core: rounds, states and records.
 @Suite struct PasskeyTests {
   private struct Shape: Decodable {
     struct Party: Decodable { let id, name: String }
@@ -81,7 +81,7 @@ import Testing
     #expect(try PasskeyRecord(bytes: bytes).credentials.first?.usedAt == desk.now)
     #expect(proof.facts == ["uv": "true", "backed_up": "true", "aaguid": "00000000-0000-0000-0000-000000000000"])
 
-    // Without the device's PIN or a fingerprint it is one factor.
+    // Without user verification, it is a single factor.
     desk.settings = ["user_verification": "preferred"]
     var bare = key
     bare.flags = 0x19
@@ -95,8 +95,7 @@ import Testing
     #expect(!single.isMultiFactor && single.facts["uv"] == "false")
   }
 
-  /// Attack: two copies of an authenticator that counts answer at once, each in a flow of its own. Both are judged by
-  /// the same count.
+  /// Attack: two copies of an authenticator answer concurrently in different flows with the same counter value.
   @Test func ofTwoFlowsJudgedByOneCountOneCompletes() async throws {
     var desk = PasskeyFixture()
     var key = SoftAuthenticator()
@@ -116,7 +115,7 @@ import Testing
 
   // MARK: challenges
 
-  /// Attack: an answer that was seen is given once more, in the same step.
+  /// Attack: replay of a response in the same step.
   @Test func aChallengeIsGoodForOneAnswer() async throws {
     var desk = PasskeyFixture()
     let key = SoftAuthenticator()
@@ -133,7 +132,7 @@ import Testing
     }
     let next = PasskeyFixture.Open(fields: round.fields, state: round.state, shown: round.shown)
     #expect(try shape(next).challenge != (try shape(begun).challenge))
-    // The right answer to the first challenge comes too late.
+    // The response to the first challenge arrives too late.
     guard
       case .refusedAndAsked("invalid_passkey", _) = try await desk.submit(
         .prove, next, ["credential": try key.get(try begun.options)])
@@ -163,7 +162,7 @@ import Testing
     #expect(Passkey().descriptor.outcome("passkey_expired")?.isFailure == false)
   }
 
-  /// Attack: the challenge of a sign-in is answered where a passkey is removed.
+  /// Attack: the challenge of a sign-in is answered in a step that removes a passkey.
   @Test func aChallengeIsForOnePurpose() async throws {
     var desk = PasskeyFixture()
     let key = SoftAuthenticator()
@@ -176,9 +175,9 @@ import Testing
     }
   }
 
-  // MARK: other people's
+  // MARK: other accounts
 
-  /// Attack: the attacker's own passkey, for the victim's account.
+  /// Attack: the attacker's own passkey for the victim's account.
   @Test func anotherAccountsPasskeyProvesNothing() async throws {
     var victim = PasskeyFixture()
     try await victim.add(SoftAuthenticator())
@@ -188,7 +187,7 @@ import Testing
     key.userHandle = Base64URL.encode("ac_2".utf8)
     try await thief.add(key)
     #expect(try await victim.assertion(key) == "invalid_passkey")
-    // With the id of the victim's own passkey, which is no secret.
+    // With the id of the victim's passkey, which is not secret.
     key.rawID = Base64URL.decode(try victim.kept.credentials[0].id)
     #expect(try await victim.assertion(key) == "invalid_passkey")
     key.userHandle = nil
@@ -199,13 +198,13 @@ import Testing
     var desk = PasskeyFixture()
     let refused = try await desk.provider.begin(desk.step(.prove), ProviderInput(fields: [:], defaultRegion: "IN"))
     #expect(try desk.outcome(of: refused) == "no_passkey")
-    // Where it is not known whose step it is, a ceremony is shown all the same, and nothing answers it.
+    // Without an account, a ceremony is shown too, but no response is valid.
     desk.hasAccount = false
     #expect(try shape(try await desk.begin(.prove)).allowCredentials?.isEmpty == true)
     #expect(try await desk.assertion(SoftAuthenticator()) == "invalid_passkey")
   }
 
-  // MARK: what can be read
+  // MARK: parsing
 
   @Test(arguments: [
     "{}", "[]", "", "{", #"{"id":"x"}"#, #"{"id":1,"rawId":"x","type":"public-key","response":{"clientDataJSON":""}}"#,
@@ -226,7 +225,7 @@ import Testing
         == "invalid_passkey")
   }
 
-  // MARK: several
+  // MARK: several passkeys
 
   @Test func anAccountHasTwentyAtMost() async throws {
     var desk = PasskeyFixture()
@@ -292,9 +291,9 @@ import Testing
     }
   }
 
-  // MARK: one that was chosen before
+  // MARK: chosen passkey
 
-  /// Any passkey of the account proves who asks; the one that was chosen on the account page goes.
+  /// Any passkey of the account proves the user; only the chosen one is removed.
   @Test func theChosenOneIsRemovedAndNoOther() async throws {
     var desk = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator(), SoftAuthenticator()]
@@ -343,7 +342,7 @@ import Testing
     #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.name) == ["Passkey", "Key ring"])
   }
 
-  /// Attack: the item alone, or another account's passkey, removes one.
+  /// Attack: the item alone, or another account's passkey, removes a passkey.
   @Test func theChosenOneStaysWithoutAProof() async throws {
     var desk = PasskeyFixture()
     let key = SoftAuthenticator()
@@ -361,7 +360,7 @@ import Testing
       Issue.record("not refused")
       return
     }
-    // The next challenge is about the same one.
+    // The next challenge keeps the chosen item.
     #expect(try PasskeyState(bytes: round.state).item == item)
   }
 
@@ -371,7 +370,7 @@ import Testing
     for key in keys { try await desk.add(key) }
     let item = Base64URL.encode(keys[1].id)
     let begun = try await desk.begin(.disable, item: item)
-    // In another tab, meanwhile.
+    // Removed in another tab in the meantime.
     desk.record = try PasskeyRecord([desk.kept.credentials[0]]).bytes
     #expect(
       try desk.outcome(of: try await desk.submit(.disable, begun, ["credential": try keys[0].get(try begun.options)]))
@@ -385,7 +384,7 @@ import Testing
     #expect(Passkey().descriptor.outcome("passkey_gone")?.isFailure == false)
   }
 
-  /// A reset proves something else before this step, so the lost passkey is not asked for.
+  /// A reset has verified another factor before, so the lost passkey is not required.
   @Test func aLostOneIsRemovedByAReset() async throws {
     var desk = PasskeyFixture()
     let keys = [SoftAuthenticator(), SoftAuthenticator()]
@@ -402,7 +401,7 @@ import Testing
     #expect(try PasskeyRecord(bytes: bytes).credentials.map(\.id) == [Base64URL.encode(keys[1].id)])
   }
 
-  /// Attack: a step that only asks for a passkey is given the fields of the round that removes one.
+  /// Attack: a step that only verifies a passkey receives the fields of the removal round.
   @Test func nothingIsRemovedBeforeAPasskeyWasProved() async throws {
     var desk = PasskeyFixture()
     try await desk.add(SoftAuthenticator())

@@ -6,14 +6,13 @@ import Testing
 
 @testable import Passkey
 
-/// The steps of "Registering a New Credential" (Web Authentication, Level 3, section 7.1), by their numbers: each with
-/// an answer that fails it.
+/// One failing response for each step of "Registering a New Credential" (Web Authentication, Level 3, section 7.1).
 @Suite struct RegistrationTests {
   typealias Change = @Sendable (inout SoftAuthenticator) -> Void
 
   static let site = Site(id: "auth.example.com", name: "Shop", origins: ["https://auth.example.com"])
 
-  /// A step, what is wrong with the answer, and what it is refused for.
+  /// A step, the mistake in the response, and the expected fault.
   struct Wrong: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let fault: CeremonyFault
@@ -166,7 +165,7 @@ import Testing
         && made.aaguid == "fbfc3007-154e-4ecc-8c0b-6e020557d7bd")
     #expect(made.isUserVerified && made.isBackupEligible && made.isBackedUp)
     #expect(made.transports == ["internal", "hybrid"], "only words")
-    // 5: a byte order mark is taken off; 10: explicitly not framed; 28: extensions that nobody asked for.
+    // 5: a byte order mark is removed; 10: explicitly not framed; 28: extensions that were not requested.
     key.clientDataPrefix = [0xef, 0xbb, 0xbf]
     key.crossOrigin = false
     key.tokenBinding = "supported"
@@ -185,21 +184,20 @@ import Testing
       var made = SoftAuthenticator(key: key)
       #expect(PublicKey.algorithms.contains(key.algorithm))
       _ = try Self.judge(made).get()
-      // Packed self attestation, where it is asked for.
+      // Packed self attestation, if requested.
       made.format = "packed"
       _ = try Self.judge(made, Self.packed).get()
     }
   }
 
-  /// 26. Attack: somebody registers a credential whose id and public key they have seen, in the place of the one that
-  ///     is there.
+  /// 26. Attack: an attacker registers an observed credential id and public key to replace the existing credential.
   @Test func aCredentialIsRegisteredOnce() throws {
     let key = SoftAuthenticator()
     let record = PasskeyRecord([try Self.judge(key).get()])
     #expect(try Self.judge(key, having: record) == .failure(.known))
   }
 
-  /// 16: only where it is asked for.
+  /// 16: only if user verification is required.
   @Test func verificationIsAsTheOperatorSays() throws {
     var key = SoftAuthenticator()
     key.flags = 0x19

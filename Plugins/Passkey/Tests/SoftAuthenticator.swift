@@ -5,8 +5,7 @@ import MoongateSDK
 
 @testable import Passkey
 
-/// An authenticator in software with one credential, and the browser in front of it. A test changes what one of them
-/// says.
+/// A software authenticator with one credential, and its browser. Tests change parts of the response.
 struct SoftAuthenticator: Sendable {
   enum Key: Sendable {
     case p256(P256.Signing.PrivateKey)
@@ -62,7 +61,7 @@ struct SoftAuthenticator: Sendable {
   var aaguid = [UInt8](repeating: 0, count: 16)
   var userHandle: String? = Base64URL.encode("ac_1".utf8)
 
-  // What a test changes of the answer.
+  // Parts of the response that tests change.
   var kind = "public-key"
   var type: String?
   var challenge: String?
@@ -73,18 +72,18 @@ struct SoftAuthenticator: Sendable {
   var rpID: String?
   var format = "none"
   var statement: CBORText?
-  /// The attestation statement over a message, in place of self attestation.
+  /// Creates the attestation statement for a message, in place of self attestation.
   var states: (@Sendable ([UInt8]) throws -> CBORText)?
   var cose: CBORText?
   var rawID: [UInt8]?
   var extensions: CBORText?
-  /// At the end of the authenticator data.
+  /// Trailing bytes of the authenticator data.
   var rubbish: [UInt8] = []
   var clientDataPrefix: [UInt8] = []
   var clientDataBytes: [UInt8]?
-  /// Behind the client data that was signed.
+  /// Appended to the client data after signing.
   var clientDataAfter: [UInt8] = []
-  /// In place of the authenticator data.
+  /// Replaces the authenticator data.
   var dataBytes: [UInt8]?
   var attestationObject: [UInt8]?
   var hasCredential = true
@@ -129,7 +128,7 @@ struct SoftAuthenticator: Sendable {
     return String(decoding: try JSONSerialization.data(withJSONObject: answer), as: UTF8.self)
   }
 
-  /// The answer to `navigator.credentials.create()`.
+  /// The response to `navigator.credentials.create()`.
   func create(_ text: String) throws -> String {
     let options = try options(text)
     let client = try clientData("webauthn.create", options.challenge)
@@ -151,7 +150,7 @@ struct SoftAuthenticator: Sendable {
     ])
   }
 
-  /// The answer to `navigator.credentials.get()`.
+  /// The response to `navigator.credentials.get()`.
   func get(_ text: String) throws -> String {
     let options = try options(text)
     let client = try clientData("webauthn.get", options.challenge)
@@ -165,7 +164,7 @@ struct SoftAuthenticator: Sendable {
   }
 }
 
-/// CBOR as a test writes it.
+/// A CBOR value for encoding in tests.
 indirect enum CBORText: Sendable {
   case integer(Int64)
   case bytes([UInt8])

@@ -1,10 +1,10 @@
 import MoongateSDK
 import Synchronization
 
-/// Hashes nothing, and counts what it was asked.
+/// A hasher that only records its calls.
 final class CountingHasher: SecretHasher {
   let asked = Mutex<[String]>([])
-  /// Whether what is stored is to be made anew.
+  /// Whether the stored hash needs an update.
   let isOld: Bool
 
   init(isOld: Bool = false) { self.isOld = isOld }
@@ -26,10 +26,10 @@ private struct NoWeb: WebClient {
 }
 
 extension StepContext {
-  /// A step of a person.
+  /// A step of a user.
   /// - Parameters:
-  ///   - email: what `readIdentifier` made of `begin`.
-  ///   - stored: the hash that is kept; nil: none.
+  ///   - email: the identifier read in `begin`.
+  ///   - stored: the stored hash; nil for none.
   static func step(
     _ purpose: StepPurpose, in flowPurpose: FlowPurposeKind? = nil, email: String? = "ada@example.com",
     hasAccount: Bool = true,
@@ -56,7 +56,7 @@ extension ProviderInput {
 }
 
 extension StepAnswer {
-  /// What came of it, in a word.
+  /// The result in a few words.
   var told: String {
     switch self {
     case .proved(let proof):

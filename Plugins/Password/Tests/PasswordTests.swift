@@ -27,7 +27,7 @@ import Testing
         == "new correct horse")
   }
 
-  /// Attack: two resets at once. The core completes one of those that were judged by one record.
+  /// Attack: concurrent resets. The core completes only one flow per record.
   @Test("what sets it takes effect once", arguments: [true, false]) func once(hasAccount: Bool) async throws {
     let step = StepContext.step(.set, in: .reset, hasAccount: hasAccount)
     guard case .proved(let proof) = try await password.submit(step, .fields(["password": "another horse"])),
@@ -93,7 +93,7 @@ import Testing
 
   @Test("after a code nobody is asked for names") func reset() async throws {
     let step = StepContext.step(.set, in: .reset, email: nil, names: ["Ada", "Lovelace"])
-    // Before the code is compared it is not told whether there is anybody.
+    // Before the code is verified, the step does not reveal whether there is an account.
     let nobody = StepContext.step(.set, in: .reset, email: nil, hasAccount: false)
     try password.check(nobody, .fields(["code": "123456", "password": "another horse"]))
     #expect(try await password.begin(step, .fields([:])).told == "asks password")

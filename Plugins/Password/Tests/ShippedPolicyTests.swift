@@ -2,7 +2,7 @@ import MoongateSDK
 import Password
 import Testing
 
-/// As the text that ships says it; that the loader reads it so is MoongatePolicy's test.
+/// Checks the text of the default policy. MoongatePolicy's tests check that the loader reads it correctly.
 @Suite("The policy that ships") struct ShippedPolicyTests {
   @Test(
     "counts by address, account and network address, locks longer each time, and conceals who is known",

@@ -40,13 +40,13 @@ private struct NoWeb: WebClient {
 }
 
 extension StepTools {
-  /// What a delivery needs.
+  /// The tools for a delivery.
   static func sending(by messenger: (any Messenger)?) -> StepTools {
     StepTools(randomBytes: { _ in [] }, web: NoWeb(), messenger: messenger)
   }
 }
 
-/// Keeps what it is given, or refuses all of it.
+/// Stores or refuses all messages.
 actor RecordingMessenger: Messenger {
   private(set) var sent: [Message] = []
   private let fault: DeliveryFault?

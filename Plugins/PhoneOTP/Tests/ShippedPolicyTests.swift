@@ -2,8 +2,7 @@ import MoongateSDK
 import PhoneOTP
 import Testing
 
-/// The seed's numbers (000, 001), as the text that ships says them; that the loader reads them so is MoongatePolicy's
-/// test.
+/// Checks the text of the default policy. MoongatePolicy's tests check that the loader reads it correctly.
 @Suite("The policy that ships") struct ShippedPolicyTests {
   @Test(
     "says the seed's numbers",

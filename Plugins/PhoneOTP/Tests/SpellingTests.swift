@@ -5,7 +5,7 @@ import Testing
 @Suite("Spellings of a number") struct SpellingTests {
   let phone = PhoneOTP()
 
-  /// Attack: each spelling that is taken for another number is a fresh budget of guesses (security.md, 3).
+  /// Attack: each spelling that gives another identifier gets its own attempts.
   @Test(
     "all are one identifier",
     arguments: [

@@ -8,14 +8,14 @@ import Testing
   @Test("holds every rule of a provider whose codes are good once and for a while") func holds() async {
     var subject = ConformanceSubject(of: TOTP().descriptor)
     subject.setsUp = true
-    // Wrong: of an hour ago.
+    // Wrong: a code from an hour ago.
     subject.answers(
       right: ["code": .totp(TOTPRecipe(of: "key"))], wrong: ["code": .totp(TOTPRecipe(of: "key", offset: -120))])
     subject.malformedSubmits = [
       ["code": .text("12345")], ["code": .text("12345x")], ["code": .other], ["recovery_code": .text("ABCDE-FGH23")],
     ]
     subject.isOneTime = true
-    // Its own period and the one after.
+    // Its own period and the next one.
     subject.lifetime = .milliseconds(2 * TimeCode.period)
     let report = await Conformance.run(TOTP(), subject)
     #expect(report.findings == [])

@@ -8,12 +8,12 @@ private struct NoWeb: WebClient {
   func send(_ request: WebRequest) async throws(WebFault) -> WebAnswer { throw WebFault(reason: "no web") }
 }
 
-/// Someone with an authenticator app, and the provider alone: no core, no store.
+/// A user with an authenticator app, and the provider without core and store.
 private struct AuthenticatorFixture {
   static let start: Int64 = 1_795_176_000_000
   let provider = TOTP()
   var now = AuthenticatorFixture.start
-  /// nil: there is no account.
+  /// nil for no account.
   var record: [UInt8]?
   var hasAccount = true
   var drift: Double = 1
@@ -31,7 +31,7 @@ private struct AuthenticatorFixture {
         settings: StepSettings(values: ["issuer": "Shop", "drift": .number(drift)]), web: NoWeb()))
   }
 
-  /// What a step asks for; fails where it does something else.
+  /// The requested fields of a step; fails if the step asks for nothing.
   func asked(_ answer: StepAnswer, _ location: SourceLocation = #_sourceLocation) throws -> (
     fields: [InputField], state: [UInt8], shown: [Shown]
   ) {
@@ -47,7 +47,7 @@ private struct AuthenticatorFixture {
     return String(decoding: TimeCode.code(TimeCode.step(at: now) + offset, key: record.key), as: UTF8.self)
   }
 
-  /// Sets the app up; the recovery codes.
+  /// Sets up the app and returns the recovery codes.
   mutating func setUp() async throws -> [String] {
     let begun = try asked(try await provider.begin(step(.set), .typed([:])))
     let key = try #require(try TOTPState(bytes: begun.state).key)
@@ -206,7 +206,7 @@ extension ProviderInput {
     #expect(try TypedProof(.typed(["code": typed]), for: .prove) == .code(Array("123456".utf8)))
   }
 
-  /// A sentence that is changed in English alone would be shown in English to everybody.
+  /// A sentence that is changed only in English would be shown untranslated to everyone.
   @Test("says in Hindi all that it says, and nothing else") func hindi() async throws {
     var desk = AuthenticatorFixture()
     var said: Set<String> = []
