@@ -5,7 +5,7 @@
 #include <string.h>
 
 int cargon2_bcrypt(const char *secret, const char *setting, char output[CARGON2_BCRYPT_SIZE]) {
-  // 32 KiB: too much for the stack of a thread.
+  // 32 KiB is too large for the stack of a thread.
   struct crypt_data *scratch = calloc(1, sizeof *scratch);
   if (!scratch) return -1;
   const char *hash = crypt_rn(secret, setting, scratch, sizeof *scratch);

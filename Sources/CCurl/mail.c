@@ -31,8 +31,8 @@ ccurl_session *ccurl_session_new(void) {
   return session;
 }
 
-// A server that has hung up answers a write with SIGPIPE, which would end the program. libcurl is told to leave signals
-// alone (it changes them for the whole process), so it is held back for this thread, and taken away if it came.
+// Blocks SIGPIPE in this thread and discards a pending one afterwards. A write to a closed connection would raise it
+// and end the process, and libcurl's own protection would change signals for the whole process.
 static bool hold_pipe_signal(sigset_t *before) {
   sigset_t pipe_signal, pending;
   sigemptyset(&pipe_signal);
@@ -77,7 +77,7 @@ static size_t read_mail(char *buffer, size_t size, size_t items, void *context) 
   return count;
 }
 
-// What a server says is not ours to print.
+// Discards the server's output.
 static size_t drop(char *bytes, size_t size, size_t items, void *context) {
   (void)bytes;
   (void)context;
@@ -125,7 +125,7 @@ ccurl_outcome ccurl_send_mail(ccurl_session *session, const ccurl_mail *mail) {
   char reason[CURL_ERROR_SIZE] = "";
   sigset_t before;
   bool is_ours = hold_pipe_signal(&before);
-  // Options go, connections stay.
+  // Resets the options but keeps the connections.
   curl_easy_reset(session->easy);
   CURLcode code = to ? set_up(session->easy, mail, &reading, to, reason) : CURLE_OUT_OF_MEMORY;
   if (code == CURLE_OK) {
@@ -136,7 +136,8 @@ ccurl_outcome ccurl_send_mail(ccurl_session *session, const ccurl_mail *mail) {
   release_pipe_signal(&before, is_ours);
   curl_slist_free_all(to);
   outcome.error = code;
-  // libcurl calls it so when MAIL, RCPT or DATA is refused; and so a greeting, unless the mail has gone before.
+  // libcurl reports this error if MAIL, RCPT or DATA is refused, and also for a bad greeting, unless the mail was
+  // already sent.
   bool has_gone = reading.left < mail->count;
   outcome.of_this_mail = outcome.reply >= 400 && (code == CURLE_SEND_ERROR ||
     (code == CURLE_WEIRD_SERVER_REPLY && has_gone));

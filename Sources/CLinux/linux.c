@@ -9,13 +9,13 @@
 #include <sys/xattr.h>
 
 int clinux_protect_memory(void) {
-  // Attack: whoever makes the program crash reads codes, tokens and keys in a core file, in a crash report, or as
-  // another process of the same user.
+  // Attack: after a crash, an attacker reads codes, tokens and keys from a core file or a crash report, or from another
+  // process of the same user.
   struct rlimit none = {0, 0};
   if (setrlimit(RLIMIT_CORE, &none) != 0) return errno;
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return errno;
-  // The Swift runtime sets handlers for these before main, which print registers and the memory they point to, and hold
-  // the crashed process for many seconds. Without them the kernel ends it at once.
+  // The Swift runtime installs handlers for these signals before main. They print registers and memory, and delay the
+  // exit by many seconds. Without them, the kernel ends the process at once.
   static const int fatal[] = {SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
   struct sigaction standard = {.sa_handler = SIG_DFL};
   sigemptyset(&standard.sa_mask);

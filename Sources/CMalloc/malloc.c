@@ -10,7 +10,7 @@ size_t cmalloc_in_use(void) {
 
 void cmalloc_trim(void) { malloc_trim(0); }
 #else
-// Other allocators give memory back by themselves.
+// Other allocators return memory to the system automatically.
 size_t cmalloc_in_use(void) { return 0; }
 
 void cmalloc_trim(void) {}

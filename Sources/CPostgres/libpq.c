@@ -3,20 +3,18 @@
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 
-// libpq takes a connection's TLS away before it says that it failed: what was found is kept here, where the same thread
-// looks for it.
+// libpq frees the TLS connection before it reports a failure, so the result is stored here for the same thread.
 static _Thread_local long found;
 
-// Called by OpenSSL when a connection's TLS goes.
+// Called by OpenSSL when a TLS connection is freed.
 static void note(void *tls, void *value, CRYPTO_EX_DATA *data, int index, long number, void *pointer) {
   (void)value, (void)data, (void)index, (void)number, (void)pointer;
   found = SSL_get_verify_result(tls);
 }
 
 __attribute__((constructor)) static void prepare(void) {
-  // OpenSSL takes itself apart when the process exits. Threads of ours that connect then would find it in pieces, and a
-  // program that was told to end, or that says why it cannot start, would end with a crash. Only the first to call
-  // OpenSSL can say so.
+  // Disables OpenSSL's cleanup at exit: threads that still connect during an exit would use freed state and crash. Only
+  // the first initialization of OpenSSL can set this option.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   SSL_get_ex_new_index(0, NULL, NULL, NULL, note);
 }

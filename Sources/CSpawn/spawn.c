@@ -30,7 +30,7 @@ struct failure {
   int step, code;
 };
 
-// Between fork and exec only what is async-signal-safe: another thread may have held any lock.
+// Only async-signal-safe functions may be called between fork and exec, because another thread may hold any lock.
 static void fail(int report, int step) {
   struct failure failure = {step, errno};
   ssize_t written = write(report, &failure, sizeof failure);
@@ -45,7 +45,7 @@ static void close_from(int first) {
   for (int descriptor = first; descriptor < last; descriptor++) close(descriptor);
 }
 
-// What the gateway ignores (SIGPIPE) or blocks would stay so in the program.
+// Resets signals, because ignored (SIGPIPE) and blocked signals are inherited.
 static void reset_signals(void) {
   for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
   sigset_t none;
@@ -53,7 +53,7 @@ static void reset_signals(void) {
   sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-// The gateway's own handlers must not run in the copy.
+// Forks with all signals blocked, so that the gateway's handlers do not run in the child.
 static pid_t fork_without_handlers(void) {
   sigset_t all, before;
   sigfillset(&all);
@@ -63,7 +63,7 @@ static pid_t fork_without_handlers(void) {
   return pid;
 }
 
-// Waits until the program runs, or takes away what could not become it. Returns 0 where it runs.
+// Waits until the program runs. Reaps it and returns the error if exec failed; returns 0 on success.
 static int await_start(int report, pid_t pid, int *step) {
   struct failure failure;
   ssize_t got;
@@ -81,22 +81,22 @@ static void become(
   pid_t parent) {
   reset_signals();
   setpgid(0, 0);
-  // Attack: a gateway that is killed leaves programs behind that still hold its secrets and send codes.
+  // Attack: after the gateway is killed, its programs still hold secrets and send codes.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
-  // Attack: a program that was taken over gets more rights by a setuid file.
+  // Attack: a compromised program gains privileges by a setuid file.
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  // Attack: a crash that writes codes and secrets to a file.
+  // Attack: a crash writes codes and secrets to a core file.
   struct rlimit limit = {0, 0};
   setrlimit(RLIMIT_CORE, &limit);
-  // The gateway's own limit is raised for its connections; programs that close "all" descriptors one by one would take
+  // The gateway raises its limit for connections. A program that closes all possible descriptors one by one would take
   // minutes.
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 1024) {
     limit.rlim_cur = 1024;
     setrlimit(RLIMIT_NOFILE, &limit);
   }
   umask(077);
-  // Out of the way first: any of the four may be 0, 1 or 2 where the gateway itself was started with those closed.
+  // Move these descriptors out of the way: they may be 0, 1 or 2 if the gateway was started with those closed.
   report = fcntl(report, F_DUPFD_CLOEXEC, 10);
   input = fcntl(input, F_DUPFD_CLOEXEC, 10);
   output = fcntl(output, F_DUPFD_CLOEXEC, 10);
@@ -156,13 +156,13 @@ static void become_successor(
     int report) {
   reset_signals();
   int moved[MOST_HANDED];
-  // Out of the way first: each of them may stand where another one goes.
+  // Move these descriptors out of the way: each may have the number that another one gets.
   report = fcntl(report, F_DUPFD_CLOEXEC, 100);
   int isFine = report >= 0 && (errors = fcntl(errors, F_DUPFD_CLOEXEC, 100)) >= 0;
   for (int i = 0; i < count && isFine; i++) isFine = (moved[i] = fcntl(handed[i], F_DUPFD_CLOEXEC, 100)) >= 0;
   for (int i = 0; i < count && isFine; i++) isFine = dup2(moved[i], 3 + i) >= 0;
   if (!isFine || dup2(errors, 2) < 0 || dup3(report, 3 + count, O_CLOEXEC) < 0) fail(report, STEP_DESCRIPTORS);
-  // Attack: the program holds connections of clients, and files, that this process believes to be closed.
+  // Attack: the program inherits client connections and files that this process considers closed.
   close_from(4 + count);
   execve(path, arguments, environment);
   fail(3 + count, STEP_PROGRAM);
@@ -192,7 +192,7 @@ int cspawn_has_ended(const cspawn_child *child) {
 }
 
 int cspawn_reap(cspawn_child *child) {
-  // While it is a zombie its number is nobody else's: the group is surely its own.
+  // While it is a zombie, its process id is not reused, so the group id is valid.
   kill(-child->pid, SIGKILL);
   int status = 0;
   while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {}

@@ -27,7 +27,7 @@ const char *const cversions_commit = MOONGATE_COMMIT;
 const char *const cversions_swift = MOONGATE_SWIFT;
 const char *const cversions_nio_ssl = MOONGATE_NIO_SSL;
 
-// liblua exports its banner; its functions tell 504 only.
+// liblua exports its full version only in its banner; its functions return 504.
 extern const char lua_ident[];
 
 static void copy_version(char *to, const char *text) { snprintf(to, sizeof((cversions_library *)0)->version, "%s",
@@ -52,7 +52,7 @@ struct wanted {
   char *version;
 };
 
-// Finds a loaded object by its file's name and takes the number behind ".so." of the file that the name leads to.
+// Finds a loaded library by its file name and reads the number after ".so." of the resolved file.
 static int find_object(struct dl_phdr_info *info, size_t size, void *data) {
   (void)size;
   struct wanted *wanted = data;

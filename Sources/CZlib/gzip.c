@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <zlib.h>
 
-// deflateInit2's windowBits with 16 added: a gzip header and trailer in place of zlib's.
+// Adding 16 to windowBits of deflateInit2 selects the gzip format.
 enum { gzip_window = MAX_WBITS + 16, most_memory = MAX_MEM_LEVEL, header_and_trailer = 18 };
 
 size_t czlib_bound(size_t length) { return compressBound(length) + header_and_trailer; }

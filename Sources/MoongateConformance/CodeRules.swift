@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// The rules of a code provider: how it reads an identifier and how it delivers. The codes themselves are the core's.
+/// The rules for code providers: reading identifiers and delivering codes. The core handles the codes themselves.
 struct CodeRules: Sendable {
   let harness: ConformanceHarness
   let provider: any CodeProvider
@@ -12,7 +12,7 @@ struct CodeRules: Sendable {
     service: "Moongate")
 
   func run() async {
-    let core = "the core makes, keeps and compares the codes"
+    let core = "the core creates, stores and compares the codes"
     harness.passesOver(
       .proof, .rounds, .expiry, .concurrency, .refusals, .counted, .wholeAnswer, .once, .hashing, .upgrade, .outcomes,
       .unknown, .timing,
@@ -63,7 +63,7 @@ struct CodeRules: Sendable {
     return called
   }
 
-  /// Once, to whom it is for, with the words of the policy; and a second one as well.
+  /// A code is delivered once, to its recipient, with the text of the policy. So is a second one.
   private func judgeDelivery(to identifier: Identifier) async {
     await harness.subject.reset()
     let first = RecordedCapabilities()
@@ -76,8 +76,8 @@ struct CodeRules: Sendable {
     }
     guard case .answered = await deliver(to: identifier, first) else {
       harness.finds(
-        .delivery, "A code could not be delivered, though everything that was lent worked.",
-        "Send it by `tools.send`, or let the subject say what your site answers.")
+        .delivery, "A code could not be delivered, although all tools worked.",
+        "Send it by `tools.send`, or set the answers of your site in the subject.")
       return
     }
     let use = first.use
@@ -94,17 +94,17 @@ struct CodeRules: Sendable {
     if use.messages.isEmpty, !use.requests.isEmpty { judge(use.requests, to: identifier) }
     for message in use.messages {
       if message.to != identifier.value {
-        harness.finds(.delivery, "A code was sent to somebody else than it is for.", "Send it to `identifier.value`.")
+        harness.finds(.delivery, "A code was sent to another recipient.", "Send it to `identifier.value`.")
       }
       if !message.text.contains(Self.message.text) {
         harness.finds(
-          .delivery, "The message does not say what the policy words.",
+          .delivery, "The message does not contain the text of the policy.",
           "Send `code.text`: operators change it in the policy.")
       }
       if message.code != Self.code {
         harness.finds(
-          .delivery, "The message does not name its code.",
-          "Give `code: code.code`: the demo's outbox and the log's redaction go by it.")
+          .delivery, "The message has no `code`.",
+          "Give `code: code.code`: the demo's outbox and the redaction of logs use it.")
       }
       if let subject = message.subject {
         harness.judgeText(subject, "the subject of a mail, which shows on locked screens", typed: [Self.code])
@@ -112,7 +112,7 @@ struct CodeRules: Sendable {
     }
     harness.judge(first, typed: [Self.code])
 
-    // Another step for the same person, with its own code.
+    // Another step for the same user, with another code.
     let other = CodeMessage(
       code: Self.otherCode, text: "\(Self.otherCode) is your code",
       domainBoundLine: "@auth.example.com #\(Self.otherCode)", service: "Moongate")
@@ -126,21 +126,21 @@ struct CodeRules: Sendable {
         && sent.requests.count { $0.carries(other.code) } == use.requests.count { $0.carries(Self.code) }
       : sent.messages.count == use.messages.count && sent.requests.count == use.requests.count
     if case .answered = called, isSame, sent.messages.allSatisfy({ $0.text.contains(other.code) }) {
-      // As it should be.
+      // Expected.
     } else {
       harness.finds(
-        .beginTwice, "A second code for the same person was not delivered as the first was.",
-        "Keep nothing of a delivery: how often somebody may ask is the policy's to say.")
+        .beginTwice, "A second code for the same person was not delivered like the first.",
+        "Keep no state between deliveries: the policy limits how often a user can request a code.")
     }
     harness.judge(second, typed: [Self.code, other.code])
     harness.judge(first, typed: [Self.code])
   }
 
-  /// A code that goes by a site: once, to whom it is for.
+  /// A code that is sent through a site is delivered once, to its recipient.
   private func judge(_ requests: [WebRequest], to identifier: Identifier) {
     switch requests.count(where: { $0.carries(Self.code) }) {
     case 0:
-      harness.finds(.delivery, "Nothing that was sent carries the code.", "Send `code.text`, which the policy words.")
+      harness.finds(.delivery, "No request contains the code.", "Send `code.text`, the text of the policy.")
     case 1: break
     case let count:
       harness.finds(
@@ -148,7 +148,7 @@ struct CodeRules: Sendable {
     }
     if !requests.contains(where: { $0.carries(identifier.value) }) {
       harness.finds(
-        .delivery, "Nothing that was sent names whom the code is for.", "Send it to the identifier's value.")
+        .delivery, "No request contains the recipient.", "Send it to the identifier's value.")
     }
   }
 
@@ -160,7 +160,7 @@ struct CodeRules: Sendable {
     if case .answered = await deliver(to: identifier, failing) {
       harness.finds(
         .faults, "A message that could not be sent counts as delivered.",
-        "Let the DeliveryFault through: the person is then not charged, and is told.")
+        "Let the DeliveryFault through: the attempt is then not charged, and the user gets an error.")
     }
     harness.judge(failing, typed: [Self.code])
     guard harness.descriptor.settings.contains(where: { if case .messages = $0.kind { true } else { false } }) else {
@@ -170,8 +170,8 @@ struct CodeRules: Sendable {
     let called = await deliver(to: identifier, nowhere, hasMessenger: false)
     if case .answered = called, !nowhere.use.isAny {
       harness.finds(
-        .faults, "Without a way for messages a code counts as delivered.",
-        "Send by `tools.send`, which throws where gateway.lua names no way.")
+        .faults, "Without a message service, a code counts as delivered.",
+        "Use `tools.send`, which throws if gateway.lua configures no message service.")
     }
     harness.judge(nowhere, typed: [Self.code])
   }
@@ -185,7 +185,7 @@ struct CodeRules: Sendable {
 }
 
 extension ConformanceHarness {
-  /// Cancels a call while what it waits for never comes.
+  /// Cancels a call that waits for something that never happens.
   func judgeCancellation(_ name: String, _ body: @escaping @Sendable (RecordedCapabilities) async throws -> Void) async
   {
     let capabilities = RecordedCapabilities(.hangs)
@@ -201,7 +201,7 @@ extension ConformanceHarness {
     defer { watched?.meets(.works) }
     let ended = await Race.run(for: patience) { () async -> Bool in
       let work = Task { try? await body(capabilities) }
-      // It is cancelled once it waits for a tool, or is over by itself.
+      // Cancel the call once it waits for a tool, unless it ends by itself.
       let over = Task {
         await work.value
         capabilities.end()
@@ -222,17 +222,17 @@ extension ConformanceHarness {
     }
     guard watched != nil else { return }
     guard capabilities.use.isAny else {
-      passesOver(.cancellation, because: "nothing of what it does can be made to wait")
+      passesOver(.cancellation, because: "none of its actions can be delayed")
       return
     }
-    // Elsewhere a call ends whatever its provider does. What counts is whether it can be asked again.
+    // A separate process cannot be observed to end a call, so check that the next call works.
     judges(.cancellation)
     let next = RecordedCapabilities()
     if case .threw(let thrown) = await call(next, { try await body(next) }) {
       finds(
         .cancellation,
-        "After a `\(name)` that nobody waited for any more, the next one fails: \(thrown.text.prefix(120)).",
-        "Give up what you wait for when `cancel` comes, or after a time of your own.")
+        "After a cancelled `\(name)`, the next one fails: \(thrown.text.prefix(120)).",
+        "Stop waiting on `cancel`, or after your own time limit.")
     }
   }
 }

@@ -1,18 +1,18 @@
 import MoongateSDK
 
-/// The conformance suite: one call runs every rule against a provider, whichever shape it has and wherever it runs.
+/// The conformance suite: one call runs all rules against a provider of either shape, in-process or external.
 ///
-/// It lends the provider tools of its own (a clock, a messenger, other sites, a hasher, a key-value store, a log),
-/// plays a person's part by the subject, and looks at what comes of it. It needs no gateway, and no rule looks at the
-/// wall clock but for calls that do not end.
+/// The suite provides its own tools (clock, messenger, HTTP client, hasher, key-value store, log), plays the user with
+/// the answers of the subject, and checks the results. It needs no gateway. Only time limits for calls use the system
+/// clock.
 public enum Conformance {
   /// Runs the rules.
   /// - Parameters:
   ///   - provider: a `CodeProvider` or a `FullProvider`.
-  ///   - subject: nil for one made of the descriptor.
-  ///   - patience: how long a call may take, and a cancelled one to end.
-  ///   - rules: nil for all of them.
-  ///   - trace: whether the report has every message between the suite and the provider.
+  ///   - subject: nil to derive the subject from the descriptor.
+  ///   - patience: the time limit for a call, and for a cancelled call to end.
+  ///   - rules: nil for all rules.
+  ///   - trace: whether the report contains all messages between the suite and the provider.
   public static func run(
     _ provider: any Provider, _ subject: ConformanceSubject? = nil, patience: Duration = .seconds(10),
     rules: Set<ConformanceRule>? = nil,
@@ -30,7 +30,7 @@ public enum Conformance {
     default:
       harness.finds(
         .descriptor, "The provider is neither a CodeProvider nor a FullProvider.",
-        "Conform to one of the two: the core knows no other shape.")
+        "Conform to one of the two: the core supports no other shape.")
     }
     await harness.judgeStragglers()
     await declaration.judgeAgain()

@@ -1,43 +1,43 @@
 import MoongateSDK
 import Synchronization
 
-/// Where a provider is tried: the suite's clock and tools, and what was found.
+/// The test environment of a provider: clock, tools and findings.
 final class ConformanceHarness: Sendable {
   struct Found: Sendable {
     var findings: [ConformanceFinding] = []
-    /// Also of those that nobody asked about: other rules may have nothing to judge then.
+    /// Includes rules that were not selected, because other rules may then not apply.
     var broken: Set<ConformanceRule> = []
     var judged: Set<ConformanceRule> = []
     var reasons: [ConformanceRule: String] = [:]
   }
 
-  /// So many findings of one rule are told: the others are the same again.
+  /// The maximum number of reported findings per rule.
   private static let mostTold = 5
 
   let descriptor: ProviderDescriptor
   let subject: ConformanceSubject
   let patience: Duration
   let random = SuiteRandom(seed: 7)
-  /// The secrets of gateway.lua, by the setting's name.
+  /// The secret settings of gateway.lua, by name.
   let planted: [String: String]
   private let found = Mutex(Found())
-  /// Of all calls that have ended.
+  /// The capabilities of all calls that have ended.
   private let capabilitiesOfCalls = Mutex<[RecordedCapabilities]>([])
   private let time: SuiteTime
-  /// What the provider keeps in its key-value store.
+  /// The provider's key-value store.
   private let entries: Mutex<MemoryKeyValueStore>
-  /// The provider, where it runs elsewhere.
+  /// The provider, if it is external.
   let watched: (any WatchedProvider)?
-  /// nil: all.
+  /// The selected rules; nil for all.
   private let rules: Set<ConformanceRule>?
   let trace: Trace
-  /// How many rounds the right answer has; 0 until that is known.
+  /// The number of rounds of the right answer; 0 until it is known.
   let rounds = Mutex(0)
-  /// What such a one wrote.
+  /// The output of an external provider.
   let overheard = RecordedTexts()
   /// The secrets of all calls: answers and codes.
   let typedEver = RecordedTexts()
-  /// Whom steps were for, as identifiers say it.
+  /// The users of steps, as in their identifiers.
   let people = RecordedTexts()
 
   init(
@@ -61,25 +61,26 @@ final class ConformanceHarness: Sendable {
     self.trace = Trace(trace, secrets: planted)
   }
 
-  // MARK: what was found
+  // MARK: findings
 
-  /// Rules that any call may break: with one of them asked for, everything is run.
+  /// Rules that any call may break. If one of them is selected, all calls run.
   private static let everywhere: Set<ConformanceRule> = [
     .facts, .malformed, .rounds, .once, .outcomes, .secrets, .cancellation, .cleanup,
   ]
 
-  /// Whether something has to be run that looks at these rules.
+  /// Whether a check for these rules must run.
   func wants(_ some: ConformanceRule...) -> Bool {
     guard let rules else { return true }
     return !rules.isDisjoint(with: Self.everywhere.union(some))
   }
 
-  /// Whether findings of the rule are told.
+  /// Whether findings of the rule are reported.
   private func tells(_ rule: ConformanceRule) -> Bool { rules?.contains(rule) ?? true }
 
+  /// Reports a finding.
   /// - Parameters:
-  ///   - seen: the likeliest cause first; in the words of the Swift API, which are translated for a program.
-  ///   - field: the field that it is about, if it is about one.
+  ///   - seen: the observation, most likely cause first, in terms of the Swift API. It is translated for programs.
+  ///   - field: the related field, if any.
   func finds(_ rule: ConformanceRule, _ seen: String, _ advice: String, field: String? = nil) {
     let language = watched?.language ?? .swift
     let finding = ConformanceFinding(rule: rule, seen: language.says(seen), advice: language.says(advice), field: field)
@@ -93,23 +94,23 @@ final class ConformanceHarness: Sendable {
     }
   }
 
-  /// The subject could not work out an answer. What is told under the rule of the right answer is told under the one
-  /// rule that was asked for, where that is another one.
+  /// Reports that the subject could not compute an answer. The finding belongs to the rule `proof`, or to another
+  /// selected rule.
   func subjectFailed(_ error: any Error) {
     let rule =
       rules.flatMap { rules in rules.contains(.proof) ? nil : ConformanceRule.allCases.first(where: rules.contains) }
       ?? .proof
     finds(
-      rule, "The subject has no answer. \(error)",
-      "Change the subject, or let the provider show what the subject needs.")
+      rule, "The subject has no answer: \(error)",
+      "Change the subject, or make the provider show what the subject needs.")
   }
 
   func isBroken(_ rule: ConformanceRule) -> Bool { found.withLock { $0.broken.contains(rule) } }
 
-  /// Something that the rule is about was seen.
+  /// Records that the rule was checked.
   func judges(_ rule: ConformanceRule) { found.withLock { _ = $0.judged.insert(rule) } }
 
-  /// The rule needs what is not there.
+  /// Records why rules do not apply.
   func passesOver(_ rules: ConformanceRule..., because why: String) {
     found.withLock { found in for rule in rules { found.reasons[rule] = why } }
   }
@@ -123,7 +124,7 @@ final class ConformanceHarness: Sendable {
       }
       if found.judged.contains(rule) { return ConformanceReport.Line(rule: rule, verdict: .held) }
       return ConformanceReport.Line(
-        rule: rule, verdict: .doesNotApply(why: found.reasons[rule] ?? "there is nothing of it to judge"))
+        rule: rule, verdict: .doesNotApply(why: found.reasons[rule] ?? "the provider does nothing that this rule covers"))
     }
     return ConformanceReport(
       provider: descriptor.name.rawValue, lines: lines,
@@ -137,11 +138,11 @@ final class ConformanceHarness: Sendable {
 
   func turn(to moment: Int64) { time.turn(to: moment) }
 
-  /// Empties the provider's key-value store: the next step is of somebody who was never here.
+  /// Empties the provider's key-value store, so that the next step has a new user.
   func forget() { entries.withLock { [time] entries in entries = MemoryKeyValueStore(clock: StepClock { time.now }) } }
 
-  /// The provider's tools for one call.
-  /// - Parameter hasMessenger: whether gateway.lua names a way for messages.
+  /// The tools for one call.
+  /// - Parameter hasMessenger: whether gateway.lua configures a message service.
   func tools(_ capabilities: RecordedCapabilities, hasMessenger: Bool = true, hashes: Bool = false) -> StepTools {
     var values = Dictionary(descriptor.settings.compactMap { field in Self.example(field).map { (field.name, $0) } }) {
       first, _ in first
@@ -177,7 +178,7 @@ final class ConformanceHarness: Sendable {
     }
   }
 
-  /// A call to the provider, given up where it does not end.
+  /// Calls the provider with a time limit.
   func call<Answer: Sendable>(
     _ capabilities: RecordedCapabilities, _ body: @escaping @Sendable () async throws -> Answer
   ) async -> Called<Answer> {
@@ -190,7 +191,7 @@ final class ConformanceHarness: Sendable {
     guard let outcome else {
       finds(
         .cancellation, "A call had not ended after \(patience).",
-        "Put a limit on whatever you wait for, and let it end when the task is cancelled.")
+        "Set a time limit on everything that you wait for, and stop when the task is cancelled.")
       return .late
     }
     capabilities.end()
@@ -198,14 +199,14 @@ final class ConformanceHarness: Sendable {
     return outcome
   }
 
-  /// Looks once more at what was lent: a provider that works on after its answer has had the time to.
+  /// Checks the tools again, after a provider has had time to use them after its answer.
   func judgeStragglers() async {
     try? await Task.sleep(for: .milliseconds(20))
     for capabilities in capabilitiesOfCalls.withLock({ $0 }) { judgeLate(capabilities) }
   }
 }
 
-/// The suite's clock.
+/// The clock of the suite.
 final class SuiteTime: Sendable {
   private let moment: Mutex<Int64>
 

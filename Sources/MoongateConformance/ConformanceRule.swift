@@ -1,78 +1,79 @@
-/// What every provider has to hold. The suite says of each rule whether it was held, was broken, or does not apply.
+/// A rule for all providers. The suite reports whether a provider holds the rule or breaks it, or whether it does not
+/// apply.
 public enum ConformanceRule: String, Sendable, CaseIterable, Codable {
-  /// The declaration is well formed, the same at every call, and its policy limits tries by what names a person.
+  /// The descriptor is valid and constant, and its policy limits attempts per user.
   case descriptor
-  /// One person has one identifier, however it is spelled, and two have two.
+  /// All spellings of one user give one identifier, and two users have two identifiers.
   case spelling
-  /// Identifiers carry the attributes that are declared, and no others.
+  /// Identifiers have only declared attributes.
   case facts
-  /// What cannot be read is an `InputProblem`, never an error, a refusal or a pass.
+  /// Unreadable input causes an `InputProblem`, not an error, a refusal or a success.
   case malformed
-  /// A code goes out once, to whom it is for, as the policy words it.
+  /// A code is sent once, to its recipient, with the text of the policy.
   case delivery
-  /// The right answer is proved, by `submit` alone, and proves only identifiers that the provider declares.
+  /// The right answer is proved, only by `submit`, and only for declared kinds of identifiers.
   case proof
-  /// Each round can be asked and answered, the rounds come to an end, and a refusal that asks again asks for the wrong
-  /// answer again.
+  /// Every round can be shown and answered, the rounds end, and a refusal that asks again asks for the wrong answer
+  /// again.
   case rounds
-  /// Only fields that were asked for in the round are read.
+  /// Only fields that the round asks for are read.
   case askedFields = "asked_fields"
-  /// A second `begin` opens a step as good as the first, and takes nothing from it.
+  /// A second `begin` opens an equivalent step and does not affect the first.
   case beginTwice = "begin_twice"
-  /// A proof that lives for a time lives until just before its end.
+  /// A proof with a lifetime is accepted until just before its end.
   case expiry
-  /// Of submits at once, each is judged by itself; a proof that is good once is good once.
+  /// Concurrent submits are judged independently, and a one-time proof is accepted once.
   case concurrency
-  /// A wrong answer is `refused`, is no error, and changes nothing.
+  /// A wrong answer is `refused`, without an error or a side effect.
   case refusals
   /// The refusal of a wrong answer counts as a failure.
   case counted
-  /// All of an answer is compared: each field, each word, each character.
+  /// The whole answer is compared: each field, each word, each character.
   case wholeAnswer = "whole_answer"
-  /// What sets or changes a secret completes in one of several flows at once.
+  /// Of concurrent flows that set or change a secret, only one completes.
   case once
-  /// What is kept of a secret is a slow hash with a salt of its own.
+  /// A secret is stored as a slow hash with its own salt.
   case hashing
-  /// A record of an older version is read, and proves the same answer as before.
+  /// A record of an older version is read and accepts the same answer as before.
   case upgrade
-  /// A refusal's reason is one of those that are declared.
+  /// The reason of a refusal is declared.
   case outcomes
-  /// What fails elsewhere (a message, another site, the hashing) is thrown, and nobody is refused or proved by it.
+  /// A failure elsewhere (message, site, hashing) is thrown, and causes neither a refusal nor a success.
   case faults
-  /// No secret is in a log, an error, a record, a sentence or an address.
+  /// Logs, errors, records, messages and URLs contain no secret.
   case secrets
-  /// An unknown account takes the same work and gets the same answer as a wrong answer for a known one.
+  /// An unknown account causes the same work and the same answer as a wrong answer for a known account.
   case unknown
-  /// An answer takes as long for a known account as for an unknown one.
+  /// An answer takes the same time for known and unknown accounts.
   case timing
   /// A cancelled call ends soon.
   case cancellation
-  /// Nothing of a call is left behind when it has ended.
+  /// A call leaves nothing behind when it has ended.
   case cleanup
 
-  /// In a few words, for lists.
+  /// A short summary for lists.
   public var summary: String {
     switch self {
     case .descriptor: "its declaration is well formed and stable"
     case .spelling: "one person has one identifier"
-    case .facts: "identifiers and proofs tell the facts that are declared, and no others"
-    case .malformed: "what cannot be read is said to be malformed"
-    case .delivery: "a code goes out once, to whom it is for"
+    case .facts: "identifiers and proofs have only declared facts"
+    case .malformed: "unreadable input is reported as malformed"
+    case .delivery: "a code is sent once, to its recipient"
     case .proof: "the right answer is proved, by submit alone"
     case .rounds: "each round can be asked and answered"
-    case .askedFields: "only fields that were asked for are read"
+    case .askedFields: "only requested fields are read"
     case .beginTwice: "a step can be begun twice"
     case .expiry: "a proof ends when it should"
-    case .concurrency: "answers at once are judged one by one"
+    case .concurrency: "concurrent answers are judged independently"
     case .refusals: "a wrong answer is refused and changes nothing"
     case .counted: "a wrong answer counts as a failure"
     case .wholeAnswer: "all of an answer is compared"
     case .once: "a secret is set or changed once"
     case .hashing: "secrets are kept as salted, slow hashes"
     case .upgrade: "records of older versions are read"
-    case .outcomes: "refusals are among those declared"
-    case .faults: "what fails is an error"
-    case .secrets: "no secret gets out"
+    case .outcomes: "reasons of refusals are declared"
+    case .faults: "failures are errors"
+    case .secrets: "no secret is disclosed"
     case .unknown: "unknown accounts look like known ones"
     case .timing: "response times do not reveal accounts"
     case .cancellation: "a cancelled call ends"
@@ -81,14 +82,14 @@ public enum ConformanceRule: String, Sendable, CaseIterable, Codable {
   }
 }
 
-/// One thing that is not as it has to be.
+/// A finding: one violation of a rule.
 public struct ConformanceFinding: Sendable, Equatable, Codable, CustomStringConvertible {
   public let rule: ConformanceRule
-  /// A sentence: what was seen, its likeliest cause first.
+  /// The observation as a sentence, most likely cause first.
   public let seen: String
-  /// A sentence: what to do.
+  /// How to fix it, as a sentence.
   public let advice: String
-  /// The field of the step that it is about, if it is about one.
+  /// The related field of the step, if any.
   public let field: String?
 
   public init(rule: ConformanceRule, seen: String, advice: String, field: String? = nil) {
@@ -101,17 +102,17 @@ public struct ConformanceFinding: Sendable, Equatable, Codable, CustomStringConv
   public var description: String { "\(rule.rawValue): \(seen) \(advice)" }
 }
 
-/// What came of a run.
+/// The result of a run.
 public struct ConformanceReport: Sendable, Equatable, Codable {
-  /// What came of one rule.
+  /// The result for one rule.
   public enum Verdict: Sendable, Equatable, Codable {
     case held
     case broken
-    /// - Parameter why: what is not there to be judged.
+    /// - why: why the rule does not apply.
     case doesNotApply(why: String)
   }
 
-  /// One rule with its verdict.
+  /// A rule with its verdict.
   public struct Line: Sendable, Equatable, Codable {
     public let rule: ConformanceRule
     public let verdict: Verdict
@@ -122,13 +123,13 @@ public struct ConformanceReport: Sendable, Equatable, Codable {
     }
   }
 
-  /// The name that the provider declares.
+  /// The declared name of the provider.
   public let provider: String
-  /// The rules that were asked for, in their order.
+  /// The selected rules, in order.
   public let lines: [Line]
-  /// In the order of their rules; empty where the provider holds all that applies.
+  /// In the order of their rules; empty if the provider holds all rules that apply.
   public let findings: [ConformanceFinding]
-  /// Every message between the suite and the provider, if a trace was asked for.
+  /// All messages between the suite and the provider, if a trace was requested.
   public let messages: [String]
 
   public init(provider: String, lines: [Line], findings: [ConformanceFinding], messages: [String] = []) {
@@ -138,6 +139,6 @@ public struct ConformanceReport: Sendable, Equatable, Codable {
     self.messages = messages
   }
 
-  /// Whether a rule was found to be broken.
+  /// Whether the rule is broken.
   public func isBroken(_ rule: ConformanceRule) -> Bool { findings.contains { $0.rule == rule } }
 }

@@ -1,22 +1,22 @@
 import MoongateSDK
 
-/// What the suite cannot know of a provider: how a person who knows the answer answers, who is who, what its sites say.
+/// What the suite needs to know about a provider: identifiers, right and wrong answers, and the responses of its sites.
 ///
-/// Everything has a default that is made of the descriptor (``init(of:)``); what the subject cannot say makes the rules
-/// that need it not apply.
+/// Everything has a default derived from the descriptor (``init(of:)``). Rules that need missing information do not
+/// apply.
 public struct ConformanceSubject: Sendable {
-  /// What a subject is asked about: a step that is open.
+  /// An open step for which the subject gives an answer.
   public struct Step: Sendable {
-    /// What the step is for.
+    /// The purpose of the step.
     public let purpose: StepPurpose
-    /// What the provider asks for; empty where it sends the person away.
+    /// The requested fields; empty for a redirect.
     public let fields: [InputField]
-    /// What it shows beside them.
+    /// The content shown with the fields.
     public let shown: [Shown]
-    /// Where it sends the person; nil where it asks.
+    /// The URL of a redirect; nil if the step asks for fields.
     public let redirect: String?
-    /// How long it waits for a decision that is made elsewhere, until it is polled; nil where it does not wait. The
-    /// right answer is no fields, once the subject has made the decision.
+    /// The time until the step is polled, if it waits for a decision that is made elsewhere; otherwise nil. The right
+    /// answer is no fields, once the subject has made the decision.
     public let poll: Duration?
     /// Milliseconds since the Unix epoch, by the suite's clock.
     public let now: Int64
@@ -35,51 +35,50 @@ public struct ConformanceSubject: Sendable {
     }
   }
 
-  /// One person, in several spellings, as `begin` takes them. Empty for a provider that reads no identifier: its
-  /// `begin` gets nothing.
+  /// One user in several spellings, as fields of `begin`. Empty for a provider that reads no identifier; its `begin`
+  /// gets no fields.
   public var spellings: [[String: InputValue]]
-  /// Other people.
+  /// Other users.
   public var others: [[String: InputValue]]
-  /// Inputs of `begin` that must be malformed, besides those that the suite makes up.
+  /// Additional inputs of `begin` that must be malformed.
   public var malformedBegins: [[String: InputValue]]
   /// Inputs of `submit` that must be malformed.
   public var malformedSubmits: [[String: InputValue]]
-  /// What somebody sends who knows the answer; nil: this subject does not know it. A full provider's only.
+  /// The right answer; nil if this subject does not know it. Only for full providers.
   public var right: @Sendable (Step) async throws -> [String: InputValue]?
-  /// What somebody sends who does not.
+  /// A wrong answer.
   public var wrong: @Sendable (Step) async throws -> [String: InputValue]?
-  /// Fields of `submit` that are no part of the answer, such as what a device is to be called: changing them changes
+  /// Fields of `submit` that are not part of the answer, for example the name of a device. Changing them changes
   /// nothing.
   public var uncompared: Set<String>
-  /// What the account's people are called by; the identifier of the first spelling where there is one and this is
-  /// empty.
+  /// The identifiers of the account. If it is empty, the identifier of the first spelling is used.
   public var identifiers: [Identifier]
-  /// The account's record before anything is set; nil: there is none.
+  /// The account's record before a secret is set; nil for none.
   public var record: [UInt8]?
-  /// Records that older versions of the provider made of the right answer, by their version: for the rule `upgrade`.
+  /// Records of older provider versions for the right answer, by version, for the rule `upgrade`.
   public var oldRecords: [Int: [UInt8]]
-  /// Whether a step of the purpose `set` makes the record that `prove` is judged by.
+  /// Whether a step with the purpose `set` creates the record that `prove` checks.
   public var setsUp: Bool
-  /// The name of the flow of each purpose.
+  /// The name of the flow for each purpose.
   public var flows: [StepPurpose: String]
-  /// Whether a right answer is good once: a code of an authenticator app, the grant of another site.
+  /// Whether a right answer can be used only once, for example a code of an authenticator app.
   public var isOneTime: Bool
-  /// How long a right answer lives after it was made; nil: for ever, or the core's to say.
+  /// The lifetime of a right answer; nil if it does not expire or the core limits it.
   public var lifetime: Duration?
-  /// Over what the descriptor's defaults and the suite's own examples say. Secrets are the suite's, and it looks for
-  /// them afterwards.
+  /// Override the descriptor's defaults and the suite's examples. The suite chooses the secrets and searches for them
+  /// afterwards.
   public var settings: [String: SettingValue]
-  /// The secrets of gateway.lua, where the provider or its site needs certain ones.
+  /// The secret settings, if the provider or its site needs certain values.
   public var secrets: [String: String]
-  /// What other sites answer; nil: they cannot be reached.
+  /// The responses of other sites; nil if they cannot be reached.
   public var web: @Sendable (WebRequest) async -> WebAnswer?
-  /// Where the suite's clock stands at first, in milliseconds since the Unix epoch.
+  /// The initial time of the suite's clock, in milliseconds since the Unix epoch.
   public var start: Int64
-  /// Forgets what the subject remembers of the steps before. Called before each rule.
+  /// Resets the state of the subject. Called before each rule.
   public var reset: @Sendable () async -> Void
 
-  /// A subject by what the descriptor tells: examples for each kind of field. It knows the right answer where a
-  /// provider keeps a secret that is made by a step of the purpose `set` with the same fields, or with `new_` before
+  /// Derives a subject from the descriptor, with examples for each kind of field. It knows the right answer of a
+  /// provider whose secret is set by a step with the purpose `set` and the same fields, possibly with `new_` before
   /// their names.
   public init(of descriptor: ProviderDescriptor) {
     spellings = []
@@ -107,7 +106,7 @@ public struct ConformanceSubject: Sendable {
       spellings = people.spellings.map { [field.name: .text($0)] }
       others = people.others.map { [field.name: .text($0)] }
       malformedBegins = people.malformed.map { [field.name: .text($0)] }
-      // A field that may be left out says nothing of who is meant.
+      // An empty optional field does not make the input malformed.
       if !field.isRequired { malformedBegins.removeAll { $0[field.name] == .text("") } }
     }
     let isSecret = descriptor.hashesSecrets
@@ -117,7 +116,7 @@ public struct ConformanceSubject: Sendable {
   }
 }
 
-/// What people type, by the kind of field.
+/// Example inputs by the kind of field.
 enum Examples {
   struct People: Sendable {
     let spellings: [String]

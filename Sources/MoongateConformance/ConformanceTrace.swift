@@ -2,26 +2,25 @@ import Foundation
 import MoongateSDK
 import Synchronization
 
-/// Whether a report has the messages between the suite and the provider.
+/// Whether a report contains the messages between the suite and the provider.
 public enum ConformanceTrace: Sendable {
   case off
-  /// With secret settings, codes, answers and what the person was shown replaced by what they are: a trace is pasted
-  /// into tickets.
+  /// Secret settings, codes, answers and shown content are replaced by placeholders, so that a trace can be shared.
   case withoutSecrets
   case complete
 }
 
 /// The messages between the suite and a provider.
 final class Trace: Sendable {
-  /// So many messages are kept; those beyond are counted.
+  /// The maximum number of messages; further ones are only counted.
   private static let most = 2_000
-  /// Characters of one message.
+  /// The maximum length of a message, in characters.
   private static let longest = 2_000
 
   private struct State {
     var messages: [String] = []
     var left = 0
-    /// What must not be seen, by what is written in its place.
+    /// The hidden texts with their placeholders.
     var hidden: [(text: String, name: String)] = []
   }
 
@@ -29,7 +28,7 @@ final class Trace: Sendable {
   private let hides: Bool
   private let state: Mutex<State>
 
-  /// - Parameter secrets: the secret settings, by name.
+  /// - Parameter secrets: the secret settings by name.
   init(_ trace: ConformanceTrace, secrets: [String: String]) {
     switch trace {
     case .off: (isOn, hides) = (false, true)
@@ -40,11 +39,11 @@ final class Trace: Sendable {
     for (name, secret) in secrets.sorted(by: { $0.key < $1.key }) { hide(secret, as: "secret \(name)") }
   }
 
-  /// What is to be hidden may be known only after a message has been noted: a program shows a key, and then it is known
-  /// to be one.
+  /// Replace hidden texts when reading: a text may be known as a secret only after its message was recorded, for
+  /// example a shown key.
   var messages: [String] {
     state.withLock { state in
-      // Longer ones first: a code is a part of the message that carries it.
+      // Replace longer texts first: a code is part of its message.
       let hidden = state.hidden.sorted { $0.text.utf8.count > $1.text.utf8.count }
       let shown = state.messages.map { message in
         let text = hidden.reduce(message) { $0.replacing($1.text, with: $1.name) }
@@ -54,7 +53,8 @@ final class Trace: Sendable {
     }
   }
 
-  /// Writes the name in place of the text from now on. Texts of under four bytes stand in any message.
+  /// Replaces the text by a placeholder from now on. Texts under four bytes are ignored because they could occur
+  /// anywhere.
   func hide(_ text: String, as name: String) {
     guard isOn, hides, text.utf8.count >= 4 else { return }
     state.withLock { state in
@@ -64,7 +64,7 @@ final class Trace: Sendable {
     }
   }
 
-  /// Notes a message.
+  /// Records a message.
   func note(_ message: @autoclosure () -> String) {
     guard isOn else { return }
     let text = message()
@@ -77,7 +77,7 @@ final class Trace: Sendable {
     }
   }
 
-  /// The text as it is, and as JSON writes it: with and without escapes for what is not ASCII.
+  /// The text itself and its JSON forms, with and without escaped non-ASCII characters.
   private static func forms(_ text: String) -> Set<String> {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .withoutEscapingSlashes
@@ -93,7 +93,7 @@ final class Trace: Sendable {
   }
 }
 
-/// A call of a provider in Swift as a line of a trace.
+/// A call of a Swift provider as a line of a trace.
 enum TracedCall {
   static func text(_ name: String, _ step: StepContext, _ input: ProviderInput) -> String {
     var parts = ["purpose: .\(step.purpose)", "account: \(account(step.account))"]
@@ -124,7 +124,7 @@ enum TracedCall {
     String(validating: bytes, as: UTF8.self).map { "\"\($0)\"" } ?? Hex.text(bytes)
   }
 
-  /// An answer, as the provider's author writes it.
+  /// An answer in the notation of the Swift API.
   static func text(_ answer: DryRun.CallResult.Answer) -> String {
     switch answer {
     case .opened(let opened): "← \(text(opened))"

@@ -1,6 +1,6 @@
 import MoongateSDK
 
-/// The rule of the declaration.
+/// The rule for the descriptor.
 struct DescriptorRules: Sendable {
   let harness: ConformanceHarness
   let provider: any Provider
@@ -9,15 +9,15 @@ struct DescriptorRules: Sendable {
     harness.judges(.descriptor)
     let descriptor = harness.descriptor
     for mistake in descriptor.mistakes {
-      harness.finds(.descriptor, "Of the declaration: \(mistake).", "A gateway does not start with it: change it.")
+      harness.finds(.descriptor, "The declaration is invalid: \(mistake).", "Correct it: a gateway does not start with it.")
     }
     for _ in 0..<3 { judgeSame(provider.descriptor) }
     for setting in descriptor.settings where setting.help.isEmpty {
       harness.finds(
-        .descriptor, "The setting `\(setting.name)` has no help.", "Say in a sentence what an operator writes there.")
+        .descriptor, "The setting `\(setting.name)` has no help.", "Describe its value for operators in one sentence.")
     }
     for fact in descriptor.facts where fact.help.isEmpty {
-      harness.finds(.descriptor, "The fact `\(fact.name)` has no help.", "Say in a few words what it is.")
+      harness.finds(.descriptor, "The fact `\(fact.name)` has no help.", "Describe it in a few words.")
     }
     if provider is any CodeProvider {
       if descriptor.submitFields.map(\.name) != ["code"] {
@@ -28,7 +28,7 @@ struct DescriptorRules: Sendable {
       if descriptor.identifierKinds.isEmpty || !descriptor.beginFields.contains(where: \.isRequired) {
         harness.finds(
           .descriptor, "A code provider declares no identifier, or requires no field that names it.",
-          "Declare what kind of identifier it reads, and mark the field that names it as required.")
+          "Declare the kind of identifier, and mark its field as required.")
       }
     }
     judgePresentation(descriptor)
@@ -37,10 +37,10 @@ struct DescriptorRules: Sendable {
     judgePolicy(descriptor)
   }
 
-  /// Reads the descriptor once more when all has been tried, and starts a program anew.
+  /// Reads the descriptor again after all other rules, and starts a program again.
   ///
-  /// Attack: a provider passes all checks, and then is another: it asks for other fields, declares a refusal as no
-  /// failure, or takes other settings.
+  /// Attack: a provider passes all checks and then changes its descriptor: other fields, a wrong answer that does not
+  /// count as a failure, or other settings.
   func judgeAgain() async {
     guard harness.wants(.descriptor) else { return }
     judgeSame(provider.descriptor)
@@ -49,7 +49,7 @@ struct DescriptorRules: Sendable {
     case .failure(let problem)?:
       harness.finds(
         .descriptor, "A second start of the program fails: \(problem.sentence).",
-        "Answer `hello` at every start, whatever the one before has left.")
+        "Answer `hello` at every start, independent of earlier runs.")
     case nil: break
     }
   }
@@ -59,70 +59,70 @@ struct DescriptorRules: Sendable {
     harness.finds(
       .descriptor,
       isRestarted
-        ? "The answer to `hello` changes: at the second start \(part) is another."
-        : "The descriptor changes: \(part) is another at the next call.",
+        ? "The answer to `hello` changes: \(part) differs at the second start."
+        : "The descriptor changes: \(part) differs at the next call.",
       isRestarted
-        ? "Answer with constants: no time, no randomness, no counter. A program that comes back as another is not used."
-        : "Make it once, in `init`: the core reads it once and keeps to it.")
+        ? "Answer with constants: no time, no randomness, no counter. A program whose answer changes is not used."
+        : "Make it once, in `init`: the core reads it only once.")
   }
 
-  /// What the descriptor alone cannot tell: which presentations are for which shape.
+  /// Checks which presentations are allowed for the shape, which the descriptor alone cannot tell.
   private func judgePresentation(_ descriptor: ProviderDescriptor) {
     switch (descriptor.presentation, provider is any CodeProvider) {
     case (.codeEntry?, false):
       harness.finds(
-        .descriptor, "It is shown by boxes for a code that was sent, and sends none.",
-        "Choose a pad of digits or a form: `codeEntry` is for code providers.")
+        .descriptor, "Its presentation is a code entry, but it sends no codes.",
+        "Choose a digit pad or a form: `codeEntry` is for code providers.")
     case (.digitPad?, true), (.externalSite?, true):
       harness.finds(
-        .descriptor, "It sends codes, and is shown by something else than boxes for a code.",
+        .descriptor, "It sends codes, but its presentation is not a code entry.",
         "Choose `codeEntry`, or leave `presentation` out.")
     default: break
     }
   }
 
-  /// Words in a language that there is not are shown to nobody.
+  /// Checks that translations have existing languages, because others are never shown.
   private func judgeLanguages(_ descriptor: ProviderDescriptor) {
     for tag in (descriptor.words?.translations ?? [:]).keys.sorted() where !Languages.isKnown(tag) {
       harness.finds(
-        .descriptor, "Its words are translated to `\(tag.prefix(40))`, which is no language.",
-        "Write the code of ISO 639, as in `hi` or `pt-BR`.")
+        .descriptor, "Its words are translated to `\(tag.prefix(40))`, which is not a language.",
+        "Use a code of ISO 639, for example `hi` or `pt-BR`.")
     }
   }
 
-  /// Whether the flow connects an account with the provider's own site.
+  /// Whether the flow connects an account with the provider's external site.
   private func isConnection(_ purpose: String, _ text: PolicyText, of descriptor: ProviderDescriptor) -> Bool {
     purpose == "join" && text.value(of: "identifier") == "federated" && descriptor.identifierKinds.contains(.federated)
   }
 
-  /// Attack: a provider for one factor brings a flow that sets or resets another one.
+  /// Attack: a provider includes a flow that sets or resets another provider's factor.
   private func judgeFlows(_ descriptor: ProviderDescriptor) {
     for flow in descriptor.flows {
       let text = PolicyText(flow.text)
       guard let name = text.flow else {
         harness.finds(
-          .descriptor, "Its flow `\(flow.name)` is no flow.",
-          "It is a text such as `return flow \"\(flow.name)\" { … }`.")
+          .descriptor, "Its flow `\(flow.name)` is not a flow.",
+          "Write a text like `return flow \"\(flow.name)\" { … }`.")
         continue
       }
       if name != flow.name {
         harness.finds(
-          .descriptor, "Its flow `\(flow.name)` calls itself `\(name)`.", "Give the flow and its file one name.")
+          .descriptor, "Its flow `\(flow.name)` has the name `\(name)`.", "Use the same name for the flow and its file.")
       }
       if let purpose = text.value(of: "purpose"),
         ["sign_in", "register", "step_up", "join", "unlock"].contains(purpose),
         text.value(of: "provider") == nil, !isConnection(purpose, text, of: descriptor)
       {
         harness.finds(
-          .descriptor, "Its flow `\(flow.name)` has the purpose `\(purpose)`, and is not about its own factor.",
-          "Bring flows that set, change, disable or reset your own factor, or verify and change identifiers of yours. Who gets in, the operator decides."
+          .descriptor, "Its flow `\(flow.name)` has the purpose `\(purpose)`, which does not concern its own factor.",
+          "Include only flows that set, change, disable or reset your own factor, or that verify and change your identifiers. The operator decides about sign-in."
         )
       }
       if let other = text.value(of: "provider"), other != descriptor.name.rawValue {
         harness.finds(
           .descriptor,
-          "Its flow `\(flow.name)` is about the factor of `\(other.prefix(48))`, which is another provider's.",
-          "Write `provider = \"\(descriptor.name)\"`: a person who passes this provider must not replace another provider's secret."
+          "Its flow `\(flow.name)` concerns the factor of another provider, `\(other.prefix(48))`.",
+          "Write `provider = \"\(descriptor.name)\"`: this provider must not be able to replace another provider's secret."
         )
       }
     }
@@ -137,7 +137,7 @@ struct DescriptorRules: Sendable {
       return
     }
     let personal: Set<String> = ["identifier", "account", "phone", "email"]
-    // An identity that is proved elsewhere has nothing here to be guessed.
+    // An identity that is proved elsewhere has no secret here that could be guessed.
     let isGuessable = !descriptor.identifierKinds.contains(.federated) || descriptor.hashesSecrets
     if isGuessable, policy.limits(on: "verify").isDisjoint(with: personal) {
       harness.finds(
@@ -148,14 +148,14 @@ struct DescriptorRules: Sendable {
     if provider is any CodeProvider, policy.limits(on: "send").isDisjoint(with: personal) {
       harness.finds(
         .descriptor, "Its default policy has no limit on send per identifier.",
-        "Without one, anybody floods anybody with messages: send = { on = \"send\", per = \"identifier\", max = 4, window = \"15m\" }."
+        "Without one, an attacker can flood a user with messages: send = { on = \"send\", per = \"identifier\", max = 4, window = \"15m\" }."
       )
     }
   }
 }
 
 extension ProviderDescriptor {
-  /// The first part that is not the same, as its author calls it.
+  /// The first part that differs, in terms of the Swift API.
   func difference(from other: ProviderDescriptor) -> String? {
     let texts = { (sources: [PolicySource]) in sources.map { [$0.file, $0.text] } }
     let parts: [(String, Bool)] = [
@@ -181,25 +181,25 @@ extension ProviderDescriptor {
   }
 }
 
-/// As much of a policy's text as can be told without Lua.
+/// Extracts parts of a policy's text without Lua.
 struct PolicyText {
   private let text: String
 
   init(_ source: String) {
-    // Comments to the end of their lines; long ones are not used in policies.
+    // Remove line comments. Policies contain no long comments.
     text = source.split(separator: "\n", omittingEmptySubsequences: false).map { line in
       line.firstRange(of: "--").map { line[..<$0.lowerBound] } ?? line[...]
     }
     .joined(separator: "\n")
   }
 
-  /// Whose policy it is.
+  /// The name of the policy.
   var name: String? { text.firstMatch(of: /policy\s*\(?\s*["']([a-z0-9_]+)["']/).map { String($0.1) } }
 
-  /// Which flow it is.
+  /// The name of the flow.
   var flow: String? { text.firstMatch(of: /flow\s*\(?\s*["']([a-z0-9_]+)["']/).map { String($0.1) } }
 
-  /// The text that a field has.
+  /// The string value of a field.
   func value(of field: String) -> String? {
     guard let pattern = try? Regex("(?:^|[^a-z_])\(field)\\s*=\\s*[\"']([a-z0-9_]+)[\"']"),
       let match = text.firstMatch(of: pattern)
@@ -209,7 +209,7 @@ struct PolicyText {
     return match.output[1].substring.map(String.init)
   }
 
-  /// By what the limits on an action count.
+  /// The keys of the limits on an action.
   func limits(on action: String) -> Set<String> {
     var keys: Set<String> = []
     for match in text.matches(of: /on\s*=\s*["']([a-z]+)["']/) where match.1 == action {
@@ -221,7 +221,7 @@ struct PolicyText {
     return keys
   }
 
-  /// The innermost `{ … }` around a place.
+  /// The innermost `{ … }` around a position.
   private func table(around place: String.Index) -> Substring? {
     var depth = 0
     var start = place

@@ -1,11 +1,11 @@
-/// Plain digests, by which the suite recognizes a secret that is kept under a fast hash. (swift-crypto would be a
-/// dependency of every third party's tests.)
+/// Fast digests, used to recognize a secret that is stored under one. (swift-crypto would become a dependency of all
+/// providers' tests.)
 enum Digest: CaseIterable {
   case md5
   case sha1
   case sha256
 
-  /// For people: `SHA-256`.
+  /// The name for messages, for example `SHA-256`.
   var name: String {
     switch self {
     case .md5: "MD5"
@@ -30,9 +30,9 @@ enum Digest: CaseIterable {
     return of(padded.map { $0 ^ 0x5c } + of(padded.map { $0 ^ 0x36 } + message))
   }
 
-  // MARK: the digests. Plain loops: the suite runs in debug builds.
+  // MARK: digests, as plain loops because the suite runs in debug builds
 
-  /// The message with its end: a one, zeros, and its length in bits.
+  /// The padded message: a one bit, zeros, and its length in bits.
   private static func padded(_ message: [UInt8], isBigEndian: Bool) -> [UInt8] {
     let zeros = (64 - (message.count + 9) % 64) % 64
     let length = withUnsafeBytes(of: UInt64(message.count * 8).bigEndian) { Array($0) }

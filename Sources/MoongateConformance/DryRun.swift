@@ -1,44 +1,44 @@
 import MoongateSDK
 
-/// One person's way through the steps of a full provider, with the core's part played by the suite: it keeps the state
-/// and the record, passes on only what was asked for, and calls `check` before `submit`.
+/// Runs the steps of a full provider for one user. The suite plays the part of the core: it keeps state and record,
+/// passes on only requested fields, and calls `check` before `submit`.
 struct DryRun: Sendable {
   let harness: ConformanceHarness
   let provider: any FullProvider
   /// The account's record.
   var record: [UInt8]?
-  /// Whether there is an account at all.
+  /// Whether there is an account.
   var hasAccount = true
   var accountID = "ac_suite"
-  /// Whom `begin` names, where it does.
+  /// The user of `begin`, if it reads an identifier.
   var named: Identifier?
 
-  /// A step that was opened.
+  /// An open step.
   struct Opened: Sendable {
     let purpose: StepPurpose
     let fields: [InputField]
     let shown: [Shown]
     let redirect: String?
-    /// How long it waits until it is polled; nil where it does not wait.
+    /// The time until the step is polled; nil if it does not wait.
     var poll: Duration?
     let state: [UInt8]
 
-    /// Whether a field reaches the provider: it was asked for. What another site sends back with the person all does.
+    /// Whether a field reaches the provider because the step asks for it. All fields of a callback do.
     func asks(for name: String) -> Bool { redirect != nil || fields.contains { $0.name == name } }
   }
 
-  /// What came of a call, with what was lent for it.
+  /// The result of a call, with the tools that it used.
   struct CallResult: Sendable {
     enum Answer: Sendable {
       case opened(Opened)
       case proved(Proof)
-      /// - Parameter then: the round with which the step goes on.
+      /// - then: the next round of the step.
       case refused(RefusalReason, then: Opened?)
       case malformed(InputProblem)
       case threw(Thrown)
       case late
 
-      /// In a word.
+      /// The answer in a few words.
       var word: String {
         switch self {
         case .opened: "asks"
@@ -55,12 +55,12 @@ struct DryRun: Sendable {
     let capabilities: RecordedCapabilities
   }
 
-  /// The fields that `begin` gets.
+  /// The fields of `begin`.
   var beginFields: [String: InputValue] {
     named == nil ? [:] : harness.declared(harness.subject.spellings.first ?? [:])
   }
 
-  /// - Parameter along: fields that a client sends with them, such as those that `submit` takes.
+  /// - Parameter along: additional client fields, for example those of `submit`.
   func begin(
     _ purpose: StepPurpose, _ capabilities: RecordedCapabilities = RecordedCapabilities(),
     along: [String: InputValue] = [:]
@@ -79,8 +79,8 @@ struct DryRun: Sendable {
     return heard
   }
 
-  /// Sends what was asked for of these fields, and nothing else, as the core does.
-  /// - Parameter unasked: fields that are sent all the same.
+  /// Submits the requested fields, like the core does.
+  /// - Parameter unasked: additional fields that are submitted although they were not requested.
   func submit(
     _ opened: Opened, _ fields: [String: InputValue], _ capabilities: RecordedCapabilities = RecordedCapabilities(),
     unasked: [String: InputValue] = [:]
@@ -102,7 +102,7 @@ struct DryRun: Sendable {
     capabilities.end()
     let heard = CallResult(answer: answer, capabilities: capabilities)
     look(at: heard, opened.purpose, typed: typed)
-    // Not what is odd: `null` and `-1` stand in any line.
+    // Skip anomalies: values like `null` and `-1` can occur in any line.
     switch answer {
     case .proved, .refused: harness.typedEver.add(typed.filter { !Anomalies.texts.contains($0) })
     case .opened, .malformed, .threw, .late: break
@@ -110,7 +110,7 @@ struct DryRun: Sendable {
     return heard
   }
 
-  /// What in these fields is a secret: whatever answers the step, but for what names the person.
+  /// The secret values of the fields: all except those of the identifier.
   static func secrets(_ fields: [String: InputValue], _ opened: Opened) -> [String] {
     fields.compactMap { name, value in
       guard case .text(let text) = value else { return nil }
@@ -155,7 +155,7 @@ struct DryRun: Sendable {
     Opened(purpose: purpose, fields: round.fields, shown: round.shown, redirect: nil, state: round.state)
   }
 
-  // MARK: what holds for every answer
+  // MARK: checks of every answer
 
   private func look(at heard: CallResult, _ purpose: StepPurpose, typed: [String]) {
     if harness.watched == nil { harness.trace.note(TracedCall.text(heard.answer)) }
@@ -205,14 +205,14 @@ struct DryRun: Sendable {
     harness.judges(.secrets)
     if SecretSearch(typed).isIn(bytes) || SecretSearch(harness.planted.values).isIn(bytes) {
       harness.finds(
-        .secrets, "A secret is in the account's record, as it is or in a dress that hides nothing.",
-        "Keep what `tools.hasher` makes of it, never the secret itself.")
+        .secrets, "The account's record contains a secret, in plain text or in an encoding.",
+        "Keep what `tools.hasher` makes of it, not the secret itself.")
     }
   }
 }
 
 extension Proof.Record {
-  /// What takes the old one's place.
+  /// The new record.
   var bytes: [UInt8]? {
     switch self {
     case .replace(let bytes), .replaceOnce(let bytes): bytes

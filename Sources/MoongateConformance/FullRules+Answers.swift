@@ -1,18 +1,17 @@
 import MoongateSDK
 
-// The rules of a full provider that are about answers: wrong ones, parts of right ones, and fields that were not asked
-// for.
+// The rules about answers of a full provider: wrong answers, partly right answers, and fields that were not requested.
 
 extension FullRules {
-  /// What came of an answer that is not right, when all that was asked after it was answered rightly.
+  /// The result of a wrong answer that is followed by right ones.
   struct WrongAnswerResult {
     let first: DryRun.CallResult.Answer
     let end: DryRun.CallResult.Answer
-    /// How many right answers were given after it.
+    /// The number of right answers after it.
     let following: Int
   }
 
-  /// Gives an answer that is not right, and right ones to all that is asked after it.
+  /// Gives a wrong answer, and right ones in all following rounds.
   func wronged(_ person: DryRun, _ opened: DryRun.Opened, _ fields: [String: InputValue]) async -> WrongAnswerResult {
     let first = await person.submit(opened, fields).answer
     var end = first
@@ -52,8 +51,8 @@ extension FullRules {
     if !isKnown { harness.passesOver(.refusals, .counted, because: "the subject knows no wrong answer") }
   }
 
-  /// Whether a wrong answer was refused, which is told otherwise.
-  /// - Parameter left: how many rounds there are after this one.
+  /// Whether a wrong answer is refused. Reports a finding otherwise.
+  /// - Parameter left: the number of rounds after this one.
   private func isRefused(_ person: DryRun, _ opened: DryRun.Opened, _ fields: [String: InputValue], left: Int) async
     -> Bool
   {
@@ -66,7 +65,7 @@ extension FullRules {
       return isAskedAgain(wronged, left: left, field)
     case .proved:
       if let field, await isPartCompared(field, person, opened) {
-        tellPart(of: field, "a wrong answer that has something of the right one is proved.")
+        tellPart(of: field, "a partly right answer is proved.")
       } else {
         harness.finds(.refusals, "A wrong answer is proved.", "Compare before you prove.", field: field)
       }
@@ -74,7 +73,7 @@ extension FullRules {
     case .threw(let thrown):
       harness.finds(
         .refusals, "A wrong answer is an error: \(thrown.text.prefix(200))",
-        "Answer `.refused` with a declared reason: an error gives the try back, and guesses cost nothing.",
+        "Answer `.refused` with a declared reason: an error refunds the attempt, so guesses cost nothing.",
         field: field)
     case .malformed:
       harness.finds(
@@ -86,7 +85,7 @@ extension FullRules {
     return false
   }
 
-  /// Whether an answer is refused that has nothing of the right one: a wrong one that is proved had enough of it.
+  /// Whether an answer that has nothing in common with the right one is refused. Then only a part is compared.
   private func isPartCompared(_ field: String, _ person: DryRun, _ opened: DryRun.Opened) async -> Bool {
     guard let right = await right(opened), case .text(let text)? = right[field], let other = AlteredAnswer.whole(text)
     else { return false }
@@ -96,7 +95,7 @@ extension FullRules {
     return false
   }
 
-  /// Attack: the outcome of a wrong answer is declared as no failure. Each try is given back, and the secret can be
+  /// Attack: the outcome of a wrong answer is declared as no failure. Every attempt is refunded, and the secret can be
   /// guessed.
   private func judgeCounted(_ reason: RefusalReason, _ field: String?) {
     guard let outcome = harness.descriptor.outcome(reason) else { return }
@@ -105,13 +104,13 @@ extension FullRules {
     harness.finds(
       .counted,
       "A wrong answer is not counted: it is refused with `\(reason.rawValue)`, whose outcome is declared with `isFailure: false`.",
-      "Leave that out for every refusal of a wrong answer. A try is given back only where the refusal says nothing about a secret.",
+      "Leave that out for every refusal of a wrong answer. Only a refusal that reveals nothing about a secret may refund the attempt.",
       field: field)
   }
 
-  /// A refusal that asks again: from there the right answers pass, and the wrong one must be among them.
+  /// Checks a refusal that asks again. The right answers from there on must include the field that was wrong.
   ///
-  /// Attack: after a wrong answer to the first question the second one is asked, and its right answer alone passes.
+  /// Attack: after a wrong answer to the first question, the second one is asked, and its right answer alone succeeds.
   private func isAskedAgain(_ wronged: WrongAnswerResult, left: Int, _ field: String?) -> Bool {
     harness.judges(.rounds)
     guard case .proved = wronged.end else {
@@ -123,12 +122,12 @@ extension FullRules {
     if wronged.following > left { return true }
     harness.finds(
       .rounds,
-      "A refusal goes on past the wrong answer: what is asked after it is proved, and the wrong answer was never given rightly.",
-      "Ask in `.refused(reason, then: …)` for the round that was wrong, or for one before it.", field: field)
+      "A refusal continues after the wrong answer: the following answers are proved, but the wrong one was never corrected.",
+      "Ask in `.refused(reason, then: …)` for the wrong round again, or for an earlier one.", field: field)
     return false
   }
 
-  /// An answer after which something is asked: either it is judged at the end, or nobody has counted it.
+  /// Checks an answer that is followed by another round: it must be judged at the end or counted.
   private func isJudgedLater(_ wronged: WrongAnswerResult, left: Int, _ field: String?) -> Bool {
     switch wronged.end {
     case .refused(let reason, _):
@@ -140,7 +139,7 @@ extension FullRules {
         "Compare the answers of all rounds before you prove.", field: field)
     case .proved, .opened:
       harness.finds(
-        .refusals, "A wrong answer is asked for again, which is not counted.",
+        .refusals, "A round asks again after a wrong answer, which is not counted.",
         "Answer `.refused`: the core keeps the step open. With `.refused(reason, then: …)` another round is asked.",
         field: field)
     default:
@@ -152,24 +151,24 @@ extension FullRules {
     return false
   }
 
-  /// After wrong answers the right one is proved, where the step is still open.
+  /// After wrong answers, the right one is proved if the step is still open.
   private func isStillOpen(_ person: DryRun, _ opened: DryRun.Opened) async -> Bool {
     guard let after = await carried(person, opened) else { return false }
     if case .proved = after { return true }
     harness.finds(
       .refusals, "After wrong answers the right one is not proved: `submit` \(after.word).",
-      "Change nothing where you refuse: tries and locks are the core's to count.")
+      "Change nothing when you refuse: the core counts attempts and locks.")
     return false
   }
 
-  // MARK: the whole answer
+  // MARK: whole answer
 
-  /// Each part of the right answer is changed, each by itself.
+  /// Changes each part of the right answer separately.
   ///
-  /// Attack: of a phrase of two words one is compared, or of a code the first four digits: a guess is right a thousand
-  /// times as often.
+  /// Attack: only one word of a two-word phrase is compared, or only the first four digits of a code. A guess then
+  /// succeeds a thousand times as often.
   func judgeWholeAnswer(_ person: DryRun) async {
-    // Where a wrong answer is proved, so is every other.
+    // If a wrong answer is proved, altered ones are too.
     guard harness.wants(.wholeAnswer, .counted), !harness.isBroken(.refusals),
       let person = await prepared(person.fresh(subject))
     else { return }
@@ -196,7 +195,7 @@ extension FullRules {
       switch (wronged.first, wronged.end) {
       case (.refused(let reason, _), _): judgeCounted(reason, field)
       case (_, .proved) where wronged.following <= left:
-        tellPart(of: field, "with \(altered.what) the answer is still proved.")
+        tellPart(of: field, "with \(altered.what), the answer is still proved.")
         return
       default: break
       }
@@ -206,16 +205,16 @@ extension FullRules {
   private func tellPart(of field: String, _ how: String) {
     harness.finds(
       .wholeAnswer, "Only a part of `\(field)` is compared: \(how)",
-      "Compare all of it, in constant time. A field that is no part of the answer is named in `ConformanceSubject.uncompared`.",
+      "Compare all of it, in constant time. List fields that are not part of the answer in `ConformanceSubject.uncompared`.",
       field: field)
   }
 
-  // MARK: fields that were not asked for
+  // MARK: fields that were not requested
 
-  /// Fields that were not asked for in a round change no answer.
+  /// Fields that a round does not ask for must not affect the result.
   ///
-  /// Attack: a form with one field more, which the provider reads all the same. (The core drops it; a provider that
-  /// waits for it never gets it.)
+  /// Attack: a client adds a field, and the provider reads it. (The core drops it, so a provider that needs it never
+  /// receives it.)
   func judgeAskedFields(_ person: DryRun) async {
     guard harness.wants(.askedFields), let person = await prepared(person.fresh(subject)) else { return }
     let declared = harness.descriptor.beginFields + harness.descriptor.submitFields
@@ -226,7 +225,7 @@ extension FullRules {
       let beside = Examples.answers(declared, isRight: true).merging(right) { _, own in own }.filter {
         !opened.asks(for: $0.key)
       }
-      // A right answer that is good once is not sent twice.
+      // A one-time answer is not sent twice.
       for fields in [subject.isOneTime ? nil : right, await wrong(opened)].compactMap(\.self) {
         let without = await person.submit(opened, fields).answer.word
         for (name, value) in beside.sorted(by: { $0.key < $1.key }) {
@@ -234,7 +233,7 @@ extension FullRules {
           if with == without { continue }
           harness.finds(
             .askedFields,
-            "The field `\(name)` is read, and was not asked for in this round: with it `submit` \(with), without it \(without).",
+            "The field `\(name)` is read although this round does not ask for it: with it `submit` \(with), without it \(without).",
             "Ask for it in this round's `.ask`, or do not read it: the core passes on only what was asked for.",
             field: name)
         }
@@ -243,17 +242,17 @@ extension FullRules {
   }
 }
 
-/// A right answer with a part of it changed.
+/// A right answer with one part changed.
 struct AlteredAnswer {
   let text: String
-  /// What was changed, for people.
+  /// A description of the change for messages.
   let what: String
 
-  /// So many characters of an answer are changed, one after the other.
+  /// The maximum number of characters that are changed one by one.
   private static let mostCharacters = 24
 
-  /// Every word, characters all over, a character more and one less, and nothing at all. Spaces and punctuation stay as
-  /// they are: readers may drop them.
+  /// Variants with a changed word or character, an additional or missing character, and an empty one. Spaces and
+  /// punctuation do not change, because they may be ignored.
   static func all(of text: String) -> [AlteredAnswer] {
     let characters = Array(text)
     var words: [Range<Int>] = []
@@ -267,7 +266,7 @@ struct AlteredAnswer {
     var found: [AlteredAnswer] = []
     if words.count > 1 {
       found += words.enumerated().map { number, word in
-        AlteredAnswer(text: changed(characters, Set(word)), what: "its word \(number + 1) of \(words.count) changed")
+        AlteredAnswer(text: changed(characters, Set(word)), what: "word \(number + 1) of \(words.count) changed")
       }
     }
     let places = words.flatMap { Array($0) }
@@ -276,16 +275,16 @@ struct AlteredAnswer {
     for place in Set(stride(from: 0, to: places.count, by: pace).map { places[$0] }).union(ends).sorted() {
       found.append(
         AlteredAnswer(
-          text: changed(characters, [place]), what: "its character \(place + 1) of \(characters.count) changed"))
+          text: changed(characters, [place]), what: "character \(place + 1) of \(characters.count) changed"))
     }
     if let last = places.last {
-      found.append(AlteredAnswer(text: text + String(characters[last]), what: "a character more at its end"))
-      found.append(AlteredAnswer(text: String(characters[..<last]), what: "its last character left out"))
+      found.append(AlteredAnswer(text: text + String(characters[last]), what: "an additional character at the end"))
+      found.append(AlteredAnswer(text: String(characters[..<last]), what: "the last character removed"))
     }
-    return found + [AlteredAnswer(text: "", what: "nothing in it")]
+    return found + [AlteredAnswer(text: "", what: "an empty text")]
   }
 
-  /// The answer with all of it changed; nil where it has nothing that is compared.
+  /// The answer with all parts changed; nil if nothing in it is compared.
   static func whole(_ text: String) -> String? {
     let characters = Array(text)
     let other = changed(characters, Set(characters.indices))
@@ -294,8 +293,7 @@ struct AlteredAnswer {
 
   private static func isCompared(_ character: Character) -> Bool { character.isLetter || character.isNumber }
 
-  /// Another character of the same answer takes the place of one, so that the answer stays what can be read; else one
-  /// of its kind.
+  /// Replaces characters by others of the same answer, so that it stays readable; otherwise by others of the same kind.
   private static func changed(_ characters: [Character], _ places: Set<Int>) -> String {
     String(
       characters.indices.map { place in

@@ -1,9 +1,9 @@
 import MoongateSDK
 
-// The rules of a full provider that are about the account's record.
+// The rules about the account's record of a full provider.
 
 extension FullRules {
-  /// What is disabled is removed.
+  /// Disabling a factor removes its record.
   func judgeRemoval(_ person: DryRun) async {
     guard harness.wants(.cleanup), subject.setsUp, let person = await prepared(person.fresh(subject)),
       let opened = await opened(person, .disable),
@@ -15,19 +15,19 @@ extension FullRules {
       "Answer `.proved(Proof(record: .remove))`.")
   }
 
-  /// A secret that is set is not set again by a person who does not know it.
+  /// A user who does not know an existing secret cannot set another one.
   func judgeSetOnce(_ person: DryRun) async {
     guard harness.wants(.proof), subject.setsUp, let person = await prepared(person.fresh(subject)),
       person.record != nil,
       let opened = await opened(person, .set), case .proved? = await carried(person, opened)
     else { return }
     harness.finds(
-      .proof, "A step of the purpose `set` is proved though there is a secret already, and nobody asked for it.",
-      "Refuse with `already_set` where `account.record` is there: a session that was left open makes itself a secret of its own otherwise. "
-        + "`change` asks for the old one, and in a flow of the purpose `reset` something else was proved first.")
+      .proof, "A step of the purpose `set` is proved although the account already has a secret that was not verified.",
+      "Refuse with `already_set` if `account.record` exists: otherwise anyone with an open session could set another secret.  "
+        + "`change` verifies the old secret, and in a flow of the purpose `reset` another factor was verified first.")
   }
 
-  /// A change is judged as a set is, by the check of every proof. Not every provider has one.
+  /// A change is checked like a set. Not every provider supports it.
   func judgeChange(_ person: DryRun) async {
     guard harness.wants(.once), subject.setsUp, let person = await prepared(person.fresh(subject)),
       let opened = await opened(person, .change)
@@ -39,8 +39,8 @@ extension FullRules {
 
   // MARK: hashing
 
-  /// Attack: who reads the database, or a backup of it, looks up a plain hash in a table, or sees that two accounts
-  /// have the same secret.
+  /// Attack: an attacker with the database or a backup looks up a plain hash in a table, or sees that two accounts have
+  /// the same secret.
   func judgeHashing(_ person: DryRun) async {
     guard subject.setsUp else {
       harness.passesOver(.hashing, because: "no secret is set by a step of the purpose `set`")
@@ -62,42 +62,43 @@ extension FullRules {
       harness.finds(
         .hashing,
         found.isSalted
-          ? "A secret is kept under a fast hash: the record has its \(found.digest.name) with a salt, and a graphics card tries billions of those a second."
-          : "A secret is kept under a hash without a salt: the record has its \(found.digest.name)\(found.salt.map { " with \($0), which anybody knows" } ?? "").",
+          ? "A secret is kept under a fast hash: the record has its \(found.digest.name) with a salt, and a graphics card can try billions of those per second."
+          : "A secret is kept under a hash without a salt: the record has its \(found.digest.name)\(found.salt.map { " with \($0), which is public" } ?? "").",
         "Keep what `tools.hasher` makes of it.")
       return
     }
-    // Two accounts of one secret, and a third one of another: what only the first two share comes of the secret.
+    // Compare two accounts with one secret and a third with another: what only the first two share depends on the
+    // secret.
     guard Set(first.chosen) == Set(second.chosen), !first.chosen.isEmpty else { return }
     let shared = first.words.intersection(second.words)
-    // Where nothing else can be chosen, the answer is no secret of theirs.
+    // If no other secret can be chosen, the answer is not a secret.
     for other in [Choice.wrong, .altered] {
       guard let third = await set(one, other), Set(third.chosen) != Set(first.chosen) else { continue }
       if shared.subtracting(third.words).isEmpty { return }
       return harness.finds(
-        .hashing, "The same secret of two accounts makes the same record, so it is hashed without a salt of its own.",
+        .hashing, "The same secret gives the same record in two accounts, so each hash lacks its own salt.",
         "Keep what `tools.hasher` makes of it.")
     }
   }
 
-  /// What is chosen as a secret.
+  /// The secret that is set.
   private enum Choice {
     /// The subject's right answer.
     case right
-    /// Its wrong one, which is as good a secret.
+    /// The subject's wrong answer, which can be a secret too.
     case wrong
-    /// The right one with a part changed.
+    /// The right answer with one part changed.
     case altered
   }
-  /// A record that was made, and of what.
+  /// A created record and its inputs.
   private struct MadeRecord {
     let record: [UInt8]
-    /// What the person typed.
+    /// The input of the user.
     let chosen: [String]
-    /// What the person was given.
+    /// The content shown to the user.
     let shown: [String]
 
-    /// The long words of the record, and all of it.
+    /// The long words of the record, and the whole record.
     var words: Set<[UInt8]> {
       let words = record.split {
         !((48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0) || [43, 47, 61, 95].contains($0))
@@ -138,7 +139,7 @@ extension FullRules {
       switch await person.submit(opened, fields).answer {
       case .opened(let next): opened = next
       case .proved(let proof):
-        // A code that answers what was shown was not chosen.
+        // A code that is derived from shown content was not chosen.
         let isMade = !shown.isEmpty
         return proof.record.bytes.map {
           MadeRecord(record: $0, chosen: isMade ? [] : chosen, shown: shown.filter { $0.count >= 6 })

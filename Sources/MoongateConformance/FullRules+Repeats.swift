@@ -1,12 +1,12 @@
 import MoongateSDK
 
-// The rule about rounds that ask for the same again.
+// The rule about rounds that ask for a field again.
 
 extension FullRules {
-  /// A round that asks for a field which an earlier round of the step had compares the two answers.
+  /// A round that asks for a field of an earlier round must compare the two answers.
   ///
-  /// Attack: a person who chooses a secret mistypes it in one of two rounds. If nothing is compared, they have a secret
-  /// that they do not know. A round that compares nothing in a change of a secret takes whatever is typed.
+  /// Attack: a user mistypes a new secret in one of two rounds. If they are not compared, the user does not know the
+  /// new secret. In a change, a round without a comparison accepts any input.
   func judgeRepeats(_ person: DryRun) async {
     guard harness.wants(.rounds), subject.setsUp else { return }
     await judgeRepeats(of: .set) { person.fresh(subject) }
@@ -24,7 +24,7 @@ extension FullRules {
     }
   }
 
-  /// Gives another answer than before to the field that is asked for again.
+  /// Gives a different answer to the repeated field.
   private func judgeRepeat(
     of name: String, _ purpose: StepPurpose, _ index: Int, left: Int, _ person: () async -> DryRun?
   ) async {
@@ -36,13 +36,12 @@ extension FullRules {
     guard case .proved = wronged.end, wronged.following <= left else { return }
     harness.finds(
       .rounds,
-      "A round asks for `\(name)` once more and does not compare it: a step of the purpose `\(purpose.rawValue)` is proved with two different answers.",
-      "Keep a hash of the first answer in `step.state`, and refuse what does not match it. Fields that may differ are named in `ConformanceSubject.uncompared`.",
+      "A round asks for `\(name)` again but does not compare it: a step of the purpose `\(purpose.rawValue)` is proved with two different answers.",
+      "Keep a hash of the first answer in `step.state`, and refuse an answer that does not match it. List fields that may differ in `ConformanceSubject.uncompared`.",
       field: name)
   }
 
-  /// The names of the fields that each round asks for, where right answers prove the step; nil where it has one round
-  /// only.
+  /// The field names of each round, if right answers prove the step; nil if it has only one round.
   private func roundsAnswered(_ purpose: StepPurpose, _ person: () async -> DryRun?) async -> [[String]]? {
     await restart()
     guard let person = await person(), var opened = await opened(person, purpose) else { return nil }
@@ -59,7 +58,7 @@ extension FullRules {
     return nil
   }
 
-  /// The round of this index, after right answers to the ones before it, with its own right answer.
+  /// Answers the rounds before the index and returns the round with its right answer.
   private func arrived(at index: Int, _ purpose: StepPurpose, _ person: () async -> DryRun?) async -> (
     DryRun, DryRun.Opened, [String: InputValue]
   )? {

@@ -1,27 +1,26 @@
 import MoongateSDK
 
-// The rule about how long an answer takes.
+// The rule about response times.
 
 extension FullRules {
-  /// So many calls are measured of each person, one after the other in turns, so that a busy machine is busy for all of
-  /// them.
+  /// The number of measured calls per user, alternating, so that load affects all users equally.
   private static let calls = 15
-  /// A difference that the network hides from nobody who asks often, and that is more than chance.
+  /// The minimum difference: large enough to measure over a network and to exclude chance.
   private static let bound: Duration = .milliseconds(3)
-  /// How often a difference has to be seen, one measurement after the other.
+  /// The number of consecutive measurements that must show the difference.
   private static let measurements = 3
 
-  /// Attack: who asks with a list of addresses learns from the time of the answers which of them are registered.
+  /// Attack: an attacker measures response times for a list of addresses and learns which are registered.
   ///
-  /// What is lent (hashes, requests, messages) is counted by the rule `unknown`. Here it is time: the fastest calls and
-  /// the medians both have to differ, in each of several measurements, so that a busy machine is no finding.
+  /// The rule `unknown` counts the use of tools (hashes, requests, messages). This rule measures time. To avoid false
+  /// findings on a busy machine, both the minimum and the median must differ in each of several measurements.
   func judgeTiming(_ person: DryRun) async {
     guard conceals(person) else {
       harness.passesOver(.timing, because: Self.reveals)
       return
     }
     guard !harness.isBroken(.unknown) else {
-      harness.passesOver(.timing, because: "other work is done already, which the rule `unknown` tells")
+      harness.passesOver(.timing, because: "the work already differs, as the rule `unknown` reports")
       return
     }
     guard harness.wants(.timing), let known = await prepared(person.fresh(subject)) else { return }
@@ -43,12 +42,12 @@ extension FullRules {
       guard let (one, other) = last else { continue }
       harness.finds(
         .timing,
-        "For an identifier that is \(whose), an answer takes \(other.median.inMilliseconds) ms, and \(one.median.inMilliseconds) ms for a known one.",
-        "Do the same work for everybody: `hasher.verify(typed, against: nil)` takes as long as with a hash.")
+        "For an identifier that is \(whose), an answer takes \(other.median.inMilliseconds) ms, but \(one.median.inMilliseconds) ms for a known one.",
+        "Do the same work for all users: `hasher.verify(typed, against: nil)` takes as long as with a hash.")
     }
   }
 
-  /// Times of a `begin` and a wrong answer, of two people in turns.
+  /// The times of a `begin` and a wrong answer for two users, alternating.
   private func measured(_ one: DryRun, _ other: DryRun, _ wrong: [String: InputValue]) async -> (Times, Times) {
     var times = (Times(), Times())
     for call in 0..<Self.calls {
@@ -71,7 +70,7 @@ extension FullRules {
     var median: Duration { all.sorted().dropFirst(all.count / 2).first ?? .zero }
     private var least: Duration { all.min() ?? .zero }
 
-    /// Whether both the fastest and the median are apart, by so much and by half.
+    /// Whether both minimum and median differ by at least the bound and by half.
     func differ(from other: Times, by bound: Duration) -> Bool {
       [(least, other.least), (median, other.median)].allSatisfy { one, other in
         let (short, long) = (min(one, other), max(one, other))

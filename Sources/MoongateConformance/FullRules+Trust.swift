@@ -1,9 +1,9 @@
 import MoongateSDK
 
-// The rules of a full provider that are about answers at once, lifetimes, unknown people and faults.
+// The rules about concurrency, lifetimes, unknown users and faults of a full provider.
 
 extension FullRules {
-  // MARK: at once
+  // MARK: concurrency
 
   func judgeConcurrency(_ person: DryRun) async {
     guard harness.wants(.concurrency), let person = await prepared(person.fresh(subject)),
@@ -17,33 +17,33 @@ extension FullRules {
     let proofs = answers.compactMap { if case .proved(let proof) = $0 { proof } else { nil } }
     guard let winner = proofs.first else {
       harness.finds(
-        .concurrency, "Of twenty right answers at once none is proved.",
-        "Judge each by its own state and record; share nothing that a rival can change.")
+        .concurrency, "Of twenty concurrent right answers, none is proved.",
+        "Judge each by its own state and record; share no mutable state.")
       return
     }
     guard subject.isOneTime else {
       if proofs.count < answers.count {
         harness.finds(
-          .concurrency, "Of twenty right answers at once \(proofs.count) are proved.",
-          "Judge each by its own state and record: people sign in on two devices at once.")
+          .concurrency, "Of twenty concurrent right answers, \(proofs.count) are proved.",
+          "Judge each by its own state and record: a user may sign in on two devices at once.")
       }
       return
     }
     let counted = proofs.filter { if case .replaceOnce = $0.record { false } else { true } }
     if counted.count > 1 {
       harness.finds(
-        .concurrency, "A proof that is good once was proved \(proofs.count) times at once.",
+        .concurrency, "A one-time proof was accepted \(proofs.count) times concurrently.",
         "Note its use in the record and answer `record: .replaceOnce(…)`: of all flows judged by one record, the core completes one."
       )
     }
-    // Replayed, when the first one's record is in place.
+    // Replay the answer with the record of the first proof.
     var later = person
     if let record = winner.record.bytes { later.record = record }
     let replay = await later.submit(opened, fields)
     if case .proved = replay.answer {
       harness.finds(
-        .concurrency, "A proof that is good once is proved again afterwards.",
-        "Refuse what the record says was used, at the same or an earlier time.")
+        .concurrency, "A one-time proof is accepted again later.",
+        "Refuse an answer that the record marks as used, for the same or an earlier time.")
     }
   }
 
@@ -52,7 +52,7 @@ extension FullRules {
   func judgeExpiry(_ person: DryRun) async {
     guard harness.wants(.expiry) else { return }
     guard let lifetime = subject.lifetime else {
-      harness.passesOver(.expiry, because: "its right answers have no end of their own")
+      harness.passesOver(.expiry, because: "its right answers do not expire")
       return
     }
     let milliseconds = lifetime.components.seconds * 1000 + lifetime.components.attoseconds / 1_000_000_000_000_000
@@ -66,14 +66,14 @@ extension FullRules {
       if case .proved = heard.answer {
         if !isAlive {
           harness.finds(
-            .expiry, "A proof of \(lifetime) is taken \(age - milliseconds) ms after its end.",
-            "It lives in [made, made + lifetime): at its end it is over. Go by `step.now`, never by the system's clock."
+            .expiry, "A proof with a lifetime of \(lifetime) is accepted \(age - milliseconds) ms after its end.",
+            "It is valid in [made, made + lifetime). Use `step.now`, not the system clock."
           )
         }
       } else if isAlive {
         harness.finds(
-          .expiry, "A proof of \(lifetime) is not taken a millisecond before its end: `submit` \(heard.answer.word).",
-          "It lives in [made, made + lifetime). Go by `step.now`, never by the system's clock.")
+          .expiry, "A proof with a lifetime of \(lifetime) is not accepted a millisecond before its end: `submit` \(heard.answer.word).",
+          "It is valid in [made, made + lifetime). Use `step.now`, not the system clock.")
       }
     }
     harness.turn(to: subject.start)
@@ -86,7 +86,7 @@ extension FullRules {
       let first = await opened(person)
     else { return }
     for fields in subject.malformedSubmits {
-      // In the round that asks for it.
+      // Go to the round that asks for the field.
       var opened = first
       var good = await right(opened) ?? [:]
       for _ in 0..<Self.mostRounds where !fields.keys.contains(where: opened.asks) {
@@ -98,7 +98,7 @@ extension FullRules {
       let heard = await person.submit(opened, good.merging(fields) { _, new in new })
       if case .malformed = heard.answer { continue }
       harness.finds(
-        .malformed, "What cannot be read is not malformed: `submit` \(heard.answer.word).",
+        .malformed, "Unreadable input is not reported as malformed: `submit` \(heard.answer.word).",
         "Throw an InputProblem in `check`, so that it is answered 422 and not counted.",
         field: fields.keys.sorted().first)
     }
@@ -109,9 +109,9 @@ extension FullRules {
     for fields in inputs {
       let heard = await person.submit(first, fields)
       switch heard.answer {
-      // Where any wrong answer throws, that has been told.
+      // If any wrong answer throws, another finding already reports it.
       case .threw where [ConformanceRule.refusals, .outcomes, .askedFields].contains(where: harness.isBroken): return
-      // A field that is required is there, or nobody is called.
+      // The core does not call a provider without its required fields.
       case .threw where fields.isEmpty && first.fields.contains(where: \.isRequired): continue
       case .threw(let thrown):
         harness.finds(
@@ -119,7 +119,7 @@ extension FullRules {
           "Answer `malformed`, or throw an InputProblem in `check`.")
         return
       case .proved where fields != good && !good.isEmpty && fields.isEmpty:
-        harness.finds(.malformed, "An empty `submit` is proved.", "Ask for what you need, and refuse without it.")
+        harness.finds(.malformed, "An empty `submit` is proved.", "Require the fields that you need, and refuse without them.")
       default: break
       }
     }
@@ -127,9 +127,9 @@ extension FullRules {
 
   // MARK: unknown
 
-  static let reveals = "nobody can ask it who is known: it reads no identifier, or its policy reveals"
+  static let reveals = "it cannot be asked about accounts: it reads no identifier, or its policy reveals them"
 
-  /// Whether its answers have to be the same for known and for unknown people.
+  /// Whether its answers must be the same for known and unknown users.
   func conceals(_ person: DryRun) -> Bool {
     person.named != nil && harness.descriptor.policy.text.contains(/unknown_account\s*=\s*["']conceal["']/)
   }
@@ -152,8 +152,8 @@ extension FullRules {
       let begun = await who.begin(.prove)
       guard case .opened(let step) = begun.answer, step.fields == opened.fields, step.shown == opened.shown else {
         harness.finds(
-          .unknown, "For an identifier that is \(whose), `begin` answers something else.",
-          "Ask every person the same: a different answer tells an attacker who is registered.")
+          .unknown, "For an identifier that is \(whose), `begin` answers differently.",
+          "Answer the same for every user: a different answer reveals who is registered.")
         continue
       }
       let heard = await who.submit(step, wrong)
@@ -163,16 +163,15 @@ extension FullRules {
           "For an identifier that is \(whose), `submit` \(heard.answer.word), and \(expected.answer.word) for a known one.",
           "Give the same refusal to both.")
       }
-      // Work, as far as it can be counted and is the same in every run: what is asked of hashing, of sites, of messages
-      // and of randomness.
+      // Compare work that can be counted and is the same in every run: hashing, requests, messages and random bytes.
       let (left, right) = (heard.capabilities.use, expected.capabilities.use)
       if left.hashing != right.hashing || left.requests.count != right.requests.count
         || left.messages.count != right.messages.count
         || left.random != right.random || left.storing != right.storing
       {
         harness.finds(
-          .unknown, "For an identifier that is \(whose), other work is done than for a known one.",
-          "Do the same: `hasher.verify(typed, against: nil)` takes as long as with a hash, and the time tells who is registered."
+          .unknown, "For an identifier that is \(whose), the work differs from that for a known one.",
+          "Do the same work: `hasher.verify(typed, against: nil)` takes as long as with a hash, and response times reveal who is registered."
         )
       }
     }
@@ -180,14 +179,14 @@ extension FullRules {
 
   // MARK: faults
 
-  /// - Parameter isAble: whether the person can give the right answer.
+  /// - Parameter isAble: whether the subject knows the right answer.
   func judgeFaults(_ person: DryRun, isAble: Bool) async {
     guard harness.wants(.faults), let person = await prepared(person.fresh(subject)) else { return }
     if let unseen = harness.watched?.isUnseen {
       harness.passesOver(.faults, because: unseen)
       return
     }
-    // Of one that runs elsewhere it is judged where something of its could fail.
+    // An external provider is judged only if something that it uses can fail.
     if harness.watched == nil { harness.judges(.faults) }
     let failing = RecordedCapabilities(.fails)
     let begun = await person.begin(.prove, failing)
@@ -195,13 +194,13 @@ extension FullRules {
       harness.judges(.faults)
       switch begun.answer {
       case .threw, .late: break
-      // It may know from before what the site says.
+      // The provider may know the site's response from before.
       case .opened where failing.use.messages.isEmpty && failing.use.hashing.isEmpty && failing.use.storing.isEmpty:
         break
       default:
         harness.finds(
-          .faults, "Where what it needs fails, `begin` \(begun.answer.word).",
-          "Let the error through: the core answers 503 and charges nobody.")
+          .faults, "When a tool fails, `begin` \(begun.answer.word).",
+          "Let the error through: the core answers 503 and charges no attempt.")
       }
     }
     guard isAble, let (opened, good) = await last(person) else { return }
@@ -211,13 +210,13 @@ extension FullRules {
     harness.judges(.faults)
     switch heard.answer {
     case .threw, .late: break
-    // It had all that it needed.
+    // The provider did not use the failing tools.
     case .proved where capabilities.use.hashing.isEmpty && capabilities.use.storing.isEmpty && harness.watched == nil:
       break
     default:
       harness.finds(
-        .faults, "Where what it needs fails, `submit` \(heard.answer.word).",
-        "Let the error through: a fault is not a refusal, and never a pass.")
+        .faults, "When a tool fails, `submit` \(heard.answer.word).",
+        "Let the error through: a fault is neither a refusal nor a success.")
     }
   }
 
@@ -240,7 +239,7 @@ extension FullRules {
 }
 
 extension DryRun {
-  /// The same step, about nobody.
+  /// The same step without an account.
   var asNobody: DryRun {
     var nobody = self
     nobody.record = nil
@@ -248,7 +247,7 @@ extension DryRun {
     return nobody
   }
 
-  /// The same step, about an account for which the provider keeps nothing.
+  /// The same step for an account without a record of the provider.
   var asWithoutRecord: DryRun {
     var without = self
     without.record = nil

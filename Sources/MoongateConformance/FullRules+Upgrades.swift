@@ -1,13 +1,13 @@
 import MoongateSDK
 
-// The rule about records that an older version of the provider made.
+// The rule about records of older provider versions.
 
 extension FullRules {
-  /// A record of each older version is read, and proves the same answer as before.
+  /// A record of each older version is read and accepts the same answer as before.
   ///
-  /// Attack: an `upgrade` that turns every old record into one that any answer fits. One that loses the secret locks
-  /// out every account at once.
-  /// - Parameter able: a person whose answer is proved; nil if there is none.
+  /// Attack: an `upgrade` that converts every old record into one that accepts any answer. An upgrade that loses the
+  /// secret locks out all accounts.
+  /// - Parameter able: a user whose answer is proved; nil if there is none.
   func judgeUpgrades(_ able: DryRun?) async {
     let newest = harness.descriptor.recordVersion
     guard newest > 1 else { return harness.passesOver(.upgrade, because: "its records have one version") }
@@ -28,7 +28,7 @@ extension FullRules {
         : "the subject has no record of an older version: name one for each version in `old_records`")
   }
 
-  /// A provider in Swift has an `upgrade` or has none, whatever record it is asked about.
+  /// Checks whether a Swift provider implements `upgrade` for the version, with an empty record.
   private func lookForUpgrade(from version: Int) async {
     guard harness.watched == nil else { return }
     do {
@@ -36,7 +36,7 @@ extension FullRules {
     } catch let missing as RecordUpgradeMissing {
       findMissing(missing.version)
     } catch {
-      // It reads no empty record, which is as it should be.
+      // Refusing an empty record is correct.
     }
   }
 
@@ -57,7 +57,7 @@ extension FullRules {
       harness.finds(
         .upgrade,
         "`upgrade` does not read the subject's record of version \(version): it throws (\(thrown.text.prefix(160))).",
-        "Convert records of every version that accounts may have. See that the subject's record is one of that version."
+        "Convert records of every version that accounts may have. Make sure that the subject's record has that version."
       )
       return nil
     }
@@ -72,8 +72,8 @@ extension FullRules {
       person.record = record
       guard let opened = await opened(person) else {
         harness.finds(
-          .upgrade, "A step does not open with a record that was upgraded from version \(version).",
-          "See that `upgrade` makes the record that `begin` reads.")
+          .upgrade, "A step cannot be opened with a record that was upgraded from version \(version).",
+          "Make sure that `upgrade` creates a record that `begin` can read.")
         return
       }
       let end = isRight ? await carried(person, opened) : await wronglyCarried(person, opened)
@@ -87,7 +87,7 @@ extension FullRules {
         harness.finds(
           .upgrade,
           "The right answer is not proved with a record that was upgraded from version \(version): `submit` \(end.explained).",
-          "Convert the record so that the same answer fits it. See that the subject's record was made of its right answer."
+          "Convert the record so that it accepts the same answer. Make sure that the subject's record matches its right answer."
         )
         return
       case (_, false): break
@@ -95,7 +95,7 @@ extension FullRules {
     }
   }
 
-  /// Answers each round wrongly.
+  /// Gives a wrong answer in each round.
   private func wronglyCarried(_ person: DryRun, _ first: DryRun.Opened) async -> DryRun.CallResult.Answer? {
     var opened = first
     for _ in 0..<Self.mostRounds {

@@ -45,9 +45,9 @@ struct FullRules: Sendable {
     await judgeUpgrades(able)
   }
 
-  // MARK: parts of a person
+  // MARK: preparing a user
 
-  /// Brings the person to where the answer can be given: sets the secret, where that is how it is.
+  /// Prepares a user who can give the answer: sets the secret if the provider needs one.
   func prepared(_ start: DryRun) async -> DryRun? {
     await subject.reset()
     harness.forget()
@@ -59,14 +59,13 @@ struct FullRules: Sendable {
     else { return nil }
     var able = start
     able.record = record
-    // They come back a minute later: what is good once a while is good again.
+    // The user returns a minute later, so that a one-time answer is valid again.
     harness.turn(to: harness.now + 60_000)
     return able
   }
 
-  /// Answers a step as the subject says, and whatever it asks after that, to its end.
-  /// - Parameter beside: whether what was answered before, and what the subject says beyond what was asked, is sent
-  ///   along.
+  /// Answers a step and all its following rounds with the subject's right answers.
+  /// - Parameter beside: whether to also send earlier answers and the subject's other fields.
   func carried(_ person: DryRun, _ first: DryRun.Opened, beside: Bool = false) async -> DryRun.CallResult.Answer? {
     var opened = first
     var kept: [String] = []
@@ -86,26 +85,26 @@ struct FullRules: Sendable {
       }
       if case .proved(let proof) = answer, let record = proof.record.bytes, SecretSearch(kept).isIn(record) {
         harness.finds(
-          .secrets, "What the person was given to keep, such as recovery codes, is in the account's record as it is.",
-          "Keep hashes of it, each with a salt.")
+          .secrets, "Content for the user to keep, for example recovery codes, is stored in plain text in the account's record.",
+          "Store salted hashes of it.")
       }
       return answer
     }
     if !beside {
       harness.finds(
-        .rounds, "After \(Self.mostRounds) right answers the step still asks for more.",
-        "Answer `.proved` when the last round was answered: keep in the round's `state` which one it was.")
+        .rounds, "After \(Self.mostRounds) right answers, the step still asks for more.",
+        "Answer `.proved` after the last round: keep the number of the round in `state`.")
     }
     return nil
   }
 
-  /// A step that asks for more after that is never done.
+  /// The maximum number of rounds before a step counts as endless.
   static let mostRounds = 6
 
-  /// How many rounds the right answer has; known when it has been proved.
+  /// The number of rounds of the right answer, once it has been proved.
   var rounds: Int { harness.rounds.withLock { $0 } }
 
-  /// The round of this index, after the ones before it were answered.
+  /// The round with this index, after the rounds before it were answered.
   func reached(_ person: DryRun, _ index: Int) async -> DryRun.Opened? {
     guard var opened = await opened(person) else { return nil }
     for _ in 0..<index {
@@ -117,7 +116,7 @@ struct FullRules: Sendable {
     return opened
   }
 
-  /// The round whose right answer proves.
+  /// The round whose right answer completes the step.
   func last(_ person: DryRun) async -> (opened: DryRun.Opened, fields: [String: InputValue])? {
     guard rounds > 0, let opened = await reached(person, rounds - 1), let fields = await right(opened) else {
       return nil
@@ -135,10 +134,10 @@ struct FullRules: Sendable {
     if case .opened(let opened) = await person.begin(purpose).answer { opened } else { nil }
   }
 
-  /// The right answer to a round; nil where the subject does not know it.
+  /// The right answer to a round; nil if the subject does not know it.
   func right(_ opened: DryRun.Opened) async -> [String: InputValue]? { await asked(subject.right, step(opened)) }
 
-  /// A wrong answer to a round: what the subject says, and of required fields that it does not name the right ones.
+  /// A wrong answer to a round: the subject's, completed with right values for other required fields.
   func wrong(_ opened: DryRun.Opened) async -> [String: InputValue]? {
     guard var wrong = await asked(subject.wrong, step(opened)) else { return nil }
     guard opened.redirect != nil || wrong.keys.contains(where: opened.asks) else { return nil }
@@ -161,8 +160,8 @@ struct FullRules: Sendable {
 
   // MARK: proof
 
-  /// - Returns: somebody who can be proved; nil where the subject knows no answer, or the provider does not take it
-  ///   (which is told).
+  /// - Returns: a user whose answer is proved; nil if the subject knows no answer or the provider does not accept it
+  ///   (which is reported).
   private func judgeProof(_ start: DryRun) async -> DryRun? {
     await subject.reset()
     harness.turn(to: subject.start)
@@ -173,8 +172,8 @@ struct FullRules: Sendable {
       if !harness.isBroken(.rounds), await !reads(start, .set) {
         harness.finds(
           .proof,
-          "A step of the purpose `set` does not end in a record, though it was answered as the subject says: \(await settingEnd(start)).",
-          "Answer `.proved` with `record: .replaceOnce(…)`, or say `setsUp = false` and give the subject's own answers."
+          "A step of the purpose `set` does not end with a record, although it got the subject's answers: \(await settingEnd(start)).",
+          "Answer `.proved` with `record: .replaceOnce(…)`, or set `setsUp = false` and give the subject its own answers."
         )
       }
       return nil
@@ -184,13 +183,13 @@ struct FullRules: Sendable {
       let declared = ConformanceSubject.Step(
         purpose: .prove, fields: harness.descriptor.submitFields, shown: [], redirect: nil, now: harness.now)
       if case .proved = begun.answer {
-        // Whatever the subject knows.
+        // Independent of the subject.
       } else if await asked(subject.right, declared) == nil {
         return nil
       }
       harness.finds(
-        .proof, "`begin` \(begun.answer.word) where it should open the step.",
-        "Answer `.ask` or `.redirect`. `.proved` in `begin` is refused by the core: a step that passes without a try is counted by no limit."
+        .proof, "`begin` \(begun.answer.word) instead of opening the step.",
+        "Answer `.ask` or `.redirect`. The core refuses `.proved` in `begin`, because a step that succeeds without an attempt is not counted by any limit."
       )
       return nil
     }
@@ -202,7 +201,7 @@ struct FullRules: Sendable {
       if await !reads(able, .prove) {
         harness.finds(
           .proof, "The right answer is not proved: `submit` \(end.explained).",
-          "See that the subject's answer is right, then that `submit` takes it."
+          "Make sure that the subject's answer is right and that `submit` accepts it."
         )
       }
       return nil
@@ -211,7 +210,7 @@ struct FullRules: Sendable {
     return able
   }
 
-  /// How a step of the purpose `set` ends that makes no record.
+  /// How a step with the purpose `set` ends if it creates no record.
   private func settingEnd(_ start: DryRun) async -> String {
     await subject.reset()
     let begun = await start.begin(.set).answer
@@ -220,7 +219,7 @@ struct FullRules: Sendable {
     return "`submit` \(end.explained)"
   }
 
-  /// Whether the right answer passes only with fields that were not asked for, which is told.
+  /// Whether the right answer is proved only with fields that were not requested. Reports a finding if so.
   private func reads(_ person: DryRun, _ purpose: StepPurpose) async -> Bool {
     await subject.reset()
     guard let opened = await opened(person, purpose), case .proved? = await carried(person, opened, beside: true) else {
@@ -228,14 +227,14 @@ struct FullRules: Sendable {
     }
     harness.finds(
       .askedFields,
-      "A field is read that was not asked for in its round: the right answer is proved only with fields of other calls beside it.",
-      "Keep in `step.state` what a later round needs. A provider receives in `submit` the fields of its last `.ask`, and nothing else."
+      "A field is read that its round does not ask for: the right answer is proved only together with fields of other calls.",
+      "Keep data for a later round in `step.state`. `submit` receives only the fields of the last `.ask`."
     )
     return true
   }
 
-  /// Attack: fields of `submit` that come with `begin` are judged there, where no try is charged: a free guess, as
-  /// often as somebody likes.
+  /// Attack: fields of `submit` that are sent with `begin` are judged there, where no attempt is charged, so that an
+  /// attacker can guess without limit.
   private func judgeBeginAlong(_ able: DryRun) async {
     guard harness.wants(.proof), let opened = await opened(able), opened.redirect == nil else { return }
     for (what, fields) in [("right", await right(opened)), ("wrong", await wrong(opened))] {
@@ -246,14 +245,14 @@ struct FullRules: Sendable {
       case .malformed, .late: continue
       case .proved:
         harness.finds(
-          .proof, "`begin` proves when the answer comes along with it.",
-          "Only `submit` may answer `.proved`, after the try was charged: answer `.ask` in `begin`, whatever fields are there.",
+          .proof, "`begin` proves if it receives the answer.",
+          "Only `submit` may answer `.proved`, after the attempt was charged: answer `.ask` in `begin`, regardless of its fields.",
           field: field)
       default:
         harness.finds(
           .proof,
-          "`begin` judges an answer that comes along with it: with the \(what) one it \(begun.explained), and asks without.",
-          "Answer `.ask` in `begin`, whatever fields are there: nothing that is judged in `begin` is counted.",
+          "`begin` judges an answer that it receives: with the \(what) one it \(begun.explained), and without it asks.",
+          "Answer `.ask` in `begin`, regardless of its fields: nothing that `begin` judges is counted.",
           field: field)
       }
     }
@@ -268,28 +267,28 @@ struct FullRules: Sendable {
     else {
       harness.finds(
         .beginTwice, "The second `begin` of a step does not open it.",
-        "Open it again: the first is given up by the core.")
+        "Open it again: the core abandons the first.")
       return
     }
     harness.judges(.beginTwice)
     if first.fields != second.fields || (first.redirect == nil) != (second.redirect == nil) {
       harness.finds(
-        .beginTwice, "The second `begin` asks for something else than the first.",
-        "Answer the same, whatever was begun before.")
+        .beginTwice, "The second `begin` asks for other fields than the first.",
+        "Answer the same, independent of earlier calls.")
     }
-    // The second one is the one that counts. What is good once is good for one of them only.
+    // The second step counts. A one-time answer is valid for only one of them.
     for opened in subject.isOneTime ? [second] : [second, first] {
       guard let end = await carried(person, opened) else { return }
       if case .proved = end { continue }
       harness.finds(
-        .beginTwice, "After a second `begin` the right answer is not proved: `submit` \(end.word).",
-        "Keep what a step needs in its `state`, and nothing of it in the provider.")
+        .beginTwice, "After a second `begin`, the right answer is not proved: `submit` \(end.word).",
+        "Keep all data of a step in its `state`, not in the provider.")
     }
   }
 }
 
 extension DryRun {
-  /// The same person before anything was set.
+  /// The same user before a secret was set.
   func fresh(_ subject: ConformanceSubject) -> DryRun {
     var fresh = self
     if subject.setsUp { fresh.record = subject.record }
@@ -298,14 +297,14 @@ extension DryRun {
 }
 
 extension DryRun.CallResult.Answer {
-  /// In a word, and what it threw.
+  /// The answer in a few words, with the thrown error.
   var explained: String {
     if case .threw(let thrown) = self { "throws (\(thrown.text.prefix(160)))" } else { word }
   }
 }
 
 extension ConformanceHarness {
-  /// Hides in traces what a person was shown.
+  /// Hides shown content in traces.
   func hide(_ shown: Shown) {
     switch shown {
     case .secret(let text), .qr(let text): trace.hide(text, as: "shown")
@@ -314,7 +313,7 @@ extension ConformanceHarness {
     }
   }
 
-  /// The fields that the descriptor declares, of these.
+  /// The fields that the descriptor declares.
   func declared(_ fields: [String: InputValue]) -> [String: InputValue] {
     let names = Set((descriptor.beginFields + descriptor.submitFields).map(\.name))
     return fields.filter { names.contains($0.key) }

@@ -1,33 +1,32 @@
 import Foundation
 
-/// Looks in a record for a secret under a fast hash: with nothing, with a salt that anybody guesses, or with a text of
-/// the record itself.
+/// Searches a record for a fast hash of a secret: without salt, with a guessable salt, or with a salt from the record.
 struct HashSearch {
   /// A hash that was found.
   struct Found {
     let digest: Digest
-    /// What was hashed with the secret, for people; nil for nothing.
+    /// The salt for messages; nil for none.
     let salt: String?
-    /// Whether the salt cannot be guessed. Then the finding is that the hash is too fast.
+    /// Whether the salt cannot be guessed. Then the finding is only that the hash is too fast.
     let isSalted: Bool
   }
 
-  /// Texts of a record that may be salts, so many of them and no more.
+  /// The maximum number of texts in a record that are tried as salts.
   private static let mostSalts = 24
 
   private let record: [UInt8]
   private let guessable: [(name: String, salt: [UInt8])]
   private let own: [[UInt8]]
 
-  /// - Parameter guessable: what anybody knows of the account, by name.
+  /// - Parameter guessable: public data of the account, by name.
   init(_ record: [UInt8], guessable: [(name: String, text: String)]) {
     self.record = record.map(Self.small)
     self.guessable = guessable.map { ($0.name, Array($0.text.utf8)) }
     own = Self.salts(in: record)
   }
 
-  /// - Parameter isChosen: whether a person has chosen the secret. One that is made of randomness may be kept under a
-  ///   fast hash with a salt.
+  /// - Parameter isChosen: whether a user has chosen the secret. A random secret may be stored under a fast hash with a
+  ///   salt.
   func find(_ secret: String, isChosen: Bool) -> Found? {
     for text in Self.spellings(of: secret) {
       for digest in Digest.allCases {
@@ -44,7 +43,7 @@ struct HashSearch {
     return nil
   }
 
-  /// How a provider may have spelled it before it was hashed.
+  /// Forms in which a provider may have normalized the secret before hashing.
   private static func spellings(of secret: String) -> Set<[UInt8]> {
     let plain = secret.filter { $0.isLetter || $0.isNumber }
     return Set([secret, plain, plain.lowercased(), plain.uppercased()].map { Array($0.utf8) }.filter { !$0.isEmpty })
@@ -59,7 +58,7 @@ struct HashSearch {
     ]
   }
 
-  /// Whether a digest is in the record: as it is, in hexadecimal, in base64, or as a list of numbers.
+  /// Whether a digest is in the record: raw, in hexadecimal, in base64, or as a list of numbers.
   private func isIn(_ digest: [UInt8]) -> Bool {
     let base64 = Data(digest).base64EncodedString().replacing("=", with: "")
     let forms = [
@@ -78,7 +77,7 @@ struct HashSearch {
 
   private static func small(_ byte: UInt8) -> UInt8 { (65...90).contains(byte) ? byte + 32 : byte }
 
-  /// The words of a record, as they are and as the bytes that they stand for in hexadecimal and base64.
+  /// The words of a record, as they are and decoded from hexadecimal and base64.
   private static func salts(in record: [UInt8]) -> [[UInt8]] {
     let words = record.split {
       !((48...57).contains($0) || (65...90).contains($0) || (97...122).contains($0)

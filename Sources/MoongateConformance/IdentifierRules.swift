@@ -1,12 +1,12 @@
 import MoongateSDK
 
-/// The rules of reading an identifier, for both shapes.
+/// The rules for reading identifiers, for both shapes.
 struct IdentifierRules: Sendable {
   let harness: ConformanceHarness
-  /// nil where the input names nobody.
+  /// Returns nil if the input contains no identifier.
   let read: @Sendable (ProviderInput) throws(InputProblem) -> Identifier?
 
-  /// Whom the subject's first spelling names.
+  /// Checks the rules and returns the identifier of the subject's first spelling.
   func run() async -> Identifier? {
     await harness.subject.reset()
     let first = judgeSpellings()
@@ -28,8 +28,8 @@ struct IdentifierRules: Sendable {
       guard let same = identifier(spelling, .spelling, "another spelling of one person") else { continue }
       if same != first {
         harness.finds(
-          .spelling, "Two spellings of one person are two identifiers.",
-          "Give one canonical `value`, whatever was typed: limits count by it, and each spelling is a fresh budget of guesses."
+          .spelling, "Two spellings of one user give two identifiers.",
+          "Return one canonical `value` for all spellings: limits count by it, so each spelling would get its own attempts."
         )
       }
     }
@@ -37,15 +37,15 @@ struct IdentifierRules: Sendable {
       guard let another = identifier(other, .spelling, "another person") else { continue }
       if another == first {
         harness.finds(
-          .spelling, "Two people are one identifier.",
-          "Keep in `value` all that tells people apart: a code for one would be good for the other.")
+          .spelling, "Two users have the same identifier.",
+          "Keep everything in `value` that distinguishes users: a code for one would be valid for the other.")
       }
     }
-    // What the core shows and stores is read again now and then.
+    // The core reads stored text again occasionally.
     if identifier(typed, .spelling, "the same text") != first {
       harness.finds(
-        .spelling, "The same text is another identifier at the second reading.",
-        "Read without clock, randomness or memory.")
+        .spelling, "The same text gives another identifier when it is read again.",
+        "Do not use a clock, randomness or state.")
     }
     return first
   }
@@ -55,20 +55,20 @@ struct IdentifierRules: Sendable {
     do throws(InputProblem) {
       guard let identifier = try read(harness.input(harness.declared(fields))) else {
         harness.finds(
-          rule, "No identifier is read of \(what).", "Read the field that names the person in `readIdentifier`.")
+          rule, "No identifier is read from \(what).", "Read the field of the identifier in `readIdentifier`.")
         return nil
       }
       judge(identifier)
       return identifier
     } catch {
       harness.finds(
-        rule, "It takes \(what) for malformed: \(error.detail)",
-        "Take whatever a person would type, or give the suite other spellings.")
+        rule, "It reports \(what) as malformed: \(error.detail)",
+        "Accept everything that a user might type, or give the suite other spellings.")
       return nil
     }
   }
 
-  /// Fields that the descriptor does not declare change nothing: the core drops them.
+  /// Undeclared fields must not affect the result, because the core drops them.
   private func judgeAsked(_ fields: [String: InputValue]) {
     let declared = harness.declared(fields)
     guard declared.count < fields.count else { return }
@@ -77,11 +77,11 @@ struct IdentifierRules: Sendable {
     guard all != own, let field = fields.keys.sorted().first(where: { declared[$0] == nil }) else { return }
     harness.finds(
       .askedFields,
-      "The field `\(field)` is read, and `beginFields` does not declare it: without it another identifier is read, or none.",
-      "Declare it in `beginFields`, or do not read it: the core passes on only what was asked for.", field: field)
+      "The field `\(field)` is read but not declared in `beginFields`: without it, another identifier is read, or none.",
+      "Declare it in `beginFields`, or do not read it: the core passes on only declared fields.", field: field)
   }
 
-  /// Its kind and its attributes.
+  /// Checks the kind and attributes.
   private func judge(_ identifier: Identifier) {
     let descriptor = harness.descriptor
     if !descriptor.identifierKinds.contains(identifier.kind) {
@@ -94,7 +94,7 @@ struct IdentifierRules: Sendable {
     {
       harness.finds(
         .spelling, "An identifier's value is empty, has control characters, or is over 512 bytes.",
-        "Make it a short line: it goes into messages, logs (hashed) and headers.")
+        "Use a short line: it is used in messages, logs (hashed) and headers.")
     }
     harness.judgeFacts(of: identifier)
   }
@@ -108,15 +108,14 @@ struct IdentifierRules: Sendable {
       do throws(InputProblem) {
         if try read(harness.input(fields)) != nil {
           harness.finds(
-            .malformed, "It reads an identifier of what nobody can be called.",
-            "Throw an InputProblem for what cannot be one: it is answered 422 and not counted.")
+            .malformed, "It reads an identifier from input that cannot be one.",
+            "Throw an InputProblem for input that cannot be one: it is answered 422 and not counted.")
         }
       } catch {
         harness.judge(error)
       }
     }
-    // Typed throws: nothing but a problem can come out; what is looked for is a crash, and a problem that cannot be
-    // told.
+    // Typed throws allow only an `InputProblem`. This checks for crashes and for problems that cannot be shown.
     for field in descriptor.beginFields {
       for value in Anomalies.values {
         do throws(InputProblem) { _ = try read(harness.input([field.name: value])) } catch { harness.judge(error) }
@@ -126,7 +125,7 @@ struct IdentifierRules: Sendable {
   }
 }
 
-/// What clients send that no person would.
+/// Unusual inputs of clients.
 enum Anomalies {
   static let texts: [String] = [
     "", " ", "\u{0}", "a\r\nX-Admin: 1", "\u{202E}drow", "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}",
@@ -142,30 +141,30 @@ enum Anomalies {
 extension ConformanceHarness {
   func input(_ fields: [String: InputValue]) -> ProviderInput { ProviderInput(fields: fields, defaultRegion: "IN") }
 
-  /// Whether a problem can be told to a person.
+  /// Checks whether a problem can be shown to a user.
   func judge(_ problem: InputProblem) {
     let fields = Set((descriptor.beginFields + descriptor.submitFields).map(\.name))
     if !fields.contains(problem.field) {
       finds(
-        .malformed, "An InputProblem names the field `\(problem.field.prefix(60))`, which is none.",
-        "Name the field that the client sent: pages put the sentence beside it.")
+        .malformed, "An InputProblem names the field `\(problem.field.prefix(60))`, which does not exist.",
+        "Name the field that the client sent: pages show the sentence beside it.")
     }
     if problem.detail.isEmpty || problem.detail.utf8.count > 300 {
       finds(
         .malformed, "An InputProblem of `\(problem.field.prefix(60))` has no sentence, or one of over 300 bytes.",
-        "Say what is wrong in one sentence for the person.")
+        "Describe the mistake for the user in one sentence.")
     }
     judgeText(problem.detail, "the sentence of an InputProblem", typed: [])
   }
 
-  /// Whether an identifier carries what is declared.
+  /// Checks that an identifier has only declared facts.
   func judgeFacts(of identifier: Identifier) {
     judge(
       identifier.attributes, of: "an identifier",
       declared: descriptor.facts.filter { descriptor.of($0) == identifier.kind })
   }
 
-  /// Whether a proof tells what is declared; nothing is judged where it tells nothing.
+  /// Checks that a proof has only declared facts.
   func judgeFacts(of proof: Proof) {
     if !proof.facts.isEmpty { judge(proof.facts, of: "a proof", declared: descriptor.facts) }
   }
@@ -175,8 +174,8 @@ extension ConformanceHarness {
     for (name, value) in told.sorted(by: { $0.key < $1.key }) {
       guard let fact = declared.first(where: { $0.name == name }) else {
         finds(
-          .facts, "The fact `\(name)` is told of \(what), and is not declared for it.",
-          "Declare it in `facts`, or leave it out: no policy can ask for it.")
+          .facts, "The fact `\(name)` of \(what) is not declared for it.",
+          "Declare it in `facts`, or leave it out: no policy can read it.")
         continue
       }
       let fits =
@@ -187,40 +186,40 @@ extension ConformanceHarness {
         }
       if !fits {
         finds(
-          .facts, "The fact `\(name)` is no \(fact.kind.rawValue), as it is declared.",
-          "Write numbers as 12 or -0.5, flags as true or false.")
+          .facts, "The fact `\(name)` is not a \(fact.kind.rawValue), as declared.",
+          "Write numbers like 12 or -0.5, and flags as true or false.")
       }
     }
   }
 
-  /// Whether a secret is in something that is written or told.
-  /// - Parameter typed: what the suite typed as a secret in this step.
+  /// Checks that a text contains no secret.
+  /// - Parameter typed: the secrets that the suite submitted in this step.
   func judgeText(_ text: String, _ what: String, typed: some Sequence<String>) {
     judges(.secrets)
     if SecretSearch(planted.values).isIn(text) {
-      finds(.secrets, "A secret setting is in \(what).", "Use it, and put it nowhere.")
+      finds(.secrets, "A secret setting is in \(what).", "Do not write it anywhere.")
     }
     if SecretSearch(typed).isIn(text) {
       finds(
-        .secrets, "A secret of the person is in \(what).",
-        "Leave what was typed, and codes, out of all that is written or told.")
+        .secrets, "A secret of the user is in \(what).",
+        "Do not write inputs and codes to logs, records or messages.")
     }
   }
 
-  /// What a call left with the suite.
+  /// Checks the recorded use of tools in a call.
   func judge(_ capabilities: RecordedCapabilities, typed: some Sequence<String>) {
     let use = capabilities.use
     for line in use.lines { judgeLine(line, typed: typed) }
     judgeLate(capabilities)
   }
 
-  /// A line for the operator.
+  /// Checks a log line.
   func judgeLine(_ line: String, typed: some Sequence<String>) {
     judgeText(line, "a line of its log", typed: typed)
     if SecretSearch(people.all).isIn(line) {
       finds(
-        .secrets, "Whom a step is for is in a line of its log.",
-        "Leave addresses and numbers out: the log is read by more people than they know.")
+        .secrets, "The identifier of a step is in a line of its log.",
+        "Do not log addresses and phone numbers.")
     }
   }
 
@@ -228,8 +227,8 @@ extension ConformanceHarness {
     judges(.cleanup)
     if let tool = capabilities.use.late.first {
       finds(
-        .cleanup, "The lent \(tool) was used after the call had ended.",
-        "Tools are lent for one call: end what you have begun before you answer, and keep none of them.")
+        .cleanup, "The \(tool) was used after the call had ended.",
+        "Tools are valid for one call: finish all work before you answer, and do not keep them.")
     }
   }
 }

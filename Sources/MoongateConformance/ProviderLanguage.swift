@@ -1,5 +1,5 @@
-/// The language that a provider is written in, as far as findings need it: names of the Swift API, of a library for
-/// programs, or of the JSON messages.
+/// The language of a provider, which selects the terms in findings: those of the Swift API, of a client library, or of
+/// the JSON messages.
 public enum ProviderLanguage: String, Sendable, CaseIterable {
   case swift
   /// `moongate.py`.
@@ -8,10 +8,10 @@ public enum ProviderLanguage: String, Sendable, CaseIterable {
   case node
   /// `moongate.go`.
   case go
-  /// A program without one of our libraries.
+  /// A program without a client library.
   case json
 
-  /// A sentence that was written with the names of the Swift API, in the words of this language.
+  /// Translates a sentence with terms of the Swift API into the terms of this language.
   func says(_ sentence: String) -> String {
     guard let column = Self.columns[self] else { return sentence }
     return Self.names.reduce(sentence) { $0.replacing($1[0], with: $1[column]) }
@@ -19,8 +19,8 @@ public enum ProviderLanguage: String, Sendable, CaseIterable {
 
   private static let columns: [Self: Int] = [.json: 1, .python: 2, .node: 3, .go: 4]
 
-  /// What the names of the Swift API are called in messages, Python, JavaScript and Go; longer ones first, since a
-  /// shorter one may be a part of them.
+  /// The terms of the Swift API in JSON messages, Python, JavaScript and Go. Longer terms come first, because a shorter
+  /// one may be part of them.
   static let names: [[String]] =
     [
       [
@@ -114,11 +114,11 @@ public enum ProviderLanguage: String, Sendable, CaseIterable {
       ["Let the error through", "Answer a JSON-RPC error"], python: "Let the error through", go: "Return the error"),
   ]
 
-  /// A row whose words are nearly the same in all programs.
+  /// A row with nearly the same terms for all programs.
   /// - Parameters:
-  ///   - first: those of Swift and of the messages.
-  ///   - python: of the libraries; those of the messages where it is left out.
-  ///   - go: those of Go, where they are others.
+  ///   - first: the terms of Swift and of the JSON messages.
+  ///   - python: the term of the client libraries; nil for that of the messages.
+  ///   - go: the term of Go, if it differs.
   private static func same(_ first: [String], python: String? = nil, go: String? = nil) -> [String] {
     let library = python ?? first[1]
     return first + [library, library, go ?? library]

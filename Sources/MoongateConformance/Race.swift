@@ -1,15 +1,15 @@
 import MoongateSDK
 import Synchronization
 
-/// What came of a call.
+/// The result of a call.
 enum Called<Answer: Sendable>: Sendable {
   case answered(Answer)
   case threw(Thrown)
-  /// It never ended, which has been told.
+  /// The call did not end, which is reported.
   case late
 }
 
-/// An error, as far as it can be looked at.
+/// The inspectable parts of an error.
 struct Thrown: Sendable {
   let text: String
   let problem: InputProblem?
@@ -22,9 +22,9 @@ struct Thrown: Sendable {
   }
 }
 
-/// Runs something for so long and no longer.
+/// Runs an operation with a time limit.
 enum Race {
-  /// - Returns: nil where it had not ended by then; it is cancelled and left behind.
+  /// - Returns: nil after the time limit. The operation is then cancelled and abandoned.
   static func run<Answer: Sendable>(for patience: Duration, _ body: @escaping @Sendable () async -> Answer) async
     -> Answer?
   {
@@ -41,7 +41,7 @@ enum Race {
     }
   }
 
-  /// A continuation that is resumed by the first of its callers.
+  /// A continuation that is resumed by its first caller.
   private final class Once<Answer: Sendable>: Sendable {
     private struct State {
       var continuation: CheckedContinuation<Answer?, Never>?
@@ -61,7 +61,7 @@ enum Race {
       taken.atEnd?()
     }
 
-    /// Runs at the end, or now where that has been.
+    /// Runs the closure at the end, or at once if it has already ended.
     func onEnd(_ body: @escaping @Sendable () -> Void) {
       let isOver = state.withLock { state in
         if state.continuation == nil { return true }

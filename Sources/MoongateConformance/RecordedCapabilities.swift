@@ -1,26 +1,26 @@
 import MoongateSDK
 import Synchronization
 
-/// What the suite lends for one call, and what it saw of its use.
+/// The tools for one call and the record of their use.
 final class RecordedCapabilities: Sendable {
-  /// What was done with the tools.
+  /// The record of use.
   struct Use: Sendable {
     var messages: [Message] = []
     var requests: [WebRequest] = []
-    /// Comparisons and hashes, in their order.
+    /// Comparisons and hashes, in order.
     var hashing: [String] = []
-    /// Uses of the key-value store, in their order.
+    /// Uses of the key-value store, in order.
     var storing: [String] = []
     var lines: [String] = []
-    /// How many random bytes were asked for, call by call.
+    /// The number of random bytes of each request.
     var random: [Int] = []
     /// Uses after the call had ended.
     var late: [String] = []
     var hasEnded = false
 
-    /// Whether anything outside was asked.
+    /// Whether an external tool was used.
     var isAny: Bool { !messages.isEmpty || !requests.isEmpty || !hashing.isEmpty }
-    /// Whether anything was used that can fail.
+    /// Whether a tool was used that can fail.
     var canFail: Bool { isAny || !storing.isEmpty }
   }
 
@@ -33,7 +33,7 @@ final class RecordedCapabilities: Sendable {
 
   func end() { state.withLock { $0.hasEnded = true } }
 
-  /// What was seen from outside.
+  /// Adds observations of an external provider.
   func saw(_ seen: Sightings) {
     state.withLock { use in
       use.requests += seen.requests
@@ -49,7 +49,7 @@ final class RecordedCapabilities: Sendable {
   }
 }
 
-/// Texts that are remembered, each once.
+/// A thread-safe set of texts.
 final class RecordedTexts: Sendable {
   private let texts = Mutex<Set<String>>([])
 
@@ -81,7 +81,7 @@ struct SuiteWeb: WebClient {
     capabilities.note("web client") { $0.requests.append(request) }
     switch capabilities.manner {
     case .works:
-      guard let answer = await answers(request) else { throw WebFault(reason: "the suite knows no such site") }
+      guard let answer = await answers(request) else { throw WebFault(reason: "the suite has no answer for this site") }
       return answer
     case .fails: throw WebFault(reason: "the suite's web client fails")
     case .hangs:
@@ -91,7 +91,7 @@ struct SuiteWeb: WebClient {
   }
 }
 
-/// Hashes with a salt, badly and fast: what counts is how often it is asked.
+/// A fast, insecure salted hash. Only the number of calls matters.
 struct SuiteHasher: SecretHasher {
   struct Fault: Error {}
 
@@ -125,7 +125,7 @@ struct SuiteHasher: SecretHasher {
   private static func digest(_ salt: String, _ secret: [UInt8]) -> String {
     var text = ""
     for round: UInt64 in 0..<4 {
-      // FNV-1a, 64 bits, four times over.
+      // FNV-1a, 64 bits, four times.
       var hash: UInt64 = 0xcbf2_9ce4_8422_2325 ^ round &* 0x9e37_79b9_7f4a_7c15
       for byte in Array(salt.utf8) + secret { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
       text += Hex.text((0..<8).map { UInt8(truncatingIfNeeded: hash >> (UInt64($0) * 8)) })
@@ -134,7 +134,7 @@ struct SuiteHasher: SecretHasher {
   }
 }
 
-/// The suite's key-value store: in memory, for the whole run, by the suite's clock.
+/// The key-value store of the suite: in memory for the whole run, with the suite's clock.
 struct SuiteStore: KeyValueStore {
   let capabilities: RecordedCapabilities
   let entries: MemoryKeyValueStore
@@ -176,7 +176,7 @@ struct SuiteStore: KeyValueStore {
   }
 }
 
-/// The suite's own randomness: the same in every run.
+/// The deterministic random source of the suite.
 final class SuiteRandom: Sendable {
   private let state: Mutex<UInt64>
 

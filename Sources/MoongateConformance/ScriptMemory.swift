@@ -1,18 +1,18 @@
 import MoongateSDK
 import Synchronization
 
-/// What a scripted person was shown so far, and what they answer by it.
+/// Remembers the content shown to a scripted user and computes the user's answers.
 final class ScriptMemory: Sendable {
   private let kept: [String: String]
-  /// In the order of the steps; of one step once.
+  /// In the order of the steps, once per step.
   private let seen = Mutex<[[Shown]]>([])
 
   init(keeping kept: [String: String]) { self.kept = kept }
 
   func forget() { seen.withLock { $0 = [] } }
 
-  /// - Parameter place: where the value of a field was written.
-  /// - Throws: a `ScriptProblem` that says what was not there.
+  /// - Parameter place: the place where the value of a field was written.
+  /// - Throws: a `ScriptProblem` that says what is missing.
   func answer(
     _ values: [String: ScriptedValue], to step: ConformanceSubject.Step, place: (_ field: String) -> String
   ) async throws -> [String: InputValue]? {
@@ -25,7 +25,7 @@ final class ScriptMemory: Sendable {
     let isAsked = { (field: String) in step.redirect != nil || step.fields.contains { $0.name == field } }
     for (field, value) in values.sorted(by: { $0.key < $1.key }) {
       if case .fixed(let fixed) = value { answer[field] = fixed }
-      // What it needs may not have been shown yet.
+      // The required content may not have been shown yet.
       guard isAsked(field) else { continue }
       do throws(ScriptProblem) {
         switch value {
@@ -39,7 +39,7 @@ final class ScriptMemory: Sendable {
         throw ScriptProblem("\(place(field)): \(error)")
       }
     }
-    // Nothing of what is asked for is known.
+    // The subject knows none of the requested fields.
     return step.fields.isEmpty || answer.keys.contains(where: isAsked) ? answer : nil
   }
 
@@ -50,9 +50,9 @@ final class ScriptMemory: Sendable {
     do { return try await compute(step, before) } catch { throw error as? ScriptProblem ?? ScriptProblem("\(error)") }
   }
 
-  // MARK: what was shown
+  // MARK: shown content
 
-  /// The text at a place of what was shown, in the last step that showed something of this kind.
+  /// The text at a place of the shown content, from the last step that showed this kind.
   private func shown(_ path: String, _ steps: [[Shown]]) throws(ScriptProblem) -> String {
     guard let place = ShownPlace(path) else { throw ScriptProblem("\"\(path)\" \(ShownPlace.form)") }
     let texts = steps.map { place.texts(in: $0) }.last { !$0.isEmpty } ?? []
@@ -69,13 +69,13 @@ final class ScriptMemory: Sendable {
     if let kept = kept[name] {
       text = kept
     } else if name == "key" {
-      // As it is shown to be typed, or as it is in the picture.
+      // The key, either as text or from the QR code.
       let shown = steps.reversed().flatMap(\.self)
       let found =
         shown.lazy.compactMap { if case .secret(let secret) = $0 { secret } else { nil } }.first
         ?? shown.lazy.compactMap { if case .qr(let address) = $0 { Self.secret(in: address) } else { nil } }.first
       guard let found else {
-        throw ScriptProblem("the provider has shown no key yet: neither a `secret` nor a `qr` with an otpauth address")
+        throw ScriptProblem("the provider has shown no key yet: neither a `secret` nor a `qr` with an otpauth URL")
       }
       text = found
     } else {
@@ -88,7 +88,7 @@ final class ScriptMemory: Sendable {
     return key
   }
 
-  /// `secret` of `otpauth://totp/…?secret=…`.
+  /// The `secret` of `otpauth://totp/…?secret=…`.
   private static func secret(in address: String) -> String? {
     guard address.hasPrefix("otpauth://"), let query = address.split(separator: "?").dropFirst().first else {
       return nil
@@ -97,16 +97,16 @@ final class ScriptMemory: Sendable {
   }
 }
 
-/// A place of what a provider shows: `secret`, `qr.1`, `list.0`.
+/// A place in the content that a provider shows: `secret`, `qr.1`, `list.0`.
 public struct ShownPlace: Sendable, Equatable {
-  /// How a place is written, as the end of a sentence.
+  /// The description of the notation, as the end of a sentence.
   public static let form =
-    "is no place of what a provider shows: write \"text\", \"secret\", \"qr\", \"list.0\" or \"ceremony\""
+    "is not a place in shown content: write \"text\", \"secret\", \"qr\", \"list.0\" or \"ceremony\""
 
   let kind: String
   let index: Int
 
-  /// - Returns: nil where the text is none.
+  /// - Returns: nil if the text is not a place.
   public init?(_ text: String) {
     let parts = text.split(separator: ".", omittingEmptySubsequences: false)
     guard let kind = parts.first.map(String.init), ["text", "secret", "qr", "list", "ceremony"].contains(kind),
@@ -117,7 +117,7 @@ public struct ShownPlace: Sendable, Equatable {
     self.index = index
   }
 
-  /// The texts of its kind; of lists all lines.
+  /// The texts of this kind; for lists, all lines.
   func texts(in shown: [Shown]) -> [String] {
     shown.filter { $0.kind == kind }.flatMap { item in
       switch item {
@@ -130,7 +130,7 @@ public struct ShownPlace: Sendable, Equatable {
 }
 
 extension Shown {
-  /// What its kind is called in messages.
+  /// The name of the kind in messages.
   var kind: String {
     switch self {
     case .text: "text"
@@ -142,7 +142,7 @@ extension Shown {
   }
 }
 
-/// RFC 4648 section 6, as people type it: in either case, with spaces and hyphens, with or without padding.
+/// Base32 (RFC 4648 section 6) as users type it: case-insensitive, with optional spaces, hyphens and padding.
 enum Base32 {
   static func bytes(_ text: String) -> [UInt8]? {
     var (bits, count, bytes): (UInt32, UInt32, [UInt8]) = (0, 0, [])

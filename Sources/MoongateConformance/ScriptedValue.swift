@@ -1,7 +1,6 @@
 import MoongateSDK
 
-/// A value of an answer that is worked out while the suite runs, from what the provider showed or from the suite's
-/// clock.
+/// A value of an answer that is computed during the run from shown content or the suite's clock.
 ///
 /// ```swift
 /// var subject = ConformanceSubject(of: provider.descriptor)
@@ -9,18 +8,18 @@ import MoongateSDK
 /// subject.answers(right: ["code": .totp(TOTPRecipe(of: "key"))], wrong: ["code": .totp(TOTPRecipe(of: "key", offset: -120))])
 /// ```
 public enum ScriptedValue: Sendable {
-  /// The same each time.
+  /// A constant value.
   case fixed(InputValue)
-  /// What the provider showed last: `text`, `secret`, `qr`, or the line of a list, as in `list.0`. `secret.1` is the
-  /// second secret of a step.
+  /// The last shown content of a kind: `text`, `secret`, `qr`, or a line of a list, for example `list.0`. `secret.1` is
+  /// the second secret of a step.
   case shown(String)
   /// A code of an authenticator app (RFC 6238).
   case totp(TOTPRecipe)
-  /// What somebody works out who gets the step, and all that the provider showed before it.
+  /// A value computed from the step and all content shown before it.
   case computed(@Sendable (_ step: ConformanceSubject.Step, _ shownBefore: [Shown]) async throws -> InputValue?)
 }
 
-/// How the code of an authenticator app is made (RFC 6238).
+/// The parameters of an authenticator app's code (RFC 6238).
 public struct TOTPRecipe: Sendable, Equatable {
   /// The hash of the code.
   public enum Algorithm: String, Sendable, CaseIterable {
@@ -28,13 +27,13 @@ public struct TOTPRecipe: Sendable, Equatable {
     case sha256 = "SHA256"
   }
 
-  /// Of which key: `key` for the one that was shown (a secret in base32, or the `secret` of an otpauth address), else a
-  /// place of what was shown, as in `secret.1`, or the name of a text that the subject keeps.
+  /// The source of the key: `key` for the shown key (a secret in base32 or the `secret` of an otpauth URL), a place of
+  /// shown content like `secret.1`, or the name of a kept text.
   public let key: String
   public let digits: Int
   /// In seconds.
   public let period: Int
-  /// By so many periods: -1 for the code before.
+  /// The offset in periods; -1 for the previous code.
   public let offset: Int
   public let algorithm: Algorithm
 
@@ -49,7 +48,7 @@ public struct TOTPRecipe: Sendable, Equatable {
     self.algorithm = algorithm
   }
 
-  /// The code of a key at a time in milliseconds.
+  /// The code for a key at a time in milliseconds.
   func code(key: [UInt8], at now: Int64) -> String {
     let counter = now / 1_000 / Int64(period) + Int64(offset)
     let message = withUnsafeBytes(of: counter.bigEndian) { Array($0) }
@@ -67,7 +66,7 @@ public struct TOTPRecipe: Sendable, Equatable {
   }
 }
 
-/// Why a scripted value could not be worked out.
+/// Why a scripted value could not be computed.
 public struct ScriptProblem: Error, Sendable, CustomStringConvertible {
   public let description: String
 
@@ -75,13 +74,12 @@ public struct ScriptProblem: Error, Sendable, CustomStringConvertible {
 }
 
 extension ConformanceSubject {
-  /// Answers steps by values of which some are worked out while the suite runs.
+  /// Sets the answers to values, some of which are computed during the run.
   /// - Parameters:
-  ///   - right: what somebody sends who knows the answer, by field. Fields that a round does not ask for are left out
-  ///     of it.
-  ///   - wrong: what somebody sends who does not.
-  ///   - keeping: texts that a person has from before, such as the key of an app, by name.
-  ///   - places: where a value was written, for messages: of `right.code` it says `subject.json:4`.
+  ///   - right: the right answer by field. Fields that a round does not ask for are left out.
+  ///   - wrong: the wrong answer by field.
+  ///   - keeping: texts that the user has from before, by name, for example the key of an app.
+  ///   - places: the place of a value in messages, for example `subject.json:4` for `right.code`.
   public mutating func answers(
     right: [String: ScriptedValue]?, wrong: [String: ScriptedValue]?, keeping: [String: String] = [:],
     places: @escaping @Sendable (_ path: String) -> String = { "the subject's `\($0)`" }

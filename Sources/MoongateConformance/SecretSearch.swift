@@ -1,15 +1,15 @@
 import Foundation
 import MoongateSDK
 
-/// Looks for secrets in what a provider lets out, as they are and in the dress that is no disguise: other case,
-/// reversed, hexadecimal, base64, percent-encoded, with spaces or hyphens between.
+/// Searches the output of a provider for secrets, in plain text and in simple encodings: other case, reversed,
+/// hexadecimal, base64, percent-encoded, with spaces or hyphens.
 struct SecretSearch: Sendable {
   /// Without spaces and punctuation, for texts.
   private let forms: [[UInt8]]
-  /// As they are, for records: numbers of a list are no code because their digits, one after the other, make one.
+  /// Unchanged, for records, where digits of several numbers must not match a code.
   private let exact: [[UInt8]]
 
-  /// - Parameter secrets: those under four bytes are left out: they stand in any text.
+  /// - Parameter secrets: those under four bytes are ignored because they could occur in any text.
   init(_ secrets: some Sequence<String>) {
     var forms: Set<[UInt8]> = []
     var exact: Set<[UInt8]> = []
@@ -28,10 +28,10 @@ struct SecretSearch: Sendable {
     self.exact = Array(exact)
   }
 
-  /// Whether one of them is in a text.
+  /// Whether the text contains a secret.
   func isIn(_ text: String) -> Bool { Self.find(forms, in: Self.plain(Array(text.utf8))) }
 
-  /// Whether one of them is in a record.
+  /// Whether the record contains a secret.
   func isIn(_ bytes: [UInt8]) -> Bool { Self.find(exact, in: bytes.map(Self.small)) }
 
   private static func find(_ forms: [[UInt8]], in bytes: [UInt8]) -> Bool {
@@ -45,7 +45,7 @@ struct SecretSearch: Sendable {
 
   private static func small(_ byte: UInt8) -> UInt8 { (65...90).contains(byte) ? byte + 32 : byte }
 
-  /// Small letters, digits and what is no ASCII; spaces and punctuation hide nothing.
+  /// Lower-case letters, digits and non-ASCII bytes. Spaces and punctuation are removed.
   private static func plain(_ bytes: [UInt8]) -> [UInt8] {
     bytes.compactMap { byte in
       switch byte {

@@ -1,24 +1,24 @@
 import Foundation
 import MoongateSDK
 
-/// A provider that runs where the suite's lent tools do not reach, such as another program, and is watched by the
-/// caller that started it.
+/// A provider outside the reach of the suite's tools, for example a separate program, observed by the caller that
+/// started it.
 ///
-/// The suite lends it tools as to any, of which it uses none; what those would have shown is asked here.
+/// The suite offers it tools as usual, but it does not use them. The observations replace their records.
 public protocol WatchedProvider: Provider {
-  /// Why what it sends cannot be seen, as the end of a sentence; nil where it can.
+  /// Why its messages cannot be observed, as the end of a sentence; nil if they can.
   var isUnseen: String? { get }
-  /// Whether what it sends by can be made to wait: then it can be seen how it ends a call that nobody waits for.
+  /// Whether its outlet can be delayed, so that the end of a cancelled call can be observed.
   var canBeHeldUp: Bool { get }
-  /// The language in whose words its author is advised.
+  /// The language of the terms in findings.
   var language: ProviderLanguage { get }
-  /// How what it sends by behaves from now on.
+  /// Sets the behavior of its outlet from now on.
   func meets(_ manner: SiteManner)
-  /// What was seen of it since this was asked last.
+  /// The observations since the last call.
   func sightings() -> Sightings
-  /// What it declares when it is started once more; nil where it cannot be.
+  /// The descriptor after another start; nil if it cannot be started again.
   func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>?
-  /// Ends it, so that what it writes last is seen.
+  /// Stops it, so that its last output is observed.
   func end() async
 }
 
@@ -26,19 +26,19 @@ extension WatchedProvider {
   /// The JSON messages.
   public var language: ProviderLanguage { .json }
 
-  /// It cannot be started once more.
+  /// It cannot be started again.
   public func declaredAgain() async -> Result<ProviderDescriptor, RestartProblem>? { nil }
 }
 
-/// A provider that runs elsewhere could not be started once more.
+/// Why an external provider could not be started again.
 public struct RestartProblem: Error, Sendable {
-  /// Why, as the end of a sentence.
+  /// The reason, as the end of a sentence.
   public let sentence: String
 
   public init(_ sentence: String) { self.sentence = sentence }
 }
 
-/// How the sites that a provider sends by behave.
+/// The behavior of the sites that a provider sends messages to.
 public enum SiteManner: Sendable {
   case works
   case fails
@@ -46,16 +46,15 @@ public enum SiteManner: Sendable {
   case hangs
 }
 
-/// What was seen of a provider that runs elsewhere.
+/// The observations of an external provider.
 public struct Sightings: Sendable {
-  /// What it sent, in its order.
+  /// The sent requests, in order.
   public var requests: [WebRequest]
-  /// What it wrote for an operator: lines of a log and of its standard error, and the texts of its faults, as it wrote
-  /// them.
+  /// Its output for operators: lines of logs and standard error, and texts of faults, unredacted.
   public var lines: [String]
-  /// What it did beside that it may not do.
+  /// Other violations.
   public var findings: [ConformanceFinding]
-  /// The messages that were exchanged with it, in their order: `→ {…}` to it, `← {…}` from it.
+  /// The messages, in order: `→ {…}` to the provider, `← {…}` from it.
   public var messages: [String]
 
   public init(
@@ -69,7 +68,7 @@ public struct Sightings: Sendable {
 }
 
 extension ConformanceHarness {
-  /// Notes what was seen of a provider that runs elsewhere while the call was under way.
+  /// Adds the observations of an external provider during a call.
   func look(_ capabilities: RecordedCapabilities) {
     guard let watched else { return }
     let seen = watched.sightings()
@@ -83,7 +82,7 @@ extension ConformanceHarness {
     for message in seen.messages { trace.note(message) }
   }
 
-  /// Ends a provider that runs elsewhere, and looks at what it did when nobody asked it any more.
+  /// Stops an external provider and checks its late actions.
   func judgeLeavings() async {
     guard let watched else { return }
     let late = watched.sightings()
@@ -91,22 +90,22 @@ extension ConformanceHarness {
     if !late.requests.isEmpty {
       finds(
         .cleanup, "Something was sent after the call had ended.",
-        "Answer after what you have sent is handed over. A failure after the answer is reported to no one.")
+        "Answer after all messages are handed over. A failure after the answer cannot be reported.")
     }
     await watched.end()
     note(watched.sightings())
-    // A line may come later than the call that it is about: each is held against all that was typed.
+    // A line may arrive after its call, so check each against all secrets.
     for line in overheard.all.sorted() { judgeLine(line, typed: typedEver.all) }
   }
 }
 
 extension WebRequest {
-  /// What of it leaves the machine, as text: as it is, and as addresses and forms mean it.
+  /// The content of a request as text, raw and percent-decoded.
   var text: String {
     let sent = "\(url) \(String(decoding: body, as: UTF8.self))"
     return sent.removingPercentEncoding.map { "\(sent)\n\($0)" } ?? sent
   }
 
-  /// Whether the text is in it, as it is or as addresses and bodies spell it.
+  /// Whether the request contains the text, in any encoding of URLs and bodies.
   func carries(_ text: String) -> Bool { SecretSearch([text]).isIn(self.text) }
 }

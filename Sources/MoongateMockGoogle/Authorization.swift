@@ -1,43 +1,42 @@
 import Foundation
 
-/// What a client asks for when it sends somebody here (OpenID Connect Core 1.0 section 3.1.2.1), once it was found
-/// good.
+/// A valid authorization request of a client (OpenID Connect Core 1.0 section 3.1.2.1).
 struct AuthorizationRequest: Sendable, Equatable {
   let client: String
   let redirect: String
   let scopes: Set<String>
   let state: String?
   let nonce: String?
-  /// Of PKCE, S256.
+  /// The PKCE challenge (S256).
   let challenge: String
 }
 
-/// Somebody is looking at the page of accounts.
+/// An open account selection page.
 struct Choice: Sendable {
   let request: AuthorizationRequest
   let expiresAt: Int64
 }
 
-/// What a code stands for.
+/// The data of an authorization code.
 struct Grant: Sendable {
   let request: AuthorizationRequest
   let subject: String
   let expiresAt: Int64
   let isSlow: Bool
-  /// The access token that it was redeemed for, once it was.
+  /// The access token, after the code was redeemed.
   var redeemed: String?
 }
 
-/// Why somebody cannot be sent on, or is sent back with an error.
+/// Why an authorization request fails.
 enum AuthorizationProblem: Error, Equatable {
-  /// Attack: an open redirect. Nobody is sent to an address that the client did not register (RFC 6749 section
-  /// 4.1.2.1).
+  /// Shown on a page. Attack: an open redirect. Users are never redirected to a URI that the client did not register
+  /// (RFC 6749 section 4.1.2.1).
   case unsafe(String)
-  /// Told to the client.
+  /// Returned to the client.
   case told(error: String, description: String, redirect: String, state: String?)
 }
 
-/// What somebody does on the page of accounts.
+/// The choice of the user on the account selection page.
 enum Decision: Sendable, Equatable {
   case account(String, isSlow: Bool)
   case other(name: String, email: String, isVerified: Bool, hostedDomain: String?, isSlow: Bool)
@@ -46,15 +45,15 @@ enum Decision: Sendable, Equatable {
 }
 
 extension MockGoogle {
-  /// Reads what a client asks for, and remembers it while the person chooses.
-  /// - Returns: what the choice is remembered by.
+  /// Validates an authorization request and stores it until the user has chosen.
+  /// - Returns: the key of the stored request.
   func ask(_ fields: Form) throws(AuthorizationProblem) -> String {
     guard let client = client(fields["client_id"]) else {
-      throw .unsafe("This client is not known here: client_id is missing or wrong.")
+      throw .unsafe("Unknown client: client_id is missing or wrong.")
     }
     guard let redirect = fields["redirect_uri"], client.redirects.contains(redirect) else {
       throw .unsafe(
-        "The address to go back to, redirect_uri, is not one that \(client.id) registered. It must be the same to the letter."
+        "redirect_uri is not registered for \(client.id). It must match exactly."
       )
     }
     let state = fields["state"]
@@ -68,19 +67,19 @@ extension MockGoogle {
       throw refused("invalid_request", "response_mode must be query")
     }
     let scopes = Set((fields["scope"] ?? "").split(separator: " ").map(String.init))
-    guard scopes.contains("openid") else { throw refused("invalid_scope", "scope must hold openid") }
+    guard scopes.contains("openid") else { throw refused("invalid_scope", "scope must contain openid") }
     guard let challenge = fields["code_challenge"], challenge.utf8.count == 43,
       challenge.utf8.allSatisfy(Self.isBase64URL)
     else {
-      throw refused("invalid_request", "code_challenge is missing or is no SHA-256 (RFC 7636)")
+      throw refused("invalid_request", "code_challenge is missing or not a SHA-256 (RFC 7636)")
     }
     guard fields["code_challenge_method"] == "S256" else {
       throw refused("invalid_request", "code_challenge_method must be S256")
     }
     guard fields["request"] == nil, fields["request_uri"] == nil else {
-      throw refused("request_not_supported", "request objects are not read here")
+      throw refused("request_not_supported", "request objects are not supported")
     }
-    if fields["prompt"] == "none" { throw refused("interaction_required", "there is always a page to choose on") }
+    if fields["prompt"] == "none" { throw refused("interaction_required", "the account selection page is required") }
     let key = token()
     let request = AuthorizationRequest(
       client: client.id, redirect: redirect, scopes: scopes, state: state, nonce: fields["nonce"], challenge: challenge)
@@ -88,15 +87,15 @@ extension MockGoogle {
     return key
   }
 
-  /// The choice that somebody is at.
+  /// The stored request of an account selection page.
   func choice(_ key: String?) throws(AuthorizationProblem) -> Choice {
     guard let key, let choice = choices[key], now() < choice.expiresAt else {
-      throw .unsafe("This page is too old, or was used already. Go back to where you came from, and start again.")
+      throw .unsafe("This page has expired or was already used. Go back to the application and start again.")
     }
     return choice
   }
 
-  /// - Returns: where the person goes now.
+  /// - Returns: the redirect URL.
   func decide(_ key: String?, _ decision: Decision) throws(AuthorizationProblem) -> String {
     let request = try choice(key).request
     func refused(_ error: String, _ description: String) -> AuthorizationProblem {
@@ -107,17 +106,17 @@ extension MockGoogle {
     switch decision {
     case .cancel:
       choices.remove(key ?? "")
-      throw refused("access_denied", "the person cancelled")
+      throw refused("access_denied", "the user cancelled")
     case .fail:
       choices.remove(key ?? "")
       throw refused("server_error", "the provider was asked to fail")
     case .account(let name, let slow):
-      guard account(name) != nil else { throw .unsafe("There is no such account here. Go back and choose another.") }
+      guard account(name) != nil else { throw .unsafe("This account does not exist. Go back and choose another.") }
       (subject, isSlow) = (name, slow)
     case .other(let name, let email, let isVerified, let domain, let slow):
       guard let account = MockAccount.typed(name: name, email: email, isVerified: isVerified, hostedDomain: domain)
       else {
-        throw .unsafe("This is no email address: go back, and type one such as dora@example.com.")
+        throw .unsafe("This is not an email address. Go back and enter one like dora@example.com.")
       }
       typed.put(account, for: account.subject)
       (subject, isSlow) = (account.subject, slow)
@@ -136,7 +135,7 @@ extension MockGoogle {
       ])
   }
 
-  /// Where the client is told of an error.
+  /// The redirect URL with an error.
   nonisolated func back(with error: String, _ description: String, to redirect: String, state: String?) -> String {
     back(to: redirect, [("error", error), ("error_description", description), ("state", state), ("iss", issuer)])
   }

@@ -4,7 +4,7 @@ import MoongateSDK
 struct Form: Sendable {
   private let values: [String: String]
 
-  /// - Returns: nil where a field is there twice (RFC 6749 section 3.1) or it cannot be read.
+  /// - Returns: nil if a field is repeated (RFC 6749 section 3.1) or the text cannot be decoded.
   init?(_ text: some Collection<UInt8>) {
     var values: [String: String] = [:]
     for pair in text.split(separator: UInt8(ascii: "&")) {
@@ -17,7 +17,7 @@ struct Form: Sendable {
     self.values = values
   }
 
-  /// nil where it is not there or empty.
+  /// nil if the field is missing or empty.
   subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
   static func decode(_ text: some Sequence<UInt8>) -> String? {
@@ -35,7 +35,7 @@ struct Form: Sendable {
     return String(validating: bytes, as: UTF8.self)
   }
 
-  /// A query of the fields that have a value.
+  /// Encodes the fields that have a value.
   static func encode(_ fields: [(String, String?)]) -> String {
     fields.compactMap { name, value in value.map { "\(name)=\(PercentEncoding.encode($0))" } }.joined(separator: "&")
   }

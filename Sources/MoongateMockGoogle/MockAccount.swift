@@ -1,21 +1,21 @@
 import Crypto
 import Foundation
 
-/// Somebody whom the provider knows.
+/// An account of the provider.
 struct MockAccount: Sendable, Equatable {
-  /// Never changes and is never given to another.
+  /// Never changes and is never reused.
   let subject: String
   let firstName: String
   let lastName: String
   let email: String?
-  /// Whether the provider vouches that the address is theirs.
+  /// Whether the provider has verified the address.
   let isEmailVerified: Bool
-  /// The organisation's domain, for an account that belongs to one (Google's claim `hd`).
+  /// The domain of an organization account (Google's claim `hd`).
   var hostedDomain: String?
 
   var name: String { [firstName, lastName].filter { !$0.isEmpty }.joined(separator: " ") }
 
-  /// Those who can be chosen without typing.
+  /// The accounts on the selection page.
   static let listed: [MockAccount] = [
     MockAccount(
       subject: "100000000000000000001", firstName: "Asha", lastName: "Rao", email: "asha@example.com",
@@ -32,9 +32,9 @@ struct MockAccount: Sendable, Equatable {
       subject: "100000000000000000004", firstName: "Noor", lastName: "Ali", email: nil, isEmailVerified: false),
   ]
 
-  /// Somebody who is typed in: the same address, word of verification and domain are the same person.
-  /// - Parameter hostedDomain: the organisation's domain; nil or empty for an account of a person.
-  /// - Returns: nil where the address is none that could be typed here.
+  /// An account from the form. The same address, verification and domain give the same account.
+  /// - Parameter hostedDomain: the organization's domain; nil or empty for a personal account.
+  /// - Returns: nil if the address is not valid.
   static func typed(name: String, email: String, isVerified: Bool, hostedDomain: String? = nil) -> MockAccount? {
     let address = email.lowercased()
     guard address.utf8.count <= 254, address.split(separator: "@").count == 2,

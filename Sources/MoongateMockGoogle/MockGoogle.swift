@@ -2,18 +2,17 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// An OpenID provider for demos and tests: it asks nobody for a password, and whoever chooses an account is that
-/// person.
+/// An OpenID provider for demos and tests. It signs in any user without a password.
 ///
-/// It owns the provider's side of OpenID Connect Core 1.0 by authorization code, as strictly as a good real one: exact
-/// redirect addresses, PKCE (RFC 7636, S256 only), codes that live for a minute and work once, clients that prove
-/// themselves. It does not own sign-in, sessions or accounts of anybody else; it knows nothing of the gateway.
+/// It implements OpenID Connect Core 1.0 with the authorization code flow as strictly as a production provider: exact
+/// redirect URIs, PKCE (RFC 7636, S256 only), one-time codes with a lifetime of a minute, and client authentication. It
+/// is independent of the gateway.
 package actor MockGoogle {
-  /// Somebody who may send people here.
+  /// A registered client.
   package struct Client: Sendable {
     package let id: String
     package let secret: String
-    /// Addresses to send people back to, compared byte for byte (RFC 9700 section 2.1).
+    /// The redirect URIs, compared byte for byte (RFC 9700 section 2.1).
     package let redirects: Set<String>
 
     package init(id: String, secret: String, redirects: Set<String>) {
@@ -23,18 +22,18 @@ package actor MockGoogle {
     }
   }
 
-  /// A code lives for 60 s (RFC 6749 section 4.1.2 asks for at most ten minutes).
+  /// The lifetime of a code: 60 s (RFC 6749 section 4.1.2 recommends at most ten minutes).
   static let codeLifetime: Int64 = 60_000
-  /// An access token and an ID token live for an hour.
+  /// The lifetime of access and ID tokens: one hour.
   static let tokenLifetime: Int64 = 3_600_000
-  /// How long somebody may look at the page of accounts.
+  /// The lifetime of an account selection page.
   static let choiceLifetime: Int64 = 600_000
-  /// How long the token endpoint takes for someone who asked for it: longer than a client should wait.
+  /// The delay of the token endpoint if the user has chosen it: longer than a client should wait.
   static let slowness: Duration = .seconds(8)
-  /// Of each thing that is remembered, at most so many; the oldest go first.
+  /// The maximum number of stored items of each kind; the oldest are removed first.
   static let most = 10_000
 
-  /// Scheme, host, port and perhaps a path, without a slash at its end.
+  /// Scheme, host, port and optional path, without a trailing slash.
   nonisolated package let issuer: String
   let clients: @Sendable () -> [Client]
   let now: @Sendable () -> Int64
@@ -45,17 +44,17 @@ package actor MockGoogle {
   var choices = Remembered<Choice>(most: most)
   var grants = Remembered<Grant>(most: most)
   var accessTokens = Remembered<AccessToken>(most: most)
-  /// Accounts of people who were not in the list, by subject.
+  /// Accounts from the form, by subject.
   var typed = Remembered<MockAccount>(most: most)
-  /// Subjects that have signed in here before.
+  /// Subjects that have signed in before.
   var seen: Set<String> = []
 
   /// - Parameters:
-  ///   - issuer: where it is reached.
-  ///   - clients: asked at each request, so that a change of the gateway's settings holds at once.
+  ///   - issuer: the URL of the provider.
+  ///   - clients: called for each request, so that changes of settings apply at once.
   ///   - now: milliseconds since the Unix epoch.
-  ///   - random: bytes from the system's generator.
-  ///   - sleep: waits; tests do not.
+  ///   - random: bytes from the system's random generator.
+  ///   - sleep: waits; replaced in tests.
   package init(
     issuer: String, clients: @escaping @Sendable () -> [Client],
     now: @escaping @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970 * 1000) },
@@ -69,12 +68,12 @@ package actor MockGoogle {
     self.sleep = sleep
   }
 
-  /// 256 bits that nobody guesses.
+  /// A random token of 256 bits.
   func token() -> String { Base64URL.encode(random(32)) }
 
   func client(_ id: String?) -> Client? { clients().first { $0.id == id } }
 
-  /// Makes the first pair of keys when they are needed: that takes a while.
+  /// The signing keys. The first pair is created on demand, because this takes a while.
   func signingKeys() throws -> SigningKeys {
     if let keys { return keys }
     let made = try SigningKeys(id: String(token().prefix(12)))
@@ -82,19 +81,19 @@ package actor MockGoogle {
     return made
   }
 
-  /// Signs with new keys from now on. Those before stay published, those before them do not.
+  /// Signs with new keys from now on. The previous keys stay published; older ones do not.
   package func rotateKeys() throws { keys = try signingKeys().rotated(id: String(token().prefix(12))) }
 
   /// The discovery document (OpenID Connect Discovery 1.0 section 3).
   func discovery() -> Discovery { Discovery(issuer: issuer) }
 
-  /// Somebody by a name of the list, or who typed their own.
+  /// The account with the subject, from the list or from the form.
   func account(_ subject: String) -> MockAccount? {
     MockAccount.listed.first { $0.subject == subject } ?? typed[subject]
   }
 }
 
-/// What is kept by a key for a while, the oldest dropped first.
+/// A bounded map that removes the oldest entries first.
 struct Remembered<Value: Sendable>: Sendable {
   private let most: Int
   private var values: [String: Value] = [:]

@@ -3,22 +3,22 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// The provider on the wire. Served alone, or below a path of another server.
+/// The HTTP interface of the provider, served alone or below a path of another server.
 package struct MockGoogleSite: Sendable {
-  /// In bytes: longer bodies are refused.
+  /// The maximum length of a body, in bytes.
   private static let longestBody = 16 * 1024
 
   private let provider: MockGoogle
-  /// The path of the issuer, without a slash at its end.
+  /// The path of the issuer, without a trailing slash.
   private let path: String
 
-  /// - Parameter path: where the issuer's address says that it lies: `/mock-google`, or nothing.
+  /// - Parameter path: the path of the issuer: `/mock-google`, or empty.
   package init(_ provider: MockGoogle, path: String = "") {
     self.provider = provider
     self.path = path
   }
 
-  /// Answers any request to an address below `path`.
+  /// Responds to any request below `path`.
   package func respond(to request: Request) async -> Response {
     let target = request.head.path ?? "/"
     let whole = String(target.prefix { $0 != "?" })
@@ -94,14 +94,14 @@ package struct MockGoogleSite: Sendable {
     return Self.seeOther("\(path)/authorize?" + Form.encode([("choice", key), ("rotated", "1")]))
   }
 
-  // MARK: what clients ask
+  // MARK: client endpoints
 
   private func token(_ request: Request) async throws -> Response {
     let fields: Form
     do {
       fields = try await body(of: request)
     } catch {
-      return try Self.json(TokenProblem.badRequest("the body is no form, or names a field twice"), .badRequest)
+      return try Self.json(TokenProblem.badRequest("the body is not a form, or repeats a field"), .badRequest)
     }
     do {
       return try Self.json(try await provider.redeem(fields, authorization: request.headers[.authorization]))
@@ -124,11 +124,11 @@ package struct MockGoogleSite: Sendable {
     return try Self.json(info)
   }
 
-  // MARK: the wire
+  // MARK: request parsing
 
   private func form(_ bytes: [UInt8]) throws -> Form {
     guard let fields = Form(bytes) else {
-      throw AuthorizationProblem.unsafe("The address cannot be read: a field is there twice, or is not UTF-8.")
+      throw AuthorizationProblem.unsafe("The URL is invalid: a field is repeated or not UTF-8.")
     }
     return fields
   }
@@ -136,7 +136,7 @@ package struct MockGoogleSite: Sendable {
   private func body(of request: Request) async throws -> Form {
     let type = (request.headers[.contentType] ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
     guard type == "application/x-www-form-urlencoded" else {
-      throw AuthorizationProblem.unsafe("The form was sent in a way that is not read here.")
+      throw AuthorizationProblem.unsafe("The form has an unsupported encoding.")
     }
     return try form(Array(try await request.body.collect(upTo: Self.longestBody).readableBytesView))
   }

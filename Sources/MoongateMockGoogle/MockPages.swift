@@ -1,6 +1,6 @@
-/// What the provider shows: plain pages without script, that say on each of them that they are a mock.
+/// The pages of the provider, without scripts. Every page says that it is a mock.
 enum MockPages {
-  /// The page to choose an account on.
+  /// The account selection page.
   static func choose(
     key: String, path: String, client: String, accounts: [MockAccount], seen: Set<String>, signsWith: String,
     hasRotated: Bool
@@ -35,21 +35,21 @@ enum MockPages {
       """)
   }
 
-  /// What there is to see without a client.
+  /// The index page, which needs no client.
   static func index(path: String, accounts: [MockAccount], signsWith: String, hasRotated: Bool) -> String {
     page(
       "Mock Google", path: path,
       """
       <h1>Mock Google</h1>
-      <p>An OpenID provider for demos and tests. It asks for no password: whoever chooses an account is that person.
-      Its <a href="\(path)/.well-known/openid-configuration">discovery document</a> says where everything is.</p>
+      <p>An OpenID provider for demos and tests. It signs in any account without a password.
+      Its <a href="\(path)/.well-known/openid-configuration">discovery document</a> lists all endpoints.</p>
       \(hasRotated ? "<p role=\"status\" class=\"note\">New signing keys: <code>\(escape(signsWith))</code> from now on.</p>" : "")
       <ul>\(accounts.map { "<li>\(label($0, isKnown: false))</li>" }.joined(separator: "\n"))</ul>
       \(keys(path: path, key: nil, signsWith: signsWith))
       """)
   }
 
-  /// Somebody who cannot be sent anywhere.
+  /// The page of an error that cannot be returned to a client.
   static func problem(_ sentence: String, path: String) -> String {
     page("That did not work", path: path, "<h1>That did not work</h1>\n<p role=\"alert\">\(escape(sentence))</p>")
   }

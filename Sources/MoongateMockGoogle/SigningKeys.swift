@@ -3,9 +3,9 @@ import Foundation
 import JWTKit
 import MoongateSDK
 
-/// What the provider signs with, and what it publishes (RFC 7517). RS256, as Google does it.
+/// The signing keys of the provider and their published form (RFC 7517). RS256, like Google.
 struct SigningKeys: Sendable {
-  /// One pair of keys under its name.
+  /// A key pair with its id.
   private struct Pair: Sendable {
     let id: String
     let key: JWTKit.Insecure.RSA.PrivateKey
@@ -25,10 +25,10 @@ struct SigningKeys: Sendable {
   private let current: Pair
   private let previous: Pair?
 
-  /// The name of the key that signs now.
+  /// The id of the current signing key.
   var id: String { current.id }
 
-  /// - Throws: where the system has no randomness.
+  /// - Throws: an error if the system has no randomness.
   init(id: String) throws { self.init(current: try Pair(id: id), previous: nil) }
 
   private init(current: Pair, previous: Pair?) {
@@ -36,7 +36,7 @@ struct SigningKeys: Sendable {
     self.previous = previous
   }
 
-  /// New keys before these.
+  /// New keys with these as the previous ones.
   func rotated(id: String) throws -> SigningKeys { SigningKeys(current: try Pair(id: id), previous: current) }
 
   func published() throws -> PublishedKeys {
@@ -50,10 +50,10 @@ struct SigningKeys: Sendable {
   }
 }
 
-/// The document behind `jwks_uri`.
+/// The document at `jwks_uri`.
 struct PublishedKeys: Encodable, Sendable { let keys: [PublishedKey] }
 
-/// One public key of it.
+/// A public key of the document.
 struct PublishedKey: Encodable, Sendable {
   let kty: String
   let use: String
@@ -89,7 +89,7 @@ struct IdentityClaims: JWTPayload {
   func verify(using algorithm: some JWTAlgorithm) {}
 }
 
-/// The discovery document (OpenID Connect Discovery 1.0 section 3). Its members are written with underscores.
+/// The discovery document (OpenID Connect Discovery 1.0 section 3), encoded in snake case.
 struct Discovery: Encodable, Sendable {
   let issuer: String
   let authorizationEndpoint: String

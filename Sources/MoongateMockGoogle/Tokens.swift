@@ -2,7 +2,7 @@ import Crypto
 import Foundation
 import MoongateSDK
 
-/// What an access token opens: userinfo, and nothing else.
+/// An access token, which is valid only for userinfo.
 struct AccessToken: Sendable {
   let subject: String
   let scopes: Set<String>
@@ -19,15 +19,15 @@ struct TokenProblem: Error, Encodable, Equatable {
     case description = "error_description"
   }
 
-  /// The client did not prove who it is.
+  /// Client authentication failed.
   static let badClient = TokenProblem(
-    error: "invalid_client", description: "the client is not known, or its secret is wrong")
+    error: "invalid_client", description: "the client is unknown, or its secret is wrong")
 
   static func badGrant(_ why: String) -> TokenProblem { TokenProblem(error: "invalid_grant", description: why) }
   static func badRequest(_ why: String) -> TokenProblem { TokenProblem(error: "invalid_request", description: why) }
 }
 
-/// What a code is redeemed for (OpenID Connect Core 1.0 section 3.1.3.3). Its members are written with underscores.
+/// The response of the token endpoint (OpenID Connect Core 1.0 section 3.1.3.3), encoded in snake case.
 struct TokenAnswer: Encodable, Sendable {
   let accessToken: String
   let idToken: String
@@ -36,7 +36,7 @@ struct TokenAnswer: Encodable, Sendable {
   let scope: String
 }
 
-/// What userinfo tells (section 5.3.2).
+/// The response of the userinfo endpoint (section 5.3.2).
 struct UserInfo: Encodable, Sendable {
   let sub: String
   let email: String?
@@ -74,28 +74,29 @@ extension MockGoogle {
     }
     guard let code = fields["code"] else { throw TokenProblem.badRequest("code is missing") }
     guard var grant = grants[code], grant.request.client == client.id else {
-      throw TokenProblem.badGrant("the code is not known")
+      throw TokenProblem.badGrant("the code is unknown")
     }
     if let given = grant.redeemed {
-      // Attack: a code that somebody else has seen. Used twice, it is worth nothing to either (RFC 6749 section 4.1.2).
+      // Attack: an attacker has seen a code. A code that is used twice becomes invalid for both (RFC 6749 section
+      // 4.1.2).
       accessTokens.remove(given)
       throw TokenProblem.badGrant("the code was used before")
     }
     guard now() < grant.expiresAt else { throw TokenProblem.badGrant("the code has expired") }
     guard fields["redirect_uri"] == grant.request.redirect else {
-      throw TokenProblem.badGrant("redirect_uri is not that of the code")
+      throw TokenProblem.badGrant("redirect_uri differs from that of the code")
     }
     guard let verifier = fields["code_verifier"], (43...128).contains(verifier.utf8.count),
       Base64URL.encode(SHA256.hash(data: Data(verifier.utf8))) == grant.request.challenge
     else {
-      // Attack: a code that was stolen on its way, tried with one verifier after the other.
+      // Attack: an attacker tries verifiers for a stolen code.
       grants.remove(code)
       throw TokenProblem.badGrant("code_verifier does not match code_challenge")
     }
-    guard let account = account(grant.subject) else { throw TokenProblem.badGrant("the account is gone") }
+    guard let account = account(grant.subject) else { throw TokenProblem.badGrant("the account no longer exists") }
     let access = token()
     grant.redeemed = access
-    // Spent before anything is awaited: of two that redeem it at once, one does.
+    // Mark the code as used before any suspension, so that concurrent requests cannot redeem it twice.
     grants.put(grant, for: code)
     accessTokens.put(
       AccessToken(subject: grant.subject, scopes: grant.request.scopes, expiresAt: now() + Self.tokenLifetime),
@@ -114,20 +115,20 @@ extension MockGoogle {
       scope: grant.request.scopes.sorted().joined(separator: " "))
   }
 
-  /// Whom an access token is of; nil where it opens nothing.
+  /// The user of an access token; nil if the token is invalid.
   func userInfo(_ token: String?) -> UserInfo? {
     guard let token, let access = accessTokens[token], now() < access.expiresAt, let account = account(access.subject)
     else { return nil }
     return UserInfo(account, scopes: access.scopes)
   }
 
-  /// Who asks, by `client_secret_basic` or `client_secret_post` (RFC 6749 section 2.3.1).
+  /// Authenticates a client by `client_secret_basic` or `client_secret_post` (RFC 6749 section 2.3.1).
   private func authenticate(_ fields: Form, _ authorization: String?) throws -> Client {
     var id = fields["client_id"]
     var secret = fields["client_secret"]
     if let authorization {
-      // More than one way at once is not allowed.
-      guard secret == nil else { throw TokenProblem.badRequest("the client proves itself in two ways at once") }
+      // Only one method at a time is allowed.
+      guard secret == nil else { throw TokenProblem.badRequest("the client uses two authentication methods at once") }
       guard let given = Self.basic(authorization), id == nil || id == given.id else { throw TokenProblem.badClient }
       (id, secret) = (given.id, given.secret)
     }
@@ -148,7 +149,7 @@ extension MockGoogle {
     return (id, secret)
   }
 
-  /// In constant time.
+  /// Compares in constant time.
   private static func equal(_ left: String, _ right: String) -> Bool {
     let key = SymmetricKey(size: .bits256)
     return HMAC<SHA256>.authenticationCode(for: Data(left.utf8), using: key)

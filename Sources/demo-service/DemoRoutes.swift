@@ -1,7 +1,7 @@
 import HTTPTypes
 import Hummingbird
 
-/// What is where.
+/// The routes of the service.
 enum DemoRoutes {
   static func router() -> Router<BasicRequestContext> {
     let router = Router(options: .autoGenerateHeadEndpoints)
@@ -19,7 +19,7 @@ enum DemoRoutes {
     router.get("/healthz") { _, _ in
       Response(status: .ok, headers: [.contentType: "text/plain"], body: .init(byteBuffer: .init(string: "ok\n")))
     }
-    // Every method and path below it, so that a test can ask what exactly arrives.
+    // All methods and paths below `/echo`, so that tests can check the received requests.
     for method in [.get, .post, .put, .patch, .delete, .options] as [HTTPRequest.Method] {
       for path in ["/echo", "/echo/**"] as [RouterPath] {
         router.on(path, method: method) { request, context in try await echo(request, context) }
@@ -37,7 +37,7 @@ enum DemoRoutes {
       ], body: .init(byteBuffer: .init(string: html)))
   }
 
-  /// What arrived, as JSON. Headers are a list, since a name may come twice.
+  /// The received request as JSON. Headers are a list, because names can be repeated.
   private struct Echo: ResponseEncodable {
     struct Header: Encodable {
       let name: String
@@ -51,7 +51,7 @@ enum DemoRoutes {
     let body: String
   }
 
-  /// The most bytes of a body that are echoed.
+  /// The maximum number of echoed body bytes.
   private static let mostBytes = 1 << 20
 
   private static func echo(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

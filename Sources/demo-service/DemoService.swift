@@ -3,22 +3,21 @@ import Foundation
 import Hummingbird
 import Logging
 
-/// The service behind the demo: an ordinary one, that knows of its visitors only what the gateway's headers say.
+/// The upstream service of the demo. It identifies users only by the gateway's headers.
 ///
-/// It owns no account and checks nothing. Nobody should reach it but through the gateway: whoever can, is who they
-/// claim.
+/// It has no accounts and verifies nothing, so it must be reachable only through the gateway.
 @main
 struct DemoService: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "demo-service",
-    abstract: "A small service that shows who arrived through the gateway, by which steps, and the headers it got.")
+    abstract: "Run a demo service that shows the signed-in user, the steps of the sign-in, and all headers of the request.")
 
   @Option(help: "The address to listen on.") var host = "127.0.0.1"
   @Option(help: "The port to listen on; 0 lets the system choose.") var port = 3000
 
   func validate() throws {
     guard (0...65_535).contains(port) else {
-      throw ValidationError("--port must lie between 0 and 65535; it is \(port).")
+      throw ValidationError("--port must be from 0 to 65535, not \(port).")
     }
   }
 
@@ -37,12 +36,12 @@ struct DemoService: AsyncParsableCommand {
     } catch let error as any Error & CustomStringConvertible
       where "\(error)".contains("EADDRINUSE") || "\(error)".contains("errno: 98")
     {
-      throw CleanError("Port \(port) on \(host) is taken by another program. Stop it, or give another --port.")
+      throw CleanError("Port \(port) on \(host) is in use by another program. Stop it, or choose another --port.")
     }
   }
 }
 
-/// A sentence for whoever started the program, without the name of an error type before it.
+/// An error message for the user, printed without the name of the error type.
 struct CleanError: Error, CustomStringConvertible {
   let description: String
 

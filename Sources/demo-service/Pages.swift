@@ -1,6 +1,6 @@
 import Foundation
 
-/// `/` and `/home`: who arrived.
+/// `/` and `/home`: shows the user.
 enum HomePage {
   static func html(_ visitor: Visitor) -> String {
     let known = visitor.account != nil
@@ -21,9 +21,9 @@ enum HomePage {
   }
 }
 
-/// `/profile-setup`: where a new account arrives first.
+/// `/profile-setup`: the first page of a new account.
 enum ProfileSetupPage {
-  /// - Parameter returnTo: where the person was going, as the gateway passed it on.
+  /// - Parameter returnTo: the original target of the user, from the gateway.
   static func html(_ visitor: Visitor, returnTo: String?) -> String {
     let target = returnTo.flatMap(localPath) ?? "/home"
     return Page.html(
@@ -38,8 +38,8 @@ enum ProfileSetupPage {
         """)
   }
 
-  /// Attack: `//evil.example`, `/\\evil.example` and `/<tab>/evil.example` are other hosts to a browser. Only a plain
-  /// path of our own is followed; the gateway has judged it too, but this page does not rely on who made its address.
+  /// Attack: browsers treat `//evil.example`, `/\\evil.example` and `/<tab>/evil.example` as other hosts. Only plain
+  /// local paths are accepted. The gateway has checked the path too, but this page does not rely on it.
   static func localPath(_ text: String) -> String? {
     guard text.utf8.first == UInt8(ascii: "/"), text.utf8.dropFirst().first != UInt8(ascii: "/"),
       text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\\") })
@@ -48,7 +48,7 @@ enum ProfileSetupPage {
   }
 }
 
-/// The frame of both.
+/// The layout of both pages.
 enum Page {
   static func html(title: String, body: String) -> String {
     """
@@ -71,7 +71,7 @@ enum Page {
     """
   }
 
-  /// For those whose address nobody has proved. The gateway has the page for it, and leads back here.
+  /// A reminder for users with an unverified email address, with a link to the gateway's page, which leads back here.
   static func reminder(_ visitor: Visitor, returnTo: String) -> String {
     guard visitor.hasUnverifiedEmail else { return "" }
     let back = returnTo.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
@@ -80,7 +80,7 @@ enum Page {
       """
   }
 
-  /// What the gateway says of the visitor.
+  /// The facts about the user from the gateway.
   static func facts(_ visitor: Visitor) -> String {
     let assertion = visitor.assertion
     let rows: [(String, String?)] = [
@@ -93,7 +93,7 @@ enum Page {
     return shown.isEmpty ? "" : "<dl>\(shown.joined())</dl>"
   }
 
-  /// Text as text: nothing in a header becomes markup.
+  /// Escapes text for HTML.
   static func escape(_ text: String) -> String {
     var escaped = ""
     for character in text.unicodeScalars {

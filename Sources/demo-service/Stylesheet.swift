@@ -1,4 +1,4 @@
-/// The one stylesheet, light and dark.
+/// The stylesheet, for light and dark mode.
 enum Stylesheet {
   static let text = """
     :root {

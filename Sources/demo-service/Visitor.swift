@@ -1,14 +1,14 @@
 import Foundation
 import Hummingbird
 
-/// Who arrived, as the gateway's headers say it.
+/// The user of a request, from the gateway's headers.
 struct Visitor {
   let account: String?
   let phone: String?
   let email: String?
   let name: String?
   let assertion: Assertion?
-  /// All headers of the request, in their order, the host first.
+  /// All headers of the request in order, the host first.
   let headers: [(name: String, value: String)]
 
   init(_ request: Request) {
@@ -24,23 +24,23 @@ struct Visitor {
       (request.head.authority.map { [("Host", $0)] } ?? []) + request.headers.map { ($0.name.rawName, $0.value) }
   }
 
-  /// Who signed in by an address that nobody has proved: an account with a password has one, and the gateway passes on
-  /// only verified ones.
+  /// Whether the user signed in with an unverified address: an account with a password has an address, but the gateway
+  /// forwards only verified ones.
   var hasUnverifiedEmail: Bool { assertion?.emailIsVerified == false && assertion?.steps?.contains("password") == true }
 
-  /// The most telling thing that we know.
+  /// The best known name of the user.
   var title: String { name ?? phone ?? email ?? account ?? "nobody the gateway knows" }
 }
 
-/// What the gateway signed, decoded to be looked at.
+/// The decoded assertion of the gateway, for display only.
 ///
-/// A real service verifies the signature by the keys at `/.well-known/moongate/jwks.json`, `aud` and `exp` before it
-/// believes a word; this one decides nothing by it.
+/// A production service must verify the signature with the keys at `/.well-known/moongate/jwks.json`, as well as `aud`
+/// and `exp`.
 struct Assertion: Decodable {
   let subject: String?
-  /// The providers that were passed.
+  /// The providers of the completed steps.
   let steps: [String]?
-  /// The latest sign-in or step-up, seconds since the epoch.
+  /// The latest sign-in or step-up, in seconds since the epoch.
   let authenticatedAt: Int64?
   let expiresAt: Int64?
   let issuer: String?
@@ -57,7 +57,7 @@ struct Assertion: Decodable {
     case emailIsVerified = "email_verified"
   }
 
-  /// - Returns: nil for anything that is no JWT (RFC 7519 section 3.1).
+  /// - Returns: nil if the text is not a JWT (RFC 7519 section 3.1).
   init?(jwt: String) {
     let parts = jwt.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3 else { return nil }

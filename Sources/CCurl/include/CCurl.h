@@ -1,53 +1,53 @@
-// Mail by libcurl. Its options are set by a variadic function, which Swift cannot call.
+// Mail delivery by libcurl. Swift cannot call the variadic function that sets its options.
 #ifndef CCURL_H
 #define CCURL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/// Connections to mail servers. For one thread at a time; what one mail opened the next one uses, for 30 seconds.
+/// A set of connections to mail servers, for one thread at a time. Connections are reused for 30 seconds.
 typedef struct ccurl_session ccurl_session;
 
-/// NULL where there is no memory.
+/// Returns NULL if memory is exhausted.
 ccurl_session *ccurl_session_new(void);
 
-/// Says goodbye to the servers and frees all.
+/// Closes the connections and frees the session.
 void ccurl_session_free(ccurl_session *session);
 
-/// One mail to one person.
+/// One mail to one recipient.
 typedef struct {
   /// smtp://host:port or smtps://host:port
   const char *url;
   /// Addresses in angle brackets.
   const char *from;
   const char *to;
-  /// Both or none.
+  /// Both or neither.
   const char *user;
   const char *password;
-  /// A PEM file of authorities in place of the system's; may be NULL.
+  /// A PEM file of certificate authorities that replaces the system's; may be NULL.
   const char *authority;
-  /// Whether smtp:// must become TLS by STARTTLS before anything else is said.
+  /// Whether smtp:// must use STARTTLS.
   bool must_encrypt;
-  /// For connecting, and for all of it.
+  /// Time limits for the connection and for the whole transfer.
   long connect_milliseconds;
   long total_milliseconds;
-  /// RFC 5322, lines end in CR LF; leading dots are doubled on the way.
+  /// The mail (RFC 5322) with CR LF line ends. Leading dots are escaped during the transfer.
   const char *bytes;
   size_t count;
 } ccurl_mail;
 
 typedef struct {
-  /// 0: the server has taken it.
+  /// 0 if the server has accepted the mail.
   int error;
-  /// The last reply of the server (RFC 5321 section 4.2); 0 where there was none.
+  /// The last reply code of the server (RFC 5321 section 4.2); 0 if there was none.
   long reply;
-  /// Whether it was the server's answer to this mail (MAIL, RCPT, DATA), and not to the connection.
+  /// Whether the server refused this mail (MAIL, RCPT, DATA), not the connection.
   bool of_this_mail;
-  /// In words, without the mail and without the password.
+  /// The reason in words, without the mail and the password.
   char reason[256];
 } ccurl_outcome;
 
-/// Sends it and waits. Blocks the thread; raises no signal.
+/// Sends a mail. Blocks the thread; raises no signal.
 ccurl_outcome ccurl_send_mail(ccurl_session *session, const ccurl_mail *mail);
 
 #endif

@@ -1,21 +1,20 @@
-// Linux calls that Swift cannot make: variadic ones, and those whose headers its Glibc module leaves out.
+// Linux calls that Swift cannot make: variadic functions, and functions whose headers its Glibc module omits.
 #pragma once
 #include <stddef.h>
 #include <sys/types.h>
 
-// Keeps this process's memory to itself: no core file, no tracing and no /proc/PID/mem for other processes of the same
-// user, and no signal handler that looks through the memory after a crash. Children lose what belongs to the process
-// when they execute another program, but keep the limit.
-// Returns 0, or the errno of the call that failed.
+// Protects the memory of this process: no core file, no tracing and no /proc/PID/mem for other processes of the same
+// user, and no crash handler that prints memory. A child process keeps only the core limit after exec.
+// Returns 0, or the errno of the failed call.
 int clinux_protect_memory(void);
 
-// Whether this process may be dumped and traced (PR_GET_DUMPABLE).
+// Whether this process can be dumped and traced (PR_GET_DUMPABLE).
 int clinux_is_dumpable(void);
 
-// The access list of an open file as the kernel stores it (system.posix_acl_access).
-// Returns its length, 0 where the file has none, -1 where it does not fit or cannot be read.
+// Reads the ACL of an open file in the kernel's format (system.posix_acl_access).
+// Returns its length, 0 if the file has none, or -1 if it does not fit or cannot be read.
 ssize_t clinux_access_list(int descriptor, void *bytes, size_t size);
 
-// Who made a pair of connected sockets, or is at the other end of one (SO_PEERCRED).
-// Returns 0, or -1 where the descriptor is no such socket.
+// The process that created a pair of connected sockets, or the peer of a socket (SO_PEERCRED).
+// Returns 0, or -1 if the descriptor is not such a socket.
 int clinux_peer(int descriptor, pid_t *pid, uid_t *user);

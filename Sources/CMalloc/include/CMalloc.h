@@ -3,10 +3,10 @@
 
 #include <stddef.h>
 
-/// Bytes that the allocator has handed out and that were not freed; 0 where it does not tell.
+/// The number of allocated bytes; 0 if the allocator does not report it.
 size_t cmalloc_in_use(void);
 
-/// Gives every whole page that was freed back to the system.
+/// Returns all free pages to the system.
 void cmalloc_trim(void);
 
 #endif

@@ -1,22 +1,22 @@
-// PostgreSQL's own client library.
+// The client library of PostgreSQL.
 #ifndef CPOSTGRES_H
 #define CPOSTGRES_H
 
 #include <postgresql/libpq-fe.h>
 
-/// What was wrong with a server's certificate. libpq's own words say no more than that it could not be verified.
+/// Why the certificate of a server was refused. libpq reports only that verification failed.
 typedef enum {
-  /// Nothing, or something else.
+  /// No certificate error, or another one.
   CPOSTGRES_CERTIFICATE_UNKNOWN,
-  /// Out of its time, or one of those that sign it is.
+  /// The certificate or one of its issuers has expired or is not valid yet.
   CPOSTGRES_CERTIFICATE_EXPIRED,
-  /// Signed by nobody whom we know.
+  /// The issuer is not trusted.
   CPOSTGRES_CERTIFICATE_UNTRUSTED,
   CPOSTGRES_CERTIFICATE_REVOKED,
 } cpostgres_certificate;
 
-/// What OpenSSL found wrong with the certificate of the server whose TLS this thread ended last: of one to which it
-/// could not connect just now.
+/// The OpenSSL result for the last server whose TLS connection ended on this thread, for example after a failed
+/// connection.
 cpostgres_certificate cpostgres_found_certificate(void);
 
 #endif

@@ -1,46 +1,46 @@
-// Starts a program so that nothing of the gateway but three pipes reaches it, and nothing of it outlives the gateway.
-// Swift cannot fork, and posix_spawn sets no parent-death signal.
+// Starts a program that inherits only three pipes from the gateway and does not outlive it. Swift cannot fork, and
+// posix_spawn cannot set a parent-death signal.
 #pragma once
 #include <sys/types.h>
 
-// A program that runs. Descriptors are the gateway's ends, close-on-exec and non-blocking.
+// A running program. The descriptors are the gateway's ends, close-on-exec and non-blocking.
 typedef struct cspawn_child {
   pid_t pid;
-  // Readable when the program has ended; -1 where the kernel has none.
+  // Readable when the program has exited; -1 if the kernel does not support it.
   int ended;
   int input, output, errors;
 } cspawn_child;
 
-// Starts a program in a process group of its own, in a folder, with this environment and no other.
+// Starts a program in a new process group, with the given folder and exactly the given environment.
 //
-// The calling thread is its parent: when that thread ends, however it ends, the kernel kills the program.
-// Returns 0, or the errno of the step that failed, whose name is then in `step`.
+// The calling thread is the parent: when that thread ends for any reason, the kernel kills the program. Returns 0, or
+// the errno of the failed step, whose name is then in `step`.
 int cspawn_start(const char *path, char *const arguments[], char *const environment[], const char *folder,
   cspawn_child *child, const char **step);
 
-// Sends a signal to the program and all that it started. Must not be called after cspawn_reap.
+// Sends a signal to the process group of the program. Do not call after cspawn_reap.
 void cspawn_signal(const cspawn_child *child, int signal);
 
-// Whether the program has ended; leaves it to be reaped.
+// Whether the program has exited. Does not reap it.
 int cspawn_has_ended(const cspawn_child *child);
 
-// Kills what is left of its group, then takes the program's end from the kernel. Only after it has ended.
-// Returns the status as waitpid gives it.
+// Kills the rest of the process group and reaps the program. Call only after it has exited.
+// Returns the status of waitpid.
 int cspawn_reap(cspawn_child *child);
 
-// A descriptor that another thread can wake a poll by; -1 where there is none.
+// Creates a descriptor that other threads can use to wake a poll; -1 on failure.
 int cspawn_wake_make(void);
 void cspawn_wake(int descriptor);
 void cspawn_wake_clear(int descriptor);
 
-// Keeps a pipe that nobody reads from ending the process: for the calling thread.
+// Blocks SIGPIPE for the calling thread, so that writing to a closed pipe does not end the process.
 void cspawn_ignore_broken_pipes(void);
 
-// Starts a program that takes over from this process, with this process's standard input and output, and descriptors of
-// this process from 3 on. It gets no other descriptor, and outlives this process.
-// - handed: those that become 3, 4 and so on.
-// - errors: what becomes its standard error.
-// Returns 0, or the errno of what failed.
+// Starts a program that replaces this process. It inherits standard input and output and the given descriptors from 3
+// on, and outlives this process.
+// - handed: the descriptors that become 3, 4 and so on.
+// - errors: the descriptor that becomes standard error.
+// Returns 0, or the errno of the failure.
 int cspawn_start_successor(
   const char *path, char *const arguments[], char *const environment[], const int *handed, int count, int errors,
     pid_t *pid);

@@ -1,23 +1,22 @@
-// What this program was built from, and the versions of the system libraries that it runs with: for
-// `moongate --version`.
+// Build information and the versions of the loaded system libraries, for `moongate --version`.
 #pragma once
 #include <stddef.h>
 
-// What a packaging build says about itself through its environment (Package.swift). Each is "" in any other build.
+// Values from the environment of a packaging build (Package.swift); "" in other builds.
 // The commit of the sources.
 extern const char *const cversions_commit;
 // The version of the Swift compiler.
 extern const char *const cversions_swift;
-// The version of swift-nio-ssl, whose BoringSSL speaks TLS.
+// The version of swift-nio-ssl, which contains BoringSSL.
 extern const char *const cversions_nio_ssl;
 
-// The libraries of the system that this process has loaded, by their index from 0 on; the order is fixed.
+// A loaded system library by its index from 0, in a fixed order.
 typedef struct {
-  // NULL behind the last one.
+  // NULL after the last library.
   const char *name;
   char version[48];
 } cversions_library;
 
-// Asks a library for its version. A library that has no such call is told by the number in its file's name, as in
-// libargon2.so.1.
+// Returns the version of a library. For a library without a version function, it is the number in its file name, for
+// example libargon2.so.1.
 cversions_library cversions_library_at(size_t index);
