@@ -1,12 +1,12 @@
 @testable import MoongateConformance
 import MoongateSDK
 
-// Broken in what they make of answers, rounds and records, and in what they declare.
+// Providers with broken answers, rounds, records and descriptors.
 
 extension BrokenProvidersTests {
   // MARK: answers
 
-  /// Attack: each of these lets somebody guess more often, or with less, than the policy says.
+  /// Attack: each of these lets an attacker guess more often, or with less knowledge, than the policy allows.
   static let answers: [Broken] = [
     Broken(
       what: "a wrong answer that is not counted", rule: .counted,
@@ -70,7 +70,7 @@ extension BrokenProvidersTests {
     },
   ]
 
-  /// Judges a part of what was typed.
+  /// Compares only a part of the input.
   private static func cut(_ part: @escaping @Sendable (String) -> String) -> ToyWord.Submit {
     { step, input in
       var fields = input.fields
@@ -79,7 +79,7 @@ extension BrokenProvidersTests {
     }
   }
 
-  /// A wrong answer that has nothing of the right one.
+  /// A wrong answer that has nothing in common with the right one.
   private static let different: ConformanceSubject = {
     var subject = ConformanceSubject(of: ToyWord.described())
     subject.wrong = { _ in ["word": .text("forty loud geese and a gull")] }
@@ -98,7 +98,7 @@ extension BrokenProvidersTests {
       "asks for a field without a proper name",
       ToyRounds(asks: [ToyRounds.first, InputField(name: "Your PIN", kind: .digits, isRequired: false)])),
     toy("asks without end", ToyRounds(isEndless: true)),
-    // Attack: a wrong first answer, and the right second one passes.
+    // Attack: a wrong first answer followed by the right second one succeeds.
     toy("goes past a wrong answer", ToyRounds(then: { _ in .ask([ToyRounds.second], state: Array("2;true".utf8)) })),
     Broken(what: "asks for a word twice and compares nothing", rule: .rounds, provider: choosing(compares: false)),
     toy("asks again for what it cannot judge", ToyRounds(then: { _ in .ask([ToyRounds.first], state: []) })),
@@ -113,8 +113,8 @@ extension BrokenProvidersTests {
           presentation: .digitPad(count: 6, current: "pin", new: "new_pin"))), subject: different),
   ]
 
-  /// Asks twice for a word that is chosen.
-  /// - Parameter compares: whether the second answer has to be the first one.
+  /// Asks twice for a new word.
+  /// - Parameter compares: whether the two answers must be equal.
   static func choosing(compares: Bool) -> ToyWord {
     ToyWord(submits: { step, input in
       guard step.purpose == .set, step.account?.record == nil, let hasher = step.tools.hasher else {
@@ -150,7 +150,7 @@ extension BrokenProvidersTests {
     kept("under MD5 in base64, among other things") { typed, step, _ in
       "{\"of\":\"\(step.account?.id ?? "")\",\"hash\":\"\(base64(Digest.md5.of(typed)))\"}"
     },
-    // Attack: the id of an account stands in its sessions and logs.
+    // Attack: the id of an account appears in its sessions and logs.
     kept("under SHA-1 with the account's id") { typed, step, _ in
       Hex.text(Digest.sha1.of(Array((step.account?.id ?? "").utf8) + typed))
     },
@@ -162,7 +162,7 @@ extension BrokenProvidersTests {
     },
   ]
 
-  /// A word whose records of version 1 are the word itself. An upgraded one is `old:` and the word; with `any`, the
+  /// A provider whose version 1 records are the word itself. An upgraded record is `old:` and the word; with `any`, the
   /// provider compares nothing.
   static func upgrading(
     from old: String? = "ninety-nine quiet pigeons", _ upgrades: (@Sendable ([UInt8], Int) async throws -> [UInt8])?
@@ -201,7 +201,7 @@ extension BrokenProvidersTests {
       })
   }
 
-  /// Keeps the word as it says, with what is asked of the hasher for nothing.
+  /// Stores the word in the given form, after an unused call of the hasher.
   private static func kept(
     _ what: String, _ keeps: @escaping @Sendable (_ typed: [UInt8], StepContext, _ salt: [UInt8]) -> String
   ) -> Broken {
@@ -224,7 +224,7 @@ extension BrokenProvidersTests {
     }
   }
 
-  // MARK: declarations
+  // MARK: descriptors
 
   static let declarations: [Broken] = [
     Broken(
@@ -255,7 +255,7 @@ extension BrokenProvidersTests {
     described(
       "words in a language that there is not",
       ToyChannel.described(words: StepWords(title: "Toy", translations: ["qzx": ["Toy": "Yot"]]))),
-    // Attack: a plugin for one factor brings a flow in which it replaces another one.
+    // Attack: a provider includes a flow that replaces another provider's factor.
     described(
       "a flow about another's factor",
       ToyChannel.described(flows: [
@@ -273,7 +273,7 @@ extension BrokenProvidersTests {
   ]
 }
 
-/// A declaration that changes when the provider was called once.
+/// A descriptor that changes after the first call.
 private struct LateShifter: CodeProvider {
   let count = SharedValue(0)
 

@@ -2,7 +2,7 @@ import MoongateConformance
 import MoongateSDK
 import Testing
 
-/// The suite can fail: each of these providers breaks one rule, and the suite finds that one and no other.
+/// The suite can fail: each of these providers breaks one rule, and the suite reports that rule and no other.
 @Suite struct BrokenProvidersTests {
   struct Broken: Sendable, CustomTestStringConvertible {
     let what: String
@@ -43,7 +43,7 @@ import Testing
     let report = await Conformance.run(provider, subject)
     #expect(report.findings == [])
     #expect(report.lines.first { $0.rule == .upgrade }?.verdict == .held)
-    // Without such a record nothing is judged, and the report says what is missing.
+    // Without an old record, the rule does not apply, and the report says what is missing.
     let (_, nothing) = Self.upgrading(from: nil) { old, _ in old }
     let unjudged = await Conformance.run(provider, nothing, rules: [.upgrade])
     guard case .doesNotApply(let why)? = unjudged.lines.first?.verdict else {
@@ -52,7 +52,7 @@ import Testing
     #expect(why.contains("`old_records`"))
   }
 
-  /// What a step answers that sets nothing is told with the finding: it is the cause.
+  /// The finding contains the answer of the setup step, which is the cause.
   @Test func aSettingThatFailsIsToldWithItsCause() async {
     let odd = ToyWord(submits: { _, _ in throw ToyWord.Fault(text: "the hub is down") })
     let report = await Conformance.run(odd, rules: [.proof])
@@ -61,7 +61,7 @@ import Testing
     #expect(report.findings.first?.seen.contains("the hub is down") ?? false)
   }
 
-  /// Two runs say the same, in the same words.
+  /// Two runs give the same report.
   @Test func aReportIsTheSameTwice() async {
     let leaky = ToyChannel(delivers: { code, identifier, tools throws(DeliveryFault) in
       tools.log.info("sent \(code.code)")
@@ -72,7 +72,7 @@ import Testing
 
   static let broken: [Broken] = channels + words + ticks + answers + rounds + records + declarations
 
-  // MARK: of codes
+  // MARK: code providers
 
   private static func channel(
     _ what: String, _ rule: ConformanceRule, _ descriptor: ProviderDescriptor = ToyChannel.described(),
@@ -164,7 +164,7 @@ import Testing
     Broken(
       what: "remembers whom it has sent to", rule: .beginTwice,
       provider: ToyChannel(delivers: { code, identifier, tools throws(DeliveryFault) in
-        // The third message and those after it are not sent.
+        // The third and later messages are not sent.
         if deliveries.change({ $0 + 1 }) == 1 { return }
         try await ToyChannel.send(code, identifier, tools)
       })),
@@ -193,7 +193,7 @@ import Testing
         Message(channel: .mail, to: identifier.value, subject: "\(code.code)!", text: code.text, code: code.code))
     },
     channel("tries for ever", .cancellation) { code, identifier, tools throws(DeliveryFault) in
-      // A wait that no cancellation reaches.
+      // A wait that ignores cancellation.
       do throws(DeliveryFault) { try await ToyChannel.send(code, identifier, tools) } catch {
         guard error.reason.contains("cancelled") else { throw error }
         await Task.detached { try? await Task.sleep(for: .seconds(1)) }.value
@@ -207,7 +207,7 @@ import Testing
     },
   ]
 
-  // MARK: of words
+  // MARK: word providers
 
   static func word(_ what: String, _ rule: ConformanceRule, _ submits: @escaping ToyWord.Submit) -> Broken {
     Broken(what: what, rule: rule, provider: ToyWord(submits: submits))
@@ -330,7 +330,7 @@ import Testing
       let others = working.change { $0 + 1 }
       defer { _ = working.change { $0 - 1 } }
       if others > 0 { return .refused("wrong_word") }
-      // Long enough that others come meanwhile.
+      // Long enough for concurrent calls.
       for _ in 0..<200 { await Task.yield() }
       return try await ToyWord.judge(step, input)
     },
@@ -348,8 +348,7 @@ import Testing
     },
   ]
 
-  /// The wrong answer is one that the provider takes for too easy, and so is no try: what is looked at is what it says
-  /// of it.
+  /// The provider rejects this wrong answer as too easy, so it is not an attempt. The test checks its message.
   private static let quoted: ConformanceSubject = {
     var subject = ConformanceSubject(of: ToyWord.described())
     subject.wrong = { step in step.fields.isEmpty ? nil : ["word": .text("quite another word")] }
@@ -357,7 +356,7 @@ import Testing
     return subject
   }()
 
-  // MARK: of ticks
+  // MARK: tick providers
 
   private static let ticks: [Broken] = [
     Broken(what: "a tick too long", rule: .expiry, provider: ToyTick(grace: 1), subject: ToyTick.subject),
@@ -368,7 +367,7 @@ import Testing
   ]
 }
 
-/// Another declaration at each call.
+/// A descriptor that changes with every call.
 private struct Shifty: CodeProvider {
   let count = SharedValue(0)
 

@@ -2,7 +2,7 @@
 import MoongateSDK
 import Testing
 
-/// Scripted answers, traces, and what both are made of.
+/// Scripted answers, traces, and their parts.
 @Suite struct ScriptTests {
   @Test(arguments: [
     ToyRounds(), ToyRounds(judgesAtEnd: true),
@@ -18,7 +18,7 @@ import Testing
     }
   }
 
-  /// A field that is no part of the answer is named as such.
+  /// Fields that are not part of the answer are listed as uncompared.
   @Test func aFieldThatIsNotComparedCanBeNamed() async {
     let fields = [ToyWord.word, InputField(name: "label", kind: .text)]
     let provider = ToyWord(descriptor: ToyWord.described(submit: fields), begins: { _, _ in .ask(fields, state: []) })
@@ -111,14 +111,14 @@ import Testing
     let all = AlteredAnswer.all(of: "ab-12")
     #expect(all.map(\.text) == ["ba-12", "ab-21", "bb-12", "aa-12", "ab-22", "ab-11", "ab-122", "ab-1", ""])
     #expect(all.first?.what == "its word 1 of 2 changed" && !all.contains { $0.text == "ab-12" })
-    // Of a long answer some characters, and its ends.
+    // Some characters and both ends of a long answer.
     #expect(AlteredAnswer.all(of: String(repeating: "x1", count: 100)).count < 40)
     for answer in ["7", "Q", "qqqq", "a b", "\u{0661}\u{0662}"] {
       #expect(!AlteredAnswer.all(of: answer).contains { $0.text == answer })
     }
   }
 
-  // MARK: one rule, and traces
+  // MARK: single rules and traces
 
   @Test func oneRuleIsRunAlone() async {
     let broken = ToyWord(descriptor: ToyWord.described(outcomes: [Outcome("wrong_word", "No.", isFailure: false)]))
@@ -135,7 +135,7 @@ import Testing
     #expect(await Conformance.run(broken).messages == [])
   }
 
-  /// Attack: a trace with a token or an answer in it is pasted into a ticket.
+  /// Attack: a trace with a token or an answer is pasted into a ticket.
   @Test func aTraceHasNoSecretsUnlessTheyAreAskedFor() async {
     let leaky = ToyWord(begins: { step, _ in
       .ask(
@@ -149,7 +149,7 @@ import Testing
     #expect(masked.contains("‹secret token›") && masked.contains("‹shown›"))
   }
 
-  /// What is told of a program has no name of the Swift API in it.
+  /// Findings about a program contain no names of the Swift API.
   @Test func findingsSpeakTheLanguageOfTheProvider() {
     #expect(ProviderLanguage.swift.says("Answer `.refused`.") == "Answer `.refused`.")
     #expect(

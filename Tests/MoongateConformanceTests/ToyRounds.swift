@@ -1,21 +1,21 @@
 import MoongateConformance
 import MoongateSDK
 
-/// A full provider that asks two questions, one after the other. Its parts are broken one by one.
+/// A full provider with two questions. Tests break its parts one by one.
 struct ToyRounds: FullProvider {
   static let first = InputField(name: "first", kind: .text)
   static let second = InputField(name: "second", kind: .text)
   static let answers = ["first": "a quiet pigeon", "second": "a loud goose"]
 
-  /// What is asked for in the first round.
+  /// The fields of the first round.
   var asks: [InputField] = [first]
-  /// Whether the first answer is judged with the second one.
+  /// Whether the first answer is judged together with the second.
   var judgesAtEnd = false
-  /// What is asked after a wrong answer; nil: the same round stays open.
+  /// The round after a wrong answer; nil to keep the same round open.
   var then: (@Sendable (_ isFirst: Bool) -> StepAnswer.Round)?
-  /// Whether it never comes to an end.
+  /// Whether the rounds never end.
   var isEndless = false
-  /// Reads the first answer in the second round, too.
+  /// Whether it also reads the first answer in the second round.
   var readsBoth = false
 
   let descriptor = ProviderDescriptor(

@@ -2,7 +2,7 @@ import MoongateConformance
 import MoongateSDK
 import Synchronization
 
-/// A code provider that holds every rule, and whose parts a test breaks one by one.
+/// A code provider that holds all rules. Tests break its parts one by one.
 struct ToyChannel: CodeProvider {
   var descriptor = Self.described()
   var reads: @Sendable (ProviderInput) throws(InputProblem) -> Identifier = { input throws(InputProblem) in
@@ -51,8 +51,8 @@ struct ToyChannel: CodeProvider {
     """
 }
 
-/// A full provider that holds every rule: a word that the account has chosen, beside an address. Its parts are broken
-/// one by one.
+/// A full provider that holds all rules: a word chosen by the account, with an address. Tests break its parts one by
+/// one.
 struct ToyWord: FullProvider {
   typealias Begin = @Sendable (StepContext, ProviderInput) async throws -> StepAnswer
   typealias Submit = @Sendable (StepContext, ProviderInput) async throws -> StepAnswer
@@ -118,16 +118,15 @@ struct ToyWord: FullProvider {
   }
 }
 
-/// A full provider whose proof is good once and for a while: the tick of a clock, every 30 seconds, as an authenticator
-/// app shows it.
+/// A full provider with one-time proofs of limited lifetime: a clock tick every 30 seconds, like an authenticator app.
 struct ToyTick: FullProvider {
   static let length: Int64 = 30_000
 
-  /// Whether the use is noted by what takes effect once.
+  /// Whether the use is recorded by a record that is replaced once.
   var isOnce = true
-  /// Whether what was used is looked at.
+  /// Whether used ticks are refused.
   var looks = true
-  /// Past its end by so many milliseconds it is taken.
+  /// How long after its end a tick is still accepted, in milliseconds.
   var grace: Int64 = 0
 
   let descriptor = ProviderDescriptor(
@@ -154,7 +153,7 @@ struct ToyTick: FullProvider {
     else {
       return .refused("wrong_tick")
     }
-    // The tick that was used is no secret any more, but it is what was typed: kept in another shape.
+    // A used tick is no longer secret, but it was an input, so it is stored in another form.
     let note = Array(String(tick + 1).utf8)
     return .proved(Proof(record: isOnce ? .replaceOnce(note) : .replace(note)))
   }
@@ -170,7 +169,7 @@ struct ToyTick: FullProvider {
   }()
 }
 
-/// Something that is remembered from one call to the next.
+/// A value that is shared between calls.
 final class SharedValue<Value: Sendable>: Sendable {
   private let state: Mutex<Value>
 
@@ -181,7 +180,7 @@ final class SharedValue<Value: Sendable>: Sendable {
     set { state.withLock { $0 = newValue } }
   }
 
-  /// Changes it, and gives what it was.
+  /// Changes the value and returns the old one.
   func change(_ body: @Sendable (Value) -> Value) -> Value {
     state.withLock { value in
       defer { value = body(value) }

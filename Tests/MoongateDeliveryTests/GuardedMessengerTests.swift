@@ -8,7 +8,7 @@ import Testing
 @testable import MoongateDelivery
 
 @Suite("A guarded way for messages") struct GuardedMessengerTests {
-  /// Fails as it is told, and holds messages back until it is told to let go.
+  /// A transport that fails as configured and can hold messages back.
   final class TestCarrier: MessageTransport {
     let site = "https://sms.example.com"
     let most = 2

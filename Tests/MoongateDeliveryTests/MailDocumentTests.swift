@@ -20,7 +20,7 @@ import Testing
     return String(decoding: document.bytes, as: UTF8.self)
   }
 
-  /// The names of its headers, in order.
+  /// The names of the headers, in order.
   private func names(_ text: String) -> [String] {
     let head = text.prefix(upTo: text.firstRange(of: "\r\n\r\n")?.lowerBound ?? text.endIndex)
     return head.split(separator: "\r\n").filter { !$0.hasPrefix(" ") }.map { String($0.prefix { $0 != ":" }) }

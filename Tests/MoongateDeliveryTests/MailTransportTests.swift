@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateDelivery
 
-/// Against a server that answers as it is told; Tests/EndToEnd has a real one, with TLS.
+/// With a configurable server. Tests/EndToEnd uses a real one with TLS.
 @Suite("Mail by SMTP") struct MailTransportTests {
   static let mail = Message(
     channel: .mail, to: "a@example.com", subject: "Your code", text: "It is\n.\n012345", code: "012345")

@@ -2,9 +2,9 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A mail server that answers as it is told, in the clear and on a port of its own.
+/// A configurable mail server without TLS on its own port.
 final class TestMailServer: Sendable {
-  /// What it answers to a line, by its first word; 250 where nothing is said.
+  /// The replies by the first word of a line; 250 by default.
   let replies = Mutex<[String: String]>([:])
   private let heard = Mutex<[String]>([])
   private let connections = Mutex<Int>(0)
@@ -12,7 +12,7 @@ final class TestMailServer: Sendable {
   var lines: [String] { heard.withLock { $0 } }
   var connected: Int { connections.withLock { $0 } }
 
-  /// - Parameter body: is given its port.
+  /// - Parameter body: receives the port.
   func run(_ body: (Int) async throws -> Void) async throws {
     let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in

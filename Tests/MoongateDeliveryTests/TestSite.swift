@@ -5,7 +5,7 @@ import NIOCore
 import Synchronization
 import Testing
 
-/// Another site, on a port of its own, that does as the test says and remembers what it was asked.
+/// A configurable HTTP server on its own port that records requests.
 final class TestSite: Sendable {
   struct Question: Sendable {
     let method: String
@@ -18,7 +18,7 @@ final class TestSite: Sendable {
 
   var questions: [Question] { asked.withLock { $0 } }
 
-  /// - Parameter body: is given the site's address, without a slash at its end.
+  /// - Parameter body: receives the site's URL without a trailing slash.
   func run(
     answering answer: @escaping @Sendable (Question) async throws -> Response,
     _ body: @escaping @Sendable (String) async throws -> Void

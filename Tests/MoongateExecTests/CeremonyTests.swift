@@ -5,7 +5,7 @@ import Testing
 
 /// A program that shows a ceremony.
 @Suite struct CeremonyTests {
-  /// - Parameter answer: what `begin` answers.
+  /// - Parameter answer: the answer to `begin`.
   private static func body(
     protocol version: Int = 2, presentation: String = #"{"kind": "ceremony", "button": "Use your key"}"#,
     _ answer: String
@@ -38,7 +38,7 @@ import Testing
     #expect(
       fields == [InputField(name: "answer", kind: .json)]
         && shown == [.ceremony(.create, options: #"{"challenge": "AAAA"}"#)])
-    // Longer than any other field may be.
+    // Longer than the limit of other fields.
     let long = String(repeating: "x", count: 12_000)
     #expect(try await provider.submit(.some(), .words(["answer": #"{"id":"é","x":"\#(long)"}"#])).isProof)
     #expect(throws: InputProblem.self) { try provider.check(.some(), .words(["answer": #"{"x":"\#(long)\#(long)"}"#])) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateExec
 
-/// Programs that are refused before anybody is judged by them: with one sentence that says what to do.
+/// Programs that are refused in the handshake, with a sentence that says what to do.
 @Suite struct HandshakeTests {
   private func sentences(_ specification: ProgramSpecification, _ desk: ProgramFixture) -> [String] {
     switch desk.programs.introduce([specification])[0] {
@@ -119,7 +119,7 @@ import Testing
       sentences(try desk.script("#!/no/such/interpreter\n"), desk)[0].contains("interpreter that its first line names"))
     #expect(sentences(try desk.script("just text"), desk)[0].contains("first line must be such as"))
     #expect(sentences(try desk.script("#!/bin/sh\nexit 7\n"), desk)[0].contains("ended with status 7"))
-    // Its last words say more than that it ended: the end of a traceback.
+    // The last line of its output (the end of a traceback) is more useful than its exit status.
     let last = sentences(try desk.script("#!/bin/sh\nprintf 'one\\nSyntaxError: \\033[1mno' >&2\nexit 7\n"), desk)[0]
     #expect(last.contains(#"ended with status 7, after it wrote "SyntaxError: [1mno""#), "\(last)")
     let absent = ProgramSpecification(
@@ -172,7 +172,7 @@ import Testing
     let old = try #require(try desk.start(try desk.write(tells, as: "old.py")) as? any FullProvider)
     let new = try #require(try desk.start(try desk.write("", as: "new.py")) as? any FullProvider)
     desk.programs.keep(only: [new])
-    // Whoever began with the old one is served by it still.
+    // Calls that began with the old program are still served by it.
     let pid = try #require(Int32(try await self.pid(old)))
     let end = ContinuousClock.now + .seconds(10)
     while kill(pid, 0) == 0, ContinuousClock.now < end { await Task.yield() }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import MoongateExec
 
-/// Programs that do what they may not. Each denies its own step, is told of in a line, and hurts nothing else.
+/// Programs that violate the protocol. Each fails only its own step, and the violation is logged.
 @Suite struct LieTests {
-  /// - Returns: the fault of one submit.
+  /// - Returns: the fault of a single submit.
   private func fault(
     of body: String, step: StepContext = .some(), desk: ProgramFixture, timeout: Duration = .seconds(5)
   ) async throws
@@ -95,7 +95,7 @@ import Testing
 
     """
 
-  /// Attack: the right person, with an appearance and attributes of the program's choosing, which policies would read.
+  /// Attack: the right user with a display and attributes invented by the program, which policies would read.
   @Test func whoIsProvedIsSpelledByTheGateway() async throws {
     let desk = try ProgramFixture()
     let phone = Identifier(
@@ -126,7 +126,7 @@ import Testing
 
     """
 
-  /// What it declared policies may ask; what it did not, or what the gateway reads itself, it cannot tell.
+  /// A program can send declared facts, but neither undeclared ones nor those of the gateway's parser.
   @Test func whatItDeclaredItMayTellOfWhomItProves() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
@@ -148,8 +148,8 @@ import Testing
     #expect(proof.proved.map(\.attributes) == [["domain": "example.com", "floor": "3"], ["badge": "b1"]])
   }
 
-  /// Attack: who was an administrator when the account was made, and is none any more, is still one to the policies of
-  /// a step-up.
+  /// Attack: a user who was an administrator when the account was created, but is no longer one, still counts as one
+  /// for the policies of a step-up.
   @Test func whatItTellsOfItsOwnIsWhatIsTrueNow() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
@@ -191,7 +191,7 @@ import Testing
 
   @Test func anothersAnswerIsNobodys() async throws {
     let desk = try ProgramFixture()
-    // The next call's number can be guessed; it has not been asked yet.
+    // The id of the next call can be guessed, but the call has not been sent yet.
     let fault = try await fault(
       of: #"def take(message): say({"jsonrpc": "2.0", "id": message["id"] + 1, "result": {"proved": {}}})"#, desk: desk,
       timeout: .milliseconds(300))
@@ -275,7 +275,7 @@ import Testing
     #expect(desk.log.lines.contains { $0.contains("asked something: `give_session`") })
   }
 
-  /// Attack: a program that asks and does not read fills the gateway's memory with refusals.
+  /// Attack: a program that sends requests without reading the answers fills the gateway's memory.
   @Test func whoAsksAndDoesNotReadIsEnded() async throws {
     let desk = try ProgramFixture { $0.unread = 2_000 }
     let provider = try desk.full(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateExec
 
-/// What a program says of a delivery, and the facts that it tells of a proof.
+/// Delivery reasons and facts of proofs from programs.
 @Suite struct ProgramDeliveryTests {
   private static func sender(_ version: Int, _ answer: String) -> String {
     let reasons =
@@ -45,7 +45,7 @@ import Testing
     #expect(try await deliver(2, #"{"failed": None}"#, try ProgramFixture()) == nil)
   }
 
-  /// Attack: a program tells a person, through the gateway's page, whatever it likes.
+  /// Attack: a program shows arbitrary text to a user on the gateway's page.
   @Test(arguments: ["no_such_reason", "Not a reason!", "too_many_attempts"]) func undeclaredReasonIsAFault(
     _ reason: String
   ) async throws {
@@ -55,7 +55,7 @@ import Testing
     #expect(desk.log.lines.contains { $0.contains("is not to be believed") })
   }
 
-  /// Version 1 stays as it was: what else its answer holds is not looked at.
+  /// In version 1, other members of the answer are ignored.
   @Test func versionOneKnowsNoReasons() async throws {
     #expect(try await deliver(1, #"{"failed": "not_on_chat"}"#, try ProgramFixture()) == nil)
   }
@@ -112,7 +112,7 @@ import Testing
     return proof.facts
   }
 
-  /// Attack: a program tells what the gateway's own reader tells, or what it has not declared.
+  /// Attack: a program sends facts of the gateway's own parser, or undeclared ones.
   @Test func declaredFactsOfAProofArrive() async throws {
     let facts = #"{"length": 7, "rare": True, "domain": "bank.example", "made_up": "x"}"#
     let desk = try ProgramFixture()

@@ -6,14 +6,14 @@ import Testing
 
 @testable import MoongateExec
 
-/// A folder with a program that a test wrote, and what is needed to run it.
+/// A folder with a test's program and everything needed to run it.
 final class ProgramFixture {
   let folder: ScratchFolder
   let log = CapturedLog()
   let programs: Programs
   var limits: ProgramLimits
 
-  /// - Parameter limits: short ones, so that a test of patience needs little.
+  /// - Parameter limits: short limits, so that tests of timeouts are fast.
   init(limits change: (inout ProgramLimits) -> Void = { _ in }) throws {
     folder = try ScratchFolder()
     var limits = ProgramLimits()
@@ -27,8 +27,8 @@ final class ProgramFixture {
 
   deinit { programs.end() }
 
-  /// The frame of every program here: one that does the handshake and answers each call by `answer(method, params)`, a
-  /// dictionary; the body may say something else of it, by defining functions of these names anew.
+  /// The frame of all test programs. It handles the handshake and answers each call with `answer(method, params)`, a
+  /// dictionary. The body can redefine its functions.
   static let frame = #"""
     #!/usr/bin/env python3
     import json, os, signal, sys, time
@@ -70,7 +70,7 @@ final class ProgramFixture {
     """#
 
   /// Writes a program.
-  /// - Parameter body: Python, behind the frame.
+  /// - Parameter body: Python code that follows the frame.
   func write(_ body: String, as name: String = "program.py") throws -> ProgramSpecification {
     try script(Self.frame + body + "\nrun()\n", as: name)
   }
@@ -87,7 +87,7 @@ final class ProgramFixture {
       folder: folder.path, timeout: .seconds(5), digest: digest)
   }
 
-  /// Starts it and gives it its settings.
+  /// Starts the program and sends its settings.
   func start(
     _ specification: ProgramSpecification, values: [String: SettingValue] = [:], secrets: [String: String] = [:]
   ) throws -> any Provider {
@@ -95,12 +95,12 @@ final class ProgramFixture {
     return try programs.configure(introduced, values: values, secrets: secrets)
   }
 
-  /// A full provider of this body.
+  /// A full provider with this body.
   func full(_ body: String, timeout: Duration = .seconds(5)) throws -> any FullProvider {
     try #require(try start(try write(body).taking(timeout)) as? any FullProvider)
   }
 
-  /// Waits until the log has a line with this text.
+  /// Waits until the log contains a line with this text.
   func heard(_ text: String, within time: Duration = .seconds(10)) async throws -> Bool {
     let end = ContinuousClock.now + time
     while ContinuousClock.now < end {
@@ -119,7 +119,7 @@ extension ProgramSpecification {
   }
 }
 
-/// The gateway's reader of email addresses, as the composition root lends it.
+/// The gateway's parser for email addresses.
 struct MailReader: CodeProvider {
   let descriptor = ProviderDescriptor(
     name: "mail_reader", beginFields: [InputField(name: "email", kind: .email)], submitFields: [], settings: [],
@@ -135,7 +135,7 @@ struct NoWeb: WebClient {
 }
 
 extension StepContext {
-  /// A step as the core would describe it.
+  /// A step as described by the core.
   static func some(
     account: StepAccount? = nil, identifier: Identifier? = EmailAddress("ann@example.com").map(Identifier.init),
     state: [UInt8] = [],
@@ -155,7 +155,7 @@ extension ProviderInput {
 }
 
 extension FullProvider {
-  /// What it answers to a word.
+  /// The answer to a word.
   func judge(_ word: String, _ step: StepContext = .some()) async throws -> StepAnswer {
     try await submit(step, .words(["word": word]))
   }

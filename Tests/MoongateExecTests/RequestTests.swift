@@ -5,9 +5,9 @@ import Testing
 
 @testable import MoongateExec
 
-/// What a program of version 2 asks of the gateway while a call is open.
+/// Requests of version 2 programs to the gateway during a call.
 @Suite struct RequestTests {
-  /// Version 2, and `ask(method, params)`, which sends a request and returns the whole answer.
+  /// Version 2, with `ask(method, params)`, which sends a request and returns the complete answer.
   private static let asking = #"""
     def introduce(params):
         return {"protocol": 2, "shape": "full", "identifier": "email", "submit": [{"name": "word", "kind": "text"}],
@@ -28,7 +28,7 @@ import Testing
 
     """#
 
-  /// Hashes so that a test sees what was hashed.
+  /// A hasher whose output shows its input.
   private struct OpenHasher: SecretHasher {
     func hash(_ secret: [UInt8]) async throws -> String { "hash of \(secret.count)" }
     func verify(_ secret: [UInt8], against hash: String?) async throws -> HashVerdict {
@@ -130,7 +130,7 @@ import Testing
     ] { #expect(try await desk.heard(text), "\(text)\n\(desk.log.lines)") }
   }
 
-  /// Attack: work of the hashing threads that no attempt was charged for.
+  /// Attack: hashing work for which no attempt was charged.
   @Test func nothingIsHashedOutsideSubmit() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
@@ -143,7 +143,7 @@ import Testing
     #expect(try await desk.heard("secrets are hashed and verified while a `submit` is open"))
   }
 
-  /// Attack: a program that goes on working with the gateway's tools when nobody has asked it anything.
+  /// Attack: a program uses the gateway's tools outside of calls.
   @Test func nothingIsGrantedBetweenCalls() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
@@ -158,7 +158,7 @@ import Testing
     #expect(try await store.value(for: "a") == nil)
   }
 
-  /// Attack: a request that looks like the answer to somebody else's call, by its number, or by saying both.
+  /// Attack: a request that looks like the answer to another call, by its id or because it is both.
   @Test func aRequestIsNoAnswer() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
@@ -179,7 +179,7 @@ import Testing
         || desk.log.lines.contains { $0.contains(#""result": {"value": null}"#) })
   }
 
-  /// Attack: a program that asks without end.
+  /// Attack: a program sends endless requests.
   @Test func aFloodOfRequestsEndsTheProgram() async throws {
     let desk = try ProgramFixture { limits in limits.requestRate = ProgramLimits.Rate(burst: 50, perSecond: 1) }
     let provider = try desk.full(
@@ -192,7 +192,7 @@ import Testing
     #expect(try await desk.heard("floods the gateway with requests"))
   }
 
-  /// Attack: ten megabytes for a value.
+  /// Attack: a value of ten megabytes.
   @Test func aValueOfTenMegabytesEndsTheProgram() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
@@ -214,7 +214,7 @@ import Testing
             told(sys.stdin.readline())
             return {"proved": {}}
         """#)
-    // The first two never end: the third is answered before them.
+    // The first two never end, and the third is answered before them.
     #expect(try await provider.judge("x", Self.step(StuckStore())).isProof)
     #expect(try await desk.heard("2 requests are under way already"))
   }
@@ -232,7 +232,7 @@ import Testing
     #expect(try await desk.heard("the gateway answers no requests"))
   }
 
-  /// A value of control characters is six times as long in JSON. The program hears so, and does not wait in vain.
+  /// A value of control characters is six times as long in JSON. The program gets an error instead of waiting.
   @Test func anAnswerThatIsTooLongIsRefused() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(
@@ -261,7 +261,7 @@ import Testing
   }
 }
 
-/// A store that answers when the call is over, and never before.
+/// A store that answers only after the call has ended.
 private struct StuckStore: KeyValueStore {
   func value(for key: String) async throws(KeyValueFault) -> [UInt8]? {
     await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }

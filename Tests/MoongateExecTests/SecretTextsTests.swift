@@ -2,7 +2,7 @@ import Testing
 
 @testable import MoongateExec
 
-/// What is kept out of the log.
+/// Redaction of logs.
 @Suite struct SecretTextsTests {
   private let start = ContinuousClock.now
 
@@ -22,7 +22,7 @@ import Testing
     #expect(secrets.redacted("text-938. text-939. text-999.", at: now) == "text-938. [redacted] [redacted]")
   }
 
-  /// What cannot be looked for is not shown either.
+  /// Lines that cannot be redacted are withheld.
   @Test func beyondTheBoundNothingIsShownUntilItIsOld() {
     let secrets = SecretTexts(["for-good"], most: 10)
     for number in 0..<11 { secrets.add(["text-\(number)."], at: start + .seconds(number)) }
@@ -34,7 +34,7 @@ import Testing
     (["abcdef", "defghi"], "abcdefghi", "[redacted]"), (["abcd", "abcdef"], "xabcdefx", "x[redacted]x"),
     (["abc"], "abc", "abc"),
     (["caf\u{e9}s"], "the cafe\u{301}s", "the [redacted]"), (["abcd"], "", ""), (["abcd"], "abc", "abc"),
-    // Of a long text that was cut.
+    // A part of a long text that was truncated.
     (
       [String(repeating: "0123456789", count: 100)], "is " + String(repeating: "0123456789", count: 50), "is [redacted]"
     ),

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateExec
 
-/// A program that does everything right.
+/// A program that follows the protocol.
 @Suite struct StepTests {
   @Test func aFullProviderAsksRefusesAndProves() async throws {
     let desk = try ProgramFixture()
@@ -55,7 +55,7 @@ import Testing
     let sent = try String(contentsOfFile: desk.folder.path("sent.json"), encoding: .utf8)
     #expect(sent.hasPrefix(#"["deliver", "#) && sent.contains(#""code": "123456""#) && sent.contains(#""now": 42"#))
     #expect(sent.contains(#""value": "ann@example.com""#) && sent.contains(#""domain_bound_line": "@host #123456""#))
-    // Nothing of the gateway's own environment, and its folder is the configuration's.
+    // The environment contains nothing of the gateway's, and the working folder is the configuration folder.
     #expect(!sent.contains("HOME") && sent.contains(#""PATH""#))
     #expect(sent.contains(URL(fileURLWithPath: desk.folder.path).resolvingSymlinksInPath().lastPathComponent))
   }
@@ -164,7 +164,7 @@ import Testing
     #expect(try await desk.heard("cancelled True"))
   }
 
-  /// A program of version 2 that asks for nothing: it sends a prompt, and waits.
+  /// A version 2 program without fields: it sends a prompt and waits.
   private static let push = #"""
     def introduce(params):
         return {"protocol": 2, "shape": "full", "identifier": "email", "outcomes": [{"reason": "declined", "sentence": "You declined."}],
@@ -200,8 +200,8 @@ import Testing
     }
   }
 
-  /// The answer to a later round that asks for nothing, such as "I have kept my codes", reaches a program whose
-  /// declared fields are required.
+  /// The answer to a later round without fields, for example "I have kept my codes", reaches a program whose declared
+  /// fields are required.
   @Test func roundThatAsksForNothingIsAnsweredWithNothing() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full("")
@@ -266,7 +266,7 @@ import Testing
     #expect(try await store.value(for: "a") == Array("42".utf8))
   }
 
-  /// A maintenance that hangs has its own time: calls beside it end at theirs.
+  /// A hanging maintenance has its own time limit and does not delay other calls.
   @Test func aMaintenanceThatHangsIsCancelledAndHoldsUpNoCall() async throws {
     let desk = try ProgramFixture()
     let provider = try desk.full(

@@ -5,10 +5,10 @@ import Testing
 
 @testable import MoongateExec
 
-/// Programs that end, hang and flood, and what becomes of them.
+/// Programs that exit, hang or flood.
 @Suite struct SupervisionTests {
-  /// Attack: somebody keeps all processors busy, by signing in or otherwise. A program with the low priority of the
-  /// thread that loads configurations would not get to answer.
+  /// Attack: an attacker keeps all processors busy, for example with sign-ins. A program with the low priority of the
+  /// loader thread would not be able to answer.
   @Test func aProgramHasThePriorityOfTheGateway() async throws {
     let which = __priority_which_t(PRIO_PROCESS.rawValue)
     let own = getpriority(which, 0)
@@ -33,7 +33,7 @@ import Testing
     #expect(try await full.judge("\(own)").isProof)
   }
 
-  /// Asks until it is proved: what went wrong before is over.
+  /// Repeats the call until it is proved, after an earlier failure.
   private func recovers(_ provider: any FullProvider) async throws -> Bool {
     let end = ContinuousClock.now + .seconds(10)
     while ContinuousClock.now < end { if (try? await provider.judge("open").isProof) ?? false { return true } }
@@ -147,7 +147,7 @@ import Testing
     #expect(provider != nil)
     provider = nil
     desk.programs.end()
-    // The grandchild is somebody else's to bury: it is dead, or it was buried already.
+    // The grandchild is reaped by another process: it is dead or already reaped.
     let end = ContinuousClock.now + .seconds(5)
     func lives(_ pid: Int32) -> Bool {
       guard let status = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8) else { return false }
@@ -163,7 +163,7 @@ import Testing
 
   @Test func itHoldsNothingOfTheGateways() async throws {
     let desk = try ProgramFixture()
-    // Without O_CLOEXEC, as a careless library opens them.
+    // Without O_CLOEXEC, like a careless library.
     let leaked = open("/dev/null", O_RDONLY)
     defer { close(leaked) }
     let provider = try desk.full(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateExec
 
-/// Webhooks that reach a program.
+/// Webhooks for a program.
 @Suite struct WebhookTests {
   private static let frame = #"""
     def introduce(params):
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  /// Attack: what a vendor tells of people, in the operator's log.
+  /// Attack: user data from a vendor appears in the operator's log.
   @Test func bodyIsRedacted() async throws {
     let desk = try ProgramFixture()
     _ = try await receive(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Keys follow each other, and no assertion is unknown in between.
+/// Keys rotate, and every assertion can be verified at any time.
 @Suite struct AssertionKeyTests {
   private func ids(_ keySet: String) throws -> [String] {
     let set = try #require(try JSONSerialization.jsonObject(with: Data(keySet.utf8)) as? [String: [[String: String]]])
@@ -19,8 +19,8 @@ import Testing
     let at = { (seconds: Int64) in Timestamp(milliseconds: (change + seconds) * 1000) }
     let old = try #require(try ids(assertions.keySet(at: at(-601))).first)
     #expect(try ids(assertions.keySet(at: at(-601))) == [old])
-    // Ten minutes ahead of its first signature the next one is published, ten minutes after its last the old one still
-    // is.
+    // The next key is published ten minutes before its first signature, and the old one until ten minutes after its
+    // last.
     let both = try ids(assertions.keySet(at: at(-600)))
     #expect(both.first == old && both.count == 2)
     let new = try #require(both.last)
@@ -30,11 +30,11 @@ import Testing
     #expect(try ids(assertions.keySet(at: at(600))) == [new])
     #expect(
       assertions.signer(at: at(-1)).publicKey.contains(old) && assertions.signer(at: at(0)).publicKey.contains(new))
-    // Another node, and this one after a restart, says the same.
+    // Another node, or this one after a restart, has the same keys.
     #expect(try ids(AssertionKeys(keys, now: at(5)).keySet(at: at(5))) == [new, old])
   }
 
-  /// Whatever the moment, an assertion's key is in every set that somebody may hold while it is good.
+  /// At any time, the key of a valid assertion is in every key set that a client may have cached.
   @Test(arguments: [-700, -600, -301, -300, -1, 0, 1, 299, 300, 599, 600, 900] as [Int64]) func noneIsUnknown(
     _ offset: Int64
   ) throws {
@@ -43,14 +43,14 @@ import Testing
     let assertions = AssertionKeys(keys, now: ManualClock.start)
     let signed = Timestamp(milliseconds: (change + offset) * 1000)
     let key = assertions.signer(at: signed).publicKey
-    // A set may be kept for five minutes, and an assertion is good for five: sets fetched from five minutes before to
-    // five after.
+    // A key set may be cached for five minutes, and an assertion is valid for five: check sets fetched from five
+    // minutes before to five after.
     for fetched in stride(from: -300, through: 300, by: 20) as StrideThrough<Int64> {
       #expect(assertions.keySet(at: signed + .seconds(fetched)).contains(key), "fetched \(fetched) s after")
     }
   }
 
-  /// While the master key is rotated two nodes sign with two keys, and each publishes both.
+  /// While the master key is rotated, two nodes sign with two keys, and each publishes both.
   @Test func aRingPublishesAllOfItsKeys() throws {
     let one = try MasterKeys(only: [UInt8](repeating: 7, count: 32))
     let two = try one.adding([UInt8](repeating: 8, count: 32))
@@ -62,7 +62,7 @@ import Testing
       before.signer(at: ManualClock.start).publicKey.contains(old[0])
         && after.signer(at: ManualClock.start).publicKey.contains(new[0]))
     #expect(try ids(AssertionKeys(KeyRing(one), now: ManualClock.start).keySet(at: ManualClock.start)) == [old[0]])
-    // A gateway that runs signs with the new key as soon as it has it.
+    // A running gateway signs with the new key as soon as it has it.
     let ring = KeyRing(two)
     let running = AssertionKeys(ring, now: ManualClock.start)
     #expect(running.signer(at: ManualClock.start).publicKey.contains(old[0]))

@@ -7,20 +7,20 @@ import Testing
 
 @testable import MoongateCommand
 
-/// The audit trail goes to a sink: at least once, in order, by one gateway at a time.
+/// The audit trail is sent to a sink at least once, in order, by one gateway at a time.
 @Suite struct AuditSenderTests {
-  /// A sink that a test breaks.
+  /// A sink that tests can break.
   private final class Sink: AuditSink {
     private struct State {
       var lines: [String] = []
       var isDown = false
-      /// Called with each batch that was taken in, before the sender knows.
+      /// Called with each accepted batch, before the sender knows.
       var taken: (@Sendable () async -> Void)?
     }
 
     private let state = Mutex(State())
 
-    /// The decision ids of what came.
+    /// The decision ids of the received events.
     var ids: [String] { state.withLock { $0.lines } }
 
     func down(_ isDown: Bool) { state.withLock { $0.isDown = isDown } }
@@ -72,7 +72,7 @@ import Testing
     #expect(sender.samples.sent == 452 && sender.samples.failures == 0)
   }
 
-  /// Attack on ourselves: the gateway is killed after the sink has taken events in, and before the store knows.
+  /// The gateway is killed after the sink has accepted events and before the position is stored.
   @Test func whoIsKilledInBetweenSendsAgain() async throws {
     try await append(0..<3)
     let sink = Sink()
@@ -80,7 +80,7 @@ import Testing
     sink.whenTaken { [clock] in clock.advance(by: .seconds(60)) }
     _ = await first.step()
     sink.whenTaken {}
-    // The first one's lease is over: what it says now does not count.
+    // The lease of the first sender has expired, so its result does not count.
     let second = sender(sink, holder: "two")
     _ = await second.step()
     #expect(sink.ids == ids(0..<3) + ids(0..<3), "at least once, none invented")
@@ -101,7 +101,7 @@ import Testing
     }
     #expect(sink.ids == ids(0..<3))
     #expect(second.samples.sent == 0 && second.samples.backlog == nil)
-    // The first one dies; the second goes on from where it was.
+    // The first gateway is gone; the second continues at its position.
     clock.advance(by: .seconds(30))
     try await append(3..<5)
     _ = await second.step()
@@ -130,7 +130,7 @@ import Testing
     #expect(await sender.step() == .milliseconds(500), "and it goes on as before")
   }
 
-  /// More events than their quota come while a sink is down: they stay until it has them.
+  /// While a sink is down, more events than the quota arrive. They are kept until they are sent.
   @Test func whatASinkDoesNotHaveIsNotPruned() async throws {
     let most = AuditQuota.security.most
     let sink = Sink()

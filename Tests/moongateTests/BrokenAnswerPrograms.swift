@@ -1,9 +1,9 @@
 import MoongateConformance
 
-// Programs that are broken in what they make of answers and records, and in what they declare.
+// Programs with broken answers, records and declarations.
 
 extension BrokenProgramsTests {
-  /// Attack: each of these lets somebody guess more often, or with less, than the policy says.
+  /// Attack: each of these lets an attacker guess more often, or with less knowledge, than the policy allows.
   static let answers: [Broken] = [
     word("a wrong answer that is not counted", [.counted], declares: "said['outcomes'][0]['counts'] = False"),
     word("the last word of three", [.wholeAnswer], submits: "word = 'a quiet ' + (word.split() or [''])[-1]"),
@@ -51,7 +51,7 @@ extension BrokenProgramsTests {
     {"sets_up": true, "right": {"word": "a quiet pigeon"}, "wrong": {"word": "some loud geese"}}
     """#
 
-  /// A program that keeps a word.
+  /// A program that stores a word.
   static func setting(
     keeps: String = "salt.hex() + ':' + hashlib.scrypt(word.encode(), salt=salt, n=2**10, r=8, p=1).hex()",
     once: String = "True",
@@ -87,7 +87,7 @@ extension BrokenProgramsTests {
       """ + tail
   }
 
-  /// The same, with a record of version 1, which is the word itself.
+  /// The same with a version 1 record, which is the word itself.
   static let chosenBefore = chosen.replacing(
     "{\"sets_up\"", with: "{\"old_records\": {\"1\": \"a quiet pigeon\"}, \"sets_up\"")
 

@@ -6,20 +6,20 @@ import Testing
 
 @testable import MoongateCommand
 
-/// The suite can fail for programs as it can for providers in Swift: each of these breaks one thing, and the suite
-/// finds it under the right rule.
+/// The suite can fail for programs as for providers in Swift: each of these breaks one thing, and the suite reports the
+/// right rule.
 @Suite struct BrokenProgramsTests {
   struct Broken: Sendable, CustomTestStringConvertible {
     let what: String
     let rules: Set<ConformanceRule>
     let program: String
     let subject: String
-    /// Whether others may be broken with it, by how the machine's threads fall.
+    /// Whether other rules may also be broken, depending on thread scheduling.
     var breaksMore = false
     var testDescription: String { "\(rules.map(\.rawValue).sorted().joined(separator: ", ")): \(what)" }
   }
 
-  /// Runs the suite against a program that a test wrote.
+  /// Runs the suite against a test's program.
   static func report(_ program: String, _ subject: String) async throws -> ConformanceReport {
     let scratch = try ScratchFolder()
     try scratch.write(program, to: "toy.py")
@@ -43,17 +43,17 @@ import Testing
       "\(report.findings.map(\.description).joined(separator: "\n"))")
     for finding in report.findings {
       #expect(finding.seen.hasSuffix(".") || finding.seen.contains(":"))
-      // Its author knows messages, and nothing of the Swift API.
+      // The author knows the messages, not the Swift API.
       let said = "\(finding.seen) \(finding.advice)"
       #expect(
         !said.contains(/isFailure|InputProblem|replaceOnce|beginFields|`\.[a-z]|tools\.[a-z]|step\.[a-z]/), "\(said)")
     }
   }
 
-  /// All that can be seen of a program from outside.
+  /// All rules that can be observed from outside.
   @Test func everyRuleThatAppliesIsBrokenByOneOfThem() {
     let ours: Set<ConformanceRule> = [.spelling, .malformed, .unknown]
-    // What these three look at the gateway does itself: it reads identifiers, and knows who is behind one.
+    // The gateway itself is responsible for these three: it reads identifiers and knows their accounts.
     #expect(
       (Self.codes + Self.words + Self.ticks + Self.answers + Self.secrets + Self.examples).reduce(into: ours) {
         $0.formUnion($1.rules)
@@ -65,7 +65,7 @@ import Testing
     let what: String
     let program: String
     let subject: String
-    /// The rules that it holds, in their order.
+    /// The rules that it holds, in order.
     let held: String
     var testDescription: String { what }
   }
@@ -121,7 +121,7 @@ import Testing
     #expect(report.lines.filter { $0.verdict == .held }.map(\.rule.rawValue).joined(separator: " ") == whole.held)
   }
 
-  /// An unseen way is said, and where to say it.
+  /// Unobservable messages are reported, with how to make them observable.
   @Test func whatCannotBeSeenIsNotTicked() async throws {
     let report = try await Self.report(Self.code(delivers: "    pass"), "{}")
     for rule in [ConformanceRule.delivery, .beginTwice, .faults, .cancellation] {
@@ -133,7 +133,7 @@ import Testing
     }
   }
 
-  /// Nothing is left where it was tried from.
+  /// The run leaves nothing in the working folder.
   @Test func itRunsInAFolderOfItsOwn() async throws {
     let scratch = try ScratchFolder()
     let seen = scratch.path("seen.txt")
@@ -201,7 +201,7 @@ import Testing
 
   static let site = #"{"sends_by": {"site": "url"}}"#
 
-  /// A program that sends codes by a site; parts of it are put in anew.
+  /// A program that sends codes through a site; tests replace parts of it.
   static func code(
     declares: String = "", delivers: String = "    post({'to': params['to']['value'], 'text': params['text']})",
     more: String = ""
@@ -387,7 +387,7 @@ import Testing
     {"right": {"word": "a quiet pigeon"}, "wrong": {"word": "a quiet penguin"}, "lifetime": "30s", "one_time": true, "record": "0"}
     """#
 
-  /// A program whose answers are good for half a minute after the step began, and once.
+  /// A program with one-time answers that are valid for half a minute.
   private static func tick(
     life: String = "30000", record: String = "{'replace': str(begun), 'once': True}", looks: String = "True"
   ) -> String {

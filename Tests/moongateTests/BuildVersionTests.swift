@@ -3,7 +3,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// What `moongate --version` and the health command say.
+/// The output of `moongate --version` and the health command.
 @Suite struct BuildVersionTests {
   @Test func everyLibraryTellsItsVersion() {
     let libraries = BuildVersion.libraries

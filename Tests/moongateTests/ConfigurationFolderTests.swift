@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// What `check`, the start and every reload hold a folder to, beyond what its files say.
+/// The checks of `check`, start and reload beyond the syntax of the files.
 @Suite struct ConfigurationFolderTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().path
@@ -87,7 +87,7 @@ import Testing
       "\(first)")
   }
 
-  /// The number that it says is low enough is low enough, and the next one is not.
+  /// The number that the message suggests is accepted, and the next one is not.
   @Test func theNumberThatIsLowEnoughIsToldOf() async throws {
     let policy = { (max: Int) in
       """
@@ -109,7 +109,7 @@ import Testing
     #expect(try await problems(folder).count == 1)
   }
 
-  /// A branch that no case takes: `check` refuses it, and a gateway that runs goes on.
+  /// A branch without a test case: `check` refuses it, and a running gateway accepts it.
   @Test func aFunctionThatWouldFailIsFound() async throws {
     let folder = try scratch([
       "policies/phone_otp.lua": """

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// Subject files: what they say, what is told of mistakes, and the answers that are worked out.
+/// Subject files: their contents, messages about mistakes, and computed answers.
 @Suite struct ConformanceSubjectFileTests {
   private static func file(_ text: String, in scratch: ScratchFolder) throws -> ConformanceSubjectFile {
     try scratch.write(text, to: "subject.json")
@@ -30,7 +30,7 @@ import Testing
     #expect(file.sendsBy == .site(setting: "url") && file.siteAnswers == ["/a": Array("[1]".utf8)])
   }
 
-  /// Each mistake is told with its line, and with what to write.
+  /// Each mistake is reported with its line and how to correct it.
   @Test(arguments: [
     ("", "subject.json:1: this is no subject"), ("[]", "subject.json:1: this is no subject"),
     ("{\n\"right\": }", "subject.json:2: this is no subject"),
@@ -97,7 +97,7 @@ import Testing
     #expect(throws: StartProblem.self) { try ConformanceSubjectFile(path: "/nowhere/subject.json") }
   }
 
-  // MARK: programs that answer
+  // MARK: answer programs
 
   private static let step = ConformanceSubject.Step(
     purpose: .prove, fields: [InputField(name: "code", kind: .text)], shown: [.text("drow")], redirect: nil, now: 7)
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  /// Attack on the author's time: an answer that never comes, and output without end.
+  /// Attack: an answer program that never ends, or with endless output.
   @Test(arguments: ["while True: time.sleep(1)", "sys.stdout.close(); sys.stderr.close()\nwhile True: time.sleep(1)"])
   func aProgramHasItsTime(_ text: String) async throws {
     let scratch = try ScratchFolder()
@@ -143,7 +143,7 @@ import Testing
     await #expect(throws: ScriptProblem.self) { try await program.answer(to: Self.step, [], field: "code") }
   }
 
-  /// The answer to a question that is another one each time; and the same with a mistake planted.
+  /// The answer to a changing question; and the same with a mistake.
   @Test(arguments: [true, false]) func aProviderIsAnsweredByAProgram(_ isWhole: Bool) async throws {
     let scratch = try ScratchFolder()
     try scratch.write(BrokenProgramsTests.riddle(isWhole: isWhole), to: "toy.py")
@@ -163,7 +163,7 @@ import Testing
     #expect(report.lines.contains { $0.rule == .proof && $0.verdict == .held })
   }
 
-  /// What the subject needs and the provider does not show is told with its line.
+  /// Content that the subject needs but the provider does not show is reported with its line.
   @Test func whatIsNotShownIsToldWithItsLine() async throws {
     let scratch = try ScratchFolder()
     try scratch.write(BrokenProgramsTests.riddle(isWhole: true), to: "toy.py")
@@ -196,7 +196,7 @@ import Testing
     }
   }
 
-  /// A trace has the messages of the protocol, and the answer in none of them.
+  /// A trace contains the messages of the protocol, but not the answer.
   @Test func aTraceOfAProgramHasItsMessages() async throws {
     let scratch = try ScratchFolder()
     let program = BrokenProgramsTests.setting().replacing(
@@ -224,7 +224,7 @@ import Testing
 }
 
 extension BrokenProgramsTests {
-  /// A program that shows a text and asks for it backwards.
+  /// A program that shows a text and asks for its reverse.
   static func riddle(isWhole: Bool) -> String {
     head + """
       import random

@@ -8,7 +8,7 @@ import Testing
 @testable import MoongateCommand
 
 @Suite struct DedicatedThreadTests {
-  /// The thread is one, and the rest of the process goes on beside it.
+  /// All work runs on one thread, and other threads of the process continue.
   @Test func quietWorkRunsOnAThreadOfItsOwn() async {
     let names = await DedicatedThread.run(at: .quiet) { () async -> (UInt, UInt, Int32) in
       let before = UInt(pthread_self())
@@ -20,8 +20,7 @@ import Testing
     #expect(names.2 >= 10)
   }
 
-  /// Attack on who is signed in: so many sign-ins that the look for ended sessions waits for them, and no session is
-  /// believed meanwhile.
+  /// Attack: so many sign-ins that the poll for ended sessions is delayed, and no session is trusted in the meantime.
   @Test func theLookForEndedSessionsWaitsForNobody() async throws {
     let store = try SQLiteStore(path: ":memory:", keyFingerprint: [1])
     let watch = SessionWatch(store: store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

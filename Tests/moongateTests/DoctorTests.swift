@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// What `moongate doctor` says of what it measured.
+/// The findings of `moongate doctor` for measured values.
 @Suite struct DoctorTests {
   private static let now = Date(timeIntervalSince1970: 1_800_000_000)
 
@@ -51,7 +51,7 @@ import Testing
     return Judgement.proxies(settings)
   }
 
-  /// Attack: a block so wide that anyone may claim to be any client, so that limits per address are gone.
+  /// Attack: a block so wide that every client can claim any address, which disables limits per address.
   @Test(arguments: ["0.0.0.0/0", "::/0", "128.0.0.0/1", "2000::/3"]) func aWideBlockOfProxiesFails(_ block: String) {
     #expect(proxies(["127.0.0.1/32", block]).state == .failed)
   }

@@ -6,7 +6,7 @@ import Testing
 @testable import MoongateCommand
 
 @Suite struct EditorTypesTests {
-  /// `moongate policy types > config/editor/moongate.d.lua` mends it.
+  /// To fix a failure, run `moongate policy types > config/editor/moongate.d.lua`.
   @Test func theShippedTypesAreTheProgramsOwn() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()

@@ -1,14 +1,14 @@
 import MoongateConformance
 
-// Two programs whose answers nobody knows beforehand: codes that they show, and codes of an app. Each is whole, and
-// each is broken part by part.
+// Two programs with computed answers: recovery codes that they show, and codes of an app. Each exists as a correct
+// version and with single parts broken.
 
 extension BrokenProgramsTests {
   static let ofRecovery = #"""
     { "sets_up": true, "one_time": true, "right": { "code": { "from_shown": "list.0" } }, "wrong": { "code": "aaaa-bbbb-cccc" } }
     """#
 
-  /// Codes on paper, each of which opens once.
+  /// Recovery codes, each valid once.
   static func recovery(
     keeps: String = "hmac.new(salt, code.replace('-', '').encode(), 'sha256').hexdigest()",
     left: String = "[one for one in kept['codes'] if one != typed]",
@@ -114,7 +114,7 @@ extension BrokenProgramsTests {
   static let examples: [Broken] = [
     recovery("kept as they are", [.secrets], recovery(keeps: "code")),
     recovery("under a hash without a salt", [.hashing], recovery(keeps: "hashlib.sha256(code.encode()).hexdigest()")),
-    // Attack: a code that was read over a shoulder is typed again.
+    // Attack: an observed code is used again.
     recovery("that are never spent", [.concurrency], recovery(left: "kept['codes']")),
     recovery("made without once", [.once], recovery(once: "False")),
     recovery("whose wrong ones are not counted", [.counted], recovery(counts: "False")),

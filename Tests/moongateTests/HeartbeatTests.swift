@@ -4,10 +4,10 @@ import Testing
 
 @testable import MoongateCommand
 
-/// What a gateway notices while it tells the others that it serves.
+/// Checks of a gateway during its heartbeat.
 @Suite struct HeartbeatTests {
-  /// Attack: a gateway that was stopped or cut off while the oldest key was retired comes back, and counts by the key
-  /// that is gone: who guesses at both kinds of gateways has all of his tries twice.
+  /// Attack: a gateway was offline while the oldest key was retired and counts with the retired key. An attacker would
+  /// get twice as many attempts.
   @Test func aStoreOfAnotherKeyEndsTheGateway() async throws {
     let gateway = try TestGateway(providers: [], generation: .gateway(for: []))
     #expect(try await !gateway.store.answers(to: gateway.keys.fingerprint), "this store was made with another one")

@@ -8,11 +8,11 @@ import Testing
 
 @Suite("Sockets from systemd", .serialized) struct InheritedSocketsTests {
   private static let process: pid_t = 4711
-  /// Far from those that other tests open.
+  /// A descriptor number far from those of other tests.
   private static let first: CInt = 700
 
-  /// Takes over sockets of which there is one for each name.
-  /// - Parameter make: what lies at a name's descriptor; nil: nothing.
+  /// Takes sockets, one for each name.
+  /// - Parameter make: creates the descriptor of a name; nil for none.
   private func take(
     _ names: [String], listenPID: String = "\(process)",
     make: (String) throws -> CInt? = { _ in try listening("127.0.0.1") }
@@ -56,7 +56,7 @@ import Testing
     #expect(taken.listen == nil && taken.admin == nil)
   }
 
-  /// Attack: variables that a parent process left behind name descriptors that belong to something else here.
+  /// Attack: variables inherited from a parent process refer to descriptors that belong to something else.
   @Test func socketsForAnotherProcessAreLeftAlone() throws {
     let taken = try take(["listen"], listenPID: "1")
     #expect(taken.listen == nil)
@@ -86,8 +86,8 @@ import Testing
         == "Sockets from systemd: Descriptor 700 of LISTEN_FDS is not open.")
   }
 
-  /// Attack: a socket unit that opens the admin listener to other machines, with a configuration that is safe on
-  /// loopback alone.
+  /// Attack: a socket unit exposes the admin listener to other machines, with a configuration that is safe only on
+  /// loopback.
   @Test func anAdminSocketThatOthersReachNeedsAToken() throws {
     let everywhere = try take(["admin"]) { _ in try Self.listening("0.0.0.0") }
     let places = Gateway.Places(sockets: everywhere)

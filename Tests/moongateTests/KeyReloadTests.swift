@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// A gateway that runs takes a key file that was changed.
+/// A running gateway reloads a changed key file.
 @Suite struct KeyReloadTests {
   private let folder: ScratchFolder
   private let log = CapturedLog()

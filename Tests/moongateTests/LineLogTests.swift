@@ -5,7 +5,7 @@ import Testing
 @testable import MoongateCommand
 
 @Suite("A line of the log") struct LineLogTests {
-  /// What is logged, without the time before it.
+  /// The logged lines without their time.
   private func lines(_ log: (Logger) -> Void) -> [String] {
     let written = Written()
     log(

@@ -12,7 +12,7 @@ import Testing
 
   private var path: String { folder.path("keys/master.key") }
 
-  /// What a key file is refused with; nil where it is taken.
+  /// The error for a key file; nil if it is accepted.
   private func problem(_ location: KeyLocation) -> String? {
     do {
       _ = try MasterKey(location)
@@ -44,7 +44,7 @@ import Testing
     #expect(fingerprints.count == 1)
   }
 
-  /// Attack: another user of the machine who can read the key can make any code's HMAC and any assertion.
+  /// Attack: another user of the machine who can read the key can compute the HMAC of any code and sign any assertion.
   @Test("is refused where others than its owner may use it", arguments: [0o640, 0o604, 0o660, 0o620, 0o601, 0o777])
   func modes(mode: Int) throws {
     _ = try MasterKey(.file(path: path))
@@ -96,7 +96,7 @@ import Testing
   @Test("becomes a ring by rotation, with its mode, and stays the oldest") func rotation() async throws {
     let first = try MasterKey(.file(path: path))
     try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: path)
-    // What a process left that was killed in the middle of another rotation.
+    // The remains of a process that was killed during another rotation.
     try Data("current".utf8).write(to: URL(filePath: path + ".new"))
     _ = try await KeyFile.change(path) { try #require(try $0.adding(MasterKey.fresh()).rotated()) }
     let second = try MasterKey(.file(path: path))
@@ -120,7 +120,7 @@ import Testing
     await #expect(throws: StartProblem.self) { try await KeyFile.change(folder.path("none")) { $0 } }
   }
 
-  /// Attack on ourselves: a ring of which a part is gone, and a new key in its place.
+  /// A damaged key file must not be replaced by a new key.
   @Test("of a ring that is damaged is told by its line, and nothing is made") func damaged() async throws {
     _ = try MasterKey(.file(path: path))
     let ring = try await KeyFile.change(path) { try #require(try $0.adding(MasterKey.fresh()).rotated()) }

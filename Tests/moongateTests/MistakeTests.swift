@@ -6,10 +6,10 @@ import Testing
 
 @testable import MoongateCommand
 
-/// Typical mistakes in policies, each in a file of Tests/Mistakes with what `check` says of it. A mistake is told by
-/// its own line first, with what to do.
+/// Typical mistakes in policies, each in a file of Tests/Mistakes with the expected output of `check`. The first line
+/// of the output must be at the line of the mistake and say what to do.
 ///
-/// `MOONGATE_WRITE_MISTAKES=1` writes what `check` says now into the files.
+/// `MOONGATE_WRITE_MISTAKES=1` writes the current output of `check` into the files.
 @Suite struct MistakeTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
   private static let folder = root.path + "/Mistakes"
@@ -42,7 +42,7 @@ import Testing
     """,
   ]
 
-  /// The files of a mistake, and what is expected.
+  /// The files of a mistake and the expected output.
   private static func read(_ text: String) -> (files: [String: String], expected: String) {
     var files: [String: String] = [:]
     for part in "\n\(text)".components(separatedBy: "\n=== ").dropFirst() {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// Opening what gateway.lua names as `store`.
+/// Opening the `store` of gateway.lua.
 @Suite struct OpenedStoreTests {
   @Test func aBadConnectionStringIsAProblemAtItsLine() {
     var gateway = GatewaySettings.test()
@@ -23,7 +23,7 @@ import Testing
         ])
   }
 
-  /// Whatever starts a gateway again and again does not hammer the server with a wrong password.
+  /// A restart loop does not flood the server with a wrong password.
   @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func aRefusedStartTakesASecondAtLeast()
     async throws
   {
@@ -38,7 +38,7 @@ import Testing
     #expect(ContinuousClock.now - began >= .seconds(1))
   }
 
-  /// The node's own clock is not asked at all: one that is a minute off behaves the same.
+  /// The node's own clock is not used: a clock that is a minute off behaves the same.
   @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func theServersClockCounts() async throws {
     let server = try #require(PostgresServer.shared)
     let name = try server.makeDatabase()
@@ -47,15 +47,14 @@ import Testing
     let before = try server.sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", in: name)
     let now = opened.clock.now()
     let after = try server.sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint", in: name)
-    // Half the time of the quickest of a few questions.
+    // Half of the fastest of several round trips.
     let slack: Int64 = 100
     #expect(now.milliseconds >= (Int64(before) ?? .max) - slack && now.milliseconds <= (Int64(after) ?? .min) + slack)
     #expect(!opened.clock.isSuspect)
     try opened.store.close()
   }
 
-  /// Attack on ourselves: a command with a wrong address in gateway.lua, which makes a store there and gives it to a
-  /// key.
+  /// A command with a wrong address in gateway.lua must not create a store there and bind it to a key.
   @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.need)")) func commandsMakeNothing() async throws {
     let server = try #require(PostgresServer.shared)
     let name = try server.makeDatabase()
@@ -65,7 +64,7 @@ import Testing
     await #expect(throws: refusal) { _ = try await OpenedStore(location, keys) }
     #expect(
       try server.sql("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace", in: name) == "0")
-    // Made by `moongate store migrate`, and nobody's yet.
+    // Created by `moongate store migrate`, and not bound to a key yet.
     _ = try StoreCopier(location).migrate()
     await #expect(throws: refusal) { _ = try await OpenedStore(location, keys) }
     #expect(try server.sql("SELECT count(*) FROM meta", in: name) == "0")
@@ -91,7 +90,7 @@ import Testing
     try await OpenedStore(.sqlite(path: path), keys).store.close()
   }
 
-  /// The store is written before the key file: who is interrupted in between is told so, and what to do.
+  /// The store is written before the key file. An interruption in between is reported with what to do.
   @Test func anInterruptedRetirementIsNamed() async throws {
     let folder = try ScratchFolder()
     let location = StoreLocation.sqlite(path: folder.path("moongate.db"))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// What an upgrade starts again.
+/// The command line that an upgrade starts again.
 @Suite struct ProgramCallTests {
   private func file(_ folder: String, _ name: String, _ text: String) throws -> String {
     try text.write(toFile: "\(folder)/\(name)", atomically: true, encoding: .utf8)
@@ -25,7 +25,7 @@ import Testing
     #expect(call("moongate").arguments == ["moongate", "serve"])
   }
 
-  /// Attack: a first argument that names another program than the one that runs.
+  /// Attack: a first argument that names another program than the running one.
   @Test func aNameOfAnotherProgramIsNotTaken() throws {
     let folder = try ScratchFolder()
     let image = try file(folder.path, "moongate", "1")

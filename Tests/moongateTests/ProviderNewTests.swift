@@ -6,8 +6,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// `moongate provider new`. That what it writes builds and passes is tried by `Tests/EndToEnd/test_provider_new.py`,
-/// where it is asked for.
+/// `moongate provider new`. `Tests/EndToEnd/test_provider_new.py` checks that its output builds and passes, if enabled.
 @Suite struct ProviderNewTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().path
@@ -73,7 +72,7 @@ import Testing
     #expect(template.files["policy.lua"]?.contains("policy \"pigeon_post\"") == true)
   }
 
-  /// Nothing is left of the provider that the templates are written for.
+  /// No placeholder of the templates is left.
   private static func isFilled(_ text: String, _ path: String) {
     #expect(!text.isEmpty && text.hasSuffix("\n"), "\(path)")
     #expect(
@@ -100,7 +99,7 @@ import Testing
     #expect(throws: StartProblem.self) { try MoongateSource(named) }
   }
 
-  /// Attack: a session that was left open chooses another phrase over the one that is there.
+  /// Attack: someone uses an open session to replace an existing phrase.
   @Test func aNewProgramThatVerifiesHoldsTheSuite() async throws {
     let scratch = try ScratchFolder()
     let folder = scratch.path("secret_phrase")
@@ -129,7 +128,7 @@ import Testing
   ])
   func whatHasADotIsAProgram(_ name: String, _ isPath: Bool) { #expect(ProviderTest.isPath(name) == isPath) }
 
-  // MARK: the suite's words
+  // MARK: reports
 
   @Test func aReportHasALineForEachRule() async throws {
     var subject = ConformanceSubject(of: Providers.shipped[0].descriptor)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// Documentation/reference/ and `moongate help` say what the code says, and all of it.
+/// Documentation/reference/ and `moongate help` match the code completely.
 @Suite struct ReferenceTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -38,7 +38,7 @@ import Testing
       })
   }
 
-  /// `moongate reference Documentation/reference` mends it.
+  /// To fix a failure, run `moongate reference Documentation/reference`.
   @Test func committedPagesEqualTheGeneratedOnes() throws {
     let folder = Self.root.appending(path: "Documentation/reference")
     let committed = try FileManager.default.contentsOfDirectory(atPath: folder.path)
@@ -50,7 +50,8 @@ import Testing
     }
   }
 
-  /// The editors' types are written from the same shapes by other code: both have the same fields, facts and functions.
+  /// The editor types are written by other code from the same shapes. Both must have the same fields, facts and
+  /// functions.
   @Test func everyFieldFactAndFunctionOfTheEditorTypesIsThere() throws {
     var fields = 0
     var facts: Set<String> = []

@@ -1,13 +1,13 @@
 import Foundation
 import Testing
 
-/// Removing a shipped provider is removing its folder, its line in Package.swift, and its import and its entry in
-/// Providers.swift: nothing else names it. `make check-removal` does it.
+/// To remove an included provider, remove its folder, its line in Package.swift, and its import and entry in
+/// Providers.swift. No other code names it. `make check-removal` tests it.
 @Suite struct RemovableProvidersTests {
   private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
-  /// The folders of providers in Swift: a module each.
+  /// The folders of providers in Swift, one module each.
   static let plugins: [String] = {
     let folders = (try? FileManager.default.contentsOfDirectory(atPath: root.appending(path: "Plugins").path)) ?? []
     return folders.filter { folder in

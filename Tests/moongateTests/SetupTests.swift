@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// The answers of `moongate init`, and what is written of them.
+/// The answers of `moongate init` and the written files.
 @Suite struct SetupTests {
   private func problem<Value>(_ body: () throws -> Value) -> String? {
     do {
@@ -39,12 +39,12 @@ import Testing
         "a user and a password") ?? false)
   }
 
-  /// Attack: a password that is shown again, in a terminal that others see or a log of the installation.
+  /// Attack: a password is repeated on a terminal that others see or in an installation log.
   @Test func aPasswordInAnAnswerIsNeverSaidAgain() {
     #expect(problem { try SetupAnswers.store("mysql://root:hunter2@db/x") }?.contains("hunter2") == false)
   }
 
-  /// Attack: a password in a file that everybody may read, or that goes into version control with the configuration.
+  /// Attack: a password in a world-readable file, or in version control with the configuration.
   @Test func passwordsGoIntoFilesOfTheirOwn() throws {
     let made = try files("postgres://moongate:hunter2@db.example.com/moongate", "smtp://me:s3cret@mail.example.com")
     #expect(made.secrets == ["secrets/store", "secrets/smtp.password"])
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  /// Attack: an answer with a quote in it that writes Lua of its own.
+  /// Attack: an answer with a quote injects Lua code.
   @Test func anAnswerIsOnlyText() throws {
     #expect(SetupFolder.quoted("a\"b\\c\nd") == #""a\"b\\c\010d""#)
     let gateway = try #require(

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// Accounts that never proved anything are removed after `unverified_lifetime` (accounts.lua).
+/// Accounts without a verified identifier are removed after `unverified_lifetime` (accounts.lua).
 @Suite struct UnverifiedAccountsTests {
   @Test func unverifiedAccountsAreRemovedOnceTheirLifetimeHasPassed() async throws {
     let clock = ManualClock()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// What two processes say to each other during an upgrade.
+/// The messages between two processes during an upgrade.
 @Suite struct UpgradeMessageTests {
   @Test(arguments: [UpgradeMessage.prepared, .serving(generation: "abc"), .failed("Port 1 is taken.")])
   func isReadAsItWasWritten(_ message: UpgradeMessage) { #expect(UpgradeMessage(message.line) == message) }
@@ -31,7 +31,7 @@ import Testing
   }
 }
 
-/// The sockets by which they say it.
+/// The sockets that carry the messages.
 @Suite struct ControlSocketTests {
   @Test func linesComeOneByOne() throws {
     let (own, other) = try ControlSocket.pair()

@@ -10,7 +10,7 @@ import Testing
 @Suite("The service manager") struct WatchdogTests {
   private static func wait(_ loop: any EventLoop) async throws { try await loop.submit {}.get() }
 
-  /// Attack: requests that block an event loop for good. The gateway must not go on telling that it is alive.
+  /// Attack: requests that block an event loop permanently. The gateway must stop its watchdog messages.
   @Test func anEventLoopThatDoesNotAnswerEndsTheSignOfLife() async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
     let loops = Array(group.makeIterator())
@@ -42,7 +42,7 @@ import Testing
       make(["WATCHDOG_USEC": "30000000"]) != nil && make(["WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "5"]) != nil)
   }
 
-  /// What a notifier sends, on a socket of the kind that `name` says.
+  /// The messages of a notifier, received on a socket of the given kind.
   private func received(at name: String, _ body: (ServiceNotifier) -> Void) throws -> [String] {
     let server = socket(
       AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  /// Attack: a sentence with a line break would be an assignment of its own, such as MAINPID=1.
+  /// Attack: a status with a line break would inject an assignment like MAINPID=1.
   @Test func aStatusIsOneLine() throws {
     let told = try received(at: "@moongate-test-\(UUID().uuidString)") { $0.status("bad\nMAINPID=1") }
     #expect(told == ["STATUS=bad\\nMAINPID=1"])

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateDelivery
 
-/// What takes the audit trail in.
+/// The destinations of the audit trail.
 @Suite struct AuditSinkTests {
   private static let now = Timestamp(milliseconds: 1_795_000_000_250)
 
@@ -30,8 +30,7 @@ import Testing
     #expect(mode == 0o600)
   }
 
-  /// The gateway was killed in the middle of a line: that event comes again, and the line that was begun spoils
-  /// nothing.
+  /// The gateway was killed within a line. The event is sent again, and the partial line is removed.
   @Test(arguments: ["{\"a\":1}\n{\"b", "{\"b", ""]) func aLineThatWasBegunGoes(_ before: String) async throws {
     let folder = try ScratchFolder()
     try Data(before.utf8).write(to: URL(fileURLWithPath: folder.path("audit.log")))
@@ -61,7 +60,7 @@ import Testing
     }
   }
 
-  /// A site that keeps what it was sent, and answers as it is told.
+  /// A site that records requests and answers as configured.
   private final class Site: WebClient {
     let requests = Mutex<[WebRequest]>([])
     let status: Int

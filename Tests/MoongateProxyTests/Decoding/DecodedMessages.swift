@@ -3,7 +3,7 @@ import NIOCore
 import NIOEmbedded
 import NIOHTTP1
 
-/// One request as a reader of bytes understood it.
+/// A request as a parser interpreted it.
 struct DecodedMessage: Equatable, CustomStringConvertible {
   var method: String
   var target: String
@@ -17,13 +17,13 @@ struct DecodedMessage: Equatable, CustomStringConvertible {
   }
 }
 
-/// What a stream of bytes was understood as: the messages, and what stopped the reading.
+/// The interpretation of a byte stream: the messages, and the fault that ended it.
 struct Understanding: Equatable {
   var messages: [DecodedMessage] = []
   var fault: MessageFault?
 }
 
-/// Reads a stream with our decoder, given in the pieces.
+/// Parses a stream with our decoder, in the given pieces.
 func readOurs(_ pieces: [[UInt8]]) -> Understanding {
   var understood = Understanding()
   var decoder = RequestDecoder()
@@ -58,7 +58,7 @@ func readOurs(_ pieces: [[UInt8]]) -> Understanding {
   return understood
 }
 
-/// Reads a stream with llhttp, the second opinion.
+/// Parses a stream with llhttp for comparison.
 func readTheirs(_ bytes: [UInt8]) -> Understanding {
   var understood = Understanding()
   let channel = EmbeddedChannel()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// A generator whose sequence its seed decides, so that a failure can be had again.
+/// A seeded random generator, so that failures can be reproduced.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 
@@ -18,7 +18,7 @@ struct SeededGenerator: RandomNumberGenerator {
   }
 }
 
-/// Our decoder against mutated and split bytes, with llhttp as the second opinion.
+/// Our decoder with mutated and split bytes, compared with llhttp.
 @Suite struct DecoderFuzzTests {
   static let corpus: [String] = [
     "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -55,7 +55,7 @@ struct SeededGenerator: RandomNumberGenerator {
       case 2: bytes.insert(contentsOf: Array((pieces.randomElement(using: &generator) ?? "").utf8), at: at)
       case 3 where at < bytes.count: bytes[at] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
       case 4:
-        // A piece at the start of a line, where it is most likely to be taken for a field.
+        // Insert at the start of a line, where a piece is most likely to be parsed as a field.
         let starts = bytes.indices.filter { $0 > 0 && bytes[$0 - 1] == 0x0a }
         if let start = starts.randomElement(using: &generator) {
           bytes.insert(contentsOf: Array((pieces.randomElement(using: &generator) ?? "").utf8), at: start)
@@ -95,15 +95,15 @@ struct SeededGenerator: RandomNumberGenerator {
   }
 
   private func compare(_ ours: Understanding, _ bytes: [UInt8]) {
-    // llhttp knows a closed list of methods and stops at an upgrade: there it has no opinion.
+    // llhttp has a fixed list of methods and stops at an upgrade, so it gives no comparison there.
     var judged = ours.messages.prefix {
       Self.known.contains($0.method) && !$0.fields.contains { $0.lowercased().hasPrefix("upgrade:") }
     }
-    // The authority of an absolute target is judged with the Host, behind the decoder.
+    // The authority of an absolute target is compared with the Host after decoding.
     judged = judged.prefix {
       $0.target.hasPrefix("/") || $0.fields.contains("Host: x") && $0.target.hasPrefix("http://x/")
     }
-    // After `close` it reads no further, and of a message that is cut only the head is sure.
+    // llhttp stops after `close`. For an incomplete message, compare only the head.
     if let closing = judged.firstIndex(where: {
       $0.fields.contains { $0.lowercased().hasPrefix("connection:") } || $0.minorVersion == 0
     }) {
@@ -113,7 +113,7 @@ struct SeededGenerator: RandomNumberGenerator {
     let theirs = readTheirs(bytes)
     for (index, message) in judged.enumerated() {
       guard index < theirs.messages.count else {
-        // It takes no tab behind a length, which the grammar allows.
+        // llhttp does not accept a tab after a length, which the grammar allows.
         if "\(String(describing: theirs.fault))".contains("character in content-length") { return }
         if message.isComplete {
           Issue.record(
@@ -123,7 +123,7 @@ struct SeededGenerator: RandomNumberGenerator {
         return
       }
       var other = theirs.messages[index]
-      // It leaves the space behind a value to its user.
+      // llhttp does not remove whitespace after a value.
       other.fields = other.fields.map { field in
         let text = String(field.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
         return text.firstIndex(of: ":") == text.indices.last ? text + " " : text

@@ -22,7 +22,7 @@ import Testing
       ])
   }
 
-  /// RFC 9112 section 2.2: one, before each request, however the bytes are split.
+  /// RFC 9112 section 2.2: one empty line before each request, regardless of how the bytes are split.
   @Test(arguments: [1, 2, 3, 1000]) func oneEmptyLineBeforeARequestIsIgnored(piece: Int) {
     let text =
       "\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\n\r\nPOST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab\r\nGET /c HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -34,7 +34,7 @@ import Testing
     #expect(read.messages.map(\.body) == [[], Array("ab".utf8), []])
   }
 
-  /// security.md 24: each of these is one way to make two programs see two different requests.
+  /// Each of these could make two programs interpret two different requests.
   @Test(
     arguments: [
       // Request line.
@@ -141,7 +141,7 @@ import Testing
     #expect(readOurs([Array((start + String(repeating: "a\r\nA: ", count: 10_000)).utf8)]).fault == .headTooLarge)
   }
 
-  /// Attack: thousands of options beside thousands of fields would each be compared with each.
+  /// Attack: thousands of connection options and thousands of fields would each be compared with each other.
   @Test func connectionHasABoundedNumberOfOptions() {
     let head = { (options: Int, fields: Int) in
       "GET / HTTP/1.1\r\nHost: x\r\nConnection: \(Array(repeating: "a", count: options).joined(separator: ","))\r\n"
@@ -157,7 +157,7 @@ import Testing
     #expect(readOurs([Array(many.utf8)]).fault == .malformed("Connection has too many options"))
   }
 
-  /// Nothing waits for the rest of what can not become a request: a client with bare line feeds is told at once.
+  /// Input that cannot become a request is refused at once, for example bare line feeds.
   @Test(arguments: ["GET / HTTP/1.1\n", "GET / HTTP/x", "\u{16}\u{3}\u{1}", "GET / HTTP/1.1\r\nA: b\n", "GET / HTTQ"])
   func refusesAtOnce(
     _ text: String
@@ -186,7 +186,7 @@ import Testing
     #expect(FieldKind.of(bytes.span, 0..<bytes.count).isDroppedFromRequests)
   }
 
-  /// The decoder asks the list only for names that begin like one of it: whatever is added there must be found here.
+  /// The decoder looks up only names with certain first letters, so all names of the list must be found.
   @Test(
     arguments: ReservedHeaders.names.map(\.description)
       + ReservedHeaders.prefixes.flatMap { ["\($0)", "\($0)anything"] },

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// What upstreams answer is read with the strictness that requests get.
+/// Responses of upstreams are parsed as strictly as requests.
 @Suite struct ResponseDecoderTests {
   private func read(_ text: String, toHead: Bool = false, step: Int = .max) throws(MessageFault) -> ResponseHead? {
     var decoder = ResponseDecoder()

@@ -6,11 +6,11 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Questions of proxies, to the byte (http.md, "Forward-auth").
+/// Forward-auth requests, byte by byte.
 @Suite(.timeLimit(.minutes(2))) struct ForwardAuthTests {
   private static let cookie = "Cookie: moongate=\(TestGateway.token)\r\n"
 
-  /// A gateway that believes its peer.
+  /// A gateway that trusts its peer.
   private func gateway(
     _ routes: [Route]? = nil, verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:], trusted: Bool = true
   ) async throws -> TestGateway {
@@ -25,7 +25,7 @@ import Testing
       settings: settings, verdicts: verdicts, page: { refusal, _, _ in "<p>\(refusal.code.name)</p>" })
   }
 
-  /// The question as the dialect's proxy asks it.
+  /// The forward-auth request as the dialect's proxy sends it.
   static func question(
     _ dialect: String, _ method: String = "GET", scheme: String = "https", host: String = "app.example.com",
     _ target: String = "/in/x?q=1"
@@ -61,7 +61,7 @@ import Testing
   @Test(arguments: dialects) func aYesCarriesAllSixHeaders(_ dialect: String) async throws {
     let gateway = try await gateway()
     let client = try await RawClient(port: gateway.port)
-    // Twice on one connection: it is used again.
+    // Twice on one connection, which must be reused.
     for _ in 0..<2 {
       try await client.send(
         Self.text(Self.question(dialect), Self.cookie + "Remote-User: root\r\nX-Original-Host: x\r\n"))
@@ -101,8 +101,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a header of the client's beside the proxy's, or in its place. Missing, twice, empty, spoiled: 400, never
-  /// 200.
+  /// Attack: a client's header is added to the proxy's or replaces it. Missing, repeated, empty or malformed headers
+  /// give 400, never 200.
   @Test(arguments: dialects) func eachHeaderIsThereOnceAndWellFormed(_ dialect: String) async throws {
     let gateway = try await gateway()
     let right = Self.question(dialect, "GET", "/open/x")
@@ -203,7 +203,7 @@ import Testing
         status(program) == 401 && !program.contains("Location:")
           && (dialect == "envoy" && method == "HEAD" || program.contains("\"code\":\"unauthenticated\"")))
     }
-    // On public_url's own host too it is told absolutely: the proxy's address is not the gateway's.
+    // Absolute URLs are used even on public_url's own host, because the proxy has another address.
     let home = try await gateway.talk(
       Self.text(Self.question(dialect, scheme: "http", host: "localhost:8080"), "Accept: text/html\r\n"))
     #expect(
@@ -270,7 +270,7 @@ import Testing
         status(try await gateway.talk(Self.text(Self.question(dialect, method, "/in/x"), Self.cookie))) == expected,
         "\(method)")
     }
-    // HEAD is answered like GET; a body is read to its end, and the next question is answered.
+    // HEAD is answered like GET; a body is read to its end, and the next request is answered.
     var question = Self.question(dialect, "POST", "/in/x")
     if dialect != "envoy" { question.line = question.line.replacing("GET ", with: "POST ") }
     let body = Self.text(question, Self.cookie + "Content-Length: 5\r\n") + "12345"
@@ -288,7 +288,7 @@ import Testing
     #expect(status(try await ask(Self.cookie + "Authorization: Bearer other\r\n")) == 400)
     #expect(status(try await ask("Authorization: Bearer \(TestGateway.token)\r\nAuthorization: Bearer x\r\n")) == 400)
     #expect(status(try await ask("Cookie: moongate=\(TestGateway.token); moongate=\(TestGateway.token)\r\n")) == 401)
-    // It counts as activity.
+    // The request counts as activity.
     try await until { gateway.sessions.touched[TokenHash(of: TestGateway.token.utf8)] != nil }
     gateway.sessions.end(TestGateway.token)
     try await until { (try? await ask(Self.cookie).hasPrefix("HTTP/1.1 401")) ?? false }
@@ -297,7 +297,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// What is no dialect's address is the gateway's own, and the question is never answered there.
+  /// Paths that belong to no dialect are the gateway's own, and no forward-auth request is answered there.
   @Test(arguments: [
     "/auth/forward/", "/auth/forward/nginx/", "/auth/forward/NGINX", "/auth/forward/%6eginx", "/auth/forward/envoy",
     "/auth/forward/nginx/x",

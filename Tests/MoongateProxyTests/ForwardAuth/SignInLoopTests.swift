@@ -5,7 +5,8 @@ import Testing
 
 @testable import MoongateProxy
 
-/// A browser that comes back from sign-in again and again without its session is told why, and not led round for ever.
+/// A browser that repeatedly returns from sign-in without its session gets an explanation instead of an endless
+/// redirect loop.
 @Suite(.timeLimit(.minutes(2))) struct SignInLoopTests {
   private static let dead = String(repeating: "D", count: 43)
 
@@ -46,7 +47,7 @@ import Testing
       let event = try await gateway.audit.event(DecisionID(text: String(answer[id])))
       #expect(event?.detail["reason"]?.contains(cause) == true && event?.detail["path"] == "/home")
     }
-    // What follows is a new try.
+    // What follows is a fresh attempt.
     #expect(try await arrive(gateway, fields, host: host).hasPrefix("HTTP/1.1 302"))
     await gateway.stop()
   }
@@ -59,7 +60,7 @@ import Testing
     var answer = ""
     for _ in 1...3 {
       try await lead(gateway, to: "/home")
-      // By forward-auth it is the same.
+      // The same with forward-auth.
       answer = try await gateway.talk(
         ForwardAuthTests.text(
           ForwardAuthTests.question("caddy", scheme: "http", host: "localhost", "/home"), "Accept: text/html\r\n"))
@@ -69,7 +70,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Whoever arrives with a session was in no loop; whoever was led nowhere is in none either.
+  /// A client that arrives with a session, or that was not redirected, is in no loop.
   @Test func nobodyElseIsTakenForOne() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
@@ -83,7 +84,7 @@ import Testing
     #expect(gateway.proxy.returns.isEmpty)
     try await lead(gateway, to: "/home?a=1")
     #expect(try await arrive(gateway).hasPrefix("HTTP/1.1 302"))
-    // Signing out, and moving between our own pages, leads nobody into a loop.
+    // Signing out and moving between gateway pages causes no loop.
     for path in ["/auth/logout?lead=/home?a=1", "/auth/login?lead=/auth/verify"] {
       for _ in 0..<4 {
         _ = try await gateway.talk("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -93,7 +94,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// What the manual says that the page says, it says.
+  /// The manual quotes the text of the page.
   @Test func theManualQuotesThePage() throws {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
@@ -117,7 +118,7 @@ import Testing
         ClientAddress(bytes: [10, 0, UInt8(index >> 8), UInt8(index & 255)]) ?? .unspecified, at: "/", now: start)
     }
     let client = try #require(ClientAddress(bytes: [192, 0, 2, 1]))
-    // A minute later there is room again, and what comes later than that is no consequence.
+    // A minute later there is space again, and later arrivals are not related to the sign-in.
     for round in 0..<5 {
       let now = start + .seconds(60 * (round + 1))
       returns.expect(client, at: "/", now: now)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Bodies that drip (`body_rate`), to the second.
+/// Slow request bodies (`body_rate`), to the second.
 @Suite struct BodyRateTests {
   private func onOneThread(
     _ rate: BodyRate? = BodyRate(bytes: 100, window: .seconds(10)), _ body: (EmbeddedExchange) throws -> Void
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  /// Attack: extensions of chunks, which are no body.
+  /// Attack: chunk extensions, which are not part of the body.
   @Test func framingDoesNotCount() async throws {
     try await onOneThread { exchange in
       try exchange.send("POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  /// The first window of a client that waits for a 100 is the upstream's longest silence; then it is any other.
+  /// For a client that waits for a 100, the first window is the upstream's timeout; later ones are normal.
   @Test func whoWaitsForA100IsGivenTheUpstreamsTime() async throws {
     let waiting = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n"
     try await onOneThread { exchange in
@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  /// An answer that has begun cannot become a 408: it stays unfinished.
+  /// A response that has begun cannot become a 408 and stays incomplete.
   @Test func aBodyThatDripsUnderAnAnswerEndsTheConnection() async throws {
     try await onOneThread { exchange in
       try exchange.send(post)

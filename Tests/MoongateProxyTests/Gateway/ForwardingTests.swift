@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Requests that reach an upstream, and what they and their answers look like then.
+/// Forwarded requests and their responses.
 @Suite(.timeLimit(.minutes(2))) struct ForwardingTests {
   private let cookie = "Cookie: moongate=\(TestGateway.token)\r\n"
 
@@ -45,7 +45,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// security.md 20: whoever sends identity headers, in whatever spelling, the upstream sees only ours.
+  /// Identity headers of clients, in any spelling, are replaced by the gateway's.
   @Test func everyIdentityHeaderOfTheClientIsRemoved() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], headers: [("X-Tenant", "demo")])])
@@ -91,7 +91,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// A Bearer that is no session of ours is the upstream's own.
+  /// A Bearer value that is not a session token is forwarded.
   @Test func foreignBearersPass() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true)])
@@ -244,7 +244,7 @@ import Testing
     #expect(try await client.read { $0.hasSuffix("\r\n\r\n") }.text == "HTTP/1.1 100 Continue\r\n\r\n")
     try await client.send("body")
     #expect(try await client.answers().hasSuffix("ok"))
-    // A refusal sends none, and closes.
+    // A refusal sends no 100 and closes the connection.
     let refused = try await gateway.talkToEnd(
       "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
     #expect(refused.text.hasPrefix("HTTP/1.1 401") && refused.ended)
@@ -260,7 +260,7 @@ import Testing
     let requests = lines.map { line in
       "\(line) HTTP/1.1\r\nHost: localhost\r\n" + (line.hasPrefix("POST") ? "Content-Length: 4\r\n\r\nbody" : "\r\n")
     }
-    // The last one is cut off, and drops out.
+    // The last request is incomplete and is dropped.
     try await client.send(requests.joined() + "POST /cut HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbo")
     client.endSending()
     let answer = try await client.read()

@@ -6,12 +6,12 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Sessions on further root domains, as the data path and forward-auth judge them.
+/// Sessions on additional root domains, with proxying and forward-auth.
 @Suite(.timeLimit(.minutes(2))) struct FurtherDomainTests {
   private static let domainToken = String(repeating: "D", count: 43)
   private static let handoff = "Location: https://app.example.org/auth/handoff?return_to=%2Fin%2Fx%3Fa%3D1\r\n"
 
-  /// With a sign-in and its token for example.org.
+  /// A gateway with a sign-in and its token for example.org.
   private func gateway(
     _ routes: [Route], isSuperseded: Bool = false, verdicts: [FunctionName: @Sendable (Facts) -> Verdict] = [:]
   ) async throws
@@ -59,7 +59,7 @@ import Testing
   }
 
   /// Attack: a stolen token of one root domain, sent to hosts of another, as a cookie and as Bearer, before and after
-  /// it was remembered.
+  /// it was cached.
   @Test func aTokenIsGoodOnItsOwnDomain() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway([.test("/**", ports: [upstream.port])])
@@ -81,8 +81,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// A token of a program is bound to routes, not to domains: no browser keeps it. A domain's cookie beside it is one
-  /// credential too many, as ever.
+  /// An access token of a program is bound to routes, not to domains, because no browser stores it. A domain's cookie
+  /// in addition is one credential too many, as usual.
   @Test func tokenOfAProgramIsGoodOnEveryDomain() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway([
@@ -100,7 +100,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// A gateway without `domains` knows no tokens of further ones: those that are left from before are nobody's.
+  /// A gateway without `domains` accepts no domain tokens, including those from before.
   @Test func withoutDomainsSuchATokenIsNobodys() async throws {
     let gateway = try await TestGateway(routes: [.test(ports: [1])])
     var session = TestGateway.snapshot(token: Self.domainToken, clock: gateway.clock).session
@@ -115,8 +115,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// A step-up at public_url gives the sign-in a new token. The domain's knows nothing of it, keeps what it had, and is
-  /// renewed where that does not do.
+  /// A step-up at public_url gives the sign-in a new token. The domain's token keeps its old state and is renewed when
+  /// that is insufficient.
   @Test func aSupersededTokenIsRenewedWhereItDoesNotDo() async throws {
     let upstream = try await RecordingUpstream()
     let requirement = Requirement.passed("pin", within: nil)
@@ -170,7 +170,7 @@ import Testing
         ForwardAuthTests.text(question(host, "/x"), "Cookie: __Secure-moongate=\(token)\r\n"))
       #expect(answer.hasPrefix(isGood ? "HTTP/1.1 200" : "HTTP/1.1 401"), "\(host)")
     }
-    // A proxy that asks about the handoff itself would be sent round and round.
+    // A proxy with forward-auth for the handoff itself would cause a redirect loop.
     for path in ["/auth/handoff?return_to=%2Fx", "/auth/hand%6fff"] {
       let answer = try await gateway.talk(ForwardAuthTests.text(question("app.example.org", path), browser))
       #expect(answer.hasPrefix("HTTP/1.1 403") && !answer.contains("Location:"))
@@ -178,7 +178,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack on a person's patience: the domain's cookie does not stay, and the handoff goes round.
+  /// Attack: the domain's cookie is not stored, and the handoff loops.
   @Test func goingRoundTheHandoffEndsWithTheCause() async throws {
     let gateway = try await gateway([.test("/in/**", ports: [1])])
     var answer = ""

@@ -7,14 +7,14 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Who may go where by groups, and what services and proxies are told of them.
+/// Access by groups, and the groups that services and proxies receive.
 @Suite(.timeLimit(.minutes(2))) struct GroupTests {
   private static let ops = GroupName(test: "ops")
   private static let staff = GroupName(test: "staff")
   private static let function = FunctionName("accounts.groups.staff")
   private static let claim = FunctionName("accounts.claims.plan")
 
-  /// `ops` has members; `staff` is computed: whoever has a verified address of example.com.
+  /// `ops` has members; `staff` is computed: accounts with a verified address of example.com.
   private static func rules(_ generation: inout TestGeneration) {
     generation.accounts.groups = [ops: .members, staff: .computed(function), GroupName(test: "a,b"): .members]
     generation.accounts.claims = ["plan": claim]
@@ -73,7 +73,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a step-up for whoever lacks a group would ask for a passcode again and again.
+  /// Attack: a step-up for a user without the group would ask for a passcode again and again.
   @Test func missingGroupIsToldBeforeAnyStep() async throws {
     let gateway = try await gateway([
       .test(ports: [1], requirement: .passed(ProviderName(test: "pin"), within: nil), groups: ["ops"])
@@ -100,7 +100,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: clients that say themselves which groups they are in, in every spelling that a service may read.
+  /// Attack: clients send group headers themselves, in every spelling that a service may read.
   @Test(
     arguments: [
       "Remote-Groups: ops", "remote-groups: ops", "REMOTE_GROUPS: ops", "Remote_Groups: ops", "remote.groups: ops",
@@ -124,8 +124,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a function that fails must neither let anybody in nor take a group away in silence: services refuse by
-  /// groups as well.
+  /// Attack: a failing function must neither admit a user nor remove a group silently, because services also refuse by
+  /// group.
   @Test func failingFunctionIs503AndNeverFewerGroups() async throws {
     let fault = PolicyFault(kind: .error, location: SourceLocation(file: "accounts.lua", line: 3), message: "no luck")
     @Sendable func failing(facts: Facts) throws(PolicyFault) -> Bool { throw fault }
@@ -146,14 +146,14 @@ import Testing
       #expect(answer.hasPrefix("HTTP/1.1 503") && answer.contains("policy_error"), "\(answer)")
     }
     #expect(upstream.all.isEmpty)
-    // What is open to all gets a visitor.
+    // Open routes treat the user as anonymous.
     #expect(try await gateway.talk(request("/open/x")).hasPrefix("HTTP/1.1 200"))
     #expect(!upstream.all.contains("Remote-"))
     #expect(gateway.log.lines.contains { $0.contains("accounts.lua:3") })
     await gateway.stop()
   }
 
-  /// Attack: a membership that has ended goes on in a cache, in an assertion of the same minute, or in an open socket.
+  /// Attack: an ended membership stays effective in a cache, in an assertion of the same minute, or in an open socket.
   @Test func membershipThatEndsIsGoneWithinASecond() async throws {
     let echo = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
     let upstream = try await RecordingUpstream { received in
@@ -182,7 +182,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a group is taken out of accounts.lua, and sessions that are remembered keep it.
+  /// Attack: a group is removed from accounts.lua, and cached sessions keep it.
   @Test func groupThatIsNotDefinedAnyMoreCountsForNothing() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway([.test(ports: [upstream.port])], groups: [Self.ops])
@@ -244,12 +244,12 @@ import Testing
   }
 }
 
-/// What a page was told.
+/// The arguments of a page.
 private final class Seen: Sendable {
   let visitor = Mutex<RefusedVisitor?>(nil)
 }
 
-/// Counts calls from any thread.
+/// A thread-safe counter.
 private final class Counted: Sendable {
   private let calls = Mutex(0)
 

@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct RefusalTests {
   private let cookie = "Cookie: moongate=\(TestGateway.token)\r\n"
 
-  /// security.md 24: nothing is ever smuggled upstream: the second request of each is an attacker's.
+  /// Request smuggling: the second request of each is an attacker's and must not reach the upstream.
   @Test(
     arguments: [
       "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -72,7 +72,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// security.md 23: these all name the one host, and the upstream sees the one spelling.
+  /// These all name one host, and the upstream receives one spelling.
   @Test(
     arguments: [
       ("/", "LOCALHOST", "localhost"), ("/", "localhost.", "localhost"), ("/", "LocalHost:8080", "localhost:8080"),
@@ -89,7 +89,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// security.md 22: what is sent is byte for byte what was judged.
+  /// The forwarded path is byte for byte the one that was judged.
   @Test func pathsAreSentAsTheyCame() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test("/open/**", ports: [upstream.port], open: true)])
@@ -101,7 +101,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// security.md 15.
+  /// Wrong session tokens and contradictory credentials.
   @Test(
     arguments: [
       "", "Cookie: moongate=\r\n", "Cookie: moongate\r\n", "Cookie: moongate=\(String(repeating: "X", count: 43))\r\n",
@@ -130,7 +130,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// What a neighbouring site plants must not lock anybody out, and goes nowhere.
+  /// Cookies planted by a sibling site must not lock the user out and are not forwarded.
   @Test(arguments: [
     "moongate; moongate=T", "moongate=T;moongate", " moongate =\tT ;a=b", "a; moongate=T; =",
     "moongate-flow; moongate=T",
@@ -190,7 +190,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// security.md 21.
+  /// Hosts that the gateway does not serve.
   @Test(
     arguments: [
       ("X-Forwarded-For: 1.2.3.4\r\n", "127.0.0.1"), ("X-Forwarded-For: \r\n", "127.0.0.1"),
@@ -239,7 +239,7 @@ import Testing
   @Test func aRefusedBodyIsReadToItsEndOrTheConnectionEnds() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
-    // A refused body can not become the next request, whichever of the two happens.
+    // A refused body must not be parsed as the next request, in either case.
     let body = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n"
     let text =
       "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)GET /next HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n"
@@ -305,7 +305,7 @@ import Testing
     let fault = try await get("/fault", "")
     #expect(fault.hasPrefix("HTTP/1.1 503") && fault.contains("\"code\":\"policy_error\"") && !fault.contains("\"no\""))
 
-    // A step counts for as long as the route says, half-open.
+    // A step counts for the route's time, as a half-open interval.
     let stepped = String(repeating: "P", count: 43)
     gateway.sessions.put(
       stepped,
@@ -322,8 +322,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: requests that make `decide` run to its end, one after another, on the loops that everybody else's requests
-  /// need.
+  /// Attack: requests that make `decide` exceed its budget again and again, on the event loops of all requests.
   @Test func aDecisionThatIsKilledAgainAndAgainIsNotRunForAWhile() async throws {
     let upstream = try await RecordingUpstream()
     let rule = FunctionName("routes[1].decide")
@@ -339,13 +338,13 @@ import Testing
     for _ in 0..<100 {
       #expect(try await gateway.talk("GET /x HTTP/1.1\r\nHost: localhost\r\n\(cookie)\r\n").hasPrefix("HTTP/1.1 503"))
     }
-    // Each loop counts for itself.
+    // Each loop counts separately.
     #expect(runs.withLock { $0 } <= 5 * System.coreCount)
     await gateway.stop()
   }
 }
 
-/// Waits, for ten seconds at most, until the condition holds.
+/// Waits up to ten seconds until the condition holds.
 func until(_ condition: () async -> Bool, _ location: Testing.SourceLocation = #_sourceLocation) async throws {
   let end = ContinuousClock.now + .seconds(10)
   while ContinuousClock.now < end {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// What the data path believes of sessions, and for how long.
+/// The session cache and its limits.
 @Suite(.timeLimit(.minutes(2))) struct SessionTests {
   private func get(_ gateway: TestGateway, token: String = TestGateway.token) async throws -> String {
     try await gateway.talk("GET / HTTP/1.1\r\nHost: localhost\r\nCookie: moongate=\(token)\r\n\r\n")
@@ -20,7 +20,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// security.md 15: a token that was replaced or signed out is dead within a second.
+  /// A replaced or signed-out token is invalid within a second.
   @Test func signingOutEndsItWithinASecond() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
@@ -29,8 +29,8 @@ import Testing
     let ended = ContinuousClock.now
     var answer = ""
     repeat {
-      // On a busy machine the news may be late. Then the cache is not believed: what is asked a second after is never
-      // passed.
+      // On a busy machine the notification may be late. Then the cache is not used: requests a second later are never
+      // allowed.
       let asked = ContinuousClock.now - ended
       answer = try await get(gateway)
       #expect(asked < .seconds(1) || !answer.hasPrefix("HTTP/1.1 200"))
@@ -42,7 +42,7 @@ import Testing
     SessionChanges(latest: 0, tokens: [TokenHash(of: token.utf8)], accounts: [], isIncomplete: false)
   }
 
-  /// Attack: a copied token in the moment after its owner signed out on this very node.
+  /// Attack: a stolen token right after its owner signed out on this node.
   @Test func aSessionThatThisProcessEndedIsForgottenOnEveryEventLoopAtOnce() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
@@ -53,13 +53,13 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a request whose session is being looked up while its owner signs out: what the store said before must
-  /// neither be remembered nor answer a request that began after.
+  /// Attack: the owner signs out while the session is being looked up. The earlier result must not be cached or used
+  /// for later requests.
   @Test func aLookupFromBeforeASignOutAnswersNoLaterRequest() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
     gateway.sessions.holdAnswers()
-    // On one connection each, so that there is one for every event loop.
+    // One connection each, so that all event loops are used.
     let early = try await withThrowingTaskGroup(of: RawClient.self) { group in
       for _ in 0..<8 {
         group.addTask {
@@ -82,7 +82,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// security.md 27: a cache that hears of no changes is not believed.
+  /// A cache that receives no notifications is not used.
   @Test func aStoreThatCannotBeHeardIs503AndRecovers() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [
@@ -119,11 +119,11 @@ import Testing
       token, TestGateway.snapshot(token: token, clock: gateway.clock, lifetime: .seconds(1000), idle: .seconds(400)))
     let move = { (duration: Duration) in
       gateway.clock.advance(by: duration)
-      // The event loops look at the clock again after a few milliseconds.
+      // The event loops read the clock again after a few milliseconds.
       try await Task.sleep(for: .milliseconds(10))
     }
     #expect(try await get(gateway, token: token).hasPrefix("HTTP/1.1 200"))
-    // Activity is written down, so that whoever else is asked knows of it.
+    // Activity is stored, so that other nodes know of it.
     try await until { gateway.sessions.touched[TokenHash(of: token.utf8)] != nil }
     try await move(.seconds(400))
     #expect(try await get(gateway, token: token).hasPrefix("HTTP/1.1 401"), "at its deadline it is none")
@@ -151,7 +151,7 @@ import Testing
   }
 }
 
-/// Upgrades: judged like any request, by Origin where a cookie came, and dead with their session (security.md 26).
+/// Upgrades: judged like any request, by Origin if there is a cookie, and ended with their session.
 @Suite(.timeLimit(.minutes(2))) struct TunnelTests {
   private static let handshake = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\n"
 
@@ -223,7 +223,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Behind a tunnel of HTTP, requests would not be judged, and could say who they are from.
+  /// Inside an HTTP tunnel, requests would not be judged and could contain identity headers.
   @Test(arguments: ["h2c", "websocket, H2C", "HTTP/2.0", "tls/1.2", "\th2"]) func noUpgradeLeadsToAnotherHTTP(
     _ name: String
   ) async throws {
@@ -245,7 +245,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a sign-out while the service thinks about the upgrade. The news of it comes before there is a tunnel.
+  /// Attack: a sign-out while the service handles the upgrade. The notification arrives before the tunnel exists.
   @Test func aSessionThatEndedBeforeItsTunnelBeganEndsIt() async throws {
     let answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
     let upstream = try await RecordingUpstream { $0.hasPrefix("GET ") ? .later([(.milliseconds(900), answer)]) : nil }
@@ -260,7 +260,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a sign-out at a moment when the store has no time for one more question: it is asked again.
+  /// Attack: a sign-out while the store is too busy for another lookup, which is repeated.
   @Test func aSessionThatCanNotBeAskedForIsAskedForAgain() async throws {
     let upstream = try await upstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true)])

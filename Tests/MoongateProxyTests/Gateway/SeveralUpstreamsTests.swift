@@ -6,13 +6,13 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Several upstreams of one route: which is tried, what is repeated, and who comes back (http.md, "Proxy").
+/// Several upstreams of one route: selection, retries and recovery.
 @Suite(.timeLimit(.minutes(2))) struct SeveralUpstreamsTests {
   private static let empty: RecordingUpstream.Script = {
     RecordingUpstream.isComplete($0) ? .answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") : nil
   }
 
-  /// After bytes were sent, only what does nothing twice is sent twice.
+  /// After bytes were sent, only requests with safe methods are retried.
   @Test(arguments: [
     ("GET", true), ("HEAD", true), ("OPTIONS", true), ("POST", false), ("PUT", false), ("DELETE", false),
     ("PATCH", false), ("get", false),
@@ -27,7 +27,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// A body that has been sent is gone: such a GET is not repeated either.
+  /// A sent body cannot be sent again, so such a GET is not retried either.
   @Test func aRequestWithABodyIsSentOnce() async throws {
     let dying = try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .close : nil }
     let living = try await RecordingUpstream(Self.empty)
@@ -56,8 +56,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// One that takes connections and is silent, or ends them, is avoided like one that takes none, as long as there is
-  /// another.
+  /// An upstream that accepts connections but does not answer, or closes them, is avoided like one that refuses them,
+  /// as long as there is another.
   @Test(arguments: [true, false]) func oneThatFailsIsAvoidedForAWhile(_ isSilent: Bool) async throws {
     let failing = try await RecordingUpstream {
       RecordingUpstream.isComplete($0) ? (isSilent ? .silence : .close) : nil
@@ -76,7 +76,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// A request that outlives its route leaves no connection behind that nobody looks after.
+  /// A request that outlives its route leaves no open connection.
   @Test func anUpstreamThatIsNoLongerConfiguredIsLetGo() async throws {
     let upstream = try await RecordingUpstream { _ in
       .later([(.seconds(1), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")])
@@ -87,7 +87,7 @@ import Testing
     try await until { upstream.open == 1 }
     gateway.active.activate(
       TestGeneration(id: "next", gateway: .test(), routes: [], flows: [], policies: []), at: gateway.clock.now())
-    // Event loops learn of it with their next request.
+    // Event loops notice it with their next request.
     for _ in 0..<4 * System.coreCount {
       #expect(try await gateway.talk("GET /x HTTP/1.1\r\nHost: h\r\n\r\n").hasPrefix("HTTP/1.1 404"))
     }
@@ -96,7 +96,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// All of them take their turn.
+  /// Upstreams are used in turn.
   @Test func theyTakeTurns() async throws {
     let upstreams = [
       try await RecordingUpstream(Self.empty), try await RecordingUpstream(Self.empty),
@@ -123,7 +123,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a client that is told to go on although it is refused sends a body that nobody waits for.
+  /// Attack: a refused client that gets a 100 sends a body that no upstream reads.
   @Test func aRefusalSendsNo100AndCloses() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port])])
@@ -135,7 +135,7 @@ import Testing
   }
 }
 
-/// What a tunnel outlives, and what it does not.
+/// What ends a tunnel and what does not.
 @Suite(.timeLimit(.minutes(2))) struct LongTunnelTests {
   private static let handshake =
     "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer \(TestGateway.token)\r\n\r\n"
@@ -161,15 +161,15 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a peer that vanishes without a word. The system asks both of them whether they are still there.
+  /// Attack: a peer that disappears silently. Keepalive probes check both peers.
   @Test func itsPeersAreAskedWhetherTheyAreThere() async throws {
     let (gateway, client) = try await open()
     let upstream = gateway.active.current.routes.routes[0].upstreams[0].port
     let hex = { (port: Int) in ":" + String(String(0x10000 + port, radix: 16, uppercase: true).dropFirst()) }
-    // In /proc/net/tcp: local address, remote address, 01 (established), queues, and 02 (keepalive) for the timer that
-    // runs.
+    // /proc/net/tcp contains local address, remote address, 01 (established), queues, and 02 for a running keepalive
+    // timer.
     let isAsked = { (column: Int, port: Int) in
-      // By a handle: such a file says that it is empty.
+      // Read by a handle, because the file reports a size of zero.
       let file = try #require(FileHandle(forReadingAtPath: "/proc/net/tcp"))
       let rows = String(decoding: file.readDataToEndOfFile(), as: UTF8.self).split(separator: "\n").map {
         $0.split(separator: " ")

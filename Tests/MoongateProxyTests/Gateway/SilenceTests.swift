@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Whose silence it is, and how long it may last (http.md, "Proxy": Time), to the second.
+/// Timeouts of clients and upstreams, to the second.
 @Suite struct SilenceTests {
   private func onOneThread(_ gateway: TestGateway, _ body: (EmbeddedExchange) throws -> Void) throws {
     let exchange = try EmbeddedExchange(gateway)
@@ -32,7 +32,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: the next request, byte by byte: the upstream's silence is not broken by the client.
+  /// Attack: the next request, byte by byte. Client bytes do not extend the upstream's timeout.
   @Test func whatTheClientSendsBehindItsRequestIsNoAnswer() async throws {
     let gateway = try await gateway(timeout: .seconds(5))
     try onOneThread(gateway) { exchange in
@@ -62,7 +62,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// A body that comes slowly is nobody's silence; one that stops is the client's.
+  /// A slow body is no timeout of either side; a stalled one is the client's.
   @Test func aBodyMayTakeItsTimeAndNotStop() async throws {
     let gateway = try await gateway(timeout: .seconds(5))
     try onOneThread(gateway) { exchange in
@@ -92,7 +92,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Requests that wait because their client has not taken the answers before them did not come late.
+  /// Requests that wait because the client has not read earlier responses are not late.
   @Test func whoReadsSlowlyHasNotAskedSlowly() async throws {
     let gateway = try await gateway()
     try onOneThread(gateway) { exchange in
@@ -110,7 +110,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a byte of the next request now and then, and no answer is ever taken.
+  /// Attack: the client occasionally sends a byte of the next request and never reads a response.
   @Test func whoTakesNoAnswerIsLetGoWhateverTheySend() async throws {
     let gateway = try await gateway()
     try onOneThread(gateway) { exchange in
@@ -125,7 +125,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a byte every second keeps a connection that has had its last answer.
+  /// Attack: a byte every second keeps a connection open after its last response.
   @Test func nobodyLingersForEver() async throws {
     let gateway = try await gateway()
     try onOneThread(gateway) { exchange in
@@ -161,7 +161,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a client that ends its side, with a service that never ends the other.
+  /// Attack: a client closes its side, and the service never closes the other.
   @Test func halfATunnelLastsAMinute() async throws {
     let gateway = try await gateway(upgrade: true)
     try onOneThread(gateway) { exchange in

@@ -6,10 +6,10 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Clients that take their time (security.md 25), on an event loop whose clock the test moves.
+/// Slow clients, on an event loop whose clock the test controls.
 @Suite struct TimeTests {
-  /// Runs what uses embedded channels without an `await`, behind which another thread may go on: such a channel is
-  /// bound to its thread to the end of its life.
+  /// Runs code with embedded channels without an `await`, which could change the thread: an embedded channel is bound
+  /// to its thread.
   private func onOneThread(_ body: () throws -> Void) rethrows { try body() }
 
   private func connection(_ gateway: TestGateway) throws -> EmbeddedChannel {
@@ -90,7 +90,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: requests without end, and no answer is ever read: what can be asked is bounded by what is taken.
+  /// Attack: endless requests without reading a response. The number of requests is bounded by the responses that are
+  /// read.
   @Test(.timeLimit(.minutes(1))) func whoReadsNoAnswersCanNotAskForEver() async throws {
     let gateway = try await TestGateway(routes: [])
     let client = try await RawClient(port: gateway.port)

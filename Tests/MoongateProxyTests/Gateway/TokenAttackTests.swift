@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Tokens of programs where they meet cookies, browsers, groups, and accounts that change.
+/// Access tokens in combination with cookies, browsers, groups, and changing accounts.
 @Suite(.timeLimit(.minutes(2))) struct TokenAttackTests {
   private static let ops = GroupName(test: "ops")
   private static let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -24,13 +24,13 @@ import Testing
       separator: "\r\n") + "\r\n\r\n"
   }
 
-  /// A service that opens every tunnel.
+  /// An upstream that accepts every tunnel.
   private func tunnels() async throws -> RecordingUpstream {
     try await RecordingUpstream { RecordingUpstream.isComplete($0) ? .answer(Self.switching) : nil }
   }
 
-  /// Attack: a token that its owner sends in a way that is not ours (another scheme, none, as the user of Basic), on a
-  /// route whose service logs what it gets.
+  /// Attack: an owner sends the token in an unsupported way (another scheme, none, as the user of Basic), on a route
+  /// whose service logs it.
   @Test func tokenInTheWrongPlaceReachesNoService() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await TestGateway(routes: [
@@ -52,14 +52,14 @@ import Testing
       #expect(try await gateway.talk(request("/x", person, field)).hasPrefix("HTTP/1.1 200"))
     }
     #expect(!upstream.all.contains("mgt_") && !upstream.all.contains(pair) && !upstream.all.contains("Authorization"))
-    // What is the service's own goes on.
+    // The service's own credentials are forwarded.
     let own = "Authorization: token abc"
     #expect(try await gateway.talk(request("/x", person, own)).hasPrefix("HTTP/1.1 200") && upstream.all.contains(own))
     await gateway.stop()
   }
 
-  /// Attack: somebody has typed a token into the browser's own dialog, which Basic opens. The browser then adds it to
-  /// sockets of other sites' pages.
+  /// Attack: a user has typed a token into the browser's dialog for Basic authentication. The browser then adds it to
+  /// WebSocket requests of other sites' pages.
   @Test func pageOfAnotherSiteOpensNoSocketByBasic() async throws {
     let upstream = try await tunnels()
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], upgrade: true, tokens: .services)])
@@ -73,7 +73,7 @@ import Testing
       try await gateway.talk(upgrade(basic, "Origin: http://localhost", "Origin: http://localhost")).hasPrefix(
         "HTTP/1.1 403"))
     #expect(upstream.all.isEmpty)
-    // A page of the service's own, a program, and one that says Bearer, which no browser adds by itself.
+    // A page of the service itself, a program, and a Bearer value, which browsers never add.
     for fields in [
       [basic, "Origin: http://localhost"], [basic], ["Authorization: Bearer \(text)", "Origin: https://tool.example"],
     ] {
@@ -82,8 +82,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a person's token keeps a socket open, and answers requests, after the person was locked, was deleted, has
-  /// signed out everywhere, or has left the group.
+  /// Attack: a personal token keeps a socket open, or is accepted, after the user was locked or deleted, signed out
+  /// everywhere, or left the group.
   @Test(arguments: ["lock", "delete", "sign out everywhere", "leave the group"])
   func personalTokenEndsWithItsOwnersRights(_ how: String) async throws {
     let upstream = try await tunnels()
@@ -120,8 +120,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a service token that was given a group keeps it after accounts.lua has lost the group, and its socket
-  /// stays open.
+  /// Attack: a service token keeps its group after the group was removed from accounts.lua, and its socket stays open.
   @Test func groupOfATokenCountsOnlyWhileItIsDefined() async throws {
     let upstream = try await RecordingUpstream()
     let route = Route.test(ports: [upstream.port], groups: ["ops"], tokens: .services)
@@ -135,8 +134,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: `decide` of a route that takes tokens asks what a person has passed. A token has passed nothing and is
-  /// known as what it is.
+  /// Attack: `decide` on a route that accepts tokens asks for completed steps. A token has none and is identified as a
+  /// token.
   @Test func decideIsToldThatATokenHasPassedNothing() async throws {
     let upstream = try await RecordingUpstream()
     let decide = FunctionName("routes[1].decide")

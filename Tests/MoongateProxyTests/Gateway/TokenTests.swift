@@ -6,10 +6,9 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Tokens of programs on the data path, to the byte.
+/// Access tokens in the data path, byte by byte.
 @Suite(.timeLimit(.minutes(2))) struct TokenTests {
-  /// A gateway with a route for service tokens, one for `ci` alone, one for personal tokens, one for people and an open
-  /// one.
+  /// A gateway with routes for service tokens, for `ci` alone, for personal tokens, for users, and an open one.
   private func gateway(_ change: (inout GatewaySettings) -> Void = { _ in }) async throws -> (
     TestGateway, RecordingUpstream
   ) {
@@ -69,7 +68,7 @@ import Testing
     #expect(
       status(try await get(gateway, "/own/x", "Authorization: Bearer \(ci.text)")) == 403,
       "a service token is nobody's own")
-    // Attack: what a session has to prove, a token does not prove.
+    // Attack: a token satisfies a requirement on the session.
     let strict = try await get(gateway, "/strict/x", "Authorization: Bearer \(ci.text)", "Accept: text/html")
     #expect(status(strict) == 403 && !strict.contains("Location:"))
     let told = try await get(gateway, "/strict/x", "Authorization: Bearer \(ci.text)")
@@ -78,7 +77,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a token on a route for people, or on an open one, whose service then has it.
+  /// Attack: a token on a route for users or on an open route, whose service would receive it.
   @Test func routesForPeopleTakeNoTokenAndNoServiceSeesOne() async throws {
     let (gateway, upstream) = try await gateway()
     let token = try await gateway.token()
@@ -91,7 +90,7 @@ import Testing
     #expect(status(try await get(gateway, "/people/x", cookie, Self.basic("any:\(token.text)"))) == 200)
     #expect(
       !upstream.all.contains("mgt_") && !upstream.all.contains(Data("any:\(token.text)".utf8).base64EncodedString()))
-    // What is no token of ours is the service's own, as ever.
+    // Values that are not our tokens are forwarded, as usual.
     #expect(status(try await get(gateway, "/people/x", cookie, Self.basic("me:secret"))) == 200)
     #expect(status(try await get(gateway, "/any/x", cookie, Self.basic("me:secret"))) == 200)
     #expect(upstream.all.components(separatedBy: Self.basic("me:secret")).count == 3)
@@ -113,7 +112,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: every token that is nearly right.
+  /// Attack: tokens that are almost right.
   @Test func nearlyRightTokensAreWrong() async throws {
     let (gateway, upstream) = try await gateway()
     let token = try await gateway.token()
@@ -145,7 +144,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: two credentials in one request, of which two programs each take another one.
+  /// Attack: two credentials in one request, of which two programs use different ones.
   @Test func twoCredentialsAreNone() async throws {
     let (gateway, upstream) = try await gateway()
     let token = try await gateway.token()
@@ -197,7 +196,7 @@ import Testing
     try await Task.sleep(for: .milliseconds(10))
     #expect(status(try await get(gateway, "/any/x", bearer)) == 200)
     gateway.clock.advance(by: .milliseconds(1))
-    // The event loops look at the clock again after a few milliseconds.
+    // The event loops read the clock again after a few milliseconds.
     try await Task.sleep(for: .milliseconds(10))
     #expect(status(try await get(gateway, "/any/x", bearer)) == 401)
     await gateway.stop()
@@ -229,8 +228,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: a token that leaked, used from outside of the networks that it is bound to. The answer does not tell that
-  /// it is right elsewhere.
+  /// Attack: a leaked token is used outside its networks. The response does not reveal that it is valid elsewhere.
   @Test func aTokenIsBoundToItsNetworks() async throws {
     let (gateway, _) = try await gateway { $0.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] }
     let token = try await gateway.token(networks: ["203.0.113.0/24"])
@@ -241,7 +239,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: wrong tokens without end, to lock out the right one, or the people of the address.
+  /// Attack: endless wrong tokens, to lock out the right one or other users of the address.
   @Test func wrongTokensLockTheirAddressForTokensAndNobodyElse() async throws {
     let (gateway, _) = try await gateway { $0.trustedProxies = [AddressBlock(network: [127, 0, 0, 1], prefix: 32)] }
     let token = try await gateway.token()

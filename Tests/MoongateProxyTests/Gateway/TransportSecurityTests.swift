@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// `Strict-Transport-Security` (RFC 6797) on every answer that is the gateway's own.
+/// `Strict-Transport-Security` (RFC 6797) on all responses of the gateway itself.
 @Suite(.timeLimit(.minutes(2))) struct TransportSecurityTests {
   private static let line = "\r\nStrict-Transport-Security: max-age=31536000\r\n"
   private static let decide = FunctionName("routes[4].decide")
@@ -33,7 +33,7 @@ import Testing
   private static let cookie = "Cookie: __Host-moongate=\(TestGateway.token)\r\n"
   private static let question = "X-Original-Method: GET\r\nX-Original-URL: https://localhost"
 
-  /// Refusals of all kinds, redirects, pages, the API, and answers to proxies that ask.
+  /// All kinds of refusals, redirects, pages, the API, and forward-auth responses.
   static let own: [(String, String)] = [
     ("GET /in/x HTTP/1.1\r\nHost: localhost\r\n\r\n", "401"),
     ("GET /in/x HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n", "302"),
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  /// What a service says of itself, and that it says nothing, is its own business.
+  /// An upstream's own header, or its absence, is not changed.
   @Test func anUpstreamsAnswerIsItsOwn() async throws {
     let upstream = try await RecordingUpstream()
     let gateway = try await gateway(settings(), upstream: upstream.port)
@@ -81,7 +81,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// A reload holds at once, also for a yes that lies ready.
+  /// A reload applies at once, also to prepared forward-auth responses.
   @Test func anotherDurationHoldsAtOnce() async throws {
     let gateway = try await gateway(settings(), upstream: 1)
     let request = "GET /auth/forward/nginx HTTP/1.1\r\nHost: m\r\n\(Self.question)/in/x\r\n\(Self.cookie)\r\n"
@@ -94,9 +94,9 @@ import Testing
     await gateway.stop()
   }
 
-  // MARK: policies that fail
+  // MARK: failing policies
 
-  /// `decide` fails for every request; the log says so once, by file and line, and each refusal is found by its
+  /// `decide` fails for every request. The log reports it once with file and line, and each refusal is found by its
   /// decision.
   @Test func aFailingDecideIsInTheLogOnce() async throws {
     let fault = PolicyFault(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Upstreams that are down, lie, stall or die.
+/// Upstreams that are down, stall, crash, or send invalid responses.
 @Suite(.timeLimit(.minutes(2))) struct UpstreamTests {
   private func get(_ gateway: TestGateway, _ path: String = "/", method: String = "GET") async throws -> String {
     try await gateway.talk("\(method) \(path) HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -60,10 +60,10 @@ import Testing
     await gateway.stop()
   }
 
-  /// Only what is safe to repeat is repeated once bytes of it were sent.
+  /// Once bytes were sent, only safe requests are retried.
   @Test func aConnectionThatDiesIsRepeatedForGETOnly() async throws {
     let upstream = try await RecordingUpstream { received in
-      // Serves one request on a connection and dies at the second.
+      // Serves one request on a connection and closes it at the second.
       guard RecordingUpstream.isComplete(received) else { return nil }
       return received.contains("/second") ? .close : .answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
     }
@@ -79,7 +79,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: an upstream that sends a body where none may be. It would be taken for somebody else's answer.
+  /// Attack: an upstream sends a body where none is allowed, which would be taken for the response to another request.
   @Test(
     arguments: [
       ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false),
@@ -106,8 +106,8 @@ import Testing
     await gateway.stop()
   }
 
-  /// Megabytes wait in the system's buffers when the gateway has written the last byte: as long as they move, nobody is
-  /// silent.
+  /// Megabytes wait in the system's buffers after the gateway has written the last byte. While they move, no timeout
+  /// applies.
   @Test func whoReadsSlowlyIsNotSilent() async throws {
     let size = 6_000_000
     let upstream = try SlowReader(size: size, pause: 0.02)
@@ -121,7 +121,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// And who stops reading is.
+  /// A client that stops reading times out.
   @Test func whoStopsReadingIsSilent() async throws {
     let upstream = try SlowReader(size: 6_000_000, pause: 0.02, stopsAfter: 500_000)
     let gateway = try await TestGateway(routes: [.test(ports: [upstream.port], open: true, timeout: .milliseconds(300))]
@@ -142,7 +142,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Bytes that nobody asked for must not become somebody's answer.
+  /// Unexpected bytes must not become the response to another request.
   @Test func whatComesUnaskedIsNobodysAnswer() async throws {
     let upstream = try await RecordingUpstream { received in
       RecordingUpstream.isComplete(received)
@@ -184,7 +184,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// A client that takes nothing: what it does not take is not read from the upstream (security.md 25).
+  /// Back-pressure: data that the client does not read is not read from the upstream.
   @Test func slowReadersHoldTheirUpstreamBack() async throws {
     let size = 64_000_000
     let body = String(repeating: "0123456789abcdef", count: size / 16)
@@ -195,7 +195,7 @@ import Testing
     let client = try await RawClient(port: gateway.port)
     try await client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
     _ = try await client.read { $0.utf8.count > 1000 }
-    // Others are served meanwhile.
+    // Other clients are served in the meantime.
     #expect(try await gateway.talk("GET /auth/x HTTP/1.1\r\nHost: h\r\n\r\n").hasSuffix("own GET /auth/x h "))
     await gateway.stop()
   }

@@ -4,11 +4,11 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Our settings hold from the first request on, whatever way the bytes are split.
+/// The gateway's settings apply from the first request on, regardless of how the bytes are split.
 @Suite struct EarlySettingsTests {
   private static let magic = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
   private static let acknowledgement: [UInt8] = [0, 0, 0, 4, 1, 0, 0, 0, 0]
-  /// Settings of one parameter.
+  /// A SETTINGS frame with one parameter.
   private static let settings: [UInt8] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]
   private static let headers: [UInt8] = [0, 0, 3, 1, 5, 0, 0, 0, 1, 0x82, 0x87, 0x84]
   /// Data that looks like an acknowledgement.
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  /// RFC 9113 section 3.4: refused at its first wrong byte, and nothing is passed on.
+  /// RFC 9113 section 3.4: refused at the first wrong byte, and nothing is passed on.
   @Test(arguments: 0..<24) func aWrongPrefaceIsRefusedAtItsFirstWrongByte(place: Int) throws {
     let channel = EmbeddedChannel(handler: EarlySettings())
     if place > 0 { try channel.writeInbound(ByteBuffer(bytes: Self.magic.prefix(place))) }
@@ -53,7 +53,7 @@ import Testing
     _ = try? channel.finish(acceptAlreadyClosed: true)
   }
 
-  /// RFC 9113 section 6.5: an acknowledgement with a payload is a fault, to be found by whoever reads frames.
+  /// RFC 9113 section 6.5: an acknowledgement with a payload is an error that the frame decoder must report.
   @Test func anAcknowledgementWithAPayloadIsPassedOn() throws {
     let bad: [UInt8] = [0, 0, 1, 4, 1, 0, 0, 0, 0, 7]
     let sent = Self.magic + Self.settings + bad

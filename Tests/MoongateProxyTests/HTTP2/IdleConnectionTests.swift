@@ -9,7 +9,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// HTTP/2 connections and streams on which nothing happens, on an event loop whose clock the test moves.
+/// Idle HTTP/2 connections and streams, on an event loop whose clock the test controls.
 @Suite struct IdleConnectionTests {
   private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
 
@@ -24,7 +24,7 @@ import Testing
     try body(channel)
   }
 
-  /// The types of the frames that were written since the last time, and the last of them.
+  /// The types of the frames written since the last call, and the last frame.
   private func frames(_ channel: EmbeddedChannel) throws -> (types: [UInt8], last: [UInt8]) {
     var bytes: [UInt8] = []
     while let part = try channel.readOutbound(as: ByteBuffer.self) { bytes += part.readableBytesView }
@@ -57,7 +57,7 @@ import Testing
       #expect(try !frames(channel).types.contains(7) && channel.isActive)
       channel.embeddedEventLoop.advanceTime(by: .milliseconds(200))
       #expect(try frames(channel).types.contains(7), "it says GOAWAY first")
-      // Attack: a client that never answers the last words.
+      // Attack: a client that never acknowledges the final frames.
       channel.embeddedEventLoop.advanceTime(by: .seconds(7))
       #expect(!channel.isActive)
     }
@@ -78,7 +78,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: streams that are opened and never ended, each with a body for the gateway itself.
+  /// Attack: streams with unfinished bodies for the gateway itself.
   @Test func aStreamThatWaitsForItsBodyEndsToo() async throws {
     let gateway = try await TestGateway(routes: [])
     try onOneThread(gateway) { channel in
@@ -103,7 +103,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: windows of nothing. A client opens streams, takes no byte of their answers, and stays.
+  /// Attack: zero windows. A client opens streams and never accepts any bytes of their responses.
   @Test func aStreamWhoseAnswerIsNotTakenIsReset() async throws {
     let gateway = try await TestGateway(routes: [])
     try onOneThread(gateway) { channel in

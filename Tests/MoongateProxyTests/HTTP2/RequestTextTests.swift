@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// What an HTTP/2 head becomes, and which heads become nothing.
+/// The conversion of HTTP/2 heads, and heads that are refused.
 @Suite struct RequestTextTests {
   private func write(_ fields: [(String, String)], isWhole: Bool = true) -> String? {
     RequestText.write(HPACKHeaders(fields), isWhole: isWhole).map { String(buffer: $0.text) }
@@ -28,7 +28,8 @@ import Testing
         == true)
   }
 
-  /// Two hosts are written as two, which no reader of heads lets pass; the same one twice is one.
+  /// Two different hosts are written as two fields, which the head decoder refuses; the same host twice is written
+  /// once.
   @Test func hosts() {
     #expect(write(plain + [("host", "a.example")])?.components("host: ") == 1)
     #expect(write(plain + [("host", "b.example")])?.components("host: ") == 2)
@@ -61,6 +62,6 @@ import Testing
 }
 
 extension String {
-  /// How often the text is in it.
+  /// The number of occurrences of the text.
   fileprivate func components(_ text: String) -> Int { ranges(of: text).count }
 }

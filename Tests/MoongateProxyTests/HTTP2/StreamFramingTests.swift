@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// A stream as a connection with one request: what goes in, what comes out, and how it ends.
+/// An HTTP/2 stream as a connection with one request: input, output and end.
 @Suite struct StreamFramingTests {
   private let channel = EmbeddedChannel(handler: StreamFraming())
 
@@ -28,7 +28,7 @@ import Testing
     return text
   }
 
-  /// What was written, frame by frame.
+  /// The written frames.
   private func answer(_ texts: String...) throws -> [String] {
     for text in texts { try channel.writeOutbound(ByteBuffer(string: text)) }
     return try frames()
@@ -80,7 +80,7 @@ import Testing
     #expect(try answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n") == [":status=200 content-length=5 end"])
   }
 
-  /// What is no UTF-8 was Latin-1 when it was written, and is no heap of question marks.
+  /// Values that are not UTF-8 are treated as Latin-1 and are not replaced by question marks.
   @Test func valuesAreNotSpoiled() throws {
     _ = try ask()
     let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-A: \u{fc}\u{20ac}\r\nX-B: ".utf8)
@@ -98,7 +98,7 @@ import Testing
   @Test func bodiesOfUnknownLengthAreChunks() throws {
     #expect(try ask("POST", end: false).hasSuffix("transfer-encoding: chunked\r\n\r\n"))
     #expect(try send("hello") == "5\r\nhello\r\n")
-    // An empty frame is no last chunk.
+    // An empty frame is not the last chunk.
     #expect(try send("") == "")
     #expect(try send("", end: true) == "0\r\n\r\n")
   }
@@ -117,7 +117,7 @@ import Testing
     #expect(try frames() == ["reset 2"])
   }
 
-  /// RFC 9113 section 8.1: a whole answer stays, and whoever still sends is asked to stop.
+  /// RFC 9113 section 8.1: a complete response stays valid, and a client that is still sending is asked to stop.
   @Test(arguments: [true, false]) func aWholeAnswerStays(requestEnded: Bool) throws {
     _ = try ask("POST", end: requestEnded, [("content-length", requestEnded ? "0" : "5")])
     _ = try answer("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n")

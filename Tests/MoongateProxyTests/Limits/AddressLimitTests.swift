@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// `limits.per_ip` (exact.md, "More").
+/// `limits.per_ip`.
 @Suite(.timeLimit(.minutes(2))) struct AddressLimitTests {
   private func settings(connections: Int? = nil, requests: Int? = nil, trusted: Bool = false) -> GatewaySettings {
     var settings = GatewaySettings.test()
@@ -53,7 +53,7 @@ import Testing
     #expect(answers.components(separatedBy: "HTTP/1.1 429 Too Many Requests\r\n").count == 6, "\(answers)")
     #expect(answers.components(separatedBy: "\r\nRetry-After: 1\r\n").count == 6)
     #expect(answers.contains("\"code\":\"rate_limited\"") && answers.contains("\"retry_after\":1"))
-    // Another connection is no new budget; a second later there is one.
+    // Another connection gets no new budget; a second later there is one.
     try await until { (try? await gateway.talk(one).hasPrefix("HTTP/1.1 429")) == false }
     await gateway.stop()
   }
@@ -75,7 +75,7 @@ import Testing
     await gateway.stop()
   }
 
-  /// Attack: bursts at the seam of two windows. No second holds more than the limit, wherever it begins.
+  /// Attack: bursts at the boundary of two windows. No one-second interval contains more than the limit.
   @Test(arguments: [1, 7, 100]) func noSecondHoldsMore(_ limit: Int) {
     let use = AddressUse()
     var random = SystemRandomNumberGenerator()
@@ -92,12 +92,12 @@ import Testing
     for index in accepted.indices.dropFirst(limit) {
       #expect(accepted[index] - accepted[index - limit] >= 1_000_000_000)
     }
-    // And it is not much stricter than it says: after a second and a slot all of it is there again.
+    // The limit is not much stricter than configured: after a second and a slot, the whole budget is available again.
     let later = NIODeadline.uptimeNanoseconds(now + 1_050_000_000)
     #expect((0..<limit + 5).filter { _ in use.ask(limit: limit, at: later) }.count == limit)
   }
 
-  /// Attack: a new address with each request (security.md 10, here for connections).
+  /// Attack: a new address with every request.
   @Test func addressesThatAreIdleAreForgotten() throws {
     let table = AddressTable()
     var now: UInt64 = 1_000_000_000

@@ -7,7 +7,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Places are taken before the TLS handshake, and given back once.
+/// Permits are acquired before the TLS handshake and released once.
 @Suite struct AdmissionTests {
   private func gateway(_ limits: ConnectionLimits, trusted: Bool = false) async throws -> TestGateway {
     var settings = GatewaySettings.test()
@@ -16,7 +16,7 @@ import Testing
     return try await TestGateway(routes: [], settings: settings)
   }
 
-  /// A connection that has not begun its handshake.
+  /// A connection before its handshake.
   private func connect(_ gateway: TestGateway, _ address: String = "192.0.2.1") throws -> EmbeddedChannel {
     let channel = EmbeddedChannel()
     let entrance = TLSEntrance(loop: gateway.proxy.loop(for: channel.eventLoop)) { _ in }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// While another process serves from the store, nothing that is remembered is believed.
+/// While another process uses the store, caches are not used.
 @Suite struct SessionCacheTrustTests {
   private let loop = MultiThreadedEventLoopGroup.singleton.next()
   private let key = SessionKey(hashing: Array("token".utf8))
@@ -19,7 +19,7 @@ import Testing
     }.get()
   }
 
-  /// Attack: a copied token is used at the one process, in the moment after its owner signed out at the other one.
+  /// Attack: a stolen token is used at one process right after its owner signed out at the other.
   @Test func asksForEachRequestWithoutTrust() async throws {
     let trust = CacheTrust()
     let cache = try await loop.submit { [loop] in
@@ -35,7 +35,7 @@ import Testing
     #expect(try await isKnown(cache))
   }
 
-  /// Attack: the same, with the use joined to a question that was asked before the sign-out.
+  /// Attack: the same, with a request that joins a lookup from before the sign-out.
   @Test func joinsNoEarlierQuestionWithoutTrust() async throws {
     let trust = CacheTrust()
     trust.set(false)

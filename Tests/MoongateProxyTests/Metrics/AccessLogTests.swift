@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Lines of the access log: whole JSON whatever a client sends, and none lost without being counted.
+/// Access log lines: valid JSON for any client input, and no line is lost without being counted.
 @Suite struct AccessLogTests {
   private func entry(_ outcome: Outcome = .passed) -> AccessLines.Entry {
     AccessLines.Entry(
@@ -39,7 +39,7 @@ import Testing
     #expect(line["decision"] == nil && line["trace"] == nil)
   }
 
-  /// Attack: quotes, backslashes and bytes of other scripts in what a client chose.
+  /// Attack: quotes, backslashes and non-ASCII bytes in client values.
   @Test(arguments: ["/a\"b", "/a\\b", "/a\\\"}", "/'<script>'"]) func whatClientsChoseIsEscaped(path: String) throws {
     #expect(try line("GET \(path) HTTP/1.1\r\nHost: a\r\n\r\n")["path"] as? String == path)
     #expect(try line("GET /x HTTP/1.1\r\nHost: \(path)\u{e4}\t\r\n\r\n")["host"] as? String != nil)
@@ -64,7 +64,7 @@ import Testing
     let log = try AccessLog(.file(file))
     log.take(Array("one\n".utf8), lines: 1)
     log.take(Array("two\nthree\n".utf8), lines: 2)
-    // What is larger than all the room there is is dropped, and counted.
+    // Input larger than the buffer is dropped and counted.
     log.take(Array(repeating: 0x41, count: 9 * 1024 * 1024), lines: 7)
     log.end()
     #expect(try String(contentsOfFile: file, encoding: .utf8) == "one\ntwo\nthree\n")

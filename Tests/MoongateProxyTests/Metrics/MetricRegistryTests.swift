@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// The backend of swift-metrics, and the text that Prometheus reads.
+/// The backend of swift-metrics and the Prometheus text format.
 @Suite struct MetricRegistryTests {
   @Test func whatIsCountedIsShown() {
     let registry = MetricRegistry()
@@ -20,7 +20,7 @@ import Testing
     #expect(text.contains("took_bucket{le=\"+Inf\"} 1\ntook_sum 0.002\ntook_count 1\n"))
   }
 
-  /// Attack: labels that a client chooses.
+  /// Attack: labels chosen by a client.
   @Test func seriesAreBounded() {
     let registry = MetricRegistry()
     for number in 0..<6000 { Counter(label: "c", dimensions: [("n", "\(number)")], factory: registry).increment() }
@@ -42,7 +42,7 @@ import Testing
     #expect(text.contains("moongate_requests_total{route=\"(none)\",outcome=\"refused\",status=\"1xx\"} 1\n"))
   }
 
-  /// A configuration that changes for ever does not make labels for ever.
+  /// Endless configuration changes do not create endless labels.
   @Test func labelsOfRoutesAreBounded() {
     var numbers = EventLoopMetrics()
     for number in 0..<5000 { _ = numbers.place(of: "/\(number)") }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// Upstreams that fail, as the log tells of them.
+/// The log messages of failing upstreams.
 @Suite struct UpstreamFailureLogTests {
   private let clock = ManualClock()
   private let captured = CapturedLog()
@@ -16,8 +16,7 @@ import Testing
     log.report(cause, upstream: upstream, route: "/", reason: cause.words, decision: DecisionID(text: "dc_1"))
   }
 
-  /// Attack: requests for a service that is down, as many as somebody sends: the disk would be full of lines that say
-  /// so.
+  /// Attack: many requests to a failing service would fill the disk with log lines.
   @Test func anUpstreamIsToldOnceAMinuteWithACount() {
     let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
     for _ in 0..<1_000 { report(log) }
@@ -37,7 +36,7 @@ import Testing
     #expect(captured.lines.filter { $0.contains("an upstream failed") }.count == 4)
   }
 
-  /// One of several upstreams is dead, and people are served by another: nobody but the log would say so.
+  /// If one of several upstreams is down, requests succeed with another one, and only the log reports it.
   @Test func anUpstreamThatIsPassedOverIsToldOnceAMinute() {
     let log = UpstreamFailureLog(logger: captured.logger, clock: clock)
     for _ in 0..<10 { log.passedOver(.unreachable, upstream: "http://one:1", route: "/") }

@@ -3,9 +3,10 @@ import NIOEmbedded
 
 @testable import MoongateProxy
 
-/// A client's connection and an upstream's, of the gateway's first route, on one event loop whose clock the test moves.
+/// A client connection and an upstream connection of the gateway's first route, on one event loop whose clock the test
+/// controls.
 ///
-/// To be used without an `await`, behind which another thread may go on: an embedded channel is bound to its thread.
+/// Use without an `await`, which could change the thread: an embedded channel is bound to its thread.
 struct EmbeddedExchange {
   let client = EmbeddedChannel()
   let upstream: EmbeddedChannel
@@ -28,19 +29,19 @@ struct EmbeddedExchange {
 
   func answer(_ text: String) throws { try upstream.writeInbound(ByteBuffer(string: text)) }
 
-  /// What the client got since the last time.
+  /// The client's received bytes since the last call.
   func got() throws -> String { try Self.written(client) }
 
-  /// What the upstream got since the last time.
+  /// The upstream's received bytes since the last call.
   func asked() throws -> String { try Self.written(upstream) }
 
-  /// Whether the client takes more bytes.
+  /// Sets whether the client accepts more bytes.
   func takes(_ isWritable: Bool) {
     client.isWritable = isWritable
     client.pipeline.fireChannelWritabilityChanged()
   }
 
-  /// The client sends no more.
+  /// The client closes its output.
   func endSending() { client.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
 
   func end() { for channel in [client, upstream] { _ = try? channel.finish(acceptAlreadyClosed: true) } }
@@ -52,7 +53,7 @@ struct EmbeddedExchange {
   }
 }
 
-/// An embedded channel closes as a whole, whichever side it is told to close.
+/// An embedded channel closes completely, even if only one side is closed.
 private final class HalfCloser: ChannelOutboundHandler {
   typealias OutboundIn = ByteBuffer
 

@@ -2,7 +2,7 @@ import MoongateCore
 import MoongateSDK
 import Synchronization
 
-/// A store of sessions in a test's hand: it can be down, it counts its reads, and it tells its changes.
+/// A session store for tests. It can be unavailable, counts its reads, and notifies changes.
 final class FakeSessions: SessionStore {
   private struct State {
     var sessions: [TokenHash: SessionSnapshot] = [:]
@@ -24,7 +24,7 @@ final class FakeSessions: SessionStore {
     set { state.withLock { $0.isDown = newValue } }
   }
 
-  /// Changes are heard, and no session can be asked for.
+  /// Changes are notified, but lookups fail.
   var cannotFind: Bool {
     get { state.withLock { $0.findsNothing } }
     set { state.withLock { $0.findsNothing = newValue } }
@@ -34,7 +34,7 @@ final class FakeSessions: SessionStore {
     state.withLock { $0.sessions[TokenHash(of: token.utf8)] = snapshot }
   }
 
-  /// Puts an account's session in place of the one that there is, and tells of a change of the account.
+  /// Replaces the session of an account and notifies a change of the account.
   func change(_ token: String, _ snapshot: SessionSnapshot) {
     state.withLock { state in
       state.sessions[TokenHash(of: token.utf8)] = snapshot
@@ -51,13 +51,13 @@ final class FakeSessions: SessionStore {
     }
   }
 
-  /// Signs out, without a change that `SessionWatch` could find.
+  /// Signs out without a notification for `SessionWatch`.
   func endUnheard(_ token: String) { state.withLock { $0.sessions[TokenHash(of: token.utf8)] = nil } }
 
-  /// From now on answers are held back after they were read.
+  /// Holds back answers after reading them.
   func holdAnswers() { state.withLock { $0.holds = true } }
 
-  /// Gives the answers that were held back, and all later ones at once.
+  /// Releases held answers, and answers at once from now on.
   func releaseAnswers() {
     let held = state.withLock { state in
       defer { (state.holds, state.held) = (false, []) }
@@ -100,7 +100,7 @@ final class FakeSessions: SessionStore {
   }
 }
 
-/// An audit trail's store that keeps what it is given.
+/// An audit store that keeps all events in memory.
 final class FakeAudit: AuditStore {
   private let kept = Mutex<[AuditEvent]>([])
 

@@ -6,9 +6,9 @@ import Synchronization
   import Glibc
 #endif
 
-/// A client that sends exactly the bytes that it is told to, and reads what comes.
+/// A client that sends exactly the given bytes and reads the response.
 ///
-/// Its calls block, so they run on threads of their own and never on the pool that the gateway's tasks need.
+/// Its calls block, so they run on dedicated threads, not on the pool of the gateway's tasks.
 final class RawClient: Sendable {
   private let descriptor: Int32
 
@@ -41,15 +41,15 @@ final class RawClient: Sendable {
     }
   }
 
-  /// Sends the bytes again and again, until nothing more is taken for half a second.
-  /// - Returns: how many bytes were taken.
+  /// Sends the bytes repeatedly until no more are accepted for half a second.
+  /// - Returns: the number of accepted bytes.
   func sendUntilBlocked(_ bytes: [UInt8], times: Int) async throws -> Int {
     let descriptor = descriptor
     return try await Self.run {
       let many = Array(repeatElement(bytes, count: 1000).joined())
       var total = 0
       while total < bytes.count * times {
-        // From where the last send ended, so that requests stay whole.
+        // Continue where the last send ended, so that requests stay complete.
         let start = total % bytes.count
         let count = many[start...].withUnsafeBytes {
           Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
@@ -65,11 +65,11 @@ final class RawClient: Sendable {
     }
   }
 
-  /// Sends no more; still reads.
+  /// Closes the output; reading is still possible.
   func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-  /// Reads until the condition holds, the connection ends, or the time is over.
-  /// - Returns: what came, and whether the connection ended.
+  /// Reads until the condition holds, the connection ends, or the time limit passes.
+  /// - Returns: the received text, and whether the connection ended.
   func read(for seconds: Double = 5, until done: @escaping @Sendable (String) -> Bool = { _ in false }) async throws
     -> (text: String, ended: Bool)
   {
@@ -92,7 +92,7 @@ final class RawClient: Sendable {
     }
   }
 
-  /// Reads `count` complete answers that have a Content-Length.
+  /// Reads `count` complete responses with a Content-Length.
   func answers(_ count: Int = 1, for seconds: Double = 5) async throws -> String {
     try await read(for: seconds) { text in Self.complete(text) >= count }.text
   }

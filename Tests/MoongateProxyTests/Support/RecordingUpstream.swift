@@ -3,19 +3,19 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// An upstream that keeps every byte that it gets, and answers by a script.
+/// An upstream that records all bytes and answers by a script.
 final class RecordingUpstream: Sendable {
-  /// What to do with the bytes that came on a connection since the last answer; nil: wait for more.
+  /// The reaction to the bytes of a connection since the last answer; nil to wait for more.
   typealias Script = @Sendable (_ received: String) -> Step?
 
   enum Step: Sendable {
     case answer(String)
-    /// Answers each part so long after the one before it.
+    /// Answers each part after a delay.
     case later([(after: TimeAmount, text: String)])
-    /// Answers, and closes.
+    /// Answers and closes the connection.
     case answerAndClose(String)
     case close
-    /// Says nothing, ever.
+    /// Never answers.
     case silence
   }
 
@@ -23,10 +23,10 @@ final class RecordingUpstream: Sendable {
   private let log = Log()
   let port: Int
 
-  /// All bytes, by connection, in the order of the connections.
+  /// All bytes per connection, in the order of the connections.
   var received: [String] { log.connections.withLock { $0.map { String(decoding: $0, as: UTF8.self) } } }
   var all: String { received.joined() }
-  /// How many connections are open.
+  /// The number of open connections.
   var open: Int { log.open.withLock { $0 } }
 
   /// Answers each complete request (with Content-Length or chunked) with 200 and `hello`.
@@ -45,7 +45,7 @@ final class RecordingUpstream: Sendable {
     return true
   }
 
-  /// - Parameter port: where to listen; 0 lets the system choose.
+  /// - Parameter port: the port to listen on; 0 lets the system choose.
   init(port: Int = 0, _ script: @escaping Script = RecordingUpstream.hello) async throws {
     let log = log
     channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -6,16 +6,15 @@ import Synchronization
   import Glibc
 #endif
 
-/// An upstream that reads one request a little at a time, by a thread of its own, and answers it when all of it is
-/// there.
+/// An upstream that reads one request slowly on its own thread and answers it when it is complete.
 final class SlowReader: Sendable {
   let port: Int
   private let listener: Int32
 
   /// - Parameters:
-  ///   - size: of the request's body, in bytes.
-  ///   - pause: between two pieces of 64 KiB, in seconds.
-  ///   - stopsAfter: how much it reads before it reads no more.
+  ///   - size: the size of the request body, in bytes.
+  ///   - pause: the pause between pieces of 64 KiB, in seconds.
+  ///   - stopsAfter: the number of bytes after which it stops reading.
   init(size: Int, pause: Double, stopsAfter: Int = .max) throws {
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     self.listener = listener
@@ -47,7 +46,7 @@ final class SlowReader: Sendable {
         let answer = Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".utf8)
         send(client, answer, answer.count, Int32(MSG_NOSIGNAL))
       }
-      // It stays connected until the gateway has had enough.
+      // Stays connected until the gateway closes the connection.
       var poller = pollfd(fd: client, events: 0, revents: 0)
       poll(&poller, 1, 30_000)
       Glibc.close(client)

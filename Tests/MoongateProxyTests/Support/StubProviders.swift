@@ -1,7 +1,7 @@
 import MoongateCore
 import MoongateSDK
 
-/// A provider with a pad of digits and a page of its own, that nobody passes here.
+/// A provider with a digit pad and its own page, which never proves anyone.
 struct StubPad: FullProvider {
   let descriptor = ProviderDescriptor(
     name: "pin", beginFields: [],
@@ -18,7 +18,7 @@ struct StubPad: FullProvider {
   private var problem: InputProblem { InputProblem(field: "pin", reason: .invalidInput, detail: "Nobody passes here.") }
 }
 
-/// A provider of codes by mail with a page of its own, that sends nothing.
+/// A provider of mail codes with its own page, which sends nothing.
 struct StubMail: CodeProvider {
   let descriptor = ProviderDescriptor(
     name: "email_code", beginFields: [InputField(name: "email", kind: .email)],

@@ -9,7 +9,7 @@ import NIOCore
 import NIOHTTPTypes
 import NIOPosix
 
-/// A whole data path on a loopback port, with a store that a test holds in its hand and a small inner part.
+/// A complete data path on a loopback port, with a controllable store and a small inner handler.
 final class TestGateway: Sendable {
   static let token = String(repeating: "T", count: 43)
   static let account = "ac_alice"
@@ -21,7 +21,7 @@ final class TestGateway: Sendable {
   let keys: KeyRing
   let active: ActiveGeneration
   let audit: AuditTrail
-  /// Where tokens of programs are.
+  /// The store of access tokens.
   let store: any Store
   let log = CapturedLog()
   private let channel: any Channel
@@ -75,10 +75,10 @@ final class TestGateway: Sendable {
 
   deinit { watching.cancel() }
 
-  /// What an operator does to tokens.
+  /// The operator's management of tokens.
   var tokens: ServiceTokens { ServiceTokens(store: store, keys: keys, clock: clock, random: SystemRandom()) }
 
-  /// A new service token, as a program sends it.
+  /// A new service token in the form that a program sends.
   func token(
     _ name: String = "ci", groups: [String] = [], expires: String? = nil, networks: [String] = []
   ) async throws -> (id: String, text: String) {
@@ -88,7 +88,7 @@ final class TestGateway: Sendable {
     return (made.token.id, made.secret.reveal())
   }
 
-  /// A change of a token, as the store announces it.
+  /// Notifies a change of a token, like the store.
   func announce(_ id: String) async {
     await proxy.forget(
       SessionChanges(latest: 0, tokens: [AccessToken.announcement(of: id)], accounts: [], isIncomplete: false))
@@ -121,14 +121,14 @@ final class TestGateway: Sendable {
         ], groups: groups))
   }
 
-  /// Sends the bytes on a new connection and reads what comes: until that many answers are complete, or the end.
+  /// Sends the bytes on a new connection and reads until the number of responses is complete or the connection ends.
   func talk(_ text: String, answers: Int = 1, for seconds: Double = 5) async throws -> String {
     let client = try await RawClient(port: port)
     try await client.send(text)
     return try await client.answers(answers, for: seconds)
   }
 
-  /// The same, until the gateway closes the connection.
+  /// The same until the gateway closes the connection.
   func talkToEnd(_ text: String, for seconds: Double = 5) async throws -> (text: String, ended: Bool) {
     let client = try await RawClient(port: port)
     try await client.send(text)
@@ -158,7 +158,7 @@ extension Route {
   }
 }
 
-/// Answers requests for the gateway itself with what they were; `?lead=…` with a redirect there.
+/// Answers requests to the gateway itself with a description of the request; `?lead=…` with a redirect.
 private final class InnerHandler: ChannelInboundHandler {
   typealias InboundIn = HTTPRequestPart
   typealias OutboundOut = HTTPResponsePart

@@ -2,7 +2,7 @@ import Testing
 
 @testable import MoongateProxy
 
-/// What the ALPN extension of a ClientHello offers, and that nothing else can make a reader of it stumble.
+/// Parsing the ALPN extension of a ClientHello, including malformed input.
 @Suite struct ClientHelloTests {
   private static func word(_ number: Int) -> [UInt8] { [UInt8(number >> 8), UInt8(number & 255)] }
 
@@ -12,7 +12,7 @@ import Testing
     word(16) + vector(vector(names.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }))
   }
 
-  /// A handshake message of these extensions.
+  /// A handshake message with these extensions.
   private static func hello(_ extensions: [UInt8], type: UInt8 = 1) -> [UInt8] {
     let body =
       [3, 3] + [UInt8](repeating: 7, count: 32) + [32] + [UInt8](repeating: 8, count: 32) + vector([0x13, 0x01]) + [
@@ -55,11 +55,11 @@ import Testing
     #expect(ClientHello.offeredProtocols(Self.records(Self.hello(Self.other))) == .notOffered)
   }
 
-  /// Each goes to the TLS library, which refuses it.
+  /// Each is passed to the TLS library, which refuses it.
   @Test(arguments: [
     Array("GET / HTTP/1.1\r\n".utf8), [22, 2, 0, 0, 1, 1], [22, 3, 1, 0, 0], records(hello(alpn(["h2"]), type: 2)),
     [22, 3, 1, 0, 4, 1, 255, 255, 255],
-    // Lengths that lead beyond their vector: of the list, of a name, of the extension, and a name without a byte.
+    // Lengths beyond their vector: of the list, of a name, of the extension; and an empty name.
     records(hello(word(16) + vector(word(9) + [2, 0x68, 0x32]))),
     records(hello(word(16) + vector(vector([9, 0x68, 0x32])))),
     records(hello(word(16) + word(99) + [0, 3])), records(hello(word(16) + vector(vector([0])))),

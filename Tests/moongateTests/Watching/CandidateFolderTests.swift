@@ -4,7 +4,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// From where a candidate may come that somebody names over the admin listener.
+/// The allowed folders of candidates named over the admin listener.
 @Suite struct CandidateFolderTests {
   private func problem(_ path: String, served: ScratchFolder) -> CandidateFolder.Problem? {
     do throws(CandidateFolder.Problem) {
@@ -29,7 +29,7 @@ import Testing
       try CandidateFolder.trusted(folder.path + "/policies/..", as: folder.path) == CandidateFolder.real(folder.path))
   }
 
-  /// Attack: another user of the machine changes the candidate, or a file in it, once somebody has looked at it.
+  /// Attack: another local user changes the candidate or one of its files after it was reviewed.
   @Test(arguments: ["", "policies", "gateway.lua", "policies/x.lua"])
   func whatOthersMayChangeIsNot(_ name: String) throws {
     let folder = try folder()
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  /// Attack: a local user without a token makes a folder of their own the gateway's configuration.
+  /// Attack: a local user without a token makes their own folder the gateway's configuration.
   @Test func whatBelongsToAnotherUserIsNot() throws {
     guard geteuid() == 0 else { return }
     let folder = try folder()
@@ -48,11 +48,11 @@ import Testing
     #expect(problem(folder.path, served: folder)?.sentence.contains("belongs to another user (65534)") == true)
     try FileManager.default.setAttributes([.ownerAccountID: 65_534], ofItemAtPath: folder.path)
     #expect(problem(folder.path, served: try self.folder())?.place == CandidateFolder.real(folder.path))
-    // The owner of what is served may change that as well.
+    // The owner of the active folder can also change the candidate.
     #expect(problem(folder.path, served: folder) == nil)
   }
 
-  /// Attack: a link in a folder that is trusted leads to one that is not.
+  /// Attack: a symbolic link in a trusted folder leads to an untrusted one.
   @Test func linksAreNotFollowed() throws {
     let folder = try folder()
     try FileManager.default.createSymbolicLink(atPath: folder.path("routes.lua"), withDestinationPath: "/etc/passwd")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MoongateCommand
 
-/// A reload that would change too much of what was recorded is refused.
+/// A reload that would change too many recorded decisions is refused.
 @Suite struct ReloadGateTests {
   private static let phone = ProviderName(test: "phone_otp")
 
@@ -26,7 +26,7 @@ import Testing
         ] : [])
   }
 
-  /// A trail in which people mistype so often before each sign-in.
+  /// A trail in which users make this many mistakes before each sign-in.
   private func gate(
     wrong: [Int], patience: Duration = ReloadGate.patience,
     makeStore: @escaping @Sendable () throws -> any Store = PassingStore.make
@@ -69,7 +69,7 @@ import Testing
         == .open(note: nil))
   }
 
-  /// Attack: the candidate that locks people out takes the gate away in the same change.
+  /// Attack: a candidate that locks users out removes the gate in the same change.
   @Test func aLargeChangeIsRefusedWhateverTheCandidateSays() async throws {
     let gate = try await gate(wrong: [4, 0])
     let active = generation(max: 5, gate: GateSettings(mostFlips: 0.005))
